@@ -46,7 +46,7 @@ from inference.pools.pool_config import Pool, read_catalog
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
 from tests.benchmarks.eval_set import Question, questions
-from tests.benchmarks.installation import engine_of, gateway_part, new_tenant, own_home
+from tests.benchmarks.installation import create_home, engine_of, gateway_part, new_tenant
 from tests.benchmarks.results import Report, percentile, say
 from tests.benchmarks.synthetic_code import tier_of
 
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     report = Report("quality")
     asked = questions(num_lines=options.lines, num_blocks=options.blocks, seed=options.seed)
-    with own_home() as home, engine_of(options.up, home) as engine_url:
+    with create_home() as home, engine_of(options.up, home) as engine_url:
         gateway_part(home, port=0, replicas=(engine_url,))  # writes the catalogue of pools
         _measure(home.paths.pools, asked, report)
     asyncio.run(_measure_answers(report, asked))

@@ -26,7 +26,7 @@ from inference.pools.engine import Engine
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.journal import FakeJournal
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.fakes.pools import make_engine_request
 from tests.fakes.tenants import make_principal
 
@@ -80,7 +80,7 @@ class Editor:
         return [end.finish_reason if isinstance(end, DoneFrame) else end.code for end in ends]
 
     async def waits(self, condition: Callable[[], bool]) -> None:
-        await until(condition)
+        await wait_until(condition)
 
     async def waits_for_end(self, *ids: str) -> None:
         await self.waits(lambda: all(self.ends(id) for id in ids))

@@ -3,9 +3,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.installation import own_home
+from tests.benchmarks.installation import create_home
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site
+from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, start_site
 from tests.stack.running import Engine
 
 _MAX_TRIES = 200
@@ -15,14 +15,14 @@ _LONG = 160  # tokens: long enough for a test to interrupt it, even on a busy ma
 @pytest.fixture(scope="session")
 def site(engine: Engine) -> Iterator[Site]:
     """A stack for tests that leave it unchanged."""
-    with own_home() as home, own_site(home, engine.url) as made:
+    with create_home() as home, start_site(home, engine.url) as made:
         yield made
 
 
 @pytest.fixture
 def fragile_site(engine: Engine) -> Iterator[Site]:
     """A stack for tests that kill parts of it."""
-    with own_home() as home, own_site(home, engine.url) as made:
+    with create_home() as home, start_site(home, engine.url) as made:
         yield made
 
 
@@ -43,7 +43,9 @@ async def long_frame(site: Site, code: CodeText) -> AsyncIterator[Frame]:
         for _ in range(_MAX_TRIES):
             prefix = code.sample(mode="fim", num_tokens=100, max_tokens=64).prefix
             frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 512}
-            _, done = await ask(stream, {**frame, "id": site.new_id(), "max_tokens": _LONG})
+            _, done = await request_completion(
+                stream, {**frame, "id": site.new_id(), "max_tokens": _LONG}
+            )
             if done["finish_reason"] == "length" and _begins_early(done["meta"]):
                 yield frame
                 return

@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 
 from inference.completion.response_writer import MAX_SEND_S
 from inference.gateway.protocol.connection import MAX_CONCURRENT_COMPLETIONS
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, receive
+from tests.functional.gateway.gateway_stack import Frame, Site, receive, request_completion
 
 pytestmark = pytest.mark.engine
 
@@ -29,12 +29,12 @@ _PROMPTLY_S: Final = 2.0  # with 16 completions before it in the engine
 async def test_each_of_many_concurrent_requests_has_exactly_one_end(
     site: Site, long_frame: Frame, num_paths: int
 ) -> None:
-    async with site.raw() as crowd, site.stream(site.globex) as other_tenant:
+    async with site.open_websocket() as crowd, site.stream(site.globex_key) as other_tenant:
         for number in range(_CROWD):
             frame = {**long_frame, "id": str(number), "path": f"{number % num_paths}.py"}
             await crowd.send(json.dumps({"type": "complete", **frame, "max_tokens": 16}))
         began_s = time.monotonic()
-        await ask(other_tenant, {"id": "1", "prefix": "import ", "max_tokens": 2})
+        await request_completion(other_tenant, {"id": "1", "prefix": "import ", "max_tokens": 2})
         other_tenant_s = time.monotonic() - began_s
         ends: list[Frame] = []
         while len(ends) < _CROWD:
@@ -50,7 +50,7 @@ async def test_each_of_many_concurrent_requests_has_exactly_one_end(
     # If the gateway gets no core for a second, it reports the engine as unreachable.
     assert codes <= {"too_many_requests", "engine_unavailable"}
     assert last["type"] == "done"
-    assert await site.idle()
+    assert await site.becomes_idle()
 
 
 async def test_a_connection_has_a_limit_of_concurrent_requests(
@@ -60,7 +60,7 @@ async def test_a_connection_has_a_limit_of_concurrent_requests(
         json.dumps({"type": "complete", **long_frame, "id": str(number), "path": str(number)})
         for number in range(_CROWD)
     ]
-    async with site.raw() as crowd:
+    async with site.open_websocket() as crowd:
         await asyncio.gather(*(crowd.send(frame) for frame in frames))
         refused: set[tuple[int, str]] = set()
         while len(refused) < _CROWD // 2:
@@ -79,15 +79,19 @@ async def test_a_client_that_does_not_read_is_disconnected_and_delays_nobody(sit
     small.setblocking(False)
     host, port = site.url.removeprefix("http://").split(":")
     await asyncio.get_running_loop().sock_connect(small, (host, int(port)))
-    dialled = site.dial({"Authorization": f"Bearer {site.acme}"}, sock=small, max_queue=1)
+    dialled = site.connect_websocket(
+        {"Authorization": f"Bearer {site.acme_key}"}, sock=small, max_queue=1
+    )
 
-    async with dialled as stalled, site.stream(site.globex) as other_tenant:
+    async with dialled as stalled, site.stream(site.globex_key) as other_tenant:
         await _fill(stalled)
         slowest_s = 0.0
         let_go_s = time.monotonic() + MAX_SEND_S + 1.0
         while time.monotonic() < let_go_s:
             began_s = time.monotonic()
-            await ask(other_tenant, {"id": site.new_id(), "prefix": "import ", "max_tokens": 2})
+            await request_completion(
+                other_tenant, {"id": site.new_id(), "prefix": "import ", "max_tokens": 2}
+            )
             slowest_s = max(slowest_s, time.monotonic() - began_s)
             await asyncio.sleep(0.05)
         with pytest.raises(ConnectionClosed):

@@ -17,8 +17,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 
 from caret.contracts.usage import CompletionRecord
-from tests.benchmarks.installation import own_home
-from tests.functional.gateway.gateway_stack import Site, own_site, until
+from tests.benchmarks.installation import create_home
+from tests.functional.gateway.gateway_stack import Site, start_site, wait_until
 from tests.integration.gateway.fake_engine import SHORT_TOKENS
 from tests.stack.seed import SEED
 
@@ -54,7 +54,7 @@ class ResourceUsage:
 
 @pytest.fixture
 def site(fake_engine_url: str) -> Iterator[Site]:
-    with own_home() as home, own_site(home, fake_engine_url) as made:
+    with create_home() as home, start_site(home, fake_engine_url) as made:
         yield made
 
 
@@ -72,9 +72,11 @@ async def test_ten_thousand_completions_leave_nothing_behind(site: Site) -> None
             <= before.num_descriptors + _MAX_MORE_DESCRIPTORS
         )
 
-    assert await until(are_descriptors_freed), f"{before} became {ResourceUsage.of_process(pid)}"
+    assert await wait_until(are_descriptors_freed), (
+        f"{before} became {ResourceUsage.of_process(pid)}"
+    )
     assert ResourceUsage.of_process(pid).num_bytes <= before.num_bytes + _MAX_MORE_BYTES
-    assert await until(lambda: _engine_is_idle(site))
+    assert await wait_until(lambda: _engine_is_idle(site))
     assert set(counts) == set(_ENDINGS)
 
 
@@ -84,7 +86,7 @@ async def test_each_completion_is_recorded_once(site: Site) -> None:
     async def are_all_there() -> bool:
         return len(site.records()) >= _NUM_RECORDED
 
-    assert await until(are_all_there)
+    assert await wait_until(are_all_there)
     records = [record for record in site.records() if isinstance(record, CompletionRecord)]
     assert len({record.request_id for record in records}) == len(records) == _NUM_RECORDED
     finishes = Counter(record.finish_reason.value for record in records)
@@ -107,7 +109,7 @@ class _Client:
     socket: ClientConnection | None = None
 
     async def request_repeatedly(self, count: int) -> None:
-        headers = {"Authorization": f"Bearer {self.site.acme}"}
+        headers = {"Authorization": f"Bearer {self.site.acme_key}"}
         async with aiohttp.ClientSession(self.site.url, headers=headers) as session:
             for number in range(count):
                 (ending,) = self.random.choices(list(_ENDINGS), list(_ENDINGS.values()))
@@ -121,7 +123,7 @@ class _Client:
             await self.socket.close()
 
     async def _ask(self, identifier: str, ending: str) -> None:
-        socket = self.socket = self.socket or await self.site.raw()
+        socket = self.socket = self.socket or await self.site.open_websocket()
         tokens = SHORT_TOKENS if ending == "whole" else 512
         await socket.send(json.dumps({"type": "complete", "id": identifier, **_frame(tokens)}))
         if ending in ("cancel", "close"):

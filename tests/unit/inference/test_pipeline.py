@@ -28,7 +28,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import TOKENS
 from tests.fakes.journal import FakeJournal
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.fakes.pools import make_admission, make_pool, make_router
 from tests.fakes.requests import make_arrival
 from tests.fakes.tenants import ROOT_SECRET, make_credential, make_policy, make_snapshot
@@ -240,7 +240,7 @@ async def test_a_cancelled_completion_frees_its_slot_and_its_engine(
 
 async def _hanging(gateway: Gateway, client: FakeClient) -> asyncio.Task[None]:
     task = asyncio.create_task(gateway.serve(client))
-    await until(lambda: bool(client.texts))
+    await wait_until(lambda: bool(client.texts))
     return task
 
 

@@ -11,7 +11,7 @@ from inference.gateway.protocol.recent_suggestions import MAX_REMEMBERED
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import NEIGHBOURS_KEY, FakeGateway
-from tests.fakes.http_gateway import ask
+from tests.fakes.http_gateway import send_request
 from tests.fakes.tenants import ALICE, GLOBEX, make_principal
 
 SEGMENTS = {"segments": {"prefix": "a = ", "suffix": ""}}
@@ -23,7 +23,7 @@ def make_gateway() -> FakeGateway:
 
 async def complete(gateway: FakeGateway) -> str:
     """Return a completion's ID, as the agent knows it."""
-    server = await ask(gateway, "/v1/completions", SEGMENTS)
+    server = await send_request(gateway, "/v1/completions", SEGMENTS)
     return str(json.loads(server.body)["id"])
 
 
@@ -33,7 +33,7 @@ async def send_event(
     body = {"type": kind, "completion_id": identifier, "choice_index": 0, "view_id": "v", **more}
     key = more.pop("key", None)
     credentials = {"key": key} if key else {}
-    return await ask(gateway, f"/v1/events{query}", body, **credentials)
+    return await send_request(gateway, f"/v1/events{query}", body, **credentials)
 
 
 async def test_views_selections_and_dismissals_become_outcomes() -> None:
@@ -149,6 +149,6 @@ async def test_the_number_of_remembered_suggestions_is_limited() -> None:
 
 
 async def test_an_unauthenticated_event_is_rejected() -> None:
-    server = await ask(FakeGateway(), "/v1/events", {"type": "view"}, key=None)
+    server = await send_request(FakeGateway(), "/v1/events", {"type": "view"}, key=None)
 
     assert server.status == 401

@@ -13,7 +13,7 @@ from inference.context.tokenization.ttl_cache import (
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import TOKENS
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 
 ADA_PARTITION, GUS_PARTITION = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
 MAX_WEIGHT = 1_000
@@ -105,6 +105,6 @@ async def test_values_of_every_prompt_writer_are_evicted() -> None:
     clock.pass_s(2 * LIFETIME_S)
 
     task = asyncio.create_task(evict_expired_forever([writer], every_s=0.0))
-    await until(lambda: len(writer.scores) == 0)
+    await wait_until(lambda: len(writer.scores) == 0)
 
     task.cancel()
