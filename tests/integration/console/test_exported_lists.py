@@ -21,7 +21,7 @@ from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.cells import format_time
 from tenants.compliance.exports.formats.text import FORMATS
-from tenants.compliance.exports.paged_source import spell
+from tenants.compliance.exports.paged_source import dump_json
 from tenants.compliance.exports.row_stream import read_rows
 from tenants.compliance.exports.rows import ColumnType, Period, Row, RowQuery
 from tenants.identity.teams.operations import add_team_member
@@ -127,7 +127,7 @@ def as_exported(kind: ColumnType, value: Any) -> Any:
     if isinstance(value, list):
         return ", ".join(sorted(value))
     if isinstance(value, dict):
-        return spell(value)
+        return dump_json(value)
     if kind is ColumnType.TIME and value is not None:
         return to_milliseconds(format_time(datetime.fromisoformat(value)))
     return value

@@ -37,7 +37,7 @@ def _put(cache: TtlCache[str], partition: PartitionKey, number: int, size: int =
 
 def _weight(cache: TtlCache[str]) -> int:
     return sum(
-        len(value) for of in cache._of.values() for value in (*of.young.values(), *of.old.values())
+        len(value) for of in cache._partitions.values() for value in (*of.young.values(), *of.old.values())
     )
 
 
@@ -82,7 +82,7 @@ def test_expired_values_are_evicted() -> None:
     clock.pass_s(2 * LIFETIME_S)
     cache.evict_expired()
 
-    assert (len(cache), cache._weight, cache._of) == (0, 0, {})
+    assert (len(cache), cache._weight, cache._partitions) == (0, 0, {})
 
 
 def test_a_late_eviction_does_not_extend_the_lifetime() -> None:
