@@ -15,7 +15,7 @@ from inference.errors import CompletionDropped, TooManyRequests
 from inference.recording.metrics.admission_metrics import AdmissionMetrics
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
-from tests.fakes.pools import make_load
+from tests.fakes.pools import make_load_shedder
 from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import make_policy, make_principal
 
@@ -40,7 +40,7 @@ async def test_rejections_of_a_rate_limit_are_exported() -> None:
                 pass
 
     await quotas.leases.evict_idle()
-    page = _render(AdmissionMetrics(make_load("fast"), quotas))
+    page = _render(AdmissionMetrics(make_load_shedder("fast"), quotas))
 
     assert 'caret_rate_limited_requests_total{limit="user"} 1.0' in page
     assert "caret_rate_limit_store_unavailable 0.0" in page
@@ -52,7 +52,7 @@ async def test_rejections_of_a_rate_limit_are_exported() -> None:
 
 def test_the_limit_and_shed_requests_of_a_pool_are_exported() -> None:
     clock = FakeClock()
-    load = make_load("fast", clock=clock)
+    load = make_load_shedder("fast", clock=clock)
     with ExitStack() as completions, suppress(CompletionDropped):
         while True:
             completions.enter_context(load.admit("fast", _PREFETCH, make_trace(clock)))

@@ -12,7 +12,7 @@ from inference.completion.incoming_request import ContextFile
 from inference.errors import CompletionDropped, ForbiddenRequest, TooManyRequests
 from inference.gateway.admit import AdmissionController, admit
 from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
-from tests.fakes.pools import REGION, make_admission, make_load
+from tests.fakes.pools import REGION, make_admission, make_load_shedder
 from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import ACME, ALL_MODES, GLOBEX, make_policy, make_principal
 
@@ -22,7 +22,7 @@ def _excluding(*globs: str, repository: str = "*") -> TenantPolicy:
 
 
 def _one_slot() -> AdmissionController:
-    return make_admission(seats=ConcurrencyLimiter(max_total=1))
+    return make_admission(concurrency=ConcurrencyLimiter(max_total=1))
 
 
 def _is_excluded(glob: str, path: str) -> bool:
@@ -181,13 +181,13 @@ async def test_excluded_files_are_removed_from_the_request(policy: TenantPolicy,
 
 
 def test_a_tenant_may_use_all_its_slots_and_no_more() -> None:
-    seats = ConcurrencyLimiter(max_total=10)
+    concurrency = ConcurrencyLimiter(max_total=10)
 
     with (
-        seats.acquire(ACME, max_of_tenant=2),
-        seats.acquire(ACME, max_of_tenant=2),
+        concurrency.acquire(ACME, max_of_tenant=2),
+        concurrency.acquire(ACME, max_of_tenant=2),
         pytest.raises(TooManyRequests) as rejected,
-        seats.acquire(ACME, max_of_tenant=2),
+        concurrency.acquire(ACME, max_of_tenant=2),
     ):
         pass
 
@@ -195,19 +195,19 @@ def test_a_tenant_may_use_all_its_slots_and_no_more() -> None:
 
 
 def test_a_tenant_without_free_slots_does_not_affect_others() -> None:
-    seats = ConcurrencyLimiter(max_total=10)
+    concurrency = ConcurrencyLimiter(max_total=10)
 
-    with seats.acquire(ACME, max_of_tenant=1), seats.acquire(GLOBEX, max_of_tenant=1):
-        assert seats.num_in_flight == 2
+    with concurrency.acquire(ACME, max_of_tenant=1), concurrency.acquire(GLOBEX, max_of_tenant=1):
+        assert concurrency.num_in_flight == 2
 
 
 def test_a_full_gateway_rejects_all_tenants() -> None:
-    seats = ConcurrencyLimiter(max_total=1)
+    concurrency = ConcurrencyLimiter(max_total=1)
 
     with (
-        seats.acquire(ACME, max_of_tenant=5),
+        concurrency.acquire(ACME, max_of_tenant=5),
         pytest.raises(TooManyRequests) as rejected,
-        seats.acquire(GLOBEX, max_of_tenant=5),
+        concurrency.acquire(GLOBEX, max_of_tenant=5),
     ):
         pass
 
@@ -215,30 +215,30 @@ def test_a_full_gateway_rejects_all_tenants() -> None:
 
 
 def test_a_rejected_completion_takes_no_slot() -> None:
-    seats = ConcurrencyLimiter(max_total=10)
+    concurrency = ConcurrencyLimiter(max_total=10)
 
-    with seats.acquire(ACME, max_of_tenant=1):
-        with pytest.raises(TooManyRequests), seats.acquire(ACME, max_of_tenant=1):
+    with concurrency.acquire(ACME, max_of_tenant=1):
+        with pytest.raises(TooManyRequests), concurrency.acquire(ACME, max_of_tenant=1):
             pass
 
-        assert seats.num_in_flight == 1
+        assert concurrency.num_in_flight == 1
 
 
 @pytest.mark.parametrize("exception", [RuntimeError, asyncio.CancelledError, GeneratorExit])
 async def test_a_slot_is_freed_after_any_exception(exception: type[BaseException]) -> None:
-    seats = ConcurrencyLimiter(max_total=1)
+    concurrency = ConcurrencyLimiter(max_total=1)
 
     with pytest.raises(exception):
         async with admit(
-            make_admission(seats=seats), make_principal(), make_request(), make_trace()
+            make_admission(concurrency=concurrency), make_principal(), make_request(), make_trace()
         ):
             raise exception
 
-    assert seats.num_in_flight == 0
+    assert concurrency.num_in_flight == 0
 
 
 async def test_a_shed_request_takes_no_slot() -> None:
-    seats, load = ConcurrencyLimiter(max_total=1), make_load("demo-fast")
+    concurrency, load = ConcurrencyLimiter(max_total=1), make_load_shedder("demo-fast")
     prefetch = make_request(trigger=Trigger.PREFETCH)
     with ExitStack() as completions:
         while load.get_stats("demo-fast", Mode.INLINE).num_in_flight < 40:
@@ -246,17 +246,20 @@ async def test_a_shed_request_takes_no_slot() -> None:
 
         with pytest.raises(CompletionDropped):
             async with admit(
-                make_admission(seats=seats, load=load), make_principal(), prefetch, make_trace()
+                make_admission(concurrency=concurrency, load=load),
+                make_principal(),
+                prefetch,
+                make_trace(),
             ):
                 pass
 
-    assert seats.num_in_flight == 0
+    assert concurrency.num_in_flight == 0
 
 
 async def test_a_rate_limited_tenant_does_not_learn_that_the_gateway_is_full() -> None:
     limits = PolicyLimits(tenant=RateLimit(per_minute=1, burst=1))
     principal = make_principal(policy=make_policy(limits=limits))
-    admission = make_admission(seats=ConcurrencyLimiter(max_total=1))
+    admission = make_admission(concurrency=ConcurrencyLimiter(max_total=1))
     async with admit(admission, principal, make_request(), make_trace()):
         # The gateway is full now, but the tenant's own limit is reported.
         with pytest.raises(TooManyRequests) as rejected:
@@ -267,11 +270,13 @@ async def test_a_rate_limited_tenant_does_not_learn_that_the_gateway_is_full() -
 
 
 async def test_a_forbidden_request_takes_no_slot() -> None:
-    seats = ConcurrencyLimiter(max_total=1)
+    concurrency = ConcurrencyLimiter(max_total=1)
     principal = make_principal(policy=_excluding("*"))
 
     with pytest.raises(ForbiddenRequest):
-        async with admit(make_admission(seats=seats), principal, make_request(), make_trace()):
+        async with admit(
+            make_admission(concurrency=concurrency), principal, make_request(), make_trace()
+        ):
             pass
 
-    assert seats.num_in_flight == 0
+    assert concurrency.num_in_flight == 0

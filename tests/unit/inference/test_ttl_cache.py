@@ -37,7 +37,9 @@ def _put(cache: TtlCache[str], partition: PartitionKey, number: int, size: int =
 
 def _weight(cache: TtlCache[str]) -> int:
     return sum(
-        len(value) for of in cache._partitions.values() for value in (*of.young.values(), *of.old.values())
+        len(value)
+        for of in cache._partitions.values()
+        for value in (*of.young.values(), *of.old.values())
     )
 
 
