@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.utils import timezone
 
-from caret.foundation.ids import uuid7
+from caret.foundation.ids import UserId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.data_subjects.export_bundle import BundleRequest, write_bundle
 from tenants.models import (
@@ -59,9 +59,8 @@ class TracedTenant:
 
     def export(self, actor: Actor, user_id: str, **fields: Any) -> BytesIO:
         out = BytesIO()
-        bundle_request = BundleRequest(
-            user_id, fields.pop("reason", "a request by e-mail"), **fields
-        )  # type: ignore[arg-type]  # tests name ids as texts
+        reason = fields.pop("reason", "a request by e-mail")
+        bundle_request = BundleRequest(UserId(user_id), reason, **fields)
         write_bundle(actor=actor, bundle_request=bundle_request, out=out, now=timezone.now())
         return out
 
