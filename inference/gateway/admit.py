@@ -41,7 +41,7 @@ async def admit(
     admission: AdmissionController,
     principal: Principal,
     request: CompletionRequest,
-    account: RequestTrace,
+    trace: RequestTrace,
 ) -> AsyncIterator[AdmittedRequest]:
     """Check the request, then hold its concurrency slot until the block ends.
 
@@ -56,13 +56,13 @@ async def admit(
     policy, tenant_id = principal.snapshot.policy, principal.snapshot.tenant_id
     _check_place(admission, principal.snapshot, request.tier)
     pool = admission.get_pool(principal.snapshot, request.tier)
-    with admission.supersession.claim(principal, allowed, account):
-        async with admission.quotas.charge(principal, allowed, account):
+    with admission.supersession.claim(principal, allowed, trace):
+        async with admission.quotas.charge(principal, allowed, trace):
             with (
                 admission.concurrency.acquire(
                     tenant_id, max_of_tenant=policy.max_concurrent_completions
                 ),
-                admission.load_shedder.admit(pool, allowed, account),
+                admission.load_shedder.admit(pool, allowed, trace),
             ):
                 yield AdmittedRequest(
                     principal=principal,

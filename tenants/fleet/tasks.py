@@ -22,7 +22,7 @@ def republish_snapshots() -> None:
 def scrape_gateways() -> None:
     now = timezone.now()
     installation = installation_status.read_installation(now=now)
-    recent_scrapes.keep(connect(), installation.readings, now_s=now.timestamp())
+    recent_scrapes.store_scrapes(connect(), installation.scrapes, now_s=now.timestamp())
     daily_usage.record_replica_seconds(connect(), installation, now=now)
 
 

@@ -70,7 +70,7 @@ def make_router(
 
 def make_admission(
     *pools: Pool,
-    seats: ConcurrencyLimiter | None = None,
+    concurrency: ConcurrencyLimiter | None = None,
     quotas: Quotas | None = None,
     load: LoadShedder | None = None,
 ) -> AdmissionController:
@@ -78,8 +78,8 @@ def make_admission(
     return AdmissionController(
         supersession=SupersessionRegistry(ROOT_SECRET, ClaimQueue()),
         quotas=quotas or make_quotas(),
-        concurrency=seats or ConcurrencyLimiter(max_total=16),
-        load_shedder=load or make_load(*catalog.by_name),
+        concurrency=concurrency or ConcurrencyLimiter(max_total=16),
+        load_shedder=load or make_load_shedder(*catalog.by_name),
         get_pool=lambda snapshot, tier: catalog.find(snapshot, tier).name,
         experiments=ExperimentSet(),
         get_model=lambda snapshot, tier: catalog.find(snapshot, tier).model,
@@ -87,7 +87,7 @@ def make_admission(
     )
 
 
-def make_load(
+def make_load_shedder(
     *pools: str,
     clock: Clock | None = None,
     num_replicas: int = 1,

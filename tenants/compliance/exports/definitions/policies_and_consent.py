@@ -6,7 +6,7 @@ from django.utils.translation import gettext_noop
 
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, fields, spell
+from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, dump_json, fields
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row
 from tenants.policy.document import write_policy
 from tenants.policy.overrides.document import override_document
@@ -25,7 +25,7 @@ _who = fields(*(column.name for column in _WHO))
 
 
 def _policy_row(version: PolicyInForce) -> Row:
-    return (*_who(version), spell(write_policy(version.policy)))
+    return (*_who(version), dump_json(write_policy(version.policy)))
 
 
 POLICIES: Final = Export(
@@ -46,7 +46,7 @@ POLICIES: Final = Export(
 
 def _override_row(override: OverrideInForce) -> Row:
     subject: tuple[Any, ...] = (override.subject.kind.value, override.subject.id, override.name)
-    return (*subject, *_who(override), spell(override_document(override.override)))
+    return (*subject, *_who(override), dump_json(override_document(override.override)))
 
 
 POLICY_LAYERS: Final = Export(
