@@ -9,13 +9,13 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from caret.contracts.language_ids import LANGUAGES
 from caret.contracts.policy import Mode
 from inference.completion.incoming_request import ContextFile, UnvalidatedRequest
 from inference.context.prompt.model_formats.fim_parser import parse_fim_prompt
 from inference.context.prompt.model_formats.model_families import ALL_MARKERS
 from inference.errors import BadRequest
 from inference.gateway.bad_fields import name_bad_field
-from inference.gateway.language_ids import LANGUAGES
 from inference.gateway.receive import MAX_STOPS, check_prompt
 
 Body = TypeVar("Body")
