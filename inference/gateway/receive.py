@@ -63,6 +63,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
         messages=draft.messages,
         trigger=_read_trigger(draft.trigger),
         is_warm_up=draft.is_warm_up,
+        model=draft.model[:MAX_NAME_CHARS],  # no model has a longer name
     )
 
 

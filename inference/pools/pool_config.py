@@ -14,10 +14,11 @@
                                    # (model_families.py)
 
     block_size = 32                # of the replicas' prefix caches; default: what most state
-    tenants = ["acme"]             # slugs: a dedicated pool; default: shared by all others
+    tenants = ["acme"]             # slugs: a dedicated pool; default: shared
 
-Each tier has one shared pool. A replica may be in two pools. A table gives more options of a
-replica:
+A pool without `tenants` is shared. The first shared pool of each tier serves all tenants to which
+operators have assigned no other pool (pool_selection.py). A replica may be in two pools. A table
+gives more options of a replica:
 
     replicas = [
         "http://10.0.0.1:8000",
@@ -68,7 +69,6 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from caret.contracts.policy import Tier
-from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.egress.host_patterns import require_pattern
 from caret.foundation.environment import BadSetting
 from caret.foundation.toml_file import read_toml
@@ -179,15 +179,19 @@ class PoolConfig:
         """There must be a shared pool for each tier."""
         self._by_name: Final = {pool.name: pool for pool in pools}
         every = self._by_name.values()
-        self._shared = {pool.tier: pool.name for pool in every if not pool.tenants}
+        self._shared: dict[Tier, str] = {}
+        for pool in every:
+            if not pool.tenants:
+                self._shared.setdefault(pool.tier, pool.name)
         self._dedicated = {(slug, pool.tier): pool.name for pool in every for slug in pool.tenants}
 
     @property
     def by_name(self) -> Mapping[str, Pool]:
         return self._by_name
 
-    def find(self, snapshot: TenantSnapshot, tier: Tier) -> Pool:
-        return self._by_name[self._dedicated.get((snapshot.slug, tier)) or self._shared[tier]]
+    def find_dedicated(self, slug: str, tier: Tier) -> str | None:
+        """Return the name of the pool that the file dedicates to the tenant."""
+        return self._dedicated.get((slug, tier))
 
     def find_shared(self, tier: Tier) -> Pool:
         return self._by_name[self._shared[tier]]
@@ -213,16 +217,13 @@ def read_catalog(path: Path) -> PoolConfig:
 
 
 def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
-    """Check that names are unique and that each tier has one shared pool.
+    """Check that names are unique and that each tier has a shared pool.
 
     Each tenant has at most one dedicated pool per tier. Raises BadSetting.
     """
     if twice := _find_duplicate(entry.name for entry in entries):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the name {twice}.")
-    shared = [entry.tier for entry in entries if not entry.tenants]
-    if twice := _find_duplicate(shared):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools for the tier {twice}.")
-    if missing := set(Tier) - set(shared):
+    if missing := set(Tier) - {entry.tier for entry in entries if not entry.tenants}:
         raise BadSetting(f"CARET_POOLS_FILE: {path}: no pool for the tier {min(missing)}.")
     if twice := _find_duplicate(
         f"{slug} ({entry.tier})" for entry in entries for slug in entry.tenants

@@ -167,6 +167,7 @@ def understand(body: bytes) -> ParsedRequest:
         stop=normalize_stops(parsed.stop),
         trigger=Trigger.PREFETCH if limit == 0 else Trigger.AUTOMATIC,
         is_warm_up=limit == 0,
+        model=parsed.model or "",
     )
     shape = partial(
         InfillResponseEncoder, model=parsed.model or "", fields=tuple(parsed.response_fields or ())

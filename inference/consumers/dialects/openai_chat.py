@@ -138,6 +138,7 @@ def understand(body: bytes) -> ParsedRequest:
         max_tokens=parsed.max_tokens if limit is None else limit,
         stop=normalize_stops(parsed.stop),
         trigger=Trigger.MANUAL,
+        model=parsed.model or "",
     )
     options = parsed.stream_options or StreamOptions()
     shape = partial(

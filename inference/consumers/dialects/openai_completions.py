@@ -57,7 +57,7 @@ class Completion(msgspec.Struct, frozen=True):
 
     id: str
     created: int  # Unix seconds
-    model: str  # the client's name for it, which is ignored
+    model: str  # the client's name for it
     choices: list[CompletionChoice]
     object: str = "text_completion"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET
@@ -113,6 +113,7 @@ def understand(body: bytes) -> ParsedRequest:
             suffix=parsed.suffix,
             max_tokens=parsed.max_tokens,
             stop=normalize_stops(parsed.stop),
+            model=parsed.model or "",
         ),
         client=make_response_writer(shape, SSE if parsed.stream else None),
     )

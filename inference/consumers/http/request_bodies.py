@@ -70,7 +70,12 @@ def normalize_language(language: str | None) -> str:
 
 
 def build_fim_request(
-    prompt: str, *, suffix: str | None, max_tokens: int | None, stop: tuple[str, ...]
+    prompt: str,
+    *,
+    suffix: str | None,
+    max_tokens: int | None,
+    stop: tuple[str, ...],
+    model: str = "",
 ) -> UnvalidatedRequest:
     """Build a fill-in-the-middle request from two texts or from a rendered prompt.
 
@@ -79,7 +84,12 @@ def build_fim_request(
     The code of BadRequest is `too_large`. Raises BadRequest.
     """
     draft = UnvalidatedRequest(
-        mode=Mode.FIM, prefix=prompt, suffix=suffix or "", max_tokens=max_tokens, stop=stop
+        mode=Mode.FIM,
+        prefix=prompt,
+        suffix=suffix or "",
+        max_tokens=max_tokens,
+        stop=stop,
+        model=model,
     )
     if suffix is not None:
         return draft

@@ -14,7 +14,7 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pools.discovery.replica_identity import IdentityMismatch
 from inference.pools.health.circuit_breaker import CircuitState
 from inference.pools.health.replica_states import ReplicaStates
-from inference.pools.pool_config import PoolConfig
+from inference.pools.pool_config import Pool, PoolConfig
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.metrics.fast_counters import FastHistograms
@@ -93,6 +93,11 @@ class GatewayMetrics:
         about = GaugeMetricFamily(
             "caret_pool", "1 for each configured pool.", labels=["pool", "tier", "model"]
         )
+        sharing = GaugeMetricFamily(
+            "caret_pool_sharing",
+            "1 for how the pools file shares each pool: default, shared or dedicated.",
+            labels=["pool", "sharing"],
+        )
         members = GaugeMetricFamily(
             "caret_pool_replica_info", "1 for each replica of a pool.", labels=["pool", "replica"]
         )
@@ -103,6 +108,7 @@ class GatewayMetrics:
         )
         for pool in self.pools.by_name.values():
             about.add_metric([pool.name, pool.tier, pool.model], 1)
+            sharing.add_metric([pool.name, self._name_sharing(pool)], 1)
             for hosts in pool.allowed_replica_hosts:
                 places.add_metric([pool.name, hosts], 1)
             for replica in pool.replicas:
@@ -115,7 +121,13 @@ class GatewayMetrics:
         for name, replica_name, refusal in self.rejected_replicas():
             words = (refusal.reason.value, refusal.found, refusal.wanted)
             refused.add_metric([name, replica_name, *words], 1)
-        yield from (about, members, places, refused)
+        yield from (about, sharing, members, places, refused)
+
+    def _name_sharing(self, pool: Pool) -> str:
+        if pool.tenants:
+            return "dedicated"
+        is_default = self.pools.find_shared(pool.tier).name == pool.name
+        return "default" if is_default else "shared"
 
     def _collect_drained(self) -> Metric:
         drained = GaugeMetricFamily(

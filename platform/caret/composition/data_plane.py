@@ -63,6 +63,7 @@ from inference.recording.record import CompletionObserver, Recorder
 from inference.recording.redis_shipper import RedisShipment
 from inference.recording.slowest_requests import SlowestRequests, SlowestRequestsJournal, SlowLog
 from inference.retrieval import Retrieval
+from inference.routing.pool_selection import PoolSelector
 from inference.routing.route import Router
 
 # Long enough for a busy Redis, short enough that shutdown never hangs.
@@ -233,12 +234,14 @@ def _build_plane(
     links: SharedConnections,
 ) -> DataPlane:
     pools = read_catalog(config.pools_file)
+    selector = PoolSelector(pools, authority.may_use_pool)
     speculation = SpeculationTracker(pools, VllmMetrics(links.session), clock)
     content_capture = ContentCapture(links.redis, root_secret=config.root_secret, clock=clock)
     return DataPlane(
         clock=clock,
         snapshots=authority,
-        admission=_build_admission(config, clock, pools, links),
+        admission=_build_admission(config, clock, pools, selector, links),
+        pool_selector=selector,
         prompt_writers={
             name: PromptWriter(
                 load_tokenizer(pool.tokenizer),
@@ -278,7 +281,11 @@ def _build_plane(
 
 
 def _build_admission(
-    config: DataPlaneConfig, clock: SystemClock, pools: PoolConfig, links: SharedConnections
+    config: DataPlaneConfig,
+    clock: SystemClock,
+    pools: PoolConfig,
+    selector: PoolSelector,
+    links: SharedConnections,
 ) -> AdmissionController:
     return AdmissionController(
         supersession=SupersessionRegistry(config.root_secret, links.claims),
@@ -292,9 +299,8 @@ def _build_admission(
             capacities={name: _capacity_of(pool) for name, pool in pools.by_name.items()},
             targets_ms=config.first_token_targets_ms,
         ),
-        get_pool=lambda snapshot, tier: pools.find(snapshot, tier).name,
+        select_pool=selector.select,
         experiments=_read_experiments(config),
-        get_model=lambda snapshot, tier: pools.find(snapshot, tier).model,
         region=config.region,
     )
 
