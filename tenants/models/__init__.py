@@ -21,6 +21,7 @@ from tenants.models.ledger import (
     LedgerTransaction,
 )
 from tenants.models.membership import Invitation, Membership, Team, TeamMembership
+from tenants.models.model_catalog import CatalogModel, PoolAssignment
 from tenants.models.plan import Plan, PriceVersion
 from tenants.models.policy import PolicyOverrideVersion, PolicyVersion
 from tenants.models.retention import (
@@ -56,6 +57,7 @@ __all__ = [
     "BillingState",
     "Budget",
     "BudgetAlert",
+    "CatalogModel",
     "ConsentReceipt",
     "ContentErasure",
     "ContentObject",
@@ -84,6 +86,7 @@ __all__ = [
     "Plan",
     "PolicyOverrideVersion",
     "PolicyVersion",
+    "PoolAssignment",
     "PriceVersion",
     "PurgeRun",
     "RetentionRule",

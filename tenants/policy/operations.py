@@ -6,11 +6,13 @@ from datetime import datetime
 
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.billing_periods import utc_day
 from tenants.base.errors import VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import require_reason
 from tenants.models import PolicyVersion
 from tenants.policy.document import read_policy, write_policy
+from tenants.policy.model_offers import check_policy_models
 from tenants.policy.queries import PolicyInForce, find_policy
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
@@ -64,6 +66,9 @@ def set_policy(
         held = find_policy(tenant_id=actor.tenant_id)
         if expected_version not in (None, held.version):
             raise VersionConflict(held=held.version, replaced=expected_version)
+        check_policy_models(
+            tenant_id=actor.tenant_id, held=held.policy, wanted=policy, on=utc_day(now)
+        )
         insert_version(actor=actor, policy=policy, version=held.version + 1, reason=reason, now=now)
         change = PolicyChange(actor, held.policy, policy, held.version + 1, now)
         for effect in _effects:

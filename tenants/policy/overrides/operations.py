@@ -5,10 +5,12 @@ from typing import Final
 
 from caret.contracts.policy import PolicyOverride
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.billing_periods import utc_day
 from tenants.base.errors import Conflict, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import require_reason
 from tenants.models import PolicyOverrideVersion
+from tenants.policy.model_offers import check_override_models
 from tenants.policy.overrides.document import read_layer, write_layer
 from tenants.policy.overrides.queries import (
     OverrideInForce,
@@ -50,6 +52,9 @@ def set_override(
         held = find_override(actor=actor, subject=subject)
         if expected_version not in (None, held.version):
             raise VersionConflict(held=held.version, replaced=expected_version)
+        check_override_models(
+            tenant_id=actor.tenant_id, held=held.layer, wanted=layer, on=utc_day(now)
+        )
         _require_room(actor, subject, layer)
         _insert_version(actor, held, layer, reason, now)
         record_change(
