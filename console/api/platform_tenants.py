@@ -155,7 +155,7 @@ def create(request: OperatorRequest, asked: CreateTenant) -> Status[dict[str, An
     request.auth.require(OperatorScope.WRITE_TENANTS)
     created = onboard_tenant(
         new=NewTenant(**asked.dict()),
-        actor_for=lambda tenant_id: _operator_as_actor(request, tenant_id),
+        actor_for=lambda tenant_id: operator_as_actor(request, tenant_id),
         now=timezone.now(),
     )
     row = find_by_slug(created.slug)
@@ -182,7 +182,7 @@ def show(request: OperatorRequest, slug: str) -> TenantDirectoryRow:
 def change(request: OperatorRequest, slug: str, asked: ChangeTenant) -> TenantDirectoryRow:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     update_tenant(
-        actor=_operator_as_actor(request, find_by_slug(slug).tenant_id),
+        actor=operator_as_actor(request, find_by_slug(slug).tenant_id),
         name=asked.name,
         status=None if asked.status is None else TenantStatus(asked.status),
         reason=asked.reason,
@@ -199,11 +199,11 @@ def change(request: OperatorRequest, slug: str, asked: ChangeTenant) -> TenantDi
 )
 def invite(request: OperatorRequest, slug: str, asked: InviteOwner) -> Status[OwnerInvitation]:
     request.auth.require(OperatorScope.WRITE_TENANTS)
-    actor = _operator_as_actor(request, find_by_slug(slug).tenant_id)
+    actor = operator_as_actor(request, find_by_slug(slug).tenant_id)
     return Status(201, invite_owner(actor=actor, email=asked.owner_email, now=timezone.now()))
 
 
-def _operator_as_actor(request: OperatorRequest, tenant_id: TenantId) -> Actor:
+def operator_as_actor(request: OperatorRequest, tenant_id: TenantId) -> Actor:
     return operator_key_actor(
         request.auth,
         tenant_id=tenant_id,

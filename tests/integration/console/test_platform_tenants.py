@@ -33,6 +33,13 @@ ENDPOINTS: Final[list[tuple[str, str, dict[str, str] | None]]] = [
     ("GET", "/{slug}", None),
     ("PATCH", "/{slug}", {"name": "Renamed", "reason": "test"}),
     ("POST", "/{slug}/owner-invitation", {"owner_email": "o@new.example"}),
+    ("GET", "/{slug}/pools", None),
+    ("PUT", "/{slug}/pools", {"pool": "demo-fast", "reason": "test"}),
+    ("DELETE", "/{slug}/pools?tier=fast&reason=test", None),
+    ("GET", "/../pools", None),
+    ("GET", "/../models", None),
+    ("PUT", "/../models", {"title": "Demo", "pools": ["demo-fast"]}),
+    ("DELETE", "/../models?tier=fast&name=demo", None),
 ]
 NAMES: Final = [f"{method} {path or '/'}" for method, path, _ in ENDPOINTS]
 WITH_BODY: Final = [each for each in ENDPOINTS if each[2] is not None]
