@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
+from tenants.fleet import capabilities
 from tenants.fleet.pools import daily_usage
 from tenants.fleet.pools.scraping import installation_status, recent_scrapes
 from tenants.fleet.snapshots import publisher
@@ -24,6 +25,7 @@ def scrape_gateways() -> None:
     found = installation_status.read_installation(now=now)
     recent_scrapes.keep(connect(), found.readings, now_s=now.timestamp())
     daily_usage.record_replica_seconds(connect(), found, now=now)
+    capabilities.record_capabilities(found.readings, now=now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

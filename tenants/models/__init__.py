@@ -13,6 +13,7 @@ from tenants.models.encryption_key import DataKey, RootKeyUse, TenantKey
 from tenants.models.erasure import Erasure
 from tenants.models.export_job import ExportJob, ExportObject
 from tenants.models.idempotency_record import IdempotencyRecord
+from tenants.models.installation import CapabilityChange
 from tenants.models.ledger import (
     BillingProfile,
     Invoice,
@@ -57,6 +58,7 @@ __all__ = [
     "BillingState",
     "Budget",
     "BudgetAlert",
+    "CapabilityChange",
     "CatalogModel",
     "ConsentReceipt",
     "ContentErasure",

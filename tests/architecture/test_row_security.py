@@ -23,6 +23,7 @@ OUTSIDE = {
     "tenants_user": "signing in comes before a tenant is chosen",
     "tenants_plan": "the platform's price list; no tenant's",
     "tenants_price_version": "the platform's price list; no tenant's",
+    "tenants_capability_change": "what the installation can do; no tenant's",
     "tenants_catalog_model": "the platform's list of models; no tenant's",
     "tenants_pool_assignment": "says over all tenants which pools are dedicated; for operators",
     "keyring_root_key": "which root keys are in use, looked at when a process starts",

@@ -1,8 +1,8 @@
 """Gauges of the gateway's current state, computed when they are read."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from prometheus_client import ProcessCollector
@@ -63,6 +63,9 @@ class GatewayMetrics:
     rejected_replicas: Callable[[], Iterable[tuple[str, str, IdentityMismatch]]] = (
         tuple  # pool, replica, why
     )
+    region: str = "local"
+    # Whether policies that need it are enforced: public_code_filter, retrieval, experiments.
+    capabilities: Mapping[str, bool] = field(default_factory=dict)
 
     def collect(self) -> Iterator[Metric]:
         yield _make_gauge(
@@ -84,10 +87,25 @@ class GatewayMetrics:
         yield _make_gauge(
             "caret_journal_unwritten_records", "Records that the disk could not take.", unwritten
         )
+        yield from self._collect_capabilities()
         yield from self._collect_pools()
         yield from self._collect_replicas()
         yield self._collect_drained()
         yield from _PROCESS.collect()
+
+    def _collect_capabilities(self) -> Iterator[Metric]:
+        region = GaugeMetricFamily(
+            "caret_gateway_region", "1 for the gateway's region.", labels=["region"]
+        )
+        region.add_metric([self.region], 1)
+        capabilities = GaugeMetricFamily(
+            "caret_gateway_capability",
+            "1 if the gateway enforces policies that need this; otherwise 0.",
+            labels=["capability"],
+        )
+        for name, is_available in self.capabilities.items():
+            capabilities.add_metric([name], float(is_available))
+        yield from (region, capabilities)
 
     def _collect_pools(self) -> Iterator[Metric]:
         about = GaugeMetricFamily(
