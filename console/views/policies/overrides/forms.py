@@ -7,6 +7,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import PolicyOverride
+from console.views.policies.choices import WHY_NOT_ENFORCED, PolicyChoices
 from console.views.policies.form_fields import (
     ALL,
     ONLY,
@@ -15,6 +16,7 @@ from console.views.policies.form_fields import (
     initial_names,
     initial_rate,
     lines_field,
+    names_field,
     names_of,
     per_minute_field,
     rate_of,
@@ -22,8 +24,10 @@ from console.views.policies.form_fields import (
     yes_field,
 )
 from console.views.policies.forms import FieldGroup
+from console.views.policies.model_fields import offer_policy_choices
 from console.views.policies.presenters import FEATURES
 from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
+from tenants.policy.enforcement import Capability
 from tenants.policy.overrides.document import read_layer
 
 _EXCLUSION_ROWS: Final = 6
@@ -40,9 +44,9 @@ class OverrideForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
     )
     models_which = which_field(_("Models"), _("All that the tenant allows"), _("Only these"))
-    models = lines_field(_("Model names"), _("One per line."))
+    models = names_field(_("Allowed models"), _("Requests for other models are rejected."))
     regions_which = which_field(_("Regions"), _("All that the tenant allows"), _("Only these"))
-    regions = lines_field(_("Region names"), _("One per line."))
+    regions = names_field(_("Allowed regions"), _("Gateways in other regions reject requests."))
     content_exclusion = lines_field(
         _("Content exclusion"),
         _(
@@ -59,6 +63,17 @@ class OverrideForm(forms.Form):
     key_limit_burst = burst_field(_("Per key: burst of requests"))
     max_key_lifetime_days = days_field(_("Maximum lifetime of new keys in days"))
     is_mfa_required = yes_field(_("Require two-factor authentication"))
+
+    def __init__(
+        self, *args: Any, override: PolicyOverride, choices: PolicyChoices, **kwargs: Any
+    ) -> None:
+        """`override` is the one that the form starts with."""
+        super().__init__(*args, initial=initial_of(override), **kwargs)
+        offer_policy_choices(self, override, choices)
+        if choices.is_missing(Capability.PUBLIC_CODE_FILTER):
+            field = self.fields["has_public_code_filter"]
+            field.disabled = not override.has_public_code_filter
+            field.help_text = WHY_NOT_ENFORCED["has_public_code_filter"]
 
 
 def groups_of(form: OverrideForm) -> Iterator[FieldGroup]:
