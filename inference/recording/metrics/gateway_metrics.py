@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from prometheus_client import ProcessCollector
@@ -65,7 +65,7 @@ class GatewayMetrics:
     )
     region: str = "local"
     # Whether policies that need it are enforced: public_code_filter, retrieval, experiments.
-    capabilities: Mapping[str, bool] = field(default_factory=dict)
+    capabilities: Callable[[], Mapping[str, bool]] = dict
 
     def collect(self) -> Iterator[Metric]:
         yield _make_gauge(
@@ -103,7 +103,7 @@ class GatewayMetrics:
             "1 if the gateway enforces policies that need this; otherwise 0.",
             labels=["capability"],
         )
-        for name, is_available in self.capabilities.items():
+        for name, is_available in self.capabilities().items():
             capabilities.add_metric([name], float(is_available))
         yield from (region, capabilities)
 

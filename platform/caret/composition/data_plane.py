@@ -15,6 +15,7 @@ from caret.foundation.clock import SystemClock
 from caret.foundation.environment import BadSetting
 from caret.foundation.garbage_collection import GcScheduler, install_gc_scheduler
 from caret.foundation.parsing.grammars import load_all
+from inference.completion.variant import Variant
 from inference.config import DataPlaneConfig
 from inference.content_capture import ContentCapture
 from inference.context.prompt.model_formats.chat_template import load_chat_template
@@ -40,7 +41,7 @@ from inference.gateway.supersession.feed import ClaimQueue, SupersessionFeed
 from inference.gateway.supersession.registry import SupersessionRegistry
 from inference.pipeline import DataPlane, warm_up
 from inference.pools.discovery.dns_resolver import DnsResolver
-from inference.pools.discovery.fleet_state_feed import AddedReplicaFeed, DrainFeed
+from inference.pools.discovery.fleet_state_feed import AddedReplicaFeed, DrainFeed, ExperimentFeed
 from inference.pools.discovery.kubernetes_api import KubernetesApi, ServiceAccount
 from inference.pools.discovery.kubernetes_resolver import KubernetesResolver
 from inference.pools.discovery.pool_members import PoolMembers
@@ -119,6 +120,8 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         drains = DrainFeed(redis, plane.router.replicas)
         membership, watches = membership_of(config, plane, session)
         additions = AddedReplicaFeed(redis, membership)
+        experiments = ExperimentFeed(redis, plane.admission.experiments, _check_variants)
+        await experiments.start()
         await drains.start()
         await additions.start()
         await membership.reconcile()  # before any replica is called
@@ -129,6 +132,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
                 (
                     *(("journal", shipping), ("leases", returning), ("drains", drains.run)),
                     *(("membership", membership.run), ("additions", additions.run), *watches),
+                    ("experiments", experiments.run),
                     *_list_background_tasks(config, plane, links),
                 )
             ),
@@ -313,9 +317,15 @@ def _read_experiments(config: DataPlaneConfig) -> ExperimentSet:
     if config.experiments_file is None:
         return ExperimentSet()
     experiments = read_experiments(config.experiments_file)
-    check_filters(experiments.variants)
-    validate_variants(experiments.variants)
+    _check_variants(experiments.variants)
     return experiments
+
+
+def _check_variants(variants: Iterable[Variant]) -> None:
+    """Raises BadSetting."""
+    listed = tuple(variants)
+    check_filters(listed)
+    validate_variants(listed)
 
 
 def membership_of(

@@ -52,7 +52,7 @@ async def metrics_served(
         journal=sources.journal,
         rejected_replicas=lambda: sources.membership.rejected_replicas,
         region=config.region,
-        capabilities={
+        capabilities=lambda: {
             "public_code_filter": plane.public_code is not None,
             "retrieval": config.has_retrieval,
             "experiments": bool(plane.admission.experiments.variants),
