@@ -317,7 +317,10 @@ def _read_experiments(config: DataPlaneConfig) -> ExperimentSet:
     if config.experiments_file is None:
         return ExperimentSet()
     experiments = read_experiments(config.experiments_file)
-    _check_variants(experiments.variants)
+    try:
+        _check_variants(experiments.variants)
+    except BadSetting as error:
+        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {error}") from error
     return experiments
 
 
