@@ -9,7 +9,7 @@ from django.utils import timezone
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
 from tenants.fleet import capabilities
-from tenants.fleet.pools import daily_usage
+from tenants.fleet.pools import daily_usage, model_catalog
 from tenants.fleet.pools.scraping import installation_status, recent_scrapes
 from tenants.fleet.snapshots import publisher
 
@@ -17,6 +17,13 @@ from tenants.fleet.snapshots import publisher
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def republish_snapshots() -> None:
     publisher.republish_stale(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def refresh_started_plans() -> None:
+    with redis_lock(connect(), "started-plans") as is_alone:
+        if is_alone:
+            model_catalog.refresh_started_plans(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

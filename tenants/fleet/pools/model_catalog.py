@@ -14,11 +14,15 @@ from django.db import transaction
 from django.db.models import Max
 
 from caret.contracts.policy import Tier
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.billing_periods import utc_day
 from tenants.base.errors import InvalidValue, NotFound
 from tenants.base.validation.text import validate_text
 from tenants.fleet.pools.assignments import KnownPool, find_known_pool
-from tenants.models import CatalogModel, Plan
-from tenants.policy.snapshot_version import mark_all_snapshots_stale
+from tenants.models import CatalogModel, Plan, Subscription, Tenant
+from tenants.policy.model_offers import has_catalog
+from tenants.policy.snapshot_version import mark_all_snapshots_stale, mark_snapshot_stale
 
 MAX_TITLE_CHARS: Final = 120
 MAX_MODELS: Final = 100  # each tenant's snapshot contains all of its plan
@@ -89,6 +93,22 @@ def withdraw_model(*, operator: str, name: str, tier: Tier, now: datetime) -> No
             raise NotFound("The catalogue has no such model.")
         mark_all_snapshots_stale()
     logger.info("model.withdrawn", model=name, tier=tier.value, operator=operator)
+
+
+def refresh_started_plans(*, now: datetime) -> int:
+    """Publish the snapshots of tenants whose plan starts today, and return how many.
+
+    A plan decides which models a tenant is offered. Can run again on the same day.
+    """
+    if not has_catalog():
+        return 0
+    today, num = utc_day(now), 0
+    for tenant_id in map(str, Tenant.objects.order_by("id").values_list("id", flat=True)):
+        with tenant_scope(TenantId(tenant_id)):
+            if Subscription.objects.filter(tenant_id=tenant_id, starts_on=today).exists():
+                mark_snapshot_stale(tenant_id=TenantId(tenant_id))
+                num += 1
+    return num
 
 
 def _find_served_model(model: NewModel, known: Mapping[str, KnownPool]) -> tuple[str, Tier]:
