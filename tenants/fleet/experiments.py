@@ -14,12 +14,15 @@ import redis
 import structlog
 
 from caret.contracts.experiments import (
+    DEFAULT_FILES_SHARE,
+    DEFAULT_SUFFIX_SHARE,
     EXPERIMENTS,
     EXPERIMENTS_CHANGED,
     EXPERIMENTS_LOG,
     EXPERIMENTS_VERSION,
     FILTERS,
     LAYOUTS,
+    MAX_SHARES,
     RANKINGS,
     SCHEMA,
     ExperimentChange,
@@ -202,9 +205,17 @@ def _check_variant(variant: VariantEntry) -> None:
     ):
         if value not in (None, *known):
             raise InvalidValue("variants", "Choose one of: {names}.", names=", ".join(known))
-    for share in (variant.files_share, variant.suffix_share):
-        if share is not None and not 0 <= share <= 1:
-            raise InvalidValue("variants", "Enter shares from 0 to 1.")
+    files, suffix = variant.files_share, variant.suffix_share
+    shares = (
+        DEFAULT_FILES_SHARE if files is None else files,
+        DEFAULT_SUFFIX_SHARE if suffix is None else suffix,
+    )
+    if min(shares) < 0 or round(sum(shares), 6) > MAX_SHARES:
+        raise InvalidValue(
+            "variants",
+            "Enter shares from 0 that are {most} at most together (by default 0.3 and 0.2).",
+            most=MAX_SHARES,
+        )
 
 
 def _check_name(field: str, name: str) -> None:

@@ -21,6 +21,10 @@ EXPERIMENTS_LOG: Final = "caret:experiments:log"
 LAYOUTS: Final = ("stable", "efim", "spm", "spm2", "psm", "psm-sliding", "spm-sliding")
 RANKINGS: Final = ("recency", "similarity")
 FILTERS: Final = ("syntax", "plain")
+# Shares of a prompt's budget. Files and suffix together leave the rest to snippets and the prefix.
+DEFAULT_FILES_SHARE: Final = 0.3
+DEFAULT_SUFFIX_SHARE: Final = 0.2
+MAX_SHARES: Final = 0.65
 
 
 class VariantEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

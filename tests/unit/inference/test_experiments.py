@@ -5,11 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from caret.contracts.experiments import FILTERS, LAYOUTS, RANKINGS, VariantEntry
+from caret.contracts.experiments import (
+    DEFAULT_FILES_SHARE,
+    DEFAULT_SUFFIX_SHARE,
+    FILTERS,
+    LAYOUTS,
+    MAX_SHARES,
+    RANKINGS,
+    VariantEntry,
+)
 from caret.foundation.environment import BadSetting
 from caret.foundation.ids import UserId
 from inference.completion.variant import NO_VARIANT
 from inference.context.prompt.model_formats import layout
+from inference.context.prompt.token_budget import MIN_PREFIX_SHARE, TokenShares
 from inference.context.sources.ranking import Ranking
 from inference.filtering import filter as filtering
 from inference.gateway.experiments import ExperimentSet, make_experiment, read_experiments
@@ -101,6 +110,9 @@ def test_operators_choose_among_the_options_that_gateways_know() -> None:
     assert set(LAYOUTS) == set(layout.LAYOUTS)
     assert set(RANKINGS) == {each.value for each in Ranking}
     assert FILTERS == filtering.FILTERS
+    usual = TokenShares()
+    assert (usual.files, usual.suffix) == (DEFAULT_FILES_SHARE, DEFAULT_SUFFIX_SHARE)
+    assert pytest.approx(1 - MIN_PREFIX_SHARE - usual.snippets) == MAX_SHARES
 
 
 def test_a_started_experiment_replaces_the_one_of_the_file_until_it_is_stopped(
