@@ -6,6 +6,7 @@ does not exist for it.
 
 from dataclasses import dataclass
 from datetime import date
+from uuid import UUID
 
 from caret.contracts.policy import PolicyOverride, TenantPolicy, Tier
 from caret.foundation.ids import TenantId
@@ -30,12 +31,17 @@ def get_offers(*, actor: Actor, on: date) -> list[ModelOffer]:
 
 
 def list_offers(*, tenant_id: TenantId, on: date) -> list[ModelOffer]:
-    """Return the tenant's offers of a day. Checks no permission. Three queries."""
-    taken = PoolAssignment.objects.filter(is_dedicated=True).exclude(holder_id=tenant_id)
+    """Return the tenant's offers of a day. Checks no permission.
+
+    Three queries; one without a catalogue.
+    """
+    if not (rows := _list_included(tenant_id, on)):
+        return []
+    taken = PoolAssignment.objects.filter(is_dedicated=True).exclude(holder_id=UUID(tenant_id))
     of_others = set(taken.values_list("pool", flat=True))
     return [
         ModelOffer(row.name, row.title, Tier(row.tier))
-        for row in _list_included(tenant_id, on)
+        for row in rows
         if not of_others.issuperset(row.pools)
     ]
 
@@ -108,8 +114,11 @@ def _require_offered(field: str, names: set[str] | frozenset[str], offered: set[
 
 def _list_included(tenant_id: TenantId, on: date) -> list[CatalogModel]:
     """Return the published models that the tenant's plan includes."""
+    published = CatalogModel.objects.filter(is_published=True)
+    rows = list(published.order_by("tier", "position", "name"))
+    if not rows:
+        return []
     with tenant_scope(tenant_id):
         subscriptions = Subscription.objects.filter(tenant_id=tenant_id, starts_on__lte=on)
         plan = subscriptions.order_by("-starts_on").values_list("plan__slug", flat=True).first()
-    rows = CatalogModel.objects.filter(is_published=True).order_by("tier", "position", "name")
     return [row for row in rows if not row.plans or plan in row.plans]

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from django import forms
 from django.forms import BoundField
+from django.http import QueryDict
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
@@ -148,10 +149,10 @@ class PolicyForm(forms.Form):
     )
 
     def __init__(
-        self, *args: Any, policy: TenantPolicy, choices: PolicyChoices, **kwargs: Any
+        self, data: QueryDict | None, *, policy: TenantPolicy, choices: PolicyChoices
     ) -> None:
         """`policy` is the draft that the form starts with."""
-        super().__init__(*args, initial=initial_of(policy), **kwargs)
+        super().__init__(data, initial=initial_of(policy))
         offer_policy_choices(self, policy, choices)
         add_default_model_fields(self, policy, choices)
         for field, capability in (

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 from django.db import connection
 from django.db.models import QuerySet
@@ -110,7 +111,7 @@ def assign_pool(
         _lock_assignments()
         _require_free(actor.tenant_id, assignment)
         rows = PoolAssignment.objects.filter(
-            holder_id=actor.tenant_id, tier=pool.tier, language=assignment.language
+            holder_id=UUID(actor.tenant_id), tier=pool.tier, language=assignment.language
         )
         before = rows.order_by("id").first()
         rows.delete()
@@ -144,7 +145,7 @@ def unassign_pool(*, actor: Actor, tier: Tier, language: str, reason: str, now: 
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         rows = PoolAssignment.objects.filter(
-            holder_id=actor.tenant_id, tier=tier, language=language
+            holder_id=UUID(actor.tenant_id), tier=tier, language=language
         )
         before = rows.order_by("id").first()
         if before is None:
@@ -163,7 +164,7 @@ def unassign_pool(*, actor: Actor, tier: Tier, language: str, reason: str, now: 
 
 def list_assignments(*, tenant_id: TenantId) -> list[AssignmentView]:
     """Return the assignments of one tenant, by tier and language."""
-    return _list_views(PoolAssignment.objects.filter(holder_id=tenant_id))
+    return _list_views(PoolAssignment.objects.filter(holder_id=UUID(tenant_id)))
 
 
 def list_all_assignments() -> list[AssignmentView]:
@@ -206,7 +207,7 @@ def _lock_assignments() -> None:
 
 def _require_free(tenant_id: TenantId, assignment: NewAssignment) -> None:
     """Check that the pool does not become dedicated and shared at once. Raises Conflict."""
-    others = PoolAssignment.objects.filter(pool=assignment.pool).exclude(holder_id=tenant_id)
+    others = PoolAssignment.objects.filter(pool=assignment.pool).exclude(holder_id=UUID(tenant_id))
     if not assignment.is_dedicated:
         others = others.filter(is_dedicated=True)
     slugs = sorted(set(others.values_list("holder__slug", flat=True)))

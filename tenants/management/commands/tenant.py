@@ -90,8 +90,10 @@ class Command(NoSystemChecksCommand):
         assign.add_argument("--dedicated", action="store_true", help="no other tenant may use it")
         unassign = _add_change(commands, "unassign-pool", "let the tier's shared pool serve it")
         unassign.add_argument("tier", type=Tier, choices=list(Tier))
-        for command in (assign, unassign):
-            command.add_argument("--language", default=ANY_LANGUAGE, help="only for this language")
+        for with_language in (assign, unassign):
+            with_language.add_argument(
+                "--language", default=ANY_LANGUAGE, help="only for this language"
+            )
 
     def handle(self, *args: Any, **options: Any) -> None:
         command, now = options["command"], timezone.now()

@@ -28,7 +28,7 @@ from tests.integration.console.conftest import SignIn
 
 # Method, path below /api/v1/platform/tenants (~: below /api/v1/platform), and a valid body; {slug}
 # is an existing tenant. No gateway responds, so that nothing can be assigned or published.
-ENDPOINTS: Final[list[tuple[str, str, dict[str, str] | None]]] = [
+ENDPOINTS: Final[list[tuple[str, str, dict[str, Any] | None]]] = [
     ("GET", "", None),
     ("POST", "", {"slug": "new-{slug}", "name": "New", "owner_email": "o@new.example"}),
     ("GET", "/{slug}", None),

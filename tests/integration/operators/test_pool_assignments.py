@@ -14,8 +14,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from caret.contracts.policy import Tier
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
+from tenants.base.money import Currency
 from tenants.base.operator_roles import OperatorRole
+from tenants.billing.plans.operations import create_plan, subscribe
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.operators.operations import operator_actor
 from tenants.fleet.pools.assignments import (
@@ -297,12 +300,11 @@ def test_only_operators_who_may_write_assign_pools(fleet: Fleet, acme: Company) 
 
 
 def test_an_assignment_is_in_the_tenants_audit_log(fleet: Fleet, acme: Company) -> None:
-    from caret.foundation.postgres.tenant_scope import tenant_scope
-
     _assign(acme, "large-pool", language="rust")
 
     with tenant_scope(acme.tenant_id):
         entry = AuditEntry.objects.filter(action="tenant.pool_assigned").get()
+    assert entry.after is not None
     assert (entry.after["pool"], entry.after["language"]) == ("large-pool", "rust")
     assert entry.reason == REASON
 
@@ -355,13 +357,10 @@ def test_a_policy_keeps_a_model_that_is_withdrawn(fleet: Fleet, acme: Company) -
 
     _set_models(acme, ["large", "demo"])
 
-    assert find_policy(tenant_id=acme.tenant_id).policy.models == {"large", "demo"}
+    assert find_policy(tenant_id=acme.tenant_id).policy.models == frozenset({"large", "demo"})
 
 
 def test_a_model_of_another_plan_is_not_offered(fleet: Fleet, acme: Company) -> None:
-    from tenants.base.money import Currency
-    from tenants.billing.plans.operations import create_plan, subscribe
-
     slug = f"big-{time.monotonic_ns()}"
     create_plan(slug=slug, name="Big", currency=Currency.EUR, now=timezone.now())
     key = _key(fleet, acme)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from django import forms
+from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import PolicyOverride
@@ -65,10 +66,10 @@ class OverrideForm(forms.Form):
     is_mfa_required = yes_field(_("Require two-factor authentication"))
 
     def __init__(
-        self, *args: Any, override: PolicyOverride, choices: PolicyChoices, **kwargs: Any
+        self, data: QueryDict | None, *, override: PolicyOverride, choices: PolicyChoices
     ) -> None:
         """`override` is the one that the form starts with."""
-        super().__init__(*args, initial=initial_of(override), **kwargs)
+        super().__init__(data, initial=initial_of(override))
         offer_policy_choices(self, override, choices)
         if choices.is_missing(Capability.PUBLIC_CODE_FILTER):
             field = self.fields["has_public_code_filter"]
