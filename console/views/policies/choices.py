@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.utils import timezone
-from django.utils.functional import _StrPromise
+from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -25,7 +25,7 @@ from tenants.policy.model_offers import ModelOffer, get_offers
 from tenants.security.authorization.actor import Actor
 
 # For each field of a policy: why it is not enforced, and what an operator has to do.
-WHY_NOT_ENFORCED: Final[dict[str, _StrPromise]] = {
+WHY_NOT_ENFORCED: Final[dict[str, str | Promise]] = {
     "has_public_code_filter": _(
         "Not enforced: the gateways have no index of public code. An operator has to build one "
         "and start the gateways with CARET_PUBLIC_CODE_INDEX."

@@ -162,7 +162,7 @@ class PolicyForm(forms.Form):
             if choices.is_missing(capability):
                 # A rule that is on can still be switched off.
                 self.fields[field].disabled = not getattr(policy, field)
-                self.fields[field].help_text = WHY_NOT_ENFORCED[field]
+                self.fields[field].help_text = str(WHY_NOT_ENFORCED[field])
         for name, terms in _OWN_DAYS.items():
             self.fields[f"retention_days_{name}"] = number_field(
                 _(terms.title), terms.max_days, least=terms.min_days

@@ -74,7 +74,7 @@ class OverrideForm(forms.Form):
         if choices.is_missing(Capability.PUBLIC_CODE_FILTER):
             field = self.fields["has_public_code_filter"]
             field.disabled = not override.has_public_code_filter
-            field.help_text = WHY_NOT_ENFORCED["has_public_code_filter"]
+            field.help_text = str(WHY_NOT_ENFORCED["has_public_code_filter"])
 
 
 def groups_of(form: OverrideForm) -> Iterator[FieldGroup]:
