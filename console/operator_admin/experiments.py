@@ -98,7 +98,7 @@ def _show(request: HttpRequest, error: str = "", *, status: int = 200) -> HttpRe
         "done": _DONE.get(request.GET.get("done", "")),
         "error": error,
         "state": state,
-        "held": [] if state is None else list(state.held.values()),
+        "experiments": [] if state is None else list(state.entries.values()),
         "rows": [_sent_row(request, row) for row in _ROWS],
         "layouts": LAYOUTS,
         "rankings": RANKINGS,

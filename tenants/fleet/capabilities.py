@@ -12,29 +12,29 @@ from tenants.policy.enforcement import REGION_PREFIX, Capability
 def record_capabilities(readings: Iterable[Scrape], *, now: datetime) -> None:
     """Record what has changed since the last report. Nothing is known if no gateway responds."""
     listed = list(readings)
-    told = [each.samples for each in listed if each.samples is not None]
-    if not told:
+    reports = [each.samples for each in listed if each.samples is not None]
+    if not reports:
         return
     rows = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
-    held = dict(rows.values_list("capability", "is_available"))
-    found = find_capabilities(told)
-    if len(told) == len(listed):  # otherwise the region may have a gateway that does not respond
-        gone = (name for name in held if name.startswith(REGION_PREFIX) and name not in found)
+    current = dict(rows.values_list("capability", "is_available"))
+    found = find_capabilities(reports)
+    if len(reports) == len(listed):  # otherwise the region may have a gateway that does not respond
+        gone = (name for name in current if name.startswith(REGION_PREFIX) and name not in found)
         found |= dict.fromkeys(gone, False)
     CapabilityChange.objects.bulk_create(
         [
             CapabilityChange(capability=name, is_available=is_available, since=now)
             for name, is_available in found.items()
-            if held.get(name) is not is_available
+            if current.get(name) is not is_available
         ],
         ignore_conflicts=True,  # another worker recorded the same
     )
 
 
-def find_capabilities(told: Iterable[MetricSamples]) -> dict[str, bool]:
+def find_capabilities(reports: Iterable[MetricSamples]) -> dict[str, bool]:
     """Return whether all gateways have each capability, and the regions with a gateway. Pure."""
     found: dict[str, bool] = {}
-    for samples in told:
+    for samples in reports:
         for labels, value in samples.all_values("caret_gateway_capability"):
             name = labels["capability"]
             if name in set(Capability):

@@ -71,16 +71,18 @@ class ExperimentRecord:
 @dataclass(frozen=True, slots=True)
 class ExperimentState:
     version: str  # the version in Redis; "0": nothing was ever set
-    held: dict[str, ExperimentRecord]  # by name, also stopped ones
+    entries: dict[str, ExperimentRecord]  # by name, also stopped ones
     latest: list[ExperimentRecord]  # changes, newest first
 
 
 def read_experiment_state(connection: redis.Redis) -> ExperimentState:
     """Read all experiments. Raises RedisUnavailable."""
-    said = _STORE.read(connection)
-    held = {name: found for name in sorted(said.held) if (found := _decode(said.held[name]))}
-    latest = [found for data in said.latest if (found := _decode(data))]
-    return ExperimentState(said.version, held, latest)
+    state = _STORE.read(connection)
+    entries = {
+        name: record for name in sorted(state.entries) if (record := _decode(state.entries[name]))
+    }
+    latest = [record for data in state.latest if (record := _decode(data))]
+    return ExperimentState(state.version, entries, latest)
 
 
 def start_new_experiment(
@@ -99,9 +101,9 @@ def start_new_experiment(
     reason = require_reason(reason)
     _check_experiment(new)
     state = read_experiment_state(connection)
-    if new.name in state.held:
+    if new.name in state.entries:
         raise Conflict("There is already an experiment of this name.")
-    if len(state.held) >= MAX_EXPERIMENTS:
+    if len(state.entries) >= MAX_EXPERIMENTS:
         raise Conflict("You can have at most {most} experiments.", most=MAX_EXPERIMENTS)
     record = ExperimentRecord(
         name=new.name,
@@ -131,13 +133,13 @@ def set_running(
     _require_manager(operator)
     reason = require_reason(reason)
     state = read_experiment_state(connection)
-    held = _find(state.held, name)
-    if held.is_running is is_running:
+    current = _find(state.entries, name)
+    if current.is_running is is_running:
         raise Conflict("The experiment is already in this state. Reload the page.")
     record = ExperimentRecord(
         name=name,
-        variants=held.variants,
-        tenants=held.tenants,
+        variants=current.variants,
+        tenants=current.tenants,
         is_running=is_running,
         operator=operator.handle,
         reason=reason,
@@ -146,10 +148,10 @@ def set_running(
     _publish(connection, record, version=state.version)
 
 
-def _find(held: Mapping[str, ExperimentRecord], name: str) -> ExperimentRecord:
-    if name not in held:
+def _find(entries: Mapping[str, ExperimentRecord], name: str) -> ExperimentRecord:
+    if name not in entries:
         raise NotFound("This experiment does not exist.")
-    return held[name]
+    return entries[name]
 
 
 def _publish(connection: redis.Redis, record: ExperimentRecord, *, version: str) -> None:

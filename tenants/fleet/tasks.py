@@ -29,10 +29,10 @@ def refresh_started_plans() -> None:
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def scrape_gateways() -> None:
     now = timezone.now()
-    found = installation_status.read_installation(now=now)
-    recent_scrapes.keep(connect(), found.readings, now_s=now.timestamp())
-    daily_usage.record_replica_seconds(connect(), found, now=now)
-    capabilities.record_capabilities(found.readings, now=now)
+    installation = installation_status.read_installation(now=now)
+    recent_scrapes.keep(connect(), installation.readings, now_s=now.timestamp())
+    daily_usage.record_replica_seconds(connect(), installation, now=now)
+    capabilities.record_capabilities(installation.readings, now=now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

@@ -72,18 +72,18 @@ def read_model_pools(*, tenant_id: TenantId, on: date) -> dict[Tier, dict[str, t
 
 
 def check_policy_models(
-    *, tenant_id: TenantId, held: TenantPolicy, wanted: TenantPolicy, on: date
+    *, tenant_id: TenantId, current: TenantPolicy, wanted: TenantPolicy, on: date
 ) -> None:
     """Check that a policy adds only models that are offered. Raises InvalidValue.
 
     Models that it named before may stay. Without a catalogue, every name is allowed.
     """
-    added = (wanted.models or frozenset()) - (held.models or frozenset())
+    added = (wanted.models or frozenset()) - (current.models or frozenset())
     defaults = {
         (tier, name)
         for tier, of_tier in wanted.default_models.items()
         for name in of_tier.values()
-        if name not in held.default_models.get(tier, {}).values()
+        if name not in current.default_models.get(tier, {}).values()
     }
     if not (added or defaults) or not has_catalog():
         return
@@ -96,10 +96,10 @@ def check_policy_models(
 
 
 def check_override_models(
-    *, tenant_id: TenantId, held: PolicyOverride, wanted: PolicyOverride, on: date
+    *, tenant_id: TenantId, current: PolicyOverride, wanted: PolicyOverride, on: date
 ) -> None:
     """Check that an override adds only models that are offered. Raises InvalidValue."""
-    added = (wanted.models or frozenset()) - (held.models or frozenset())
+    added = (wanted.models or frozenset()) - (current.models or frozenset())
     if added and has_catalog():
         offers = list_offers(tenant_id=tenant_id, on=on)
         _require_offered("models", added, {each.name for each in offers})

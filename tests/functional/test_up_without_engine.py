@@ -29,10 +29,15 @@ def started(place_without_engine: Place) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def stopped(place_without_engine: Place) -> Iterator[Place]:
-    """Stop the installation before and after the test."""
-    place_without_engine.manage("down")
+    """Stop the installation before and after the test, if it runs."""
+    _stop(place_without_engine)
     yield place_without_engine
-    place_without_engine.manage("down")
+    _stop(place_without_engine)
+
+
+def _stop(place: Place) -> None:
+    if place.pids:
+        place.manage("down")
 
 
 def test_no_engine_is_started_if_engines_are_configured(

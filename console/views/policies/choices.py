@@ -59,9 +59,9 @@ def read_choices(actor: Actor) -> PolicyChoices:
 
 
 def model_choices(
-    choices: PolicyChoices, held: Iterable[str], tier: Tier | None = None
+    choices: PolicyChoices, current: Iterable[str], tier: Tier | None = None
 ) -> list[tuple[str, str]]:
-    """Return names and labels: the offers of a tier (None: of all), then other `held` names."""
+    """Return names and labels: the offers of a tier (None: of all), then other `current` names."""
     offers = [each for each in choices.offers if tier in (None, each.tier)]
     tiers: dict[str, list[str]] = {}
     for each in offers:
@@ -72,14 +72,14 @@ def model_choices(
         for name in tiers
     ]
     gone = gettext("%(name)s (no longer offered)")
-    return listed + [(name, gone % {"name": name}) for name in sorted(set(held) - set(tiers))]
+    return listed + [(name, gone % {"name": name}) for name in sorted(set(current) - set(tiers))]
 
 
-def region_choices(choices: PolicyChoices, held: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the regions that have a gateway, then other `held` regions."""
+def region_choices(choices: PolicyChoices, current: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the regions that have a gateway, then other `current` regions."""
     known = choices.capabilities.regions
     gone = gettext("%(name)s (no gateway)") if known else "%(name)s"
-    others = sorted(set(held) - set(known))
+    others = sorted(set(current) - set(known))
     return [(name, name) for name in known] + [(name, gone % {"name": name}) for name in others]
 
 
@@ -93,8 +93,8 @@ def notes_of(policy: TenantPolicy, choices: PolicyChoices) -> dict[str, list[str
     defaults = {name for of_tier in policy.default_models.values() for name in of_tier.values()}
     for field, names in (("models", policy.models or ()), ("default_models", defaults)):
         if choices.offers and (gone := sorted(set(names) - offered)):
-            said = gettext("No longer offered: %(names)s")
-            notes[field] = [said % {"names": ", ".join(gone)}]
+            note = gettext("No longer offered: %(names)s")
+            notes[field] = [note % {"names": ", ".join(gone)}]
     return notes
 
 

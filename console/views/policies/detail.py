@@ -23,11 +23,13 @@ from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, get_conse
 @require_GET
 @member_required
 def in_force(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    held = get_policy(actor=member.actor)
+    current = get_policy(actor=member.actor)
     context = {
         "tabs": tabs(request, member),
-        "held": held,
-        "groups": values_of(held.policy, notes=notes_of(held.policy, read_choices(member.actor))),
+        "current": current,
+        "groups": values_of(
+            current.policy, notes=notes_of(current.policy, read_choices(member.actor))
+        ),
         "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
     return render_page(request, member, "console/policies/detail.html", context)
@@ -39,8 +41,8 @@ def in_force(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Edit the policy in force, or continue with a draft that returns from its review."""
     if request.method == "GET":
-        held = get_policy(actor=member.actor)
-        draft = PolicyDraft(held.policy, held.version)
+        current = get_policy(actor=member.actor)
+        draft = PolicyDraft(current.policy, current.version)
         return _render_edit_page(request, member, draft, _make_form(member, draft))
     draft = read_draft(request.POST)
     if request.POST.get("step") == "edit":

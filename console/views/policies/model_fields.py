@@ -27,13 +27,13 @@ _MAX_LANGUAGE_CHARS: Final = 40
 
 
 def offer_policy_choices(
-    form: forms.Form, held: TenantPolicy | PolicyOverride, choices: PolicyChoices
+    form: forms.Form, current: TenantPolicy | PolicyOverride, choices: PolicyChoices
 ) -> None:
     """Set the models and regions to choose from, or say why there are none."""
-    models = model_choices(choices, held.models or ())
+    models = model_choices(choices, current.models or ())
     offer_names(form, "models", models, why_not="" if models else NO_MODELS)
-    regions = region_choices(choices, held.regions or ())
-    is_one = len(choices.capabilities.regions) <= 1 and held.regions is None
+    regions = region_choices(choices, current.regions or ())
+    is_one = len(choices.capabilities.regions) <= 1 and current.regions is None
     offer_names(form, "regions", regions, why_not=ONE_REGION if is_one else "")
 
 
@@ -42,12 +42,12 @@ def add_default_model_fields(
 ) -> None:
     """Add the fields of each tier that has models to choose from."""
     for tier in Tier:
-        held = policy.default_models.get(tier, {})
-        listed = model_choices(choices, held.values(), tier)
+        current = policy.default_models.get(tier, {})
+        listed = model_choices(choices, current.values(), tier)
         if not listed:
             continue
         form.fields[_name_of(tier)] = _model_field(_title_of(tier), listed)
-        for number in range(_num_rows(form, tier, held)):
+        for number in range(_num_rows(form, tier, current)):
             language, model = _row_names(tier, number)
             form.fields[language] = forms.CharField(
                 label=_("Language"),
@@ -117,11 +117,11 @@ def _read_row(field: str, language: str, model: str) -> dict[str, str]:
     return {language: model}
 
 
-def _num_rows(form: forms.Form, tier: Tier, held: Mapping[str, str]) -> int:
+def _num_rows(form: forms.Form, tier: Tier, current: Mapping[str, str]) -> int:
     if form.is_bound:
         sent = (number for number in range(_MAX_ROWS) if _row_names(tier, number)[0] in form.data)
         return max(sent, default=-1) + 1
-    return min(len(_list_languages(held)) + _EMPTY_ROWS, _MAX_ROWS)
+    return min(len(_list_languages(current)) + _EMPTY_ROWS, _MAX_ROWS)
 
 
 def _list_languages(of_tier: Mapping[str, str]) -> list[str]:

@@ -70,14 +70,14 @@ def publish_model(
         raise InvalidValue("title", "Enter 1 to {most} characters.", most=MAX_TITLE_CHARS)
     _check_plans(model.plans)
     with transaction.atomic():
-        held = CatalogModel.objects.filter(tier=tier, name=name).order_by("id").first()
-        if held is None and CatalogModel.objects.count() >= MAX_MODELS:
+        current = CatalogModel.objects.filter(tier=tier, name=name).order_by("id").first()
+        if current is None and CatalogModel.objects.count() >= MAX_MODELS:
             raise InvalidValue(
                 "pools", "The catalogue has {most} models, which is the limit.", most=MAX_MODELS
             )
-        row = held or CatalogModel(tier=tier, name=name, created_at=now)
+        row = current or CatalogModel(tier=tier, name=name, created_at=now)
         row.title, row.pools, row.plans = title, list(model.pools), sorted(set(model.plans))
-        row.position = _choose_position(model, held, tier)
+        row.position = _choose_position(model, current, tier)
         row.is_published, row.changed_at = True, now
         row.save()
         mark_all_snapshots_stale()
@@ -128,13 +128,13 @@ def _check_plans(plans: tuple[str, ...]) -> None:
             raise InvalidValue("plans", "The plan {slug} does not exist.", slug=ascii(slug)[1:-1])
 
 
-def _choose_position(model: NewModel, held: CatalogModel | None, tier: Tier) -> int:
+def _choose_position(model: NewModel, current: CatalogModel | None, tier: Tier) -> int:
     if model.position is not None:
         if not 1 <= model.position <= MAX_MODELS:
             raise InvalidValue("position", "Enter 1 to {most}.", most=MAX_MODELS)
         return model.position
-    if held is not None:
-        return held.position
+    if current is not None:
+        return current.position
     last = CatalogModel.objects.filter(tier=tier).aggregate(last=Max("position"))["last"]
     return min((last or 0) + 1, MAX_MODELS)
 

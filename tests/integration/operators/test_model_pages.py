@@ -46,8 +46,12 @@ def _nothing_is_left() -> Iterator[None]:
     connection.incr(EXPERIMENTS_VERSION)
 
 
-def _post(path: str, browser: Browser | None = None, **form: str) -> Any:
-    return (browser or with_recent_step_up()).client.post(f"/operators/{path}", form)
+def _post(path: str, **form: str) -> Any:
+    return _post_as(with_recent_step_up(), path, form)
+
+
+def _post_as(browser: Browser, path: str, form: dict[str, str]) -> Any:
+    return browser.client.post(f"/operators/{path}", form)
 
 
 def test_a_model_is_published_and_withdrawn(gateway: Gateway) -> None:
@@ -107,12 +111,12 @@ def test_a_pool_is_assigned_and_removed(gateway: Gateway, acme: Company) -> None
 def test_a_change_needs_a_code_and_the_right_role(
     gateway: Gateway, path: str, form: dict[str, str]
 ) -> None:
-    without_code = _post(path, signed_in(), **form)
-    by_support = _post(path, with_recent_step_up(signed_in(OperatorRole.SUPPORT)), **form)
+    without_code = _post_as(signed_in(), path, form)
+    by_support = _post_as(with_recent_step_up(signed_in(OperatorRole.SUPPORT)), path, form)
 
     assert (without_code.status_code, by_support.status_code) == (400, 403)
     assert not any(each.is_published for each in list_catalog())
-    assert read_experiment_state(connect()).held == {}
+    assert read_experiment_state(connect()).entries == {}
 
 
 @pytest.mark.parametrize("path", ["models/sell", "experiments/sell"])
@@ -160,7 +164,7 @@ def test_an_invalid_experiment_is_refused_and_keeps_its_input(changed: dict[str,
 
     assert answer.status_code == 400
     assert 'value="0.' in answer.content.decode() or "suffix_share_1" in changed
-    assert read_experiment_state(connect()).held == {}
+    assert read_experiment_state(connect()).entries == {}
 
 
 def test_an_experiment_is_started_only_once() -> None:

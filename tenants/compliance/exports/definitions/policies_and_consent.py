@@ -17,8 +17,8 @@ from tenants.policy.enforcement import (
     find_unenforced_periods,
     read_history,
 )
-from tenants.policy.overrides.document import write_layer
-from tenants.policy.overrides.queries import OverrideInForce, page_of_layers
+from tenants.policy.overrides.document import override_document
+from tenants.policy.overrides.queries import OverrideInForce, list_overrides
 from tenants.policy.queries import PolicyInForce, find_version_ends, page_of_versions
 from tenants.privacy.consent.queries import list_receipts
 
@@ -36,17 +36,17 @@ _who = fields(*(column.name for column in _WHO))
 class _PolicyVersion:
     """A version, with the periods in which parts of it were not enforced, by field."""
 
-    held: PolicyInForce
+    version: PolicyInForce
     not_enforced: dict[str, list[UnavailablePeriod]]
 
     @property
     def created_at(self) -> datetime:
-        return self.held.created_at
+        return self.version.created_at
 
 
-def _page_of_policies(asked: RowQuery, limit: int, cursor: str | None) -> Page[_PolicyVersion]:
-    page = page_of_versions(actor=asked.actor, limit=limit, cursor=cursor)
-    ends = find_version_ends(actor=asked.actor, versions=[row.version for row in page.rows])
+def _page_of_policies(query: RowQuery, limit: int, cursor: str | None) -> Page[_PolicyVersion]:
+    page = page_of_versions(actor=query.actor, limit=limit, cursor=cursor)
+    ends = find_version_ends(actor=query.actor, versions=[row.version for row in page.rows])
     history = read_history()
     return map_page(
         page,
@@ -56,19 +56,19 @@ def _page_of_policies(asked: RowQuery, limit: int, cursor: str | None) -> Page[_
                 row.policy,
                 history,
                 starts_at=row.created_at,
-                ends_at=ends.get(row.version, asked.now),
+                ends_at=ends.get(row.version, query.now),
             ),
         ),
     )
 
 
-def _policy_row(found: _PolicyVersion) -> Row:
+def _policy_row(row: _PolicyVersion) -> Row:
     not_enforced = "; ".join(
         f"not enforced: {field} {period.starts_at.isoformat()} to {period.ends_at.isoformat()}"
-        for field, periods in found.not_enforced.items()
+        for field, periods in row.not_enforced.items()
         for period in periods
     )
-    return (*_who(found.held), spell(write_policy(found.held.policy)), not_enforced)
+    return (*_who(row.version), spell(write_policy(row.version.policy)), not_enforced)
 
 
 POLICIES: Final = Export(
@@ -89,9 +89,9 @@ POLICIES: Final = Export(
 )
 
 
-def _layer_row(found: OverrideInForce) -> Row:
-    subject: tuple[Any, ...] = (found.subject.kind.value, found.subject.id, found.name)
-    return (*subject, *_who(found), spell(write_layer(found.layer)))
+def _override_row(override: OverrideInForce) -> Row:
+    subject: tuple[Any, ...] = (override.subject.kind.value, override.subject.id, override.name)
+    return (*subject, *_who(override), spell(override_document(override.override)))
 
 
 POLICY_LAYERS: Final = Export(
@@ -107,10 +107,10 @@ POLICY_LAYERS: Final = Export(
         ExportColumn("override", ColumnType.TEXT),
     ),
     source=PagedRows(
-        page=lambda asked, limit, cursor: page_of_layers(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: list_overrides(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=_layer_row,
+        row=_override_row,
     ),
     is_of_period=False,
 )
@@ -135,8 +135,8 @@ CONSENT: Final = Export(
     permission=Permission.READ_CONSENT,
     columns=_RECEIPT,
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_receipts(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: list_receipts(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=fields(*(column.name for column in _RECEIPT)),
         made_at=BY_CREATION,
