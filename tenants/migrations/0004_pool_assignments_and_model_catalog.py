@@ -9,7 +9,7 @@ import caret.foundation.postgres.row_security
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0002_keys_triggers_and_grants"),
+        ("tenants", "0003_usage_finish_reason"),
     ]
 
     operations = [
