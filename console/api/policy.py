@@ -15,8 +15,8 @@ from console.api.optimistic_locking import ACCEPTS_IF_MATCH, check_expected_vers
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.billing_periods import utc_day
 from tenants.base.permissions import Permission
+from tenants.policy.availability.model_offers import ModelOffer, get_offers
 from tenants.policy.document import DEFAULT_POLICY, write_policy
-from tenants.policy.model_offers import ModelOffer, get_offers
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import PolicyInForce, get_policy, page_of_versions
 

@@ -8,7 +8,6 @@ from django.utils import timezone
 
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
-from tenants.fleet import capabilities
 from tenants.fleet.pools import daily_usage, model_catalog
 from tenants.fleet.pools.scraping import installation_status, recent_scrapes
 from tenants.fleet.snapshots import publisher
@@ -32,7 +31,7 @@ def scrape_gateways() -> None:
     installation = installation_status.read_installation(now=now)
     recent_scrapes.keep(connect(), installation.readings, now_s=now.timestamp())
     daily_usage.record_replica_seconds(connect(), installation, now=now)
-    capabilities.record_capabilities(installation.readings, now=now)
+    installation_status.record_capabilities(installation.readings, now=now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

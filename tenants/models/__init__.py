@@ -13,7 +13,7 @@ from tenants.models.encryption_key import DataKey, RootKeyUse, TenantKey
 from tenants.models.erasure import Erasure
 from tenants.models.export_job import ExportJob, ExportObject
 from tenants.models.idempotency_record import IdempotencyRecord
-from tenants.models.installation import CapabilityChange
+from tenants.models.installation import CapabilityChange, CatalogModel, PoolAssignment
 from tenants.models.ledger import (
     BillingProfile,
     Invoice,
@@ -22,7 +22,6 @@ from tenants.models.ledger import (
     LedgerTransaction,
 )
 from tenants.models.membership import Invitation, Membership, Team, TeamMembership
-from tenants.models.model_catalog import CatalogModel, PoolAssignment
 from tenants.models.plan import Plan, PriceVersion
 from tenants.models.policy import PolicyOverrideVersion, PolicyVersion
 from tenants.models.retention import (

@@ -11,8 +11,8 @@ from tenants.base.errors import VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import require_reason
 from tenants.models import PolicyVersion
+from tenants.policy.availability.model_offers import check_policy_models
 from tenants.policy.document import read_policy, write_policy
-from tenants.policy.model_offers import check_policy_models
 from tenants.policy.queries import PolicyInForce, find_policy
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change

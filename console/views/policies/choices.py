@@ -15,13 +15,13 @@ from django.utils.translation import gettext_lazy as _
 from caret.contracts.policy import TenantPolicy, Tier
 from console.views.policies.presenters import TIERS
 from tenants.base.billing_periods import utc_day
-from tenants.policy.enforcement import (
+from tenants.policy.availability.enforcement import (
     Capabilities,
     Capability,
     find_unenforced,
     read_capabilities,
 )
-from tenants.policy.model_offers import ModelOffer, get_offers
+from tenants.policy.availability.model_offers import ModelOffer, get_offers
 from tenants.security.authorization.actor import Actor
 
 # For each field of a policy: why it is not enforced, and what an operator has to do.

@@ -39,6 +39,7 @@ from console.views.policies.model_fields import (
 )
 from console.views.policies.presenters import ISOLATIONS, MODES
 from tenants.base.errors import InvalidValue
+from tenants.policy.availability.enforcement import Capability
 from tenants.policy.data_classes import DATA_CLASSES
 from tenants.policy.document import (
     MAX_CONCURRENT_COMPLETIONS,
@@ -47,7 +48,6 @@ from tenants.policy.document import (
     read_policy,
     write_policy,
 )
-from tenants.policy.enforcement import Capability
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 
 _RATES: Final = ("tenant", "user", "key")

@@ -21,7 +21,7 @@ from tenants.base.errors import InvalidValue, NotFound
 from tenants.base.validation.text import validate_text
 from tenants.fleet.pools.assignments import KnownPool, find_known_pool
 from tenants.models import CatalogModel, Plan, Subscription, Tenant
-from tenants.policy.model_offers import has_catalog
+from tenants.policy.availability.model_offers import has_catalog
 from tenants.policy.snapshot_version import mark_all_snapshots_stale, mark_snapshot_stale
 
 MAX_TITLE_CHARS: Final = 120

@@ -25,7 +25,7 @@ from tenants.fleet.snapshots.platform_limits import PlatformLimits, apply_platfo
 from tenants.identity.api_keys.key_secrets import KeySecret, secrets_for
 from tenants.identity.api_keys.scopes import modes_of, read_scopes
 from tenants.models import ApiKey, Tenant
-from tenants.policy.model_offers import read_model_pools
+from tenants.policy.availability.model_offers import read_model_pools
 from tenants.policy.overrides.queries import SubjectKind, read_overrides
 from tenants.policy.queries import find_policy
 from tenants.privacy.consent.queries import find_consents

@@ -10,7 +10,7 @@ from tenants.base.errors import Conflict, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import require_reason
 from tenants.models import PolicyOverrideVersion
-from tenants.policy.model_offers import check_override_models
+from tenants.policy.availability.model_offers import check_override_models
 from tenants.policy.overrides.document import override_document, parse_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,

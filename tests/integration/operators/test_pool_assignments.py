@@ -30,11 +30,12 @@ from tenants.fleet.pools.assignments import (
     unassign_pool,
 )
 from tenants.fleet.pools.model_catalog import NewModel, list_catalog, publish_model, withdraw_model
-from tenants.models import AuditEntry
+from tenants.models import AuditEntry, PoolAssignment
+from tenants.policy.availability.model_offers import get_offers
 from tenants.policy.document import write_policy
-from tenants.policy.model_offers import get_offers
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy
+from tenants.policy.snapshot_version import mark_snapshot_stale
 from tests.benchmarks.installation import gateway_part, own_home, started
 from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
@@ -134,25 +135,16 @@ def fleet(fleet_process: Fleet, settings: Settings) -> Iterator[Fleet]:
 def acme() -> Iterator[Company]:
     made = make_company("acme", ACME)
     yield made
-    _unassign_all(made)
+    PoolAssignment.objects.filter(holder__slug=made.slug).delete()
+    mark_snapshot_stale(tenant_id=made.tenant_id)
 
 
 @pytest.fixture
 def globex() -> Iterator[Company]:
     made = make_company("globex", GLOBEX)
     yield made
-    _unassign_all(made)
-
-
-def _unassign_all(company: Company) -> None:
-    for each in list_assignments(tenant_id=company.tenant_id):
-        unassign_pool(
-            actor=company.platform,
-            tier=each.tier,
-            language=each.language,
-            reason="end of the test",
-            now=timezone.now(),
-        )
+    PoolAssignment.objects.filter(holder__slug=made.slug).delete()
+    mark_snapshot_stale(tenant_id=made.tenant_id)
 
 
 def _key(fleet: Fleet, company: Company) -> str:

@@ -6,12 +6,12 @@ from django.utils import timezone
 
 from tenants.compliance.exports.definitions.policies_and_consent import POLICIES
 from tenants.compliance.exports.rows import Period, RowQuery
-from tenants.fleet.capabilities import record_capabilities
 from tenants.fleet.pools.scraping.gateway_scraper import Scrape
+from tenants.fleet.pools.scraping.installation_status import record_capabilities
 from tenants.fleet.pools.scraping.metric_samples import parse
 from tenants.models import CapabilityChange
+from tenants.policy.availability.enforcement import Capability, read_capabilities
 from tenants.policy.document import DEFAULT_POLICY, write_policy
-from tenants.policy.enforcement import Capability, read_capabilities
 from tenants.policy.operations import set_policy
 from tests.fixtures.companies import ACME, make_company
 

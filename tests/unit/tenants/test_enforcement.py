@@ -5,10 +5,9 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from tenants.fleet.capabilities import find_capabilities
+from tenants.fleet.pools.scraping.installation_status import find_capabilities
 from tenants.fleet.pools.scraping.metric_samples import MetricSamples, parse
-from tenants.policy.document import DEFAULT_POLICY
-from tenants.policy.enforcement import (
+from tenants.policy.availability.enforcement import (
     Capabilities,
     Capability,
     UnavailablePeriod,
@@ -16,6 +15,7 @@ from tenants.policy.enforcement import (
     find_unenforced,
     find_unenforced_periods,
 )
+from tenants.policy.document import DEFAULT_POLICY
 
 FILTERING = msgspec.structs.replace(DEFAULT_POLICY, has_public_code_filter=True)
 START = datetime(2026, 11, 1, tzinfo=UTC)

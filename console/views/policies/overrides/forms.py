@@ -27,8 +27,8 @@ from console.views.policies.form_fields import (
 from console.views.policies.forms import FieldGroup
 from console.views.policies.model_fields import offer_policy_choices
 from console.views.policies.presenters import FEATURES
+from tenants.policy.availability.enforcement import Capability
 from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
-from tenants.policy.enforcement import Capability
 from tenants.policy.overrides.document import parse_override
 
 _EXCLUSION_ROWS: Final = 6

@@ -11,12 +11,12 @@ from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, fields, spell
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
-from tenants.policy.document import write_policy
-from tenants.policy.enforcement import (
+from tenants.policy.availability.enforcement import (
     UnavailablePeriod,
     find_unenforced_periods,
     read_history,
 )
+from tenants.policy.document import write_policy
 from tenants.policy.overrides.document import override_document
 from tenants.policy.overrides.queries import OverrideInForce, list_overrides
 from tenants.policy.queries import PolicyInForce, find_version_ends, page_of_versions

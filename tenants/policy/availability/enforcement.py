@@ -1,6 +1,6 @@
 """Which rules of a policy this installation can enforce, and since when.
 
-Gateways report what they can do. A worker records each change (tenants.fleet.capabilities), so that
+Gateways report what they can do. A worker records each change, so that
 pages and exports can say when a rule was not enforced. Before the first report nothing is known,
 and nothing is said.
 """
