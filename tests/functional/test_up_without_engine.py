@@ -169,7 +169,7 @@ def test_a_part_that_does_not_start_is_reported_with_its_log(
     stopped.environment["CARET_POOLS_FILE"] = right
 
     assert refused.returncode == 7
-    assert "Gateway ended at its start" in refused.stderr
+    assert "Gateway ended while it started" in refused.stderr
     assert str(stopped.paths.logs / "gateway.log") in refused.stderr
     assert not stopped.pids
 
