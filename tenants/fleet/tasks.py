@@ -31,7 +31,7 @@ def scrape_gateways() -> None:
     installation = installation_status.read_installation(now=now)
     recent_scrapes.store_scrapes(connect(), installation.scrapes, now_s=now.timestamp())
     daily_usage.record_replica_seconds(connect(), installation, now=now)
-    installation_status.record_capabilities(installation.readings, now=now)
+    installation_status.record_capabilities(installation.scrapes, now=now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
