@@ -3,6 +3,7 @@
 
 (() => {
   const YEAR_S = 365 * 24 * 3600;
+  const OPEN = "details.menu[open], details.tip[open]"; // closed by Escape and by clicks elsewhere
 
   // Tell the server the browser's time zone, which it uses from the next page on.
   if (!/(^|; )caret-zone=/.test(document.cookie)) {
@@ -41,7 +42,7 @@
 
   function leave() {
     if (location.hash === "#menu") location.hash = "";
-    for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
+    for (const open of document.querySelectorAll(OPEN)) open.open = false;
   }
 
   async function copy(button) {
@@ -58,8 +59,8 @@
     if (on("[data-dismiss]")) on(".toast").remove();
     if (on("[data-copy]")) copy(on("[data-copy]"));
     if (event.target === palette) palette.close();
-    for (const menu of document.querySelectorAll("details.menu[open]")) {
-      if (!menu.contains(event.target)) menu.open = false;
+    for (const open of document.querySelectorAll(OPEN)) {
+      if (!open.contains(event.target)) open.open = false;
     }
   });
 

@@ -187,6 +187,12 @@ def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
     return UsageFilters(form, _to_query(said, chosen, now), chosen, {"range": chosen} | parameters)
 
 
+def usage_of_30_days(now: datetime) -> UsageFilters:
+    """Return the filters of a page without parameters that shows the last 30 days."""
+    chosen = "30d"
+    return UsageFilters(UsageFilterForm({}), _to_query({}, chosen, now), chosen, {"range": chosen})
+
+
 def by(question: UsageFilters, group_by: GroupBy | None) -> ReportQuery:
     asked = question.report_query
     return ReportQuery(asked.start, asked.end, group_by, asked.filter, asked.hours_until)
