@@ -18,6 +18,7 @@ from console.views.billing import urls as billing
 from console.views.budgets import urls as budgets
 from console.views.cache import urls as cache
 from console.views.content_exclusion import urls as exclusion
+from console.views.editors import urls as editors
 from console.views.experiments import urls as experiments
 from console.views.exports import urls as exports
 from console.views.keys import urls as keys
@@ -60,6 +61,7 @@ urlpatterns = [
     path("invitation/<token>", accept_invitation.open_link, name="invitation-link"),
     path("invitation", accept_invitation.invitation, name="invitation"),
     *start.urlpatterns,
+    *editors.urlpatterns,
     *keys.urlpatterns,
     *members.urlpatterns,
     *teams.urlpatterns,

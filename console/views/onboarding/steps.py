@@ -51,9 +51,12 @@ def _completion_steps(actor: Actor) -> list[SetupStep]:
         ),
         SetupStep(
             gettext("Get a completion in your editor"),
-            gettext("Copy the settings below. This step is complete after the first use of a key."),
-            "",
-            "",
+            gettext(
+                "Install Caret's extension, or set up another plugin. This step is complete after "
+                "the first use of a key."
+            ),
+            "console:editors",
+            gettext("Editors"),
             facts.has_completed,
         ),
     ]
