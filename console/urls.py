@@ -21,6 +21,7 @@ from console.views.content_exclusion import urls as exclusion
 from console.views.editors import urls as editors
 from console.views.experiments import urls as experiments
 from console.views.exports import urls as exports
+from console.views.help import urls as help_pages
 from console.views.keys import urls as keys
 from console.views.members import urls as members
 from console.views.my_data import urls as own
@@ -62,6 +63,7 @@ urlpatterns = [
     path("invitation", accept_invitation.invitation, name="invitation"),
     *start.urlpatterns,
     *editors.urlpatterns,
+    *help_pages.urlpatterns,
     *keys.urlpatterns,
     *members.urlpatterns,
     *teams.urlpatterns,

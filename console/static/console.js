@@ -23,6 +23,17 @@
     field.dispatchEvent(new Event("opened"));
   }
 
+  const shortcuts = document.getElementById("shortcuts");
+
+  function openShortcuts(event) {
+    if (!shortcuts || shortcuts.open) return;
+    event.preventDefault();
+    leave();
+    shortcuts.showModal();
+  }
+
+  const isTyping = (target) => target.isContentEditable || target.closest("input, textarea, select");
+
   // The arrow keys move through the search results; Enter in the field opens the first.
   function walk(event) {
     const links = [...palette.querySelectorAll(".found-link")];
@@ -37,6 +48,7 @@
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") openPalette(event);
     else if (palette?.open) walk(event);
+    else if (event.key === "?" && !isTyping(event.target)) openShortcuts(event);
     else if (event.key === "Escape") leave();
   });
 
@@ -56,9 +68,10 @@
   document.addEventListener("click", (event) => {
     const on = (selector) => event.target.closest(selector);
     if (on("[data-palette]")) openPalette(event);
+    if (on("[data-shortcuts]")) openShortcuts(event);
     if (on("[data-dismiss]")) on(".toast").remove();
     if (on("[data-copy]")) copy(on("[data-copy]"));
-    if (event.target === palette) palette.close();
+    if (event.target === palette || event.target === shortcuts) event.target.close();
     for (const open of document.querySelectorAll(OPEN)) {
       if (!open.contains(event.target)) open.open = false;
     }

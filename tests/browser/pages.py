@@ -138,6 +138,8 @@ REDIRECTS: Final = frozenset(
 _NAMED: Final = (
     Page("", max_queries=16),  # the steps of the setup need three
     Page("", variant="not-found", path=lambda scene: "/nothing", status=404),
+    Page("help/<slug:name>", path=lambda scene: "/help/policies"),
+    Page("help/rest-api", max_first_load_bytes=700_000),  # loads Swagger UI
     Page("playground", max_first_load_bytes=350_000),  # loads an editor
     Page("sign-in", Visitor.NOBODY),
     Page("sign-in/code", Visitor.GAVE_PASSWORD),
