@@ -59,6 +59,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "console.web.request_metrics.RequestMetricsMiddleware",
     "console.web.middleware.NoStore",  # before all that may respond, redirects to HTTPS included
+    "console.web.middleware.CompressPages",
     "django.middleware.security.SecurityMiddleware",
     "console.web.middleware.ContentSecurityPolicy",
     "console.web.middleware.Utf8OnlyMiddleware",
