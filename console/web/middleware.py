@@ -8,6 +8,7 @@ import structlog
 from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 from redis import RedisError
 
@@ -61,7 +62,9 @@ class CompressPages(GZipMiddleware):
     the session's cookie.
     """
 
-    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
         is_page = response.headers.get("Content-Type", "").startswith("text/html")
         if request.method != "GET" or not is_page or request.path.startswith(_PATH_OF_SECRETS):
             return response
