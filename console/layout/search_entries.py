@@ -18,6 +18,7 @@ from tenants.security.authorization.actor import Actor
 _P = Permission
 _MIN_STEM: Final = 5
 _MAX_ENDING: Final = 3
+_PLURALS: Final = ("s", "es", "e", "en", "n")  # keys: key
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,5 +168,5 @@ def is_form_of(word: str, known: str) -> bool:
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, known, strict=False))
     )
     ending = max(len(word), len(known)) - stem
-    is_plural = stem == len(known) >= 3 and ending <= 2  # keys: key
+    is_plural = word.removeprefix(known) in _PLURALS
     return is_plural or (stem >= _MIN_STEM and ending <= _MAX_ENDING)

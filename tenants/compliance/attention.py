@@ -26,7 +26,7 @@ _USED_UP: Final = 100  # percent
 
 class AlertKind(StrEnum):
     SINK_FAILING = "sink_failing"
-    BUDGET_SPENT = "budget_spent"
+    BUDGET_EXCEEDED = "budget_exceeded"
     KEY_LEAKED = "key_leaked"
     KEY_EXPIRING = "key_expiring"  # of a service: no user would notice
     CERTIFICATE_EXPIRING = "certificate_expiring"  # of the identity provider, for SAML
@@ -34,7 +34,7 @@ class AlertKind(StrEnum):
 
 _NEEDS: Final = {
     AlertKind.SINK_FAILING: Permission.READ_AUDIT,
-    AlertKind.BUDGET_SPENT: Permission.READ_BILLING,
+    AlertKind.BUDGET_EXCEEDED: Permission.READ_BILLING,
     AlertKind.KEY_LEAKED: Permission.READ_KEYS,
     AlertKind.KEY_EXPIRING: Permission.READ_KEYS,
     AlertKind.CERTIFICATE_EXPIRING: Permission.READ_SIGN_IN_SETTINGS,
@@ -67,7 +67,7 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
         Tenant.objects.annotate(
             sinks=_count(sinks),
             sinks_at=_first_of(sinks, "failed_since"),
-            budgets=_count(_spent_budgets(now)),
+            budgets=_count(_exceeded_budgets(now)),
             leaked=_count(leaked),
             leaked_at=_first_of(leaked, "leaked_at"),
             expiring=_count(expiring),
@@ -79,7 +79,7 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
     )
 
 
-def _spent_budgets(now: datetime) -> QuerySet[BudgetAlert]:
+def _exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
     """Return this month's alerts of used up budgets whose limit was not changed since."""
     unchanged = Budget.objects.filter(
         tenant_id=OuterRef("tenant_id"),
@@ -98,7 +98,7 @@ def _to_alerts(found: dict[str, Any], now: datetime) -> Iterator[Alert]:
     if found["leaked"]:
         yield Alert(AlertKind.KEY_LEAKED, found["leaked"], found["leaked_at"])
     if found["budgets"]:
-        yield Alert(AlertKind.BUDGET_SPENT, found["budgets"], None)
+        yield Alert(AlertKind.BUDGET_EXCEEDED, found["budgets"], None)
     if found["sinks"]:
         yield Alert(AlertKind.SINK_FAILING, found["sinks"], found["sinks_at"])
     if found["certificates"]:

@@ -78,6 +78,7 @@ def editors(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             for each in snippets
         ],
         "chosen": chosen,
+        "needs_key": PLACEHOLDER in chosen.text,
         "gateway_url": settings.GATEWAY_URL,
     }
     return render_page(request, member, "console/editors/detail.html", context)

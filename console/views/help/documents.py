@@ -84,7 +84,7 @@ def _render(name: str, description: str, text: str, names: set[str]) -> Document
     parser.add_render_rule("table_open", _open_table)
     parser.add_render_rule("table_close", _close_table)
     tokens = parser.parse(text)
-    title, tokens = tokens[1].content, tokens[3:]  # the first heading is the title
+    title, tokens = tokens[1].content.replace("`", ""), tokens[3:]  # the first heading is the title
     _add_ids(tokens)
     for token in tokens:
         _set_alignment(token)

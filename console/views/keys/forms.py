@@ -123,7 +123,8 @@ class NewKeyForm(KeyLifetime):
         if not self._is_service() and self.cleaned_data.get("owner") == "":
             self.add_error("owner", gettext("Enter the owner of the key."))
         if "kind" in self.cleaned_data and not self.wanted_scopes():
-            self.add_error("preset", gettext("Select what the key can do."))
+            field = "modes" if self._is_advanced() else "preset"
+            self.add_error(field, gettext("Select what the key can do."))
         return self.cleaned_data
 
     def limit_lifetime(self, max_days: int | None) -> None:
@@ -141,10 +142,12 @@ class NewKeyForm(KeyLifetime):
         return self._wanted_modes() | frozenset(KeyScope(name) for name in named)
 
     def _wanted_modes(self) -> frozenset[KeyScope]:
-        preset = self.cleaned_data.get("preset") or KeyPreset.ADVANCED
-        if preset == KeyPreset.ADVANCED:
+        if self._is_advanced():
             return frozenset(KeyScope(name) for name in self.cleaned_data.get("modes", ()))
-        return PRESET_SCOPES[KeyPreset(preset)]
+        return PRESET_SCOPES[KeyPreset(self.cleaned_data["preset"])]
+
+    def _is_advanced(self) -> bool:
+        return self.cleaned_data.get("preset", "") in ("", KeyPreset.ADVANCED)
 
     def _is_service(self) -> bool:
         return self.cleaned_data.get("kind") == KeyKind.SERVICE

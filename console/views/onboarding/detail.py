@@ -28,6 +28,7 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         raise PermissionDenied
     context = {
         "steps": steps,
+        "num_steps": len(steps),
         "num_done": sum(step.is_done for step in steps),
         "is_put_away": is_dismissed(request),
     }

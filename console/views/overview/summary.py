@@ -43,7 +43,7 @@ _PAGE: Final = "console/overview/summary.html"
 # URL name, query string and label of the link.
 _ALERT_LINKS: Final[dict[AlertKind, tuple[str, str, Promise]]] = {
     AlertKind.KEY_LEAKED: ("keys", "?look=leaked", _("Check how it was used")),
-    AlertKind.BUDGET_SPENT: ("budgets", "", _("View budgets")),
+    AlertKind.BUDGET_EXCEEDED: ("budgets", "", _("View budgets")),
     AlertKind.SINK_FAILING: ("sinks", "", _("View the error")),
     AlertKind.CERTIFICATE_EXPIRING: ("access", "", _("Update the metadata")),
     AlertKind.KEY_EXPIRING: ("keys", "?kind=svc&sort=expires", _("Rotate")),
@@ -93,9 +93,10 @@ def _charts(question: UsageFilters, found: UsageSummary) -> dict[str, Any]:
 
 
 def _setup_context(request: HttpRequest, actor: Actor) -> dict[str, Any]:
+    """Return the steps that are left; none if the user has dismissed them."""
     steps: list[SetupStep] = [] if is_dismissed(request) else onboarding_steps(actor)
-    num_done = sum(step.is_done for step in steps)
-    return {"steps": [] if num_done == len(steps) else steps, "num_done": num_done}
+    left = [step for step in steps if not step.is_done]
+    return {"steps": left, "num_done": len(steps) - len(left), "num_steps": len(steps)}
 
 
 def _figures(
@@ -179,7 +180,7 @@ def _alert_text(alert: Alert, *, is_over: bool) -> str:
                 "%(num)s API keys were found in public. We revoked them.",
                 alert.num,
             )
-        case AlertKind.BUDGET_SPENT:
+        case AlertKind.BUDGET_EXCEEDED:
             return ngettext("%(num)s budget is used up.", "%(num)s budgets are used up.", alert.num)
         case AlertKind.SINK_FAILING:
             return ngettext(

@@ -88,7 +88,7 @@ class _OverviewScope:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
+class _UsageCounts:
     found: Breakdown
     before: GroupCounters
     hidden: SuppressedOverview
@@ -154,14 +154,14 @@ def overview(*, actor: Actor, asked: ReportQuery) -> Overview:
 
 def _read_counts(
     actor: Actor, asked: ReportQuery, by: Sequence[GroupBy], *, is_own: bool, min_users: int
-) -> _Counted:
+) -> _UsageCounts:
     rows, earlier = (
         rollups_for(actor, each, is_own=is_own) for each in (asked, asked.previous_period)
     )
     found = compute_breakdown(rows, asked, by, names=_NAMES)
     before = compute_breakdown(earlier, asked, (), names=_NAMES).every
     hidden = hidden_in_overview(actor, asked, found, before, min_users=min_users)
-    return _Counted(found, before, hidden)
+    return _UsageCounts(found, before, hidden)
 
 
 def _sees_quality(actor: Actor) -> bool:

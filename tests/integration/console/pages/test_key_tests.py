@@ -88,7 +88,7 @@ def client(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-def tested(client: Client, key: str) -> str:
+def result_of(client: Client, key: str) -> str:
     return client.post("/keys/test", {"key": key}, headers=PART).content.decode()
 
 
@@ -101,7 +101,7 @@ def test_a_working_key_shows_the_completion_and_its_time(
 ) -> None:
     key = make_key(company, company.developer).text
 
-    part = tested(client, key)
+    part = result_of(client, key)
 
     assert gateway.requests == [("/v1/completions", f"Bearer {key}")]
     assert "The key works." in part
@@ -116,7 +116,7 @@ def test_a_chat_key_is_tested_with_a_chat(
     gateway.body = CHATTED
     key = make_service_key(company, KeyScope.CHAT).text
 
-    assert "ready" in tested(client, key)
+    assert "ready" in result_of(client, key)
     assert [path for path, _ in gateway.requests] == ["/v1/chat/completions"]
 
 
@@ -143,7 +143,7 @@ def test_a_failure_states_its_reason(
 ) -> None:
     gateway.status, gateway.body, gateway.finish = status, body, finish
 
-    part = tested(client, make_key(company, company.developer).text)
+    part = result_of(client, make_key(company, company.developer).text)
 
     assert reason in part
     assert "note-bad" in part
@@ -152,7 +152,7 @@ def test_a_failure_states_its_reason(
 def test_an_unreachable_gateway_is_named(settings: Any, company: Company, client: Client) -> None:
     settings.GATEWAY_URL = f"http://127.0.0.1:{free_port()}"
 
-    assert settings.GATEWAY_URL in tested(client, make_key(company, company.developer).text)
+    assert settings.GATEWAY_URL in result_of(client, make_key(company, company.developer).text)
 
 
 def test_a_key_of_another_network_is_explained(
@@ -161,7 +161,7 @@ def test_a_key_of_another_network_is_explained(
     gateway.status, gateway.body = 401, failed("invalid_api_key")
     key = make_service_key(company, KeyScope.INFERENCE, networks=("192.0.2.0/24",)).text
 
-    assert "only from certain networks" in tested(client, key)
+    assert "only from certain networks" in result_of(client, key)
 
 
 def test_other_peoples_keys_are_not_sent(
@@ -194,7 +194,7 @@ def test_a_revoked_keys_reason_comes_from_the_gateway(
     )
     gateway.status, gateway.body = 401, failed("revoked_api_key")
 
-    assert "The key is revoked." in tested(client, key.text)
+    assert "The key is revoked." in result_of(client, key.text)
 
 
 def test_a_key_without_http_modes_is_not_tested(
@@ -209,14 +209,14 @@ def test_a_key_without_http_modes_is_not_tested(
     )
     made = create_key(actor=company.platform, new=new, now=timezone.now())
 
-    assert "over HTTP" in tested(client, made.text)
+    assert "over HTTP" in result_of(client, made.text)
     assert "Test this key" not in client.get(f"/keys/{made.key.lookup_id}").content.decode()
 
 
 def test_tests_are_limited(gateway: Gateway, company: Company, client: Client) -> None:
     key = make_key(company, company.developer).text
 
-    results = [tested(client, key) for _ in range(MAX_KEY_TESTS + 1)]
+    results = [result_of(client, key) for _ in range(MAX_KEY_TESTS + 1)]
 
     assert "Too many tests" in results[-1]
     assert len(gateway.requests) == MAX_KEY_TESTS
