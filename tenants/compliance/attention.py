@@ -63,7 +63,7 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
         active(now), kind=KeyKind.SERVICE, expires_at__lt=now + KEY_EXPIRES_WITHIN
     )
     providers = IdentityProvider.objects.filter(tenant_id=OuterRef("id"))
-    return (
+    row = (
         Tenant.objects.annotate(
             sinks=_count(sinks),
             sinks_at=_first_of(sinks, "failed_since"),
@@ -77,6 +77,7 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
         .values()
         .get(id=actor.tenant_id)
     )
+    return dict(row)
 
 
 def _exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:

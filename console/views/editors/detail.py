@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from django.conf import settings
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
+from console.downloads.file_response import file_response
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab
@@ -87,11 +87,11 @@ def editors(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_GET
 @member_required
 @permission_required(Permission.USE_PLAYGROUND)
-def download(request: HttpRequest, member: CurrentMember, name: str) -> HttpResponseBase:
+def download(request: HttpRequest, member: CurrentMember, name: str) -> HttpResponse:
     path = _find_files().get(name)
     if path is None:
         raise Http404
-    return FileResponse(path.open("rb"), as_attachment=True, filename=name)
+    return file_response(path.read_bytes(), name=name, content_type="application/octet-stream")
 
 
 def _find_files() -> dict[str, Path]:

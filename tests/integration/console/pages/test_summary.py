@@ -155,7 +155,7 @@ def test_each_fault_is_an_alert(company: Company, sign_in: SignIn) -> None:
     add_provider(company, certificate_until(now + timedelta(days=10)))
     make_key(company, company.developer)
     with tenant_scope(company.tenant_id):
-        ApiKey.objects.filter(owner_id=company.developer.user_id).update(leaked_at=now)
+        ApiKey.objects.filter(kind="live").update(leaked_at=now)
     make_service_key(company, KeyScope.INFERENCE, expires_at=now + timedelta(days=5))
     add_failing_sink(company)
 
