@@ -91,12 +91,12 @@ def change(
         return FigureChange(gettext("unchanged"), "same", "")
     amount = number(abs(difference) * 100, 1)
     sign = "+" if difference > 0 else "−"
-    written = f"{amount} {gettext('points')}" if is_share else percent(amount)
+    text = f"{amount} {gettext('points')}" if is_share else percent(amount)
     is_better = (difference > 0) == (better == "more")
     is_noise = abs(difference) <= noise
     icon = "rise" if difference > 0 else "fall"
     tone = "" if not better or is_noise else ("good" if is_better else "bad")
-    return FigureChange(f"{sign}{written}", icon, tone, is_noise)
+    return FigureChange(f"{sign}{text}", icon, tone, is_noise)
 
 
 def share_noise(now: float | None, before: float | None, sizes: Sequence[int]) -> float:

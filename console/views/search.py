@@ -39,11 +39,11 @@ class SearchHit:
 @require_GET
 @member_required
 def search(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    asked = request.GET.get("q", "")[:100]
-    words = asked.casefold().replace("-", " ").split()[:_MAX_WORDS]
-    things = _search_all(member.actor, asked.strip(), words)
+    search_text = request.GET.get("q", "")[:100]
+    words = search_text.casefold().replace("-", " ").split()[:_MAX_WORDS]
+    things = _search_all(member.actor, search_text.strip(), words)
     links = [link for link in all_links(request, member.actor) if _is_meant(link, words)]
-    context = {"asked": asked, "links": links, "things": things}
+    context = {"search_text": search_text, "links": links, "things": things}
     return render_page(
         request, member, "console/search.html", context, part="console/_search_results.html"
     )
@@ -74,26 +74,28 @@ def _search_documents(words: list[str]) -> list[SearchHit]:
     ]
 
 
-def _search_all(actor: Actor, asked: str, words: list[str]) -> list[SearchHit]:
+def _search_all(actor: Actor, search_text: str, words: list[str]) -> list[SearchHit]:
     """Return the hits that the actor may see. Makes at most three queries."""
-    if len(asked) < _MIN_CHARS:
+    if len(search_text) < _MIN_CHARS:
         return []
     return [
         *_search_entries(actor, words),
-        *_search_members(actor, asked),
-        *_search_teams(actor, asked),
-        *_search_keys(actor, asked),
+        *_search_members(actor, search_text),
+        *_search_teams(actor, search_text),
+        *_search_keys(actor, search_text),
         *_search_documents(words),
     ]
 
 
-def _search_keys(actor: Actor, asked: str) -> list[SearchHit]:
+def _search_keys(actor: Actor, search_text: str) -> list[SearchHit]:
     if not (
         actor.has_permission(Permission.READ_KEYS) or actor.has_permission(Permission.READ_OWN_KEYS)
     ):
         return []
-    wanted = KeyFilter(text=asked, order=KeyOrder.NAME, is_descending=False)
-    page = find_keys(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None, now=timezone.now())
+    key_filter = KeyFilter(text=search_text, order=KeyOrder.NAME, is_descending=False)
+    page = find_keys(
+        actor=actor, key_filter=key_filter, limit=_MAX_THINGS, cursor=None, now=timezone.now()
+    )
     return [
         SearchHit(
             icon="keys",
@@ -105,11 +107,11 @@ def _search_keys(actor: Actor, asked: str) -> list[SearchHit]:
     ]
 
 
-def _search_members(actor: Actor, asked: str) -> list[SearchHit]:
+def _search_members(actor: Actor, search_text: str) -> list[SearchHit]:
     if not actor.has_permission(Permission.READ_MEMBERS):
         return []
-    wanted = MemberFilter(text=asked)
-    page = search_members(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None)
+    member_filter = MemberFilter(text=search_text)
+    page = search_members(actor=actor, member_filter=member_filter, limit=_MAX_THINGS, cursor=None)
     return [
         SearchHit(
             icon="members",
@@ -121,10 +123,12 @@ def _search_members(actor: Actor, asked: str) -> list[SearchHit]:
     ]
 
 
-def _search_teams(actor: Actor, asked: str) -> list[SearchHit]:
+def _search_teams(actor: Actor, search_text: str) -> list[SearchHit]:
     if not actor.has_permission(Permission.READ_TEAMS):
         return []
-    page = find_teams(actor=actor, wanted=TeamFilter(text=asked), limit=_MAX_THINGS, cursor=None)
+    page = find_teams(
+        actor=actor, team_filter=TeamFilter(text=search_text), limit=_MAX_THINGS, cursor=None
+    )
     return [
         SearchHit(
             icon="teams",

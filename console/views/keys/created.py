@@ -12,15 +12,15 @@ from tenants.identity.api_keys.scopes import modes_of
 
 
 def show_once(
-    request: HttpRequest, member: CurrentMember, created: CreatedKey, *, is_new: bool = True
+    request: HttpRequest, member: CurrentMember, created_key: CreatedKey, *, is_new: bool = True
 ) -> HttpResponse:
     """Show the text. `is_new` is False after a rotation."""
-    modes = modes_of(created.key.scopes)
+    modes = modes_of(created_key.key.scopes)
     context = {
-        "text": created.text,
-        "line": key_line(member.actor, created.key),
+        "text": created_key.text,
+        "line": key_line(member.actor, created_key.key),
         "is_new": is_new,
-        "editors": settings_with(created.text, modes),
+        "editors": settings_with(created_key.text, modes),
         "can_try": can_try(modes),
     }
     return render_page(request, member, "console/keys/created.html", context)

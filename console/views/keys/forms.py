@@ -40,10 +40,10 @@ class KeyLifetime(forms.Form):
         label=_("Last day"), required=False, widget=forms.DateInput({"type": "date"}, "%Y-%m-%d")
     )
 
-    def set_choices(self, choices: list[tuple[str, str]], chosen: str) -> None:
+    def set_choices(self, choices: list[tuple[str, str]], initial: str) -> None:
         field = self.fields["lifetime"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices, field.initial = choices, chosen
+        field.choices, field.initial = choices, initial
 
     def clean(self) -> dict[str, Any]:
         if self.cleaned_data.get("lifetime") == ON_A_DAY and "day" in self.cleaned_data:

@@ -89,19 +89,22 @@ def overview_tabs(request: HttpRequest, actor: Actor) -> list[Tab]:
     )
 
 
-def figures(question: UsageFilters, found: Overview) -> list[OverviewFigure]:
-    assert found.total.counts is not None
-    shown = [_first_token(question, found.speeds), _cancelled_figure(question, found)]
-    shown.append(_cached_figure(question, found))
-    if found.quality is not None:
-        shown.append(_accepted_figure(question, found))
-    return [*shown, _load_figure(question, found.speeds)]
+def figures(question: UsageFilters, usage_overview: Overview) -> list[OverviewFigure]:
+    assert usage_overview.total.counts is not None
+    overview_figures = [
+        _first_token(question, usage_overview.speeds),
+        _cancelled_figure(question, usage_overview),
+    ]
+    overview_figures.append(_cached_figure(question, usage_overview))
+    if usage_overview.quality is not None:
+        overview_figures.append(_accepted_figure(question, usage_overview))
+    return [*overview_figures, _load_figure(question, usage_overview.speeds)]
 
 
-def speed_lines(question: UsageFilters, found: Overview) -> list[SpeedLine]:
-    if found.speeds is None:
+def speed_lines(question: UsageFilters, usage_overview: Overview) -> list[SpeedLine]:
+    if usage_overview.speeds is None:
         return []
-    now, before = found.speeds.now, found.speeds.before
+    now, before = usage_overview.speeds.now, usage_overview.speeds.before
     return [_speed_line(question, now[mode], before.get(mode)) for mode in MODES if mode in now]
 
 
@@ -143,12 +146,12 @@ def _describe_target(speed: LatencyRow) -> str:
     return gettext("target: under %(time)s") % {"time": milliseconds(speed.target_ms)}
 
 
-def _cancelled_figure(question: UsageFilters, found: Overview) -> OverviewFigure:
+def _cancelled_figure(question: UsageFilters, usage_overview: Overview) -> OverviewFigure:
     return _share_figure(
         gettext("Cancellation rate"),
         _compare(
             cancellation,
-            (found.total.counts, found.before.counts),
+            (usage_overview.total.counts, usage_overview.before.counts),
             num=lambda counts: counts.requests,
             better="less",
         ),
@@ -158,12 +161,12 @@ def _cancelled_figure(question: UsageFilters, found: Overview) -> OverviewFigure
     )
 
 
-def _cached_figure(question: UsageFilters, found: Overview) -> OverviewFigure:
+def _cached_figure(question: UsageFilters, usage_overview: Overview) -> OverviewFigure:
     return _share_figure(
         gettext("Prefix-cache hits"),
         _compare(
             cached,
-            (found.total.counts, found.before.counts),
+            (usage_overview.total.counts, usage_overview.before.counts),
             # The tokens of a request are cached together, so a request counts once.
             num=lambda counts: counts.requests,
             better="more",
@@ -177,10 +180,10 @@ def _cached_figure(question: UsageFilters, found: Overview) -> OverviewFigure:
     )
 
 
-def _accepted_figure(question: UsageFilters, found: Overview) -> OverviewFigure:
-    assert found.quality is not None
-    assert found.quality_before is not None
-    return acceptance_figure(question, found.quality, found.quality_before)
+def _accepted_figure(question: UsageFilters, usage_overview: Overview) -> OverviewFigure:
+    assert usage_overview.quality is not None
+    assert usage_overview.quality_before is not None
+    return acceptance_figure(question, usage_overview.quality, usage_overview.quality_before)
 
 
 def acceptance_figure(question: UsageFilters, now: ReportRow, before: ReportRow) -> OverviewFigure:

@@ -68,7 +68,7 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return render_performance(request, member)
     now = timezone.now()
     question = usage_of_30_days(now)
-    found = usage_summary(actor=actor, asked=question.report_query)
+    found = usage_summary(actor=actor, query=question.report_query)
     sees_cost = actor.has_permission(Permission.READ_BILLING)
     cost = read_month_cost(actor=actor, now=now) if sees_cost else None
     context = {

@@ -94,13 +94,13 @@ class _UsageCounts:
     hidden: SuppressedOverview
 
 
-def usage_summary(*, actor: Actor, asked: ReportQuery) -> UsageSummary:
+def usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
     """Return the summary of a period without filter. Four queries. Raises Forbidden."""
     actor.require(Permission.READ_USAGE)
-    check(asked)
+    check(query)
     with tenant_scope(actor.tenant_id):
         min_users = _read_scope(actor).min_users
-        counted = _read_counts(actor, asked, (GroupBy.DAY,), is_own=False, min_users=min_users)
+        counted = _read_counts(actor, query, (GroupBy.DAY,), is_own=False, min_users=min_users)
         seats = _read_seats(actor, counted.found.every.users)
     sees_quality = actor.has_permission(Permission.READ_QUALITY)
     found, before, hidden = counted.found, counted.before, counted.hidden
@@ -120,32 +120,35 @@ def _read_seats(actor: Actor, active_users: frozenset[str]) -> SeatUse:
     return SeatUse(num_seats=len(seats), num_active=len(seats & active_users))
 
 
-def overview(*, actor: Actor, asked: ReportQuery) -> Overview:
+def overview(*, actor: Actor, query: ReportQuery) -> Overview:
     """Return the overview. Six queries; two more with a filter. Raises Forbidden, InvalidValue."""
     is_own = is_limited_to_own(actor, ReportKind.USAGE)
-    check(asked)
+    check(query)
     with tenant_scope(actor.tenant_id):
-        about = _read_scope(actor)
-        min_users = 1 if is_own else about.min_users
-        counted = _read_counts(actor, asked, BY, is_own=is_own, min_users=min_users)
-        found, before, hidden = counted.found, counted.before, counted.hidden
+        scope = _read_scope(actor)
+        min_users = 1 if is_own else scope.min_users
+        counted = _read_counts(actor, query, BY, is_own=is_own, min_users=min_users)
+        breakdown, before, suppressed = counted.found, counted.before, counted.hidden
         speeds = (
             None
-            if hidden.speeds
-            else _read_latency(actor, asked, hidden, is_own=is_own, min_users=min_users)
+            if suppressed.speeds
+            else _read_latency(actor, query, suppressed, is_own=is_own, min_users=min_users)
         )
-        choices = _list_choices(actor, asked, found, hidden, is_own=is_own)
-        teams = names_of_teams(actor, known=hidden.team_names)
+        choices = _list_choices(actor, query, breakdown, suppressed, is_own=is_own)
+        teams = names_of_teams(actor, known_names=suppressed.team_names)
     sees_quality = _sees_quality(actor)
     return Overview(
         is_own=is_own,
-        total=row_of("", found.every, hidden.usage),
-        before=row_of("", before, hidden.usage_before),
-        quality=row_of("", found.every, hidden.quality) if sees_quality else None,
-        quality_before=row_of("", before, hidden.quality_before) if sees_quality else None,
-        by={each: rows_of(found.by.get(each, {}), hidden.groups.get(each, {})) for each in BY},
+        total=row_of("", breakdown.every, suppressed.usage),
+        before=row_of("", before, suppressed.usage_before),
+        quality=row_of("", breakdown.every, suppressed.quality) if sees_quality else None,
+        quality_before=row_of("", before, suppressed.quality_before) if sees_quality else None,
+        by={
+            each: rows_of(breakdown.by.get(each, {}), suppressed.groups.get(each, {}))
+            for each in BY
+        },
         speeds=speeds,
-        complete_until=about.complete_until,
+        complete_until=scope.complete_until,
         min_users=min_users,
         choices=choices,
         teams=teams,
@@ -153,14 +156,14 @@ def overview(*, actor: Actor, asked: ReportQuery) -> Overview:
 
 
 def _read_counts(
-    actor: Actor, asked: ReportQuery, by: Sequence[GroupBy], *, is_own: bool, min_users: int
+    actor: Actor, query: ReportQuery, by: Sequence[GroupBy], *, is_own: bool, min_users: int
 ) -> _UsageCounts:
     rows, earlier = (
-        rollups_for(actor, each, is_own=is_own) for each in (asked, asked.previous_period)
+        rollups_for(actor, each, is_own=is_own) for each in (query, query.previous_period)
     )
-    found = compute_breakdown(rows, asked, by, names=_NAMES)
-    before = compute_breakdown(earlier, asked, (), names=_NAMES).every
-    hidden = hidden_in_overview(actor, asked, found, before, min_users=min_users)
+    found = compute_breakdown(rows, query, by, names=_NAMES)
+    before = compute_breakdown(earlier, query, (), names=_NAMES).every
+    hidden = hidden_in_overview(actor, query, found, before, min_users=min_users)
     return _UsageCounts(found, before, hidden)
 
 
@@ -171,24 +174,29 @@ def _sees_quality(actor: Actor) -> bool:
 
 
 def _read_latency(
-    actor: Actor, asked: ReportQuery, hidden: SuppressedOverview, *, is_own: bool, min_users: int
+    actor: Actor,
+    query: ReportQuery,
+    suppressed: SuppressedOverview,
+    *,
+    is_own: bool,
+    min_users: int,
 ) -> LatencyReport:
-    if asked.filter.is_empty and not is_own:
+    if query.filter.is_empty and not is_own:
         return add_speeds(
             actor.tenant_id,
-            begins_at=asked.starts_at,
-            ends_at=asked.ends_at,
-            by_hour=asked.hours_until is not None,
+            begins_at=query.starts_at,
+            ends_at=query.ends_at,
+            by_hour=query.hours_until is not None,
         )
-    found = read_speeds(
+    latency = read_speeds(
         visible_to(
-            actor, UsageRecord.objects.filter(apply_filter(actor, asked.filter, is_raw=True))
+            actor, UsageRecord.objects.filter(apply_filter(actor, query.filter, is_raw=True))
         ),
-        begins_at=asked.starts_at,
-        ends_at=asked.ends_at,
+        begins_at=query.starts_at,
+        ends_at=query.ends_at,
         min_users=min_users,
     )
-    return replace(found, before={}) if hidden.speeds_before else found
+    return replace(latency, before={}) if suppressed.speeds_before else latency
 
 
 def _read_scope(actor: Actor) -> _OverviewScope:
@@ -202,8 +210,13 @@ def _read_scope(actor: Actor) -> _OverviewScope:
 
 
 def _list_choices(
-    actor: Actor, asked: ReportQuery, found: Breakdown, hidden: SuppressedOverview, *, is_own: bool
+    actor: Actor,
+    query: ReportQuery,
+    breakdown: Breakdown,
+    suppressed: SuppressedOverview,
+    *,
+    is_own: bool,
 ) -> Mapping[str, list[str]]:
-    if asked.filter.is_empty:
-        return {column: sorted(found.by[GroupBy(column)]) for column in COLUMNS}
-    return hidden.choices or choices_of(actor, asked, is_own=is_own)
+    if query.filter.is_empty:
+        return {column: sorted(breakdown.by[GroupBy(column)]) for column in COLUMNS}
+    return suppressed.choices or choices_of(actor, query, is_own=is_own)
