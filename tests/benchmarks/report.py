@@ -103,10 +103,10 @@ def _overview(tenant: str) -> Callable[[], object]:
 
 
 def _slowest(tenant: str) -> Callable[[], object]:
-    from tenants.usage.requests.list_queries import RequestFilter, RequestSort, page_of_requests
+    from tenants.usage.requests.list_queries import RequestFilter, RequestSort, list_requests
 
     wanted = RequestFilter(START, END, order=RequestSort.SLOW)
-    return lambda: page_of_requests(
+    return lambda: list_requests(
         actor=_actor(tenant), request_filter=wanted, limit=50, cursor=None, now=NOW
     )
 

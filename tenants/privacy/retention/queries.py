@@ -219,7 +219,9 @@ def _list_newest(model: type[Model], actor: Actor, limit: int, cursor: str | Non
     with tenant_scope(actor.tenant_id):
         queryset = model._default_manager.filter(tenant_id=actor.tenant_id)
         rows: list[Any] = fetch_first(queryset, limit=limit, after=after)
-    return build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    return build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
 
 
 def _class_report(

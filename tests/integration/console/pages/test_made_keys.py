@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from caret.contracts.api_key import KEY_PATTERN, KeyKind, ParsedKey, parse_key
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.identity.api_keys.queries import find_key, holds
+from tenants.identity.api_keys.queries import find_key, is_key_active
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import ApiKey
 from tenants.policy.document import write_policy
@@ -78,7 +78,7 @@ def test_a_new_key_is_shown_once_and_works(company: Company, client: Client) -> 
     page = client.post("/keys/new", filled_form(client, company))
 
     key = key_in(page)
-    assert holds(tenant_id=company.tenant_id, key=key, now=timezone.now())
+    assert is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
     assert page["Cache-Control"] == "no-store"
     assert "config.yaml" in page.content.decode()
     assert key.text not in listed(client)
@@ -233,9 +233,9 @@ def test_rotation_creates_a_new_secret_and_expires_the_old_one_after_the_overlap
 
     now = timezone.now()
     assert key_in(page).text != made.text
-    assert holds(tenant_id=company.tenant_id, key=key_in(page), now=now)
-    assert holds(tenant_id=company.tenant_id, key=old, now=now)
-    assert not holds(tenant_id=company.tenant_id, key=old, now=now + timedelta(hours=2))
+    assert is_key_active(tenant_id=company.tenant_id, key=key_in(page), now=now)
+    assert is_key_active(tenant_id=company.tenant_id, key=old, now=now)
+    assert not is_key_active(tenant_id=company.tenant_id, key=old, now=now + timedelta(hours=2))
     assert "Valid until" in client.get(f"/keys/{old.lookup_id}").content.decode()
 
 
@@ -251,7 +251,7 @@ def test_an_invalid_rotation_changes_nothing(
     page = client.post(path, filled_form(client, company, path, **form))
 
     assert page.status_code == 400
-    assert holds(tenant_id=company.tenant_id, key=old, now=timezone.now())
+    assert is_key_active(tenant_id=company.tenant_id, key=old, now=timezone.now())
 
 
 def test_a_revoked_key_cannot_be_rotated(company: Company, client: Client) -> None:
