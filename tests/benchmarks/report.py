@@ -99,7 +99,7 @@ def _overview(tenant: str) -> Callable[[], object]:
     from tenants.usage.reports.queries import ReportQuery
 
     asked = ReportQuery(START.date(), END.date())
-    return lambda: overview(actor=_actor(tenant), query=asked, now=NOW)
+    return lambda: overview(actor=_actor(tenant), query=asked)
 
 
 def _slowest(tenant: str) -> Callable[[], object]:

@@ -18,7 +18,7 @@ from tenants.base.pagination import (
     read_cursor,
 )
 from tenants.base.permissions import Permission
-from tenants.models import DeletionCertificate, LegalHold, PurgeRun
+from tenants.models import DeletionCertificate, LegalHold, PurgeRun, RetentionRule
 from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
 from tenants.privacy.retention.operations import require_days
 from tenants.privacy.retention.rules_in_force import EffectiveRule, holds_of, rules_of
@@ -144,6 +144,13 @@ def find_rule(*, actor: Actor, data_class: DataClass) -> EffectiveRule:
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         return rules_of(tenant_id=actor.tenant_id)[data_class]
+
+
+def has_own_period(*, actor: Actor) -> bool:
+    """Return whether the tenant has ever set a retention period. One query. Raises Forbidden."""
+    actor.require(Permission.READ_RETENTION)
+    with tenant_scope(actor.tenant_id):
+        return RetentionRule.objects.filter(tenant_id=actor.tenant_id).exists()
 
 
 def _last_runs(actor: Actor) -> dict[DataClass, RunView]:

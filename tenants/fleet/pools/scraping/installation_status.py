@@ -87,9 +87,9 @@ def key_figures(installation: InstallationStatus) -> KeyFigures:
     )
 
 
-def record_capabilities(readings: Iterable[Scrape], *, now: datetime) -> None:
+def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
     """Record what has changed since the last report. Nothing is known if no gateway responds."""
-    listed = list(readings)
+    listed = list(scrapes)
     reports = [each.samples for each in listed if each.samples is not None]
     if not reports:
         return

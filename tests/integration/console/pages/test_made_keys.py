@@ -85,6 +85,37 @@ def test_a_new_key_is_shown_once_and_works(company: Company, client: Client) -> 
     assert keys_of(company)[0].owner_id == uuid.UUID(company.developer.user_id)
 
 
+@pytest.mark.parametrize(
+    ("preset", "scopes", "shown", "hidden"),
+    [
+        ("code", ["inference:fim", "inference:inline"], "Tabby", "Chat, curl"),
+        ("chat", ["inference:chat"], "Chat, curl", "Tabby"),
+        ("all", ["inference"], "Chat, curl", None),
+    ],
+)
+def test_a_preset_decides_the_scopes_and_the_settings_that_are_shown(
+    company: Company, client: Client, preset: str, scopes: list[str], shown: str, hidden: str | None
+) -> None:
+    page = client.post("/keys/new", filled_form(client, company, preset=preset))
+
+    content = page.content.decode()
+    assert keys_of(company)[0].scopes == scopes
+    assert shown in content
+    assert hidden is None or hidden not in content
+
+
+def test_only_a_service_key_can_do_without_completions(company: Company, client: Client) -> None:
+    form = filled_form(client, company, preset="none", scopes=["usage:read"])
+
+    refused = client.post("/keys/new", form)
+    form = filled_form(client, company, preset="none", scopes=["usage:read"], kind="svc")
+    page = client.post("/keys/new", form)
+
+    assert refused.status_code == 400
+    assert [key.scopes for key in keys_of(company)] == [["usage:read"]]
+    assert "Test this key" not in page.content.decode()
+
+
 def test_a_service_key_has_no_owner_and_the_chosen_scopes(company: Company, client: Client) -> None:
     form = filled_form(
         *(client, company),
