@@ -43,7 +43,7 @@ class Page:
 
 
 # Interfaces for other programs.
-OTHER_INTERFACES: Final = ("api/v1/", "scim/v2/")
+OTHER_INTERFACES: Final = ("api/v1/", "oauth/", "scim/v2/")
 # Targets of forms, which are not opened as pages. With an example if they have arguments.
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/sign-out": lambda scene: "/operators/sign-out",

@@ -1,6 +1,7 @@
 """The page with an API key's text, shown once, and the editor settings that use it."""
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 
 from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember
@@ -11,14 +12,20 @@ from tenants.identity.api_keys.scopes import MODES
 
 
 def show_once(
-    request: HttpRequest, member: CurrentMember, created: CreatedKey, *, is_new: bool = True
+    request: HttpRequest,
+    member: CurrentMember,
+    created: CreatedKey,
+    *,
+    is_new: bool = True,
+    list_url: str = "",
 ) -> HttpResponse:
-    """Show the text. `is_new` is False after a rotation."""
+    """Show the text. `is_new` is False after a rotation; `list_url` "": the tenant's keys."""
     completes = any(scope in MODES for scope in created.key.scopes)
     context = {
         "text": created.text,
         "line": key_line(member.actor, created.key),
         "is_new": is_new,
+        "list_url": list_url or reverse("console:keys"),
         "editors": settings_with(created.text) if completes else [],
     }
     return render_page(request, member, "console/keys/created.html", context)

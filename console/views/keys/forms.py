@@ -56,24 +56,14 @@ class KeyLifetime(forms.Form):
         return now + timedelta(days=int(lifetime))
 
 
-class NewKeyForm(KeyLifetime):
+class BaseKeyForm(KeyLifetime):
+    """The fields of all forms that create a key."""
+
     name = forms.CharField(
         label=_("Name"),
         max_length=MAX_NAME_CHARS,
         widget=forms.TextInput({"autocomplete": "off", "autofocus": True}),
         help_text=_("What you use the key for, such as “Ada’s laptop”."),
-    )
-    kind = forms.ChoiceField(
-        label=_("Kind"),
-        choices=list(KIND_NAMES.items()),
-        initial=KeyKind.DEVELOPER.value,
-        widget=forms.RadioSelect,
-    )
-    owner = forms.EmailField(
-        label=_("Owner"),
-        required=False,
-        widget=forms.EmailInput({"list": "members", "autocomplete": "off"}),
-        help_text=_("E-mail address of a member. When the membership ends, the key is revoked."),
     )
     modes = forms.MultipleChoiceField(
         label=_("Completions"),
@@ -82,13 +72,6 @@ class NewKeyForm(KeyLifetime):
         initial=[KeyScope.INFERENCE.value],
         widget=forms.CheckboxSelectMultiple,
         help_text=_("What the key can request from gateways."),
-    )
-    scopes = forms.MultipleChoiceField(
-        label=_("REST API"),
-        required=False,
-        choices=[(scope.value, name) for scope, name in API_NAMES.items()],
-        widget=forms.CheckboxSelectMultiple,
-        help_text=_("What a program can do with the key under /api/v1."),
     )
     networks = forms.CharField(
         label=_("Networks"),
@@ -101,6 +84,34 @@ class NewKeyForm(KeyLifetime):
         ),
     )
 
+    def limit_lifetime(self, max_days: int | None) -> None:
+        """Offer the lifetimes of the policy. `max_days` None: unlimited."""
+        endless = [(NEVER, gettext("Never"))] if max_days is None else []
+        default = _DEFAULT_DAYS if max_days is None else min(_DEFAULT_DAYS, max_days)
+        self.set_choices([*_lifetime_choices(max_days), *endless], str(default))
+
+
+class NewKeyForm(BaseKeyForm):
+    kind = forms.ChoiceField(
+        label=_("Kind"),
+        choices=list(KIND_NAMES.items()),
+        initial=KeyKind.DEVELOPER.value,
+        widget=forms.RadioSelect,
+    )
+    owner = forms.EmailField(
+        label=_("Owner"),
+        required=False,
+        widget=forms.EmailInput({"list": "members", "autocomplete": "off"}),
+        help_text=_("E-mail address of a member. When the membership ends, the key is revoked."),
+    )
+    scopes = forms.MultipleChoiceField(
+        label=_("REST API"),
+        required=False,
+        choices=[(scope.value, name) for scope, name in API_NAMES.items()],
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("What a program can do with the key under /api/v1."),
+    )
+
     def clean(self) -> dict[str, Any]:
         super().clean()
         if not self._is_service() and self.cleaned_data.get("owner") == "":
@@ -108,12 +119,6 @@ class NewKeyForm(KeyLifetime):
         if "kind" in self.cleaned_data and not self.wanted_scopes():
             self.add_error("modes", gettext("Select at least one scope."))
         return self.cleaned_data
-
-    def limit_lifetime(self, max_days: int | None) -> None:
-        """Offer the lifetimes of the policy. `max_days` None: unlimited."""
-        endless = [(NEVER, gettext("Never"))] if max_days is None else []
-        default = _DEFAULT_DAYS if max_days is None else min(_DEFAULT_DAYS, max_days)
-        self.set_choices([*_lifetime_choices(max_days), *endless], str(default))
 
     def wanted_scopes(self) -> frozenset[KeyScope]:
         """Return the chosen scopes.

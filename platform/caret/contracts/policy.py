@@ -100,6 +100,7 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     retention_days: dict[str, int] = {}
     is_mfa_required: bool = False  # for everybody who signs in
     requires_path: bool = False  # requests that do not name their file are refused
+    allows_own_keys: bool = True  # members may create keys for themselves
 
 
 class PolicyOverride(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

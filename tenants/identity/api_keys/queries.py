@@ -60,6 +60,7 @@ class KeyView:
     issued_at: datetime  # of the current text
     previous_ends_at: datetime | None  # of the previous text; None: there is none
     is_playground: bool  # created by the playground, for an hour
+    is_device: bool  # issued to an editor that signed in
     leaked_at: datetime | None  # when the key was found in public; None: never
 
 
@@ -175,6 +176,7 @@ def view_of(key: ApiKey, now: datetime, erased: frozenset[uuid.UUID]) -> KeyView
         issued_at=key.issued_at or key.created_at,
         previous_ends_at=key.previous_ends_at,
         is_playground=key.is_playground,
+        is_device=key.is_device,
         leaked_at=key.leaked_at,
     )
 

@@ -71,6 +71,7 @@ class KeyFilter:
     owner_id: UserId | None = None
     concern: KeyConcern | None = None
     is_playground: bool = False
+    is_device: bool | None = None
     order: KeyOrder = KeyOrder.CREATED
     is_descending: bool = True
 
@@ -151,6 +152,8 @@ def _filter_keys(actor: Actor, wanted: KeyFilter, now: datetime) -> QuerySet[Api
         found = found.filter(kind=wanted.kind)
     if wanted.state is not None:
         found = found.filter(_in_state(wanted.state, now))
+    if wanted.is_device is not None:
+        found = found.filter(is_device=wanted.is_device)
     if wanted.owner_id is not None:
         found = found.filter(owner_id=UUID(wanted.owner_id))
     if wanted.concern is not None:
