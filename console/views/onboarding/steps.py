@@ -22,7 +22,7 @@ class SetupStep:
 
 
 def onboarding_steps(actor: Actor) -> list[SetupStep]:
-    """Return the steps in their order. Makes at most ten queries."""
+    """Return the steps in their order. Makes at most five queries."""
     return [*_completion_steps(actor), *_tenant_steps(actor)]
 
 

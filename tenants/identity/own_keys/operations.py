@@ -50,7 +50,7 @@ class OwnKeyTerms:
 
 
 def find_own_key_terms(*, actor: Actor) -> OwnKeyTerms:
-    """Return the terms of the actor's effective policy. Seven queries."""
+    """Return the terms of the actor's effective policy. Two queries."""
     user_id = _require_user(actor)
     policy = policy_for_owner(actor.tenant_id, user_id)
     return OwnKeyTerms(
