@@ -1,4 +1,4 @@
-"""Single sign-on with an identity provider that we did not write, as a user sees it in a browser."""
+"""Single sign-on with an identity provider that we did not write, in a browser."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -66,7 +66,12 @@ class Site:
 def console_at(services: Services, browser: Browser) -> Iterator[tuple[str, Tabs]]:
     port = free_port()
     url = f"http://localhost:{port}"
-    settings = {"CARET_CONSOLE_PORT": str(port), "CARET_CONSOLE_URL": url, **GUARDED}
+    settings = {
+        "CARET_CONSOLE_PORT": str(port),
+        "CARET_CONSOLE_URL": url,
+        "CARET_ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",
+        **GUARDED,
+    }
     with console(services, **settings), tabs_of(browser, url) as tabs:
         yield url, tabs
 
