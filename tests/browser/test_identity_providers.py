@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_network
+from typing import Final
 
 import pytest
 from django.test import override_settings
@@ -17,14 +18,15 @@ from tests.browser.chromium import GUARDED
 from tests.browser.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from tests.browser.tabs import Tabs, tabs_of
 from tests.fixtures.companies import Company, make_company
-from tests.fixtures.users import make_domain
+from tests.fixtures.users import make_colleague, make_domain
 from tests.stack.console import console
 from tests.stack.ports import free_port
 from tests.stack.services import Services
 
 pytestmark = pytest.mark.deep
 
-_PATIENCE_MS = 30_000
+_PATIENCE_MS: Final = 30_000
+_FONTS: Final = "https://fonts.googleapis.com/**"  # the provider's pages ask for them
 
 
 @dataclass
@@ -34,10 +36,7 @@ class Site:
     company: Company
     provider: OidcProvider
     tabs: Tabs
-
-    @property
-    def email(self) -> str:
-        return f"grace@{self.company.slug}.example"
+    email: str  # of a member
 
     def sign_in(self) -> Page:
         """Sign in through the provider's own pages, in a new browser."""
@@ -51,6 +50,7 @@ class Site:
 
     def open_provider(self) -> Page:
         page = self.tabs.open()
+        page.context.route(_FONTS, lambda route: route.fulfill(content_type="text/css", body=""))
         page.goto("/sign-in")
         page.fill("input[name=email]", self.email)
         page.click("button[name=single]")
@@ -85,17 +85,31 @@ def site(console_at: tuple[str, Tabs]) -> Site:
     with override_settings(PRIVATE_TARGETS=[ip_network("127.0.0.0/8")]):
         new = OidcProviderConfig(provider.issuer, CLIENT_ID, CLIENT_SECRET)
         set_provider(actor=company.platform, new=new, now=timezone.now())
-    return Site(company, provider, tabs)
+    return Site(company, provider, tabs, make_colleague(company).email)
+
+
+def expect_refusal(site: Site, page: Page, text: str) -> None:
+    expect(page.locator(".notice-error")).to_contain_text(text)
+    site.tabs.errors.clear()  # the browser reports the status of the page
 
 
 @pytest.mark.parametrize("conforms", [True, False], ids=["userinfo", "id-token"])
-def test_a_new_user_signs_in(site: Site, *, conforms: bool) -> None:
+def test_a_member_signs_in(site: Site, *, conforms: bool) -> None:
     with site.provider.running(conforms=conforms):
         page = site.sign_in()
 
-    expect(page.locator(".side-account")).to_contain_text("Grace Hopper")
-    assert User.objects.get(email=site.email).name == "Grace Hopper"
+    expect(page.locator(".side-account")).to_contain_text(site.email)
     assert site.refusals() == []
+
+
+def test_somebody_else_of_the_domain_gets_an_account_but_no_membership(site: Site) -> None:
+    site.email = f"grace@{site.company.slug}.example"
+    with site.provider.running():
+        page = site.sign_in()
+
+    expect(page.locator("h1")).to_contain_text("not a member of any tenant")
+    assert User.objects.get(email=site.email).name == "Grace Hopper"
+    site.tabs.errors.clear()  # the status of this page is 403
 
 
 def test_a_slow_provider_is_waited_for(site: Site) -> None:
@@ -109,14 +123,14 @@ def test_a_provider_that_takes_too_long_is_given_up(site: Site) -> None:
     with site.provider.running(token_delay_s=60):
         page = site.sign_in()
 
-        expect(page.locator(".notice-error")).to_contain_text("identity provider")
+        expect_refusal(site, page, "identity provider")
     assert site.refusals() == ["malformed"]
 
 
 def test_a_provider_that_is_down_is_named_and_works_again_later(site: Site) -> None:
     page = site.open_provider()
 
-    expect(page.locator(".notice-error")).to_contain_text("identity provider")
+    expect_refusal(site, page, "identity provider")
 
     with site.provider.running():
         page = site.sign_in()
@@ -135,7 +149,7 @@ def test_a_provider_whose_clock_is_five_minutes_fast_is_refused(site: Site) -> N
     with site.provider.running(clock_skew_s=300):
         page = site.sign_in()
 
-    expect(page.locator(".notice-error")).to_contain_text("clock")
+    expect_refusal(site, page, "clock")
     assert site.refusals() == ["token_from_the_future"]
 
 
