@@ -86,11 +86,10 @@ def _read_figures(actor: Actor, users: Sequence[UUID], now: datetime) -> dict[UU
         user_id__in=users,
         starts_at__gte=datetime.combine(month, time(), UTC),
     )
+    added = days.values_list("user_id").annotate(*(Sum(name, default=0) for name in _COUNTERS))
     sums = {
-        row["user_id"]: UsageCounters(**{name: int(row[f"sum_{name}"]) for name in _COUNTERS})
-        for row in days.values("user_id").annotate(
-            **{f"sum_{name}": Sum(name, default=0) for name in _COUNTERS}
-        )
+        user_id: UsageCounters(**dict(zip(_COUNTERS, map(int, values), strict=True)))
+        for user_id, *values in added
     }
     last = days.exclude(editor="").values_list("user_id", "editor").annotate(at=Max("starts_at"))
     editors = {user_id: editor for user_id, editor, _ in sorted(last, key=lambda row: row[2])}

@@ -35,6 +35,7 @@ PAGE_STATUSES: Final[Mapping[str, Statuses]] = {
     "account-keys": _USERS,
     "account-keys-new": _USERS,
     "device": _EVERYBODY,
+    "device-with-code": _EVERYBODY,
     "keys-new": _MANAGERS,
     "keys-one-revoke": _USERS,
     "keys-one-rotate": _MANAGERS,

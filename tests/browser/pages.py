@@ -183,6 +183,8 @@ _NAMED: Final = (
     Page("billing/invoices/<int:number>", path=example_urls.invoice),
     Page("audit-sinks/<uuid:sink_id>", path=example_urls.sink),
     Page("budgets/<uuid:budget_id>", path=example_urls.budget, variant="one"),
+    Page("device"),
+    Page("device", path=example_urls.device_request, variant="with-code"),
     Page("budgets/<uuid:budget_id>/delete", path=example_urls.below(example_urls.budget, "delete")),
     Page("audit-sinks/<uuid:sink_id>/delete", path=example_urls.below(example_urls.sink, "delete")),
     Page("account/confirm", Visitor.HAS_APP),

@@ -53,7 +53,7 @@ _STATUS_OF: Final = {
 }  # others: None, which oauthlib answers with invalid_grant
 
 
-class DeviceFlowValidator(RequestValidator):
+class DeviceFlowValidator(RequestValidator):  # type: ignore[misc]  # oauthlib has no types
     """Tells oauthlib which clients exist and the state of a device code."""
 
     def __init__(self, address: str) -> None:

@@ -220,7 +220,7 @@ def _show_results(
     """Show the result for each address, and keep those in the form that were not invited."""
     failed = [result for result in results if result.error is not None]
     limits = [each.error for each in failed if isinstance(each.error, LimitReached)]
-    rest = form.data.copy()
+    rest = {name: form.data.get(name, "") for name in form.fields}
     rest["emails"] = "\n".join(result.email for result in failed)
     again = InviteForm(rest, actor=member.actor)
     again.full_clean()

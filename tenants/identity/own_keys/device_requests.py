@@ -111,7 +111,7 @@ def create_device_request(
     *, device_code: str, user_code: str, editor: str, machine: str, address: str, now: datetime
 ) -> None:
     """Store a request. Raises InvalidValue, redis.RedisError."""
-    fields = {
+    fields: dict[Any, Any] = {
         "state": "pending",
         "editor": _check_name("editor", editor),
         "machine": _check_name("machine", machine),
@@ -219,10 +219,10 @@ def _decide(actor: Actor, user_code: str, state: str, now: datetime) -> None:
 
 
 def _find_request(user_code: str) -> str:
-    found = connect().get(_user_code_key(normalize_user_code(user_code)))
+    found: Any = connect().get(_user_code_key(normalize_user_code(user_code)))
     if found is None:
         raise _not_found()
-    return found.decode()
+    return str(found.decode())
 
 
 def _read_request(request_key: str, user_code: str) -> DeviceRequest:
@@ -235,7 +235,7 @@ def _read_request(request_key: str, user_code: str) -> DeviceRequest:
 
 
 def _read_fields(request_key: str, *names: str) -> list[str]:
-    values = connect().hmget(request_key, names)
+    values: Any = connect().hmget(request_key, names)
     return ["" if value is None else value.decode() for value in values]
 
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from caret.contracts.api_key import parse_key
@@ -22,6 +21,7 @@ from tenants.models import ApiKey, AuditEntry
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy
+from tests.fakes.console_client import Client
 from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company, make_key
 from tests.fixtures.users import make_colleague
 from tests.integration.console.conftest import SignIn

@@ -132,7 +132,8 @@ def test_an_override_of_the_user_bounds_the_lifetime(company: Company) -> None:
         make_key(company, ada)  # an administrator's keys for this user, too
 
     terms = find_own_key_terms(actor=ada.actor)
-    assert (terms.max_days, terms.scopes) == (7, {KeyScope.INLINE})
+    assert terms.max_days == 7
+    assert terms.scopes == {KeyScope.INLINE}
     assert create(ada, expires_at=now + timedelta(days=7)).key.state is KeyState.ACTIVE
 
 
@@ -140,7 +141,7 @@ def test_a_member_revokes_only_their_own_keys(company: Company, cast: Cast) -> N
     own = create(company.developer).key.lookup_id
     other = make_key(company, company.administrator).key.lookup_id
     foreign = make_key(cast.globex, cast.globex.developer).key.lookup_id
-    gone = {"reason": "", "now": timezone.now()}
+    gone: dict[str, Any] = {"reason": "", "now": timezone.now()}
 
     revoked = revoke_key(actor=company.developer.actor, lookup_id=own, **gone)
     for lookup_id in (other, foreign):
