@@ -2,12 +2,12 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from console.layout.htmx import render_page
-from console.layout.toasts import toast
 from console.limits.throttling import count_device_code, forgive_device_code
 from console.sign_in.current_member import CurrentMember, client_address, member_required
 from console.texts.error_messages import translate_error
@@ -56,11 +56,9 @@ def _decide(request: HttpRequest, member: CurrentMember, code: str) -> HttpRespo
     """Confirm or deny the request. Raises Conflict, Forbidden, NotFound."""
     if request.POST.get("decision") == _DENY:
         deny_device_request(actor=member.actor, user_code=code, now=timezone.now())
-        toast(request, gettext("Sign-in denied. The editor gets no key."))
-    else:
-        confirm_device_request(actor=member.actor, user_code=code, now=timezone.now())
-        toast(request, gettext("Signed in. Your editor is ready within a few seconds."))
-    return redirect("console:my-keys")
+        return redirect(f"{reverse('console:device')}?done=denied")
+    confirm_device_request(actor=member.actor, user_code=code, now=timezone.now())
+    return redirect(f"{reverse('console:device')}?done=confirmed")
 
 
 def _render_page(
@@ -72,7 +70,14 @@ def _render_page(
     code: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    context = {"found": found, "error": error, "code": code}
+    done = request.GET.get("done", "")
+    context = {
+        "found": found,
+        "error": error,
+        "code": code,
+        "is_confirmed": done == "confirmed",
+        "is_denied": done == "denied",
+    }
     return render_page(
         request, member, "console/device_sign_in/detail.html", context, status=status
     )

@@ -153,7 +153,7 @@ def test_a_confirmed_editor_gets_a_key_of_its_own(
     assert pending["error"] == "authorization_pending"
     for shown in ("Neovim 0.11", "ada-laptop", editor.address, editor.user_code):
         assert shown in page
-    assert confirmed["Location"] == "/account/keys"
+    assert confirmed["Location"] == "/device?done=confirmed"
     key = parse_key(token["access_token"])
     assert key is not None
     assert holds(tenant_id=company.tenant_id, key=key, now=editor.now)
