@@ -58,18 +58,20 @@ def _make_parser() -> argparse.ArgumentParser:
         " of HumanEval-infilling, whose tests run in a sandbox",
     )
     parser.add_argument("--repository", type=Path, help="a folder with your own code")
-    parser.add_argument("--tasks", type=int, default=200, help="number of tasks (200)")
-    parser.add_argument("--seed", type=int, default=1, help="selects the tasks (1)")
+    parser.add_argument("--tasks", type=int, default=200, help="number of tasks (default: 200)")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed for selecting the tasks (default: 1)"
+    )
     return parser
 
 
-def make_subject(pools: PoolConfig, written: str) -> Subject:
+def make_subject(pools: PoolConfig, argument: str) -> Subject:
     """Return the pool of `NAME` or `NAME:LAYOUT`. Raises BadSetting."""
-    name, _, layout = written.partition(":")
+    name, _, layout = argument.partition(":")
     pool = pools.by_name.get(name)
     if pool is None:
-        known = ", ".join(pools.by_name)
-        raise BadSetting(f"--pool: there is no pool {name!r}; the pools file has {known}.")
+        pool_names = ", ".join(pools.by_name)
+        raise BadSetting(f"--pool: there is no pool {name!r}; the pools file has {pool_names}.")
     options = replace(pool.prompt_options, layout=layout) if layout else pool.prompt_options
     writer = PromptWriter(
         load_tokenizer(pool.tokenizer),

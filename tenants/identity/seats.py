@@ -54,14 +54,14 @@ class SeatPage:
 
 
 def find_seats(
-    *, actor: Actor, wanted: MemberFilter, limit: int, cursor: str | None, now: datetime
+    *, actor: Actor, member_filter: MemberFilter, limit: int, cursor: str | None, now: datetime
 ) -> SeatPage:
     """Return a page of seats. Three to seven queries.
 
     Raises Forbidden, and InvalidValue for a bad cursor.
     """
     actor.require(Permission.READ_USAGE)
-    found = search_members(actor=actor, wanted=wanted, limit=limit, cursor=cursor)
+    found = search_members(actor=actor, member_filter=member_filter, limit=limit, cursor=cursor)
     users = [UUID(row.user_id) for row in found.rows]
     with tenant_scope(actor.tenant_id):
         min_users = min_group_size(actor)

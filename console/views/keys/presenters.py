@@ -108,5 +108,5 @@ def _may_revoke(actor: Actor, key: KeyView) -> bool:
 def scope_lines(scopes: frozenset[KeyScope]) -> list[ScopeLine]:
     """Return the scopes as lines, completion modes first."""
     names = MODE_NAMES | API_NAMES
-    listed = sorted(stored(scopes), key=lambda code: (KeyScope(code) not in MODES, code))
-    return [ScopeLine(str(names[KeyScope(code)]), code) for code in listed]
+    codes = sorted(stored(scopes), key=lambda code: (KeyScope(code) not in MODES, code))
+    return [ScopeLine(str(names[KeyScope(code)]), code) for code in codes]

@@ -62,17 +62,21 @@ class _SeatRows(Page[SeatRow]):
     currency: Currency | None
 
 
-def _find_seats(asked: ListQuery) -> Page[SeatRow]:
-    role, activity = asked.filters.get("role"), asked.filters.get("activity")
-    wanted = MemberFilter(
-        text=asked.filters.get("q", ""),
+def _find_seats(query: ListQuery) -> Page[SeatRow]:
+    role, activity = query.filters.get("role"), query.filters.get("activity")
+    member_filter = MemberFilter(
+        text=query.filters.get("q", ""),
         role=Role(role) if role else None,
-        idle_since=asked.now - timedelta(days=IDLE_DAYS) if activity == _IDLE else None,
-        order=asked.sorting.order,
-        is_descending=asked.sorting.is_descending,
+        idle_since=query.now - timedelta(days=IDLE_DAYS) if activity == _IDLE else None,
+        order=query.sorting.order,
+        is_descending=query.sorting.is_descending,
     )
     found = find_seats(
-        actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor, now=asked.now
+        actor=query.actor,
+        member_filter=member_filter,
+        limit=query.limit,
+        cursor=query.cursor,
+        now=query.now,
     )
     rows = [_present_seat(seat, found.currency) for seat in found.page.rows]
     return _SeatRows(rows, found.page.next_cursor, found.min_users, found.currency)
@@ -93,14 +97,14 @@ def _present_seat(seat: Seat, currency: Currency | None) -> SeatRow:
     )
 
 
-def _more_context(asked: ListQuery, page: Page[SeatRow]) -> dict[str, Any]:
+def _more_context(query: ListQuery, page: Page[SeatRow]) -> dict[str, Any]:
     assert isinstance(page, _SeatRows)
     return {
         "tabs": tabs("members-seats"),
         "min_users": page.min_users,
         "has_figures": page.min_users == 1,
         "has_costs": page.currency is not None,
-        "can_change": asked.actor.has_permission(Permission.WRITE_POLICY),
+        "can_change": query.actor.has_permission(Permission.WRITE_POLICY),
     }
 
 

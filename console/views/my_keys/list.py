@@ -74,27 +74,31 @@ class MyKeyForm(BaseKeyForm):
         modes.required = True
 
 
-def _find_own_keys(asked: ListQuery) -> Page[KeyLine]:
-    state, origin = asked.filters.get("state"), asked.filters.get("origin")
-    wanted = KeyFilter(
-        text=asked.filters.get("q", ""),
+def _find_own_keys(query: ListQuery) -> Page[KeyLine]:
+    state, origin = query.filters.get("state"), query.filters.get("origin")
+    key_filter = KeyFilter(
+        text=query.filters.get("q", ""),
         state=KeyState(state) if state else None,
-        owner_id=asked.actor.user_id,
+        owner_id=query.actor.user_id,
         is_device=origin == _DEVICES if origin else None,
-        order=asked.sorting.order,
-        is_descending=asked.sorting.is_descending,
+        order=query.sorting.order,
+        is_descending=query.sorting.is_descending,
     )
     page = find_keys(
-        actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor, now=asked.now
+        actor=query.actor,
+        key_filter=key_filter,
+        limit=query.limit,
+        cursor=query.cursor,
+        now=query.now,
     )
-    return map_page(page, lambda key: key_line(asked.actor, key))
+    return map_page(page, lambda key: key_line(query.actor, key))
 
 
-def _more_context(asked: ListQuery, _page: Page[KeyLine]) -> dict[str, Any]:
+def _more_context(query: ListQuery, _page: Page[KeyLine]) -> dict[str, Any]:
     return {
         "is_own": True,
-        "can_create": find_own_key_terms(actor=asked.actor).is_allowed,
-        "can_revoke": asked.actor.has_permission(Permission.MANAGE_OWN_KEYS),
+        "can_create": find_own_key_terms(actor=query.actor).is_allowed,
+        "can_revoke": query.actor.has_permission(Permission.MANAGE_OWN_KEYS),
         "list_url": reverse("console:my-keys"),
         "new_url": reverse("console:my-keys-new"),
     }

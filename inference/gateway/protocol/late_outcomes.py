@@ -46,31 +46,31 @@ class LateOutcomeRecorder:
             clock, at_once=MAX_OF_TENANT_AT_ONCE, interval_s=_TENANTS_INTERVAL_S
         )
 
-    def record(self, principal: Principal, request_id: str, told: OutcomeReport) -> None:
+    def record(self, principal: Principal, request_id: str, report: OutcomeReport) -> None:
         """Record a late outcome.
 
         The codes of InvalidFrame are `invalid_field` and `unknown_id`. Raises InvalidFrame,
         TooManyRequests.
         """
-        span_s = validate_report(told)
+        span_s = validate_report(report)
         now_ms = self._clock.now_ms()
-        known = _check_request_id(request_id, now_ms)
+        valid_request_id = _check_request_id(request_id, now_ms)
         self._of_owners.spend(principal.owner)
         self._of_tenants.spend(principal.snapshot.tenant_id)
         self._keep(
             LateOutcomeRecord(
                 outcome_id=new_request_id(),
-                request_id=known,
+                request_id=valid_request_id,
                 tenant_id=principal.snapshot.tenant_id,
                 user_id=principal.credential.user_id,
                 key_id=principal.credential.key_id,
                 occurred_at_ms=now_ms,
-                event=told.event,
-                after_ms=told.after_ms,
-                chars=told.chars,
-                lines=told.lines,
+                event=report.event,
+                after_ms=report.after_ms,
+                chars=report.chars,
+                lines=report.lines,
                 span_s=span_s,
-                edited_ratio=told.edited_ratio,
+                edited_ratio=report.edited_ratio,
             )
         )
 
@@ -93,7 +93,9 @@ class _RateLimiters:
             self._of.popitem(last=False)
         wait_s = pace.wait_s(1, capacity=self._at_once, interval_s=self._interval_s, now_s=now_s)
         if wait_s:
-            raise TooManyRequests("too_many_requests", "Report less often.", retry_after_s=wait_s)
+            raise TooManyRequests(
+                "too_many_requests", "Send late outcomes less often.", retry_after_s=wait_s
+            )
         pace.spend(1, interval_s=self._interval_s, now_s=now_s)
 
 
@@ -104,7 +106,9 @@ def _check_request_id(text: str, now_ms: int) -> RequestId:
     except ValueError:
         request_id = None
     if request_id is None or str(request_id) != text or request_id.version != _TIMED_VERSION:
-        raise InvalidFrame("invalid_field", "request_id must be the one in `meta`.")
+        raise InvalidFrame(
+            "invalid_field", "request_id must be the request ID in the `meta` of a completion."
+        )
     age_ms = now_ms - (request_id.int >> 80)
     if not -MAX_AHEAD_MS <= age_ms <= MAX_AGE_MS:
         raise InvalidFrame("unknown_id", "Outcomes must be reported within a day.")

@@ -84,10 +84,10 @@ class KubernetesApi:
                 async for part in response.content.iter_any():
                     body += part
                     if len(body) > _MAX_LIST_BYTES:
-                        raise ApiUnavailable("the list is too long")
+                        raise ApiUnavailable("the list of endpoints is too long")
                 return _decode_listing(body)
         except TimeoutError as error:
-            raise ApiUnavailable("the list took too long") from error
+            raise ApiUnavailable("the list of endpoints took too long") from error
 
     async def watch_slices(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
         """Yield changes until the API ends the watch, at most WATCH_S seconds.
@@ -112,10 +112,10 @@ class KubernetesApi:
         self, name: str, query: dict[str, str]
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         try:
-            url, narrowed = self._account.slices_request(name)
+            url, selector = self._account.slices_request(name)
             async with self._session.get(
                 url,
-                params=narrowed | query,
+                params=selector | query,
                 headers=self._account.make_headers(),
                 ssl=self._account.make_ssl_context(),
                 read_bufsize=_LINE_BYTES,

@@ -30,7 +30,9 @@ def gpus_at_utilisation(busy: float, utilisation: float) -> int:
     # Slightly less, so that a rounding error never adds a GPU.
     needed = max(1.0, busy / utilisation - 1e-9)
     if needed > MAX_GPUS:
-        raise InvalidInput(f"This load needs {needed:,.0f} GPUs; {MAX_GPUS:,} are the most.")
+        raise InvalidInput(
+            f"This load needs {needed:,.0f} GPUs; the command computes at most {MAX_GPUS:,}."
+        )
     return math.ceil(needed)
 
 
@@ -39,7 +41,7 @@ def gpus_for_target(figures: CapacityInputs, *, requests_per_s: float) -> int | 
 
     def suffice(num_gpus: int) -> bool:
         try:
-            found = estimate_first_token(
+            latency = estimate_first_token(
                 figures,
                 hit_rate=figures.hit_rate,
                 requests_per_s=requests_per_s,
@@ -47,7 +49,7 @@ def gpus_for_target(figures: CapacityInputs, *, requests_per_s: float) -> int | 
             )
         except QueueUnstable:
             return False
-        return found.p99_ms <= figures.target_ms
+        return latency.p99_ms <= figures.target_ms
 
     low, high = 0, 1
     while not suffice(high):

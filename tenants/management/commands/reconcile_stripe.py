@@ -23,8 +23,10 @@ class Command(NoSystemChecksCommand):
     help = "Compare a month's tokens in the ledger with Stripe's meters."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--month", required=True, type=_read_month, help="such as 2026-10")
-        parser.add_argument("--tenant", help="slug; default: all tenants")
+        parser.add_argument(
+            "--month", required=True, type=_read_month, help="month to compare, such as 2026-10"
+        )
+        parser.add_argument("--tenant", help="slug of one tenant; default: all tenants")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.STRIPE_KEY is None:
@@ -40,10 +42,10 @@ class Command(NoSystemChecksCommand):
             if options["tenant"] not in (None, slug):
                 continue
             try:
-                found = reconcile(stripe, tenant_id, month=options["month"])
+                comparisons = reconcile(stripe, tenant_id, month=options["month"])
             except StripeFailed as error:
                 raise CommandError(f"Stripe: {error}") from error
-            for each in found:
+            for each in comparisons:
                 num_uneven += not each.is_equal
                 row = (each.booked, each.sent, each.stripe_quantity, each.waiting, each.stuck)
                 self.stdout.write(_COLUMNS.format(slug, each.event_name, *row))

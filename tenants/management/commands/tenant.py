@@ -36,8 +36,8 @@ from tenants.security.authorization.directory import find_tenant
 
 _STATUSES: Final = MappingProxyType(
     {
-        "suspend": (TenantStatus.SUSPENDED, "reject its keys"),
-        "resume": (TenantStatus.ACTIVE, "accept its keys again"),
+        "suspend": (TenantStatus.SUSPENDED, "reject requests with its API keys"),
+        "resume": (TenantStatus.ACTIVE, "end the suspension"),
         "begin-closing": (TenantStatus.CLOSING, "allow only export and erasure"),
         "close": (TenantStatus.CLOSED, "end sign-in for good"),
     }
@@ -45,16 +45,18 @@ _STATUSES: Final = MappingProxyType(
 
 
 class Command(NoSystemChecksCommand):
-    help = "Creates, lists, renames, suspends, resumes and closes tenants."
+    help = "Create, list, rename, suspend, resume and close tenants."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
         create = commands.add_parser("create", help="create a tenant and invite its first owner")
-        create.add_argument("slug", help="its name in URLs and commands; it never changes")
+        create.add_argument("slug", help="its name in URLs and commands; it cannot be changed")
         create.add_argument("--name", required=True, help="the name that people see")
-        create.add_argument("--owner", required=True, metavar="EMAIL", help="gets an invitation")
+        create.add_argument(
+            "--owner", required=True, metavar="EMAIL", help="address that gets the invitation"
+        )
         create.add_argument("--plan", help="slug of its plan; without it the tenant is not billed")
-        create.add_argument("--region", help="where its data is stored")
+        create.add_argument("--region", help="region where its data is stored")
         commands.add_parser("list", help="list all tenants, oldest first")
         invite = commands.add_parser(
             "invite-owner", help="invite an owner, and print the link once"
@@ -89,7 +91,7 @@ class Command(NoSystemChecksCommand):
 def _add_change(commands: Any, name: str, effect: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=effect)
     parser.add_argument("slug")
-    parser.add_argument("--reason", default="", help="for the audit log")
+    parser.add_argument("--reason", default="", help="reason for the audit log")
     return parser
 
 
@@ -110,15 +112,15 @@ def _create_tenant(options: dict[str, Any], now: datetime) -> str:
         plan=options["plan"],
         region=options["region"],
     )
-    created = onboard_tenant(new=new, actor_for=system_actor, now=now)
-    return f"Created the tenant {created.slug}.\n{_describe_invitation(created.owner_invitation)}"
+    tenant = onboard_tenant(new=new, actor_for=system_actor, now=now)
+    return f"Created the tenant {tenant.slug}.\n{_describe_invitation(tenant.owner_invitation)}"
 
 
 def _describe_invitation(invitation: OwnerInvitation) -> str:
-    sent = "was sent to" if invitation.is_mailed else "could NOT be sent to"
+    delivery = "was sent to" if invitation.is_mailed else "could NOT be sent to"
     return (
-        f"The invitation {sent} {invitation.email}. Its link is shown once. It works once, until "
-        f"{invitation.expires_at:%Y-%m-%d %H:%M} UTC:\n{invitation.url}"
+        f"The invitation {delivery} {invitation.email}. Its link is shown once. It works once, "
+        f"until {invitation.expires_at:%Y-%m-%d %H:%M} UTC:\n{invitation.url}"
     )
 
 
@@ -142,16 +144,16 @@ def _change_tenant(command: str, options: dict[str, Any], now: datetime) -> str:
 
 def _purge_cache(actor: Actor, slug: str, reason: str, now: datetime) -> str:
     epoch = purge_cache(actor=actor, reason=reason, now=now)
-    return f"{slug} begins cache epoch {epoch}; nothing cached before is used again."
+    return f"The prefix cache of {slug} was purged; its epoch is now {epoch}."
 
 
 def _drop_identity_provider(actor: Actor, _slug: str, reason: str, now: datetime) -> str:
     """Remove the identity provider and return the output. Raises InvalidValue, NotFound."""
-    held = get_rules(actor=actor).provider
-    if held is None:
+    provider = get_rules(actor=actor).provider
+    if provider is None:
         raise NotFound("This tenant has no identity provider.")
     remove_provider(actor=actor, reason=reason, now=now)
-    return f"{held.issuer} lets nobody in any more; users sign in with their passwords."
+    return f"Removed {provider.issuer}. Users sign in with their passwords again."
 
 
 _EFFECTS: Final[dict[str, Callable[[Actor, str, str, datetime], str]]] = {

@@ -17,10 +17,10 @@ from tenants.security.encryption.envelope import SealContext
 STORAGE: Final = "content"
 
 
-def put(tenant_id: TenantId, object_id: UUID, sealed: bytes) -> None:
+def put(tenant_id: TenantId, object_id: UUID, envelope: bytes) -> None:
     name = _name_object(tenant_id, object_id)
-    saved = _get_storage().save(name, ContentFile(sealed))
-    assert saved == name, "object IDs are random: no name exists twice"
+    saved_name = _get_storage().save(name, ContentFile(envelope))
+    assert saved_name == name, "object IDs are random: no name exists twice"
 
 
 def get_object(tenant_id: TenantId, object_id: UUID) -> bytes:

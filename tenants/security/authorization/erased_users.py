@@ -15,15 +15,15 @@ def find_erased_users(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> f
 
     One query; none without user IDs.
     """
-    named = {user_id for user_id in user_ids if user_id is not None}
-    if not named:
+    known_ids = {user_id for user_id in user_ids if user_id is not None}
+    if not known_ids:
         return frozenset()
     rows = Membership.objects.filter(
-        tenant_id=tenant_id, user_id__in=named, erased_at__isnull=False
+        tenant_id=tenant_id, user_id__in=known_ids, erased_at__isnull=False
     )
     return frozenset(rows.values_list("user_id", flat=True))
 
 
-def visible_email(person: User | None, erased: frozenset[UUID]) -> str | None:
+def visible_email(person: User | None, erased_ids: frozenset[UUID]) -> str | None:
     """Return the user's e-mail address; None: no user, or an erased one."""
-    return None if person is None or person.id in erased else person.email
+    return None if person is None or person.id in erased_ids else person.email

@@ -46,7 +46,7 @@ def show_single_users(company: Company) -> None:
 def seats(company: Company, person: Person | None = None, **wanted: object) -> SeatPage:
     return find_seats(
         actor=(person or company.administrator).actor,
-        wanted=MemberFilter(**wanted),  # type: ignore[arg-type]  # fields of the filter
+        member_filter=MemberFilter(**wanted),  # type: ignore[arg-type]  # fields of the filter
         limit=25,
         cursor=None,
         now=NOON + timedelta(days=2),
@@ -110,12 +110,12 @@ def test_seats_of_another_tenant_are_not_shown(company: Company) -> None:
 
 def test_a_report_by_user_is_only_for_tenants_that_show_single_users(company: Company) -> None:
     month = NOON.date().replace(day=1)
-    asked = ReportQuery(month, month + timedelta(days=30), GroupBy.USER)
+    query = ReportQuery(month, month + timedelta(days=30), GroupBy.USER)
     actor = company.administrator.actor
 
-    hidden = report(actor=actor, kind=ReportKind.USAGE, asked=asked)
+    hidden = report(actor=actor, kind=ReportKind.USAGE, query=query)
     show_single_users(company)
-    shown = report(actor=actor, kind=ReportKind.USAGE, asked=asked)
+    shown = report(actor=actor, kind=ReportKind.USAGE, query=query)
 
     assert hidden.rows == []
     assert [(row.label, row.counts and row.counts.requests) for row in shown.rows] == [

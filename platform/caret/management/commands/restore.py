@@ -42,7 +42,9 @@ class Command(NoSystemChecksCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--data", type=Path, required=True)
         parser.add_argument(
-            "--keys", type=Path, help="file of the keys; without it, no encrypted data is readable"
+            "--keys",
+            type=Path,
+            help="file of the keys; without it, encrypted data stays unreadable",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -75,8 +77,8 @@ def _require_usable(server: PostgresServer) -> None:
         raise CommandError("The database is not empty. Restore into an empty one.")
     with connections["default"].cursor() as cursor:
         cursor.execute(WHICH_DATABASE)
-        ours = cursor.fetchone()
-    if which_database(server) != ours:
+        own_database = cursor.fetchone()
+    if which_database(server) != own_database:
         raise CommandError(
             "DATABASE_URL names another database than CARET_BACKUP_DATABASE_URL. Set both to the"
             " one that you restore."
