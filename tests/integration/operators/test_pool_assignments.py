@@ -36,7 +36,7 @@ from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy
 from tenants.policy.snapshot_version import mark_snapshot_stale
-from tests.benchmarks.installation import gateway_part, create_home, started
+from tests.benchmarks.installation import create_home, gateway_part, started
 from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
 from tests.stack.ports import free_ports
