@@ -15,8 +15,10 @@
 
     block_size = 32                # of the replicas' prefix caches; default: what most state
     tenants = ["acme"]             # slugs: a dedicated pool; default: shared by all others
+    assigned_only = true           # only for tenants that an operator assigns to it; default: false
 
-Each tier has one shared pool. A replica may be in two pools. A table gives more options of a
+Each tier has one shared pool. An operator's assignment (`manage.py tenant create --pool`) takes
+precedence over `tenants`. A replica may be in two pools. A table gives more options of a
 replica:
 
     replicas = [
@@ -109,6 +111,7 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     family: str | None = None
     heals_words: bool = True
     tenants: tuple[str, ...] = ()
+    assigned_only: bool = False
     additions_from: tuple[str, ...] = ()
 
 
@@ -155,6 +158,7 @@ class Pool:
     block_tokens: int | None = None  # None: what most replicas state
     prompt_options: PromptOptions = DEFAULT_PROMPT_OPTIONS  # of its prompts
     tenants: frozenset[str] = frozenset()  # slugs; empty: shared by tenants without a pool
+    is_assigned_only: bool = False  # not shared; serves the tenants that an operator assigns to it
     allowed_replica_hosts: tuple[str, ...] = ()  # networks and host names (host_patterns.py)
 
     @property
@@ -179,7 +183,7 @@ class PoolConfig:
         """There must be a shared pool for each tier."""
         self._by_name: Final = {pool.name: pool for pool in pools}
         every = self._by_name.values()
-        self._shared = {pool.tier: pool.name for pool in every if not pool.tenants}
+        self._shared = {pool.tier: pool.name for pool in every if _is_shared(pool)}
         self._dedicated = {(slug, pool.tier): pool.name for pool in every for slug in pool.tenants}
 
     @property
@@ -187,6 +191,11 @@ class PoolConfig:
         return self._by_name
 
     def find(self, snapshot: TenantSnapshot, tier: Tier) -> Pool:
+        """Return the pool that an operator assigned, else the tenant's own, else the shared one."""
+        for name in snapshot.pools:
+            assigned = self._by_name.get(name)  # None: removed from the file since
+            if assigned is not None and assigned.tier is tier:
+                return assigned
         return self._by_name[self._dedicated.get((snapshot.slug, tier)) or self._shared[tier]]
 
     def find_shared(self, tier: Tier) -> Pool:
@@ -201,6 +210,11 @@ class PoolConfig:
         pools = (pool for pool in self.by_name.values() if len(pool.replicas) >= min_of_pool)
         every = (replica for pool in pools for replica in pool.replicas)
         return tuple({replica.url: replica for replica in every}.values())
+
+
+def _is_shared(pool: Pool | PoolEntry) -> bool:
+    is_assigned_only = pool.is_assigned_only if isinstance(pool, Pool) else pool.assigned_only
+    return not pool.tenants and not is_assigned_only
 
 
 def read_catalog(path: Path) -> PoolConfig:
@@ -219,7 +233,7 @@ def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
     """
     if twice := _find_duplicate(entry.name for entry in entries):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the name {twice}.")
-    shared = [entry.tier for entry in entries if not entry.tenants]
+    shared = [entry.tier for entry in entries if _is_shared(entry)]
     if twice := _find_duplicate(shared):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools for the tier {twice}.")
     if missing := set(Tier) - set(shared):
@@ -281,6 +295,7 @@ def _build_pool(entry: PoolEntry, path: Path) -> Pool:
             layout=entry.layout, family=entry.family, has_token_healing=entry.heals_words
         ),
         tenants=frozenset(entry.tenants),
+        is_assigned_only=entry.assigned_only,
         allowed_replica_hosts=entry.additions_from,
     )
 

@@ -65,6 +65,10 @@ class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     layers_of: dict[UserId, tuple[int, ...]] = {}
     # Added later, left out if None: the only region whose gateways serve the tenant.
     region: str | None = None
+    # Added later, left out if empty: the pools that operators assigned, at most one of each tier.
+    pools: tuple[str, ...] = ()
+    # Added later, left out if None: from then on (Unix time), it gets no completions.
+    trial_ends_at_ms: int | None = None
 
 
 SCHEMA: Final = 1

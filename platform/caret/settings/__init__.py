@@ -233,6 +233,9 @@ MAX_INVITATIONS_A_DAY_AND_ADDRESS = env_int(
     "CARET_MAX_INVITATIONS_A_DAY_AND_ADDRESS", 3, low=1, high=100
 )
 
+# Days between the decision to close a tenant and the deletion of its data.
+CLOSING_GRACE_DAYS = env_int("CARET_CLOSING_GRACE_DAYS", 30, low=1, high=365)
+
 # The issuer of invoices; "|" separates the lines of an address or of payment terms.
 INVOICE_ISSUER = env_text("CARET_INVOICE_ISSUER", "Caret")
 INVOICE_ADDRESS = env_list("CARET_INVOICE_ADDRESS", separator="|")

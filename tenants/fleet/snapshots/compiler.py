@@ -25,6 +25,8 @@ class TenantRow:
     status: TenantStatus
     cache_epoch: int
     region: str | None = None  # the region it is pinned to; None: not pinned
+    pools: tuple[str, ...] = ()  # those that operators assigned
+    trial_ends_at: datetime | None = None  # None: no trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ def compile_snapshot(
         layers=placed.layers,
         layers_of=dict(placed.layers_of),
         region=tenant.region,
+        pools=tenant.pools,
+        trial_ends_at_ms=None if tenant.trial_ends_at is None else to_unix_ms(tenant.trial_ends_at),
     )
 
 

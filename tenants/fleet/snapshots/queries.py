@@ -15,6 +15,7 @@ from tenants.fleet.snapshots.overrides import OverrideAssignment, assign_overrid
 from tenants.fleet.snapshots.platform_limits import PlatformLimits, apply_platform_limits
 from tenants.identity.api_keys.key_secrets import KeySecret, secrets_for
 from tenants.identity.api_keys.scopes import modes_of, read_scopes
+from tenants.identity.trials import trial_end
 from tenants.models import ApiKey, Tenant
 from tenants.policy.overrides.queries import SubjectKind, read_overrides
 from tenants.policy.queries import find_policy
@@ -65,6 +66,8 @@ def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
         status=TenantStatus(found.status),
         cache_epoch=found.cache_epoch,
         region=found.region if settings.PIN_TENANTS else None,
+        pools=tuple(found.pools),
+        trial_ends_at=None if found.trial_ends_on is None else trial_end(found.trial_ends_on),
     )
     return row, PlatformLimits(found.max_concurrent_completions, found.max_requests_per_minute)
 
