@@ -19,6 +19,7 @@ from tenants.identity.domains.operations import claim_domain
 from tenants.identity.invitations.queries import page_of_invitations
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.scim.tokens import create_scim_token
+from tenants.identity.sign_up import SignUp, create_link
 from tenants.identity.teams.operations import create_team
 from tenants.models import User
 from tenants.policy.data_classes import DataClass
@@ -49,6 +50,12 @@ def reset_link(scene: Scene) -> str:
     """Return the link of an e-mail for a forgotten password."""
     user = User.objects.get(id=scene.company.developer.user_id)
     return ResetLink.for_user(user).url.removeprefix(settings.CONSOLE_URL)
+
+
+def sign_up_link(scene: Scene) -> str:
+    """Return the link of an e-mail to sign up."""
+    wish = SignUp("Hooli", f"hooli-{secrets.token_hex(4)}", "gavin@hooli.example")
+    return create_link(wish).removeprefix(settings.CONSOLE_URL)
 
 
 def key(scene: Scene) -> str:

@@ -128,6 +128,7 @@ REDIRECTS: Final = frozenset(
     {
         "invitation/<token>",
         "reset-password/<uuid:user_id>/<token>",
+        "sign-up/<token>",
         "sign-in/passkey",  # a page only together with the form that leads to it
         "sign-in/provider/<provider_id>",
         "sign-in/saml/<uuid:tenant_id>/done",
@@ -143,6 +144,9 @@ _NAMED: Final = (
     Page("forgot-password", Visitor.NOBODY),
     Page("forgot-password/sent", Visitor.NOBODY),
     Page("reset-password", Visitor.NOBODY, example_urls.reset_link),
+    Page("sign-up", Visitor.NOBODY),
+    Page("sign-up/sent", Visitor.NOBODY),
+    Page("sign-up/confirm", Visitor.NOBODY, example_urls.sign_up_link),
     Page("keys/<lookup_id>", path=example_urls.key),
     Page("keys/<lookup_id>/rotate", path=example_urls.below(example_urls.key, "rotate")),
     Page("keys/<lookup_id>/revoke", path=example_urls.below(example_urls.key, "revoke")),
@@ -155,6 +159,9 @@ _NAMED: Final = (
     ),
     Page("members/<uuid:user_id>", path=example_urls.member),
     Page("members/<uuid:user_id>/role", path=example_urls.below(example_urls.member, "role")),
+    Page(
+        "members/<uuid:user_id>/transfer", path=example_urls.below(example_urls.member, "transfer")
+    ),
     Page("members/<uuid:user_id>/remove", path=example_urls.below(example_urls.member, "remove")),
     Page("teams/<uuid:team_id>", path=example_urls.team),
     Page("teams/<uuid:team_id>/rename", path=example_urls.below(example_urls.team, "rename")),
