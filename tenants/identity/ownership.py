@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Final
 
 from django.conf import settings
-from django.db import transaction
 from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import UserId
@@ -18,7 +17,7 @@ from tenants.models import Membership, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.directory import list_members
+from tenants.security.authorization.directory import find_membership, list_members
 
 _NO_MEMBER: Final = gettext_noop("No member of this tenant has the address {email}.")
 _TRANSFERRED: Final = """{new} is now an owner of {tenant}.
@@ -47,7 +46,10 @@ def transfer_ownership(*, actor: Actor, user_id: UserId, reason: str, now: datet
     actor.require(Permission.WRITE_OWNERS)
     if actor.user_id is None or actor.user_id == user_id:
         raise Conflict("Choose another member as the new owner.")
-    with transaction.atomic():
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
+        if find_membership(tenant_id=actor.tenant_id, user_id=actor.user_id).role != Role.OWNER:
+            raise Conflict("You are no longer an owner of this tenant.")
         new = change_role(actor=actor, user_id=user_id, role=Role.OWNER, reason=reason, now=now)
         old = change_role(
             actor=actor, user_id=actor.user_id, role=Role.ADMINISTRATOR, reason=reason, now=now

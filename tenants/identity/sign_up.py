@@ -1,4 +1,4 @@
-"""Self-service sign-up: a company creates its own tenant, with a plan and a trial from the settings.
+"""Self-service sign-up: a company creates its own tenant, with the plan and trial of the settings.
 
     request_sign_up --e-mail with a link--> complete_sign_up
 

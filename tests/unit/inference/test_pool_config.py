@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from caret.contracts.policy import Tier
@@ -44,6 +45,25 @@ def test_a_tenants_own_pool_takes_precedence_over_the_shared_one(tmp_path: Path)
     assert pools.find(acme, Tier.FAST).name == "own"
     assert pools.find(acme, Tier.QUALITY).name == "thorough"
     assert pools.find(globex, Tier.FAST).name == "quick"
+
+
+def test_an_assigned_pool_takes_precedence_over_the_files_tenants(tmp_path: Path) -> None:
+    own = FAST.replace("quick", "own") + 'tenants = ["acme"]\n'
+    reserved = FAST.replace("quick", "reserved") + "assigned_only = true\n"
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY + own + reserved))
+
+    acme = msgspec.structs.replace(make_snapshot(), pools=("reserved", "thorough"))
+    assert pools.find(acme, Tier.FAST).name == "reserved"
+    assert pools.find(acme, Tier.QUALITY).name == "thorough"
+    assert pools.find(make_snapshot(), Tier.FAST).name == "own"
+    assert pools.find(make_snapshot(tenant_id=GLOBEX), Tier.FAST).name == "quick"
+
+
+def test_an_assigned_pool_that_left_the_file_is_ignored(tmp_path: Path) -> None:
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY))
+
+    acme = msgspec.structs.replace(make_snapshot(), pools=("gone",))
+    assert pools.find(acme, Tier.FAST).name == "quick"
 
 
 def test_a_replica_is_named_by_host_and_port(tmp_path: Path) -> None:
