@@ -68,7 +68,7 @@ def test_a_new_tenant_gets_its_pools_and_other_ones_later(gateway: Gateway, slug
 
 
 def test_an_unknown_pool_is_named_and_nothing_is_created(gateway: Gateway, slug: str) -> None:
-    with pytest.raises(CommandError, match=r"There is no pool gold\\. The pools are demo-fast, "):
+    with pytest.raises(CommandError, match=r"There is no pool gold\. The pools are demo-fast, "):
         create(slug, "gold")
 
     assert find_tenant(slug=slug) is None
