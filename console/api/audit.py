@@ -60,7 +60,7 @@ class AuditQuery(PageQuery):
 def list_all(request: AuthenticatedRequest, asked: Query[AuditQuery]) -> Page[AuditEntryView]:
     return list_entries(
         actor=actor_of(request),
-        asked=AuditFilter(asked.action, asked.actor, asked.target, asked.since, asked.until),
+        audit_filter=AuditFilter(asked.action, asked.actor, asked.target, asked.since, asked.until),
         limit=asked.limit,
         cursor=asked.cursor,
         now=timezone.now(),

@@ -59,5 +59,5 @@ def list_all(request: AuthenticatedRequest, asked: Query[LedgerQuery]) -> Page[T
         actor=actor_of(request),
         limit=asked.limit,
         cursor=asked.cursor,
-        asked=LedgerFilter(asked.month, asked.account, asked.first, asked.last),
+        ledger_filter=LedgerFilter(asked.month, asked.account, asked.first, asked.last),
     )

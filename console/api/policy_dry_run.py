@@ -16,7 +16,12 @@ from tenants.base.permissions import Permission
 from tenants.policy.access_explanation import AccessQuery
 from tenants.policy.denials import MAX_DAYS, count_denials
 from tenants.policy.document import DEFAULT_POLICY, write_policy
-from tenants.policy.dry_run import DryRun, explain_access_for, preview_layer, preview_policy
+from tenants.policy.dry_run import (
+    DryRun,
+    explain_access_for,
+    preview_override_change,
+    preview_policy,
+)
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 
 router = Router(tags=["policy"])
@@ -115,7 +120,7 @@ def preview_override(
 ) -> DryRunResponse:
     subject = OverrideSubject(kind, subject_id)
     return _to_response(
-        preview_layer(actor=actor_of(request), subject=subject, document=asked.override)
+        preview_override_change(actor=actor_of(request), subject=subject, document=asked.override)
     )
 
 

@@ -14,14 +14,14 @@ from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.optimistic_locking import ACCEPTS_IF_MATCH, check_expected_version, make_etag
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.permissions import Permission
-from tenants.policy.overrides.document import write_layer
+from tenants.policy.overrides.document import override_document
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,
     OverrideSubject,
     SubjectKind,
     find_override,
-    page_of_layers,
+    list_overrides,
 )
 
 router = Router(tags=["policy_overrides"])
@@ -42,7 +42,9 @@ class PolicyOverrideResponse(ResponseSchema):
     id: UUID  # of the team or the user
     name: str  # of the team, or the user's e-mail address
     version: int  # 0: no override was ever set
-    override: dict[str, Any]  # caret.contracts.policy.PolicyLayer; missing fields restrict nothing
+    override: dict[
+        str, Any
+    ]  # caret.contracts.policy.PolicyOverride; missing fields restrict nothing
     author_email: str | None  # null: not a person
     author_key: str  # lookup ID; "": no key
     reason: str
@@ -68,7 +70,7 @@ class SetPolicyOverride(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     openapi_extra=documents_permissions(Permission.READ_OVERRIDES),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
-    found = page_of_layers(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+    found = list_overrides(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
     return {"items": [_build_response(row) for row in found.rows], "next_cursor": found.next_cursor}
 
 
@@ -118,7 +120,7 @@ def _build_response(found: OverrideInForce) -> PolicyOverrideResponse:
         id=found.subject.id,
         name=found.name,
         version=found.version,
-        override=write_layer(found.layer),
+        override=override_document(found.override),
         author_email=found.author_email,
         author_key=found.author_key,
         reason=found.reason,

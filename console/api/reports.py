@@ -111,7 +111,7 @@ class SetReportSettings(
 )
 def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[str, Any]:
     now = timezone.now()
-    found = report(actor=actor_of(request), kind=ReportKind.USAGE, asked=_to_query(period, now))
+    found = report(actor=actor_of(request), kind=ReportKind.USAGE, query=_to_query(period, now))
     return {
         **_report_fields(found, now),
         "items": [_row_fields(row) for row in found.rows],
@@ -128,7 +128,7 @@ def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[st
 def quality(request: AuthenticatedRequest, period: Query[QualityPeriod]) -> dict[str, Any]:
     now = timezone.now()
     metrics = (*METRICS, cost_metric(_token_price_of(period)))
-    found = report(actor=actor_of(request), kind=ReportKind.QUALITY, asked=_to_query(period, now))
+    found = report(actor=actor_of(request), kind=ReportKind.QUALITY, query=_to_query(period, now))
     return {
         **_report_fields(found, now),
         "items": [_row_fields(row) | _metric_fields(row, metrics) for row in found.rows],

@@ -108,7 +108,7 @@ def member_required(
             return redirect_to_login(request.get_full_path())
         member = find_member(request)
         if member is None:
-            return render(request, "console/no_tenant.html", status=403)
+            return render(request, "console/sign_in/no_tenant.html", status=403)
         if member.is_mfa_missing:
             return redirect(mfa_page_url(request))
         with _refusals_as_errors():

@@ -41,7 +41,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         self._allowed_origins = allowed_origins
         self._drain_s = drain_s
         self._connection: Connection | None = None
-        self._held = ExitStack()
+        self._slots = ExitStack()
         self._closing: asyncio.Task[None] | None = None
 
     async def websocket_connect(self, _message: Message) -> None:
@@ -55,7 +55,7 @@ class WebSocketConsumer(DataPlaneConsumer):
             principal.credential.key_id, partial(self._on_key_end, key_text)
         )
         try:
-            self._held.enter_context(watching)
+            self._slots.enter_context(watching)
         except CompletionError as error:
             await self._deny_handshake(error)
             return
@@ -101,7 +101,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         raise StopConsumer
 
     async def release(self) -> None:
-        self._held.close()
+        self._slots.close()
         if self._connection is not None:
             await self._connection.close()
 

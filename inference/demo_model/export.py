@@ -119,16 +119,16 @@ def quantization_config() -> dict[str, Any]:
 def as_stored(weights: dict[str, Tensor], *, is_quantised: bool) -> dict[str, Tensor]:
     """Return the tensors to store; the output layer is tied to the embedding, so it is not
     stored."""
-    stored = {}
+    tensors = {}
     for name, weight in weights.items():
         if is_quantised and weight.ndim == 2 and name.startswith("layers."):
             scale = (weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / INT8_MAX).bfloat16()
             rounded = (weight / scale.float()).round().clamp(-INT8_MAX, INT8_MAX)
-            stored[f"model.{name}"] = rounded.to(torch.int8)
-            stored[f"model.{name}_scale"] = scale
+            tensors[f"model.{name}"] = rounded.to(torch.int8)
+            tensors[f"model.{name}_scale"] = scale
         else:
-            stored[f"model.{name}"] = weight.to(torch.bfloat16)
-    return stored
+            tensors[f"model.{name}"] = weight.to(torch.bfloat16)
+    return tensors
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

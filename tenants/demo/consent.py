@@ -101,7 +101,7 @@ def _make_items(user_id: UserId, at: datetime) -> list[Item]:
         suffix="",
         chat=(),
         completion=_COMPLETION,
-        finish=FinishReason.STOP,
+        finish_reason=FinishReason.STOP,
     )
     edit = CapturedEdit(
         request_id=request_id,

@@ -24,7 +24,7 @@ from tenants.identity.members.operations import create_tenant, read_tenant_name
 from tenants.identity.trials import set_trial_end
 from tenants.models import Invitation, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
-from tenants.security.audit.operations import record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.errors import RootKeyUnavailable
 from tenants.security.encryption.key_creation import create_tenant_key
@@ -101,16 +101,29 @@ def invite_owner(*, actor: Actor, email: str, now: datetime) -> OwnerInvitation:
 def rename_tenant(*, actor: Actor, name: str, reason: str, now: datetime) -> None:
     """Change the name that people see. The slug stays. Raises Forbidden, InvalidValue."""
     actor.require_operator()
-    name, reason = read_tenant_name(name), parse_reason(reason)
+    change_tenant_columns(
+        actor=actor,
+        action="tenant.renamed",
+        columns={"name": read_tenant_name(name)},
+        reason=parse_reason(reason),
+        now=now,
+    )
+
+
+def change_tenant_columns(
+    *, actor: Actor, action: str, columns: ChangeFields, reason: str, now: datetime
+) -> None:
+    """Update the tenant's row, and record the old and the new values in its audit log."""
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)
-        Tenant.objects.filter(id=actor.tenant_id).update(name=name)
+        before = {name: getattr(row, name) for name in columns}
+        Tenant.objects.filter(id=actor.tenant_id).update(**columns)
         record_change(
             actor=actor,
-            action="tenant.renamed",
+            action=action,
             target=f"tenant:{row.slug}",
-            change=({"name": row.name}, {"name": name}),
+            change=(before, columns),
             reason=reason,
             now=now,
         )

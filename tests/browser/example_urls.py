@@ -71,7 +71,7 @@ def policy_to_go_back_to(scene: Scene) -> str:
     return f"/policies/review?from={get_policy(actor=_owner(scene)).version}"
 
 
-def layer(scene: Scene) -> str:
+def policy_override(scene: Scene) -> str:
     return f"/policies/overrides/user/{scene.company.developer.user_id}"
 
 

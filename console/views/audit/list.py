@@ -56,7 +56,7 @@ def _find_entries(asked: ListQuery) -> Page[AuditEntryRow]:
     filters = asked.filters
     page = list_entries(
         actor=asked.actor,
-        asked=AuditFilter(
+        audit_filter=AuditFilter(
             action=filters["action"] or None,
             actor=_resolve_actor(asked.member, filters["actor"]),
             target=filters["target"] or None,

@@ -88,7 +88,7 @@ def _find_transactions(asked: ListQuery) -> Page[TransactionRow]:
         actor=asked.actor,
         limit=asked.limit,
         cursor=asked.cursor,
-        asked=LedgerFilter(account=account, first=filters["first"], last=filters["last"]),
+        ledger_filter=LedgerFilter(account=account, first=filters["first"], last=filters["last"]),
     )
     return map_page(page, lambda found: row_of(found, _ACCOUNTS))
 

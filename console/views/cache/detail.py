@@ -79,7 +79,7 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     found = read_figures(
         actor=member.actor,
         kind=ReportKind.USAGE,
-        asked=question.report_query,
+        query=question.report_query,
         by=(GroupBy.DAY, GroupBy.LANGUAGE),
         names=_NAMES,
     )

@@ -86,7 +86,7 @@ class ExperimentPage(Page[ExperimentView]):
 
 def _find_experiments(asked: ListQuery) -> ExperimentPage:
     question = read_usage_filters(asked.request, now=asked.now)
-    found = read_experiments(actor=asked.actor, asked=question.report_query)
+    found = read_experiments(actor=asked.actor, query=question.report_query)
     return ExperimentPage(found.experiments, None, found)
 
 

@@ -76,7 +76,7 @@ def one(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> Http
         "can_change": _can_change(actor, found),
         "can_remove": _can_remove(actor, found),
         "can_transfer": can_transfer(actor, found),
-        "reads_layers": actor.has_permission(Permission.READ_OVERRIDES),
+        "can_read_overrides": actor.has_permission(Permission.READ_OVERRIDES),
         "reads_audit": actor.has_permission(Permission.READ_AUDIT),
         "exports_subjects": actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
     }

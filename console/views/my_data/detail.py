@@ -1,9 +1,8 @@
 """The user's own consent with its wordings and receipts, and the download of their data."""
 
 from dataclasses import dataclass
-from typing import IO, Any, Final, cast
+from typing import Any, Final
 
-import redis
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -14,17 +13,17 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.api.data_subjects import BOUNDS
-from console.downloads.temp_file_response import temp_file_response
 from console.layout.htmx import render_page
 from console.layout.lists.list_page import ListPage
 from console.layout.lists.pagination import wants_csv
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
+from console.views.privacy.data_subjects import download_bundle
 from console.views.privacy.presenters import RECEIPTS_FILE
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.compliance.data_subjects.export_bundle import BundleRequest, own_id, write_bundle
+from tenants.compliance.data_subjects.export_bundle import BundleRequest, own_id
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import (
     USER_WORDINGS,
@@ -125,26 +124,8 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
 @require_POST
 @member_required
 def bundle(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    actor = member.actor
-    asked = BundleRequest(own_id(actor), "", BOUNDS)
-
-    def write(out: IO[bytes]) -> None:
-        write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
-
-    name = f"caret-data-subject-{asked.user_id}.zip"
-    try:
-        # Streamed; middleware and server accept both response types.
-        return cast(
-            HttpResponse,
-            temp_file_response(request, write, name=name, content_type="application/zip"),
-        )
-    except Conflict as error:
-        messages.error(request, translate_error(error))
-    except (redis.RedisError, OSError):
-        messages.error(
-            request, gettext("The export cannot be created right now. Try again in a minute.")
-        )
-    return redirect("console:own")
+    bundle_request = BundleRequest(own_id(member.actor), "", BOUNDS)
+    return download_bundle(request, member, bundle_request) or redirect("console:own")
 
 
 def _consent_questions(consent: OwnConsent) -> list[ConsentQuestion]:

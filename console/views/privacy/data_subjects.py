@@ -1,6 +1,6 @@
 """Data subject requests: export or erasure of a person's data."""
 
-from typing import IO, Final, cast
+from typing import Final, cast
 from uuid import UUID
 
 import redis
@@ -14,8 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from caret.foundation.ids import UserId
-from console.api.data_subjects import BOUNDS
-from console.downloads.temp_file_response import temp_file_response
+from console.api.data_subjects import BOUNDS, bundle_response
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
@@ -27,7 +26,7 @@ from console.views.policies.review.review import ReasonForm
 from console.views.privacy.list import tabs
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission, Role
-from tenants.compliance.data_subjects.export_bundle import BundleRequest, write_bundle
+from tenants.compliance.data_subjects.export_bundle import BundleRequest
 from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
 from tenants.compliance.data_subjects.queries import find_subject_of
 
@@ -88,26 +87,25 @@ def bundle(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRe
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _render_page(request, member, user_id, form, status=400)
-    actor = member.actor
-    asked = BundleRequest(UserId(str(user_id)), form.cleaned_data["reason"], BOUNDS)
+    bundle_request = BundleRequest(UserId(str(user_id)), form.cleaned_data["reason"], BOUNDS)
+    response = download_bundle(request, member, bundle_request)
+    return response or redirect("console:privacy-person", user_id)
 
-    def write(out: IO[bytes]) -> None:
-        write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
 
-    name = f"caret-data-subject-{user_id}.zip"
+def download_bundle(
+    request: HttpRequest, member: CurrentMember, bundle_request: BundleRequest
+) -> HttpResponse | None:
+    """Return the download; or None, with a message for the next page, if it cannot be created."""
     try:
         # Streamed; middleware and server accept both response types.
-        return cast(
-            HttpResponse,
-            temp_file_response(request, write, name=name, content_type="application/zip"),
-        )
+        return cast(HttpResponse, bundle_response(request, member.actor, bundle_request))
     except Conflict as error:
         messages.error(request, translate_error(error))
     except (redis.RedisError, OSError):
         messages.error(
             request, gettext("The export cannot be created right now. Try again in a minute.")
         )
-    return redirect("console:privacy-person", user_id)
+    return None
 
 
 @require_http_methods(["GET", "POST"])

@@ -89,7 +89,9 @@ def _to_policy(cleaned: dict[str, Any], seen: TenantPolicy) -> TenantPolicy:
     content_capture = None
     if cleaned["content_capture"]:
         require_current(
-            "content_capture.consent_text", asked=cleaned["wording"], current=TENANT_CONSENT_TEXT
+            "content_capture.consent_text",
+            accepted_version=cleaned["wording"],
+            current=TENANT_CONSENT_TEXT,
         )
         content_capture = ContentCapturePolicy(
             TENANT_CONSENT_TEXT, cleaned["retention_days"], cleaned["training"]

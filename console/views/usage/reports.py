@@ -86,10 +86,10 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
     if is_file and is_wrong:
         return csv_error(question.form, group)
     group_by = GroupBy(group.cleaned_data.get("by") or GroupBy.DAY)
-    found = report(actor=member.actor, kind=kind, asked=by(question, group_by))
+    found = report(actor=member.actor, kind=kind, query=by(question, group_by))
     if is_file:
         return _csv_response(question, kind, group_by, found)
-    choices, teams = read_filter_options(actor=member.actor, kind=kind, asked=question.report_query)
+    choices, teams = read_filter_options(actor=member.actor, kind=kind, query=question.report_query)
     context = {
         "question": question,
         "found": found,

@@ -74,8 +74,8 @@ def load(path: Path) -> dict[str, Any]:
 
     Raises CheckpointError for a truncated or damaged file.
     """
-    stored = path.read_bytes()
-    digest, payload = stored[:DIGEST_BYTES], stored[DIGEST_BYTES:]
+    data = path.read_bytes()
+    digest, payload = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
     if hashlib.sha256(payload).digest() != digest:
         raise CheckpointError(f"{path} is truncated or damaged.")
     content: dict[str, Any] = torch.load(io.BytesIO(payload), "cpu", weights_only=True)
@@ -88,14 +88,14 @@ def load_newest(folder: Path) -> dict[str, Any] | None:
     Damaged ones are renamed, so that they are neither mirrored nor counted among those to keep.
     Raises CheckpointError if all checkpoints are damaged.
     """
-    found = paths(folder)
-    for path in reversed(found):
+    checkpoints = paths(folder)
+    for path in reversed(checkpoints):
         try:
             return load(path)
         except CheckpointError as error:
             path.rename(path.with_suffix(".damaged"))
             print(f"{error} Using the checkpoint before it.", file=sys.stderr, flush=True)
-    if found:
+    if checkpoints:
         raise CheckpointError(f"All checkpoints in {folder} are damaged: copy one from the mirror.")
     return None
 

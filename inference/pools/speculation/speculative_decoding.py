@@ -61,7 +61,7 @@ class _WatchedEngine:
     """A completion in flight."""
 
     trace: RequestTrace
-    counted: int = 0  # tokens that were already counted
+    num_counted_tokens: int = 0  # tokens that were already counted
 
 
 class SpeculationTracker:
@@ -73,7 +73,7 @@ class SpeculationTracker:
     def __init__(self, pools: PoolConfig, reader: SpeculationMetricsReader, clock: Clock) -> None:
         self._reader = reader
         self._clock = clock
-        self._looked_s = clock.monotonic_s()
+        self._last_poll_s = clock.monotonic_s()
         self._groups: dict[tuple[str, ...], AcceptanceRates] = {}
         self._pools = pools
         self._watched: dict[str, _WatchedReplica] = {}
@@ -98,18 +98,18 @@ class SpeculationTracker:
             self._under_way[id(account)] = _WatchedEngine(account)
 
     def on_completed(self, account: RequestTrace) -> None:
-        followed = self._under_way.pop(id(account), None)
-        if followed is not None:
-            self._count_tokens(followed)
+        tracked = self._under_way.pop(id(account), None)
+        if tracked is not None:
+            self._count_tokens(tracked)
 
-    def _count_tokens(self, followed: _WatchedEngine) -> None:
+    def _count_tokens(self, tracked: _WatchedEngine) -> None:
         """Count the tokens generated since the last call."""
-        account = followed.trace
+        account = tracked.trace
         watched = self._watched.get(account.replica)
-        more = account.generated_tokens - followed.counted
+        more = account.generated_tokens - tracked.num_counted_tokens
         if watched is not None and account.request is not None and more:
             watched.generated[_to_kind(account.pool, account.request.language)] += more
-            followed.counted = account.generated_tokens
+            tracked.num_counted_tokens = account.generated_tokens
 
     async def run(self, *, every_s: float) -> None:
         """Read the counters periodically until cancelled."""
@@ -130,8 +130,8 @@ class SpeculationTracker:
         self._sync_watched()
         now_s = self._clock.monotonic_s()
         for acceptances in self._groups.values():
-            acceptances.decay(now_s - self._looked_s)
-        self._looked_s = now_s
+            acceptances.decay(now_s - self._last_poll_s)
+        self._last_poll_s = now_s
         async with asyncio.TaskGroup() as group:
             for watched in self._watched.values():
                 group.create_task(self._poll_replica(watched))
@@ -151,23 +151,25 @@ class SpeculationTracker:
             counters = (sum(values[name]) for name in (_GENERATED, _DRAFTED, _ACCEPTED))
             # Not at their end: a completion may be as long as a window. Its tokens would count in
             # the wrong window, and make both windows useless.
-            for followed in self._under_way.values():
-                self._count_tokens(followed)
+            for tracked in self._under_way.values():
+                self._count_tokens(tracked)
             _close_window(watched, _Counters(*counters))
 
 
 def _close_window(watched: _WatchedReplica, now: _Counters) -> None:
     before = watched.before
-    passed = now.since(before) if before is not None else None
-    if passed is not None and 0 <= passed.generated < MIN_WINDOW_TOKENS:
+    difference = now.since(before) if before is not None else None
+    if difference is not None and 0 <= difference.generated < MIN_WINDOW_TOKENS:
         return
     generated, watched.generated = watched.generated, Counter()
     watched.before = now
-    if passed is None:  # the first read
+    if difference is None:  # the first read
         return
     # After a restart an engine's difference is negative, so the window is skipped.
-    if abs(passed.generated - generated.total()) <= MAX_FOREIGN * passed.generated:
-        watched.acceptances.add(AcceptanceWindow(generated, passed.drafted, passed.accepted))
+    if abs(difference.generated - generated.total()) <= MAX_FOREIGN * difference.generated:
+        watched.acceptances.add(
+            AcceptanceWindow(generated, difference.drafted, difference.accepted)
+        )
 
 
 def _find_speculating_replicas(pools: PoolConfig) -> dict[Replica, tuple[str, ...]]:

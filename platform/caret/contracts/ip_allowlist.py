@@ -47,8 +47,10 @@ def is_allowed(networks: tuple[str, ...], address: str | None) -> bool:
     """
     if not networks:
         return True
-    found = parse_address(address)
-    return found is not None and any(found in network for network in _parse_networks(networks))
+    ip_address_ = parse_address(address)
+    return ip_address_ is not None and any(
+        ip_address_ in network for network in _parse_networks(networks)
+    )
 
 
 def contains_all(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:

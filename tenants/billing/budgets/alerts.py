@@ -26,26 +26,28 @@ def create_alerts(
     budgets = list(Budget.objects.filter(tenant_id=tenant_id))
     if not budgets:
         return 0
-    spent = read_month(tenant_id, month)
+    month_spend = read_month(tenant_id, month)
     return sum(
-        _raise_alerts(budget, spent.spent_of_budget(budget), month=month, price=price, now=now)
+        _raise_alerts(
+            budget, month_spend.spent_of_budget(budget), month=month, price=price, now=now
+        )
         for budget in budgets
     )
 
 
 def _raise_alerts(
-    budget: Budget, spent: int, *, month: date, price: PlanPrice | None, now: datetime
+    budget: Budget, spent_micros: int, *, month: date, price: PlanPrice | None, now: datetime
 ) -> int:
-    known = BudgetAlert.objects.filter(
+    existing_percents = BudgetAlert.objects.filter(
         tenant_id=budget.tenant_id, budget_id=budget.id, month=month
     ).values_list("percent", flat=True)
     due = sorted(
         set(
             crossed_thresholds(
-                spent, budget.limit_micros, used_up=is_exhausted(budget, spent, price)
+                spent_micros, budget.limit_micros, used_up=is_exhausted(budget, spent_micros, price)
             )
         )
-        - set(known)
+        - set(existing_percents)
     )
     for percent in due:
         alert = BudgetAlert.objects.create(
@@ -53,7 +55,7 @@ def _raise_alerts(
             budget_id=budget.id,
             month=month,
             percent=percent,
-            spent_micros=spent,
+            spent_micros=spent_micros,
             limit_micros=budget.limit_micros,
             created_at=now,
         )
@@ -83,8 +85,8 @@ def _find_recipients(budget: Budget) -> list[str]:
     """Return the addresses of owners and billing members; for a user's budget also the user's."""
     members = Membership.objects.filter(tenant_id=budget.tenant_id, ended_at__isnull=True)
     paying = members.filter(role__in=[Role.OWNER, Role.BILLING])
-    found = set(paying.values_list("user__email", flat=True))
+    addresses = set(paying.values_list("user__email", flat=True))
     if budget.scope == BudgetScope.USER and budget.holder_id is not None:
         own = members.filter(user_id=budget.holder_id)
-        found |= set(own.values_list("user__email", flat=True))
-    return sorted(found)
+        addresses |= set(own.values_list("user__email", flat=True))
+    return sorted(addresses)

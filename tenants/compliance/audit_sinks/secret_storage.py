@@ -53,7 +53,9 @@ def open_sink_secret(tenant_id: TenantId, sink: AuditSink) -> Destination:
     address.
     """
     try:
-        data = open_sealed(tenant_id, place=_build_seal_context(sink.id), sealed=bytes(sink.sealed))
+        data = open_sealed(
+            tenant_id, place=_build_seal_context(sink.id), envelope=bytes(sink.sealed)
+        )
         kept = msgspec.json.decode(data, type=_SealedSecret)
     except (EncryptionFailed, DecryptionFailed, msgspec.MsgspecError) as error:
         raise SecretUnavailable from error

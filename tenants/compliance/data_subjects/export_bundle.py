@@ -216,7 +216,7 @@ def _kept_content(subject: DataSubject) -> Iterator[bytes]:
         try:
             sealed = object_store.get_object(subject.tenant_id, object_id)
             data = open_sealed(
-                subject.tenant_id, place=object_store.seal_context(object_id), sealed=sealed
+                subject.tenant_id, place=object_store.seal_context(object_id), envelope=sealed
             )
         except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
             continue  # erased since the IDs were read, or changed in the store

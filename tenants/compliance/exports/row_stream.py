@@ -39,7 +39,7 @@ def record_export(export: Export, asked: RowQuery) -> None:
             actor=asked.actor,
             action="export.read",
             target=f"export:{export.name}",
-            asked={
+            filters={
                 "version": export.version,
                 "start": asked.period.start.isoformat(),
                 "end": asked.period.end.isoformat(),

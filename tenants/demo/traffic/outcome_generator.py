@@ -57,7 +57,7 @@ def typed_of(
 
 
 def _is_suggestion(row: UsageRecord) -> bool:
-    has_text = row.finish in (FinishReason.STOP, FinishReason.LENGTH) and bool(row.num_chars)
+    has_text = row.finish_reason in (FinishReason.STOP, FinishReason.LENGTH) and bool(row.num_chars)
     return has_text and row.mode != Mode.CHAT and row.user_id is not None
 
 

@@ -55,8 +55,8 @@ class RejectedReplica:
 
     name: str  # host:port
     reason: str  # as gateways name it: address, silent, model, version, context, ...
-    found: str
-    wanted: str
+    actual: str
+    expected: str
     num_gateways: int  # gateways that reject it
 
 
@@ -143,8 +143,8 @@ def hit_rate(counted: MetricSamples, **labels: str) -> float | None:
 def cancellation(counted: MetricSamples) -> float | None:
     every = counted.sum("caret_completions_total")
     taken_back = sum(
-        counted.sum("caret_completions_total", finish_reason=finish)
-        for finish in ("cancelled", "superseded")
+        counted.sum("caret_completions_total", finish_reason=finish_reason)
+        for finish_reason in ("cancelled", "superseded")
     )
     return taken_back / every if every else None
 
@@ -226,8 +226,8 @@ def _list_rejected_replicas(now: MetricSamples, pool: str) -> list[RejectedRepli
             RejectedReplica(
                 name=labels["replica"],
                 reason=labels["reason"],
-                found=labels["found"],
-                wanted=labels["wanted"],
+                actual=labels["actual"],
+                expected=labels["expected"],
                 num_gateways=int(num),
             )
             for labels, num in now.all_values("caret_replica_rejected", pool=pool)

@@ -11,7 +11,7 @@ from caret.contracts.pricing import SpendingLimits
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
-from tenants.fleet.snapshots.overrides import NO_LAYERS, OverrideAssignment
+from tenants.fleet.snapshots.overrides import NO_OVERRIDES, OverrideAssignment
 from tenants.identity.api_keys.row_writes import REVOKED_KEY_RETENTION
 
 NO_SPENDING: Final = SpendingLimits()
@@ -53,7 +53,7 @@ def compile_snapshot(
     keys: Iterable[CompiledKeyRow],
     now: datetime,
     spending: SpendingLimits = NO_SPENDING,
-    placed: OverrideAssignment = NO_LAYERS,
+    placed: OverrideAssignment = NO_OVERRIDES,
 ) -> TenantSnapshot:
     """Compile a snapshot. Credentials are sorted, so that equal rows give equal bytes."""
     alive_since = now - REVOKED_KEY_RETENTION
@@ -68,8 +68,8 @@ def compile_snapshot(
         policy=policy,
         credentials=tuple(_to_credential(key) for key in sorted(kept, key=_sort_key)),
         spending=spending,
-        layers=placed.layers,
-        layers_of=dict(placed.layers_of),
+        overrides=placed.overrides,
+        override_indexes=dict(placed.override_indexes),
         region=tenant.region,
         pools=tenant.pools,
         trial_ends_at_ms=None if tenant.trial_ends_at is None else to_unix_ms(tenant.trial_ends_at),

@@ -10,8 +10,8 @@ from caret.foundation.ids import UserId
 
 @dataclass(frozen=True, slots=True)
 class OverrideAssignment:
-    layers: tuple[PolicyOverride, ...] = ()  # without duplicates
-    layers_of: Mapping[UserId, tuple[int, ...]] = field(default_factory=dict)
+    overrides: tuple[PolicyOverride, ...] = ()  # without duplicates
+    override_indexes: Mapping[UserId, tuple[int, ...]] = field(default_factory=dict)
 
 
 def assign_overrides(said: Mapping[UserId, Iterable[PolicyOverride]]) -> OverrideAssignment:
@@ -20,16 +20,16 @@ def assign_overrides(said: Mapping[UserId, Iterable[PolicyOverride]]) -> Overrid
     `said` has each user's overrides in a fixed order.
     """
     places: dict[int, int] = {}
-    layers: list[PolicyOverride] = []
-    layers_of: dict[UserId, tuple[int, ...]] = {}
+    overrides: list[PolicyOverride] = []
+    override_indexes: dict[UserId, tuple[int, ...]] = {}
     for user_id, own in sorted(said.items()):
-        for layer in (listed := list(own)):
-            if id(layer) not in places:
-                places[id(layer)] = len(layers)
-                layers.append(layer)
+        for override in (listed := list(own)):
+            if id(override) not in places:
+                places[id(override)] = len(overrides)
+                overrides.append(override)
         if listed:
-            layers_of[user_id] = tuple(places[id(layer)] for layer in listed)
-    return OverrideAssignment(tuple(layers), layers_of)
+            override_indexes[user_id] = tuple(places[id(override)] for override in listed)
+    return OverrideAssignment(tuple(overrides), override_indexes)
 
 
-NO_LAYERS: Final = OverrideAssignment()
+NO_OVERRIDES: Final = OverrideAssignment()

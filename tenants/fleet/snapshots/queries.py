@@ -47,10 +47,10 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
 
 
 def _read_assignment(tenant_id: TenantId) -> OverrideAssignment:
-    layers = read_overrides(tenant_id=tenant_id)
-    alone = {UserId(str(each.id)) for each in layers.all if each.kind is SubjectKind.USER}
-    users = {*layers.teams_of, *alone}
-    said = {user_id: [each.layer for each in layers.for_user(user_id)] for user_id in users}
+    overrides = read_overrides(tenant_id=tenant_id)
+    alone = {UserId(str(each.id)) for each in overrides.all if each.kind is SubjectKind.USER}
+    users = {*overrides.teams_of, *alone}
+    said = {user_id: [each.override for each in overrides.for_user(user_id)] for user_id in users}
     return assign_overrides(said)
 
 

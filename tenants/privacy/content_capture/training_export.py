@@ -59,8 +59,8 @@ def _fetch_page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
 
 def _write_lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:
     try:
-        sealed = object_store.get_object(tenant_id, object_id)
-        data = open_sealed(tenant_id, place=object_store.seal_context(object_id), sealed=sealed)
+        envelope = object_store.get_object(tenant_id, object_id)
+        data = open_sealed(tenant_id, place=object_store.seal_context(object_id), envelope=envelope)
     except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
         return  # erased since the page was read, or changed in the store
     for line in data.splitlines():

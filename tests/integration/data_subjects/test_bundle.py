@@ -159,7 +159,7 @@ def test_an_export_is_audited_with_actor_and_reason(acme: TracedTenant) -> None:
 
     query = AskedEntries(action="data_subject.exported")
     (entry,) = list_entries(
-        actor=acme.olga, asked=query, limit=9, cursor=None, now=timezone.now()
+        actor=acme.olga, audit_filter=query, limit=9, cursor=None, now=timezone.now()
     ).rows
     assert (str(entry.actor_id), entry.target) == (acme.olga.user_id, f"user:{acme.ada.user_id}")
     assert entry.reason == "letter of 3 May"

@@ -31,7 +31,7 @@ from tenants.policy.overrides.queries import (
     OverrideSubject,
     SubjectKind,
     find_override,
-    page_of_layers,
+    list_overrides,
 )
 from tenants.policy.queries import get_policy, page_of_versions
 from tenants.privacy.retention.operations import set_rule
@@ -61,7 +61,7 @@ class AuthoredDecisions:
             get_policy(actor=actor).author_email,
             page_of_versions(**page).rows[0].author_email,
             find_override(actor=actor, subject=self.team).author_email,
-            page_of_layers(**page).rows[0].author_email,
+            list_overrides(**page).rows[0].author_email,
             rule.author_email,
             page_of_invitations(**page, now=now).rows[0].invited_by_email,
             *(key.owner_email for key in keys),

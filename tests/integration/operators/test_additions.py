@@ -46,7 +46,9 @@ def test_an_added_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
     browser = with_recent_step_up()
 
     response = _add(browser)
-    gateway.wait_for_metric('caret_replica_rejected{found="",pool="demo-fast",reason="silent"')
+    gateway.wait_for_metric(
+        'caret_replica_rejected{actual="",expected="",pool="demo-fast",reason="silent"'
+    )
     text = _pools(browser)
 
     assert response["Location"] == "/operators/pools?done=added"

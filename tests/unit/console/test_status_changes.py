@@ -3,7 +3,7 @@
 import pytest
 
 from caret.contracts.snapshot import TenantStatus
-from console.operator_admin.status_changes import changes_from
+from console.operator_admin.tenants.status_changes import changes_from
 from tenants.identity.members.tenant_status import LEADS_TO
 
 

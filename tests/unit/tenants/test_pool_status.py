@@ -71,8 +71,8 @@ TWO = ONE.replace(
 
 
 REJECTED = (
-    'caret_replica_rejected{pool="fast",replica="three:1",reason="block_size",found="16",'
-    'wanted="32"} 1.0\n'
+    'caret_replica_rejected{pool="fast",replica="three:1",reason="block_size",actual="16",'
+    'expected="32"} 1.0\n'
 )
 
 

@@ -28,15 +28,15 @@ from console.views.policies.review.review import ReasonForm
 from console.views.policies.system_reasons import reason_of_undoing
 from tenants.base.errors import Conflict, InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
-from tenants.policy.dry_run import preview_layer
-from tenants.policy.overrides.document import read_layer, write_layer
+from tenants.policy.dry_run import preview_override_change
+from tenants.policy.overrides.document import override_document, parse_override
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,
     OverrideSubject,
     SubjectKind,
-    find_layer_version,
     find_override,
+    find_override_version,
 )
 
 
@@ -48,10 +48,10 @@ def edit(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUI
     held = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if request.method == "GET":
         return _render_edit_page(
-            request, member, held, OverrideForm(initial=initial_of(held.layer))
+            request, member, held, OverrideForm(initial=initial_of(held.override))
         )
     if request.POST.get("step") == "edit":
-        said = read_layer(read_json(request.POST.get("document", "")))
+        said = parse_override(read_json(request.POST.get("document", "")))
         return _render_edit_page(request, member, held, OverrideForm(initial=initial_of(said)))
     form = OverrideForm(request.POST)
     if form.is_valid():
@@ -74,7 +74,7 @@ def review(
     held = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if request.method == "GET":
         return _render_review(request, member, held, PolicyOverride())
-    said = read_layer(read_json(request.POST.get("document", "")))
+    said = parse_override(read_json(request.POST.get("document", "")))
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _render_review(request, member, held, said, form)
@@ -84,7 +84,7 @@ def review(
         saved = set_override(
             actor=member.actor,
             subject=held.subject,
-            document=write_layer(said),
+            document=override_document(said),
             reason=form.cleaned_data["reason"],
             expected_version=_expected_version(request, held),
             now=timezone.now(),
@@ -115,14 +115,14 @@ def undo(
         said = gettext("Not undone: someone has changed this override since.")
         messages.error(request, said)
         return redirect("console:policies-overrides")
-    before = find_layer_version(actor=member.actor, subject=held.subject, version=version - 1)
+    before = find_override_version(actor=member.actor, subject=held.subject, version=version - 1)
     if (way := _way_if_grave(request, member, held, before)) is not None:
         return way
     try:
         set_override(
             actor=member.actor,
             subject=held.subject,
-            document=write_layer(before),
+            document=override_document(before),
             reason=reason_of_undoing(version),
             expected_version=version,
             now=timezone.now(),
@@ -137,7 +137,7 @@ def undo(
 def _way_if_grave(
     request: HttpRequest, member: CurrentMember, held: OverrideInForce, said: PolicyOverride
 ) -> HttpResponse | None:
-    lets_in_by_less = held.layer.is_mfa_required and not said.is_mfa_required
+    lets_in_by_less = held.override.is_mfa_required and not said.is_mfa_required
     return step_up_url(request, member) if lets_in_by_less else None
 
 
@@ -183,14 +183,16 @@ def _render_review(
 
     After a concurrent change, show the current override beside the wanted one.
     """
-    found = preview_layer(actor=member.actor, subject=held.subject, document=write_layer(said))
+    found = preview_override_change(
+        actor=member.actor, subject=held.subject, document=override_document(said)
+    )
     is_outdated = _expected_version(request, held) != held.version
     is_wrong = form is not None and bool(form.errors)
     context: dict[str, Any] = {
         "held": held,
-        "document": json.dumps(write_layer(said)),
+        "document": json.dumps(override_document(said)),
         "form": form or ReasonForm(),
-        "changes": override_changes(held.layer, said),
+        "changes": override_changes(held.override, said),
         "effects": summarize_dry_run(found),
         "is_outdated": is_outdated,
         "is_lifted": said == PolicyOverride(),

@@ -21,12 +21,12 @@ from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
 from tenants.identity.members.queries import find_member_by_email
 from tenants.identity.teams.queries import page_of_teams
-from tenants.policy.overrides.document import write_layer
+from tenants.policy.overrides.document import override_document
 from tenants.policy.overrides.queries import (
     OverrideInForce,
     OverrideSubject,
     SubjectKind,
-    page_of_layers,
+    list_overrides,
 )
 
 _MAX_EMAIL_CHARS: Final = 254
@@ -48,8 +48,8 @@ _OverrideRow = tuple[OverrideInForce, dict[str, list[str]]]  # an override and i
 
 
 def _find_overrides(asked: ListQuery) -> Page[_OverrideRow]:
-    page = page_of_layers(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
-    return map_page(page, lambda found: (found, override_lines(found.layer)))
+    page = list_overrides(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+    return map_page(page, lambda found: (found, override_lines(found.override)))
 
 
 _OVERRIDES: Final = ListPage(
@@ -67,7 +67,7 @@ _OVERRIDES: Final = ListPage(
             "name": lambda row: row[0].name,
             "version": lambda row: row[0].version,
             # The JSON document that the API accepts.
-            "override": lambda row: json.dumps(write_layer(row[0].layer)),
+            "override": lambda row: json.dumps(override_document(row[0].override)),
             "author": lambda row: row[0].author_email or row[0].author_key,
             "reason": lambda row: row[0].reason,
             "created_at": lambda row: row[0].created_at,

@@ -77,7 +77,7 @@ def find_meanwhile(
     if draft.expected_version > held.version:
         raise NotFound("This version does not exist.")
     seen = find_version(actor=actor, version=draft.expected_version)
-    merged = merge_policies(seen=seen.policy, wanted=draft.policy, held=held.policy)
+    merged = merge_policies(base=seen.policy, proposed=draft.policy, current=held.policy)
     return ConcurrentChange(seen, held, merged)
 
 

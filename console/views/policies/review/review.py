@@ -146,7 +146,7 @@ def _way_if_grave(
     held = get_policy(actor=member.actor)
     # Versions only increase, so `set_policy` also rejects a draft that is outdated here.
     if held.version != draft.expected_version or not is_destructive(
-        held=held.policy, wanted=draft.policy
+        current=held.policy, proposed=draft.policy
     ):
         return None
     return step_up_url(request, member)

@@ -45,7 +45,7 @@ def explained_request(
     except NotFound as error:
         raise Http404 from error
     found = explain(record)
-    state, finish = FINISHES[record.finish]
+    state, finish_reason = FINISHES[record.finish_reason]
     prompt, cached = record.prompt_tokens, record.cached_tokens
     first_ms = record.first_token_ms
     context = {
@@ -57,7 +57,7 @@ def explained_request(
         "trigger": TRIGGERS[record.trigger],
         "protocol": PROTOCOLS.get(record.protocol, record.protocol),
         "state": state,
-        "finish": finish,
+        "finish_reason": finish_reason,
         "stages": [_to_stage_line(stage, record.total_ms) for stage in found.stages],
         "width": WIDTH,
         "first_token": "–" if first_ms is None else milliseconds(first_ms),

@@ -90,7 +90,7 @@ class RequestListRow:
     row: RequestRow
     mode: str
     state: str  # kind of <c-badge>
-    finish: str
+    finish_reason: str
     first_token: str  # "": no text was sent
     is_slow: bool
     cached: str
@@ -108,7 +108,11 @@ class RequestListPage(Page[RequestListRow]):
 def _find_requests(asked: ListQuery) -> RequestListPage:
     wanted = _wanted(read_usage_filters(asked.request, now=asked.now), asked.filters)
     found = page_of_requests(
-        actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor, now=asked.now
+        actor=asked.actor,
+        request_filter=wanted,
+        limit=asked.limit,
+        cursor=asked.cursor,
+        now=asked.now,
     )
     rows = [_present_request(row) for row in found.page.rows]
     return RequestListPage(rows, found.page.next_cursor, wanted, found.is_of_few)
@@ -117,7 +121,7 @@ def _find_requests(asked: ListQuery) -> RequestListPage:
 def _context(asked: ListQuery, page: RequestListPage) -> dict[str, Any]:
     question = read_usage_filters(asked.request, now=asked.now)
     choices, teams = read_filter_options(
-        actor=asked.actor, kind=ReportKind.USAGE, asked=question.report_query
+        actor=asked.actor, kind=ReportKind.USAGE, query=question.report_query
     )
     wanted, hour = page.wanted, asked.filters.get("hour")
     is_newest_first = wanted.order is RequestSort.NEWEST
@@ -168,12 +172,14 @@ def _own_filters(said: Mapping[str, Any]) -> list[UsageFilter]:
 
 
 def _present_request(row: RequestRow) -> RequestListRow:
-    state, finish = FINISHES[row.finish]
+    state, finish_reason = FINISHES[row.finish_reason]
     return RequestListRow(
         row=row,
         mode=str(MODES[row.mode]),
         state=state,
-        finish=f"{finish}: {row.error_code}" if row.error_code else str(finish),
+        finish_reason=f"{finish_reason}: {row.error_code}"
+        if row.error_code
+        else str(finish_reason),
         first_token="" if row.first_token_ms is None else milliseconds(row.first_token_ms),
         is_slow=row.first_token_ms is not None
         and row.first_token_ms > FIRST_TOKEN_TARGETS_MS[row.mode],

@@ -67,15 +67,15 @@ def read_operations(document: Json) -> list[Operation]:
     Raises UnsupportedApiDocument.
     """
     try:
-        found = [
-            _build_operation(document, path, method, described)
+        operations = [
+            _build_operation(document, path, method, description)
             for path, methods in document["paths"].items()
-            for method, described in methods.items()
-            if "." in described["operationId"]
+            for method, description in methods.items()
+            if "." in description["operationId"]
         ]
     except (KeyError, TypeError, AttributeError) as error:
         raise UnsupportedApiDocument("The server is not a Caret console.") from error
-    return sorted(found, key=lambda each: (each.group, each.command))
+    return sorted(operations, key=lambda each: (each.group, each.command))
 
 
 def _build_operation(document: Json, path: str, method: str, described: Json) -> Operation:
@@ -118,9 +118,11 @@ def _find_body(document: Json, described: Json) -> Json | None:
 def _body_fields(document: Json, body: Json | None) -> Iterator[Parameter]:
     if body is None:
         return
-    required = set(body.get("required", []))
+    required_names = set(body.get("required", []))
     for name, schema in body.get("properties", {}).items():
-        yield _build_parameter(document, name, ParameterLocation.BODY, schema, name in required)
+        yield _build_parameter(
+            document, name, ParameterLocation.BODY, schema, name in required_names
+        )
 
 
 def _build_parameter(
@@ -161,9 +163,9 @@ def _not_null(document: Json, schema: Json) -> Json:
     schema = _resolve_reference(document, schema)
     shapes: list[Json] = schema.get("anyOf") or schema.get("allOf") or []
     for shape in shapes:
-        found = _resolve_reference(document, shape)
-        if found.get("type") != "null":
-            return found
+        resolved = _resolve_reference(document, shape)
+        if resolved.get("type") != "null":
+            return resolved
     return schema
 
 

@@ -106,13 +106,13 @@ def verify(keys: PublicKeys, data: bytes, signature: Signature, *, purpose: str)
 
     Raises UnknownKey, BadSignature.
     """
-    found = next((key for key in keys.keys if key.key_id == signature.key_id), None)
-    if found is None:
+    public_key = next((key for key in keys.keys if key.key_id == signature.key_id), None)
+    if public_key is None:
         raise UnknownKey(
             "it is signed with a key that is not in your list: {key_id}", key_id=signature.key_id
         )
     try:
-        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(found.public_key))
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key.public_key))
         key.verify(signature.value, _bind_to_purpose(data, purpose))
     except InvalidSignature:
         raise BadSignature(

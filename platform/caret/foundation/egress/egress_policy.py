@@ -40,9 +40,9 @@ class Egress:
         if not is_allowed(info[4][0], self._networks, is_encrypted=self._is_encrypted):
             self.has_refused = True
             raise AddressNotAllowed("connections to this address are not allowed")
-        opened = socket.socket(info[0], info[1], info[2])
-        opened.setblocking(False)
-        return opened
+        new_socket = socket.socket(info[0], info[1], info[2])
+        new_socket.setblocking(False)
+        return new_socket
 
 
 def is_allowed(text: str, networks: Sequence[Network], *, is_encrypted: bool) -> bool:

@@ -54,4 +54,4 @@ def _create_sql(created: Statement, *, name: str, table: str, how: str = "") -> 
 def _fetch_column(schema_editor: BaseDatabaseSchemaEditor, query: str, value: str) -> list[str]:
     with schema_editor.connection.cursor() as cursor:
         cursor.execute(query, [value])
-        return [str(found) for (found,) in cursor.fetchall()]
+        return [str(cell) for (cell,) in cursor.fetchall()]

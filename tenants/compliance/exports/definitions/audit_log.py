@@ -38,7 +38,7 @@ _after = fields(*(column.name for column in _AFTER))
 
 def _fetch_page(asked: RowQuery, limit: int, cursor: str | None) -> Page[AuditEntryView]:
     entries = AskedEntries(since=asked.period.start, until=_find_end(asked))
-    return fetch_entries(actor=asked.actor, asked=entries, limit=limit, cursor=cursor)
+    return fetch_entries(actor=asked.actor, audit_filter=entries, limit=limit, cursor=cursor)
 
 
 def _find_end(asked: RowQuery) -> datetime:

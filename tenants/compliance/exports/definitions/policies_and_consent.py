@@ -9,8 +9,8 @@ from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, fields, spell
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row
 from tenants.policy.document import write_policy
-from tenants.policy.overrides.document import write_layer
-from tenants.policy.overrides.queries import OverrideInForce, page_of_layers
+from tenants.policy.overrides.document import override_document
+from tenants.policy.overrides.queries import OverrideInForce, list_overrides
 from tenants.policy.queries import PolicyInForce, page_of_versions
 from tenants.privacy.consent.queries import list_receipts
 
@@ -44,9 +44,9 @@ POLICIES: Final = Export(
 )
 
 
-def _layer_row(found: OverrideInForce) -> Row:
+def _override_row(found: OverrideInForce) -> Row:
     subject: tuple[Any, ...] = (found.subject.kind.value, found.subject.id, found.name)
-    return (*subject, *_who(found), spell(write_layer(found.layer)))
+    return (*subject, *_who(found), spell(override_document(found.override)))
 
 
 POLICY_LAYERS: Final = Export(
@@ -62,10 +62,10 @@ POLICY_LAYERS: Final = Export(
         ExportColumn("override", ColumnType.TEXT),
     ),
     source=PagedRows(
-        page=lambda asked, limit, cursor: page_of_layers(
+        page=lambda asked, limit, cursor: list_overrides(
             actor=asked.actor, limit=limit, cursor=cursor
         ),
-        row=_layer_row,
+        row=_override_row,
     ),
     is_of_period=False,
 )

@@ -80,7 +80,7 @@ def get(tenant_id: TenantId, build_id: UUID, object_id: UUID) -> bytes:
     """
     with _get_storage().open(_name_object(tenant_id, object_id)) as file:
         sealed: bytes = file.read()
-    return open_sealed(tenant_id, place=_build_seal_context(build_id, object_id), sealed=sealed)
+    return open_sealed(tenant_id, place=_build_seal_context(build_id, object_id), envelope=sealed)
 
 
 def delete(tenant_id: TenantId, object_id: UUID) -> None:
