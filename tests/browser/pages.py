@@ -118,6 +118,7 @@ FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
     "exports/file/<token>": None,
     "exports/<uuid:export_id>/proof": example_urls.below(example_urls.export, "proof"),
     "healthz": None,
+    "operators/tenants/<uuid:tenant_id>/certificate": None,
     "retention/certificates/<uuid:certificate_id>/file": example_urls.below(
         example_urls.certificate, "file"
     ),

@@ -1,11 +1,31 @@
-"""Tables of a tenant's page, in the format of unfold's component."""
+"""Tables of a tenant's page, in the format of unfold's component, and the choice of pools."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.utils.translation import gettext
 
 from tenants.fleet.operators.queries import KeyRow, TenantDetails
+from tenants.fleet.pools.assignment import list_pools
+
+
+@dataclass(frozen=True, slots=True)
+class PoolChoice:
+    """The pools of one tier, to choose one from."""
+
+    tier: str
+    pools: list[tuple[str, bool]]  # name, and whether it is chosen
+
+
+def pool_choices(chosen: Iterable[str]) -> list[PoolChoice]:
+    """Return the known pools of each tier; empty if no gateway responds."""
+    known, names = list_pools(), frozenset(chosen)
+    return [
+        PoolChoice(tier, [(name, name in names) for name, its in known.items() if its == tier])
+        for tier in sorted(set(known.values()))
+    ]
 
 
 def members_table(details: TenantDetails) -> dict[str, Any]:

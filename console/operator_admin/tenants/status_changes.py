@@ -16,9 +16,15 @@ class StatusChange:
     label: Promise
     effect: Promise
     variant: str  # of the button
+    has_grace_period: bool = False  # asks for its days
     is_final: bool = False  # asks for the slug, because nobody can undo it
 
 
+_CLOSE: Final = _(
+    "Stops completions and changes, and creates a final export for the owners. After the grace "
+    "period, all data is deleted, and you get a deletion certificate. Until then, you can cancel "
+    "this."
+)
 _CHANGES: Final = (
     StatusChange(
         TenantStatus.ACTIVE,
@@ -26,6 +32,14 @@ _CHANGES: Final = (
         _("Suspend"),
         _("Gateways reject its API keys within a second. Members can still sign in."),
         "danger",
+    ),
+    StatusChange(
+        TenantStatus.ACTIVE,
+        TenantStatus.CLOSING,
+        _("Close the tenant"),
+        _CLOSE,
+        "danger",
+        has_grace_period=True,
     ),
     StatusChange(
         TenantStatus.SUSPENDED,
@@ -37,22 +51,33 @@ _CHANGES: Final = (
     StatusChange(
         TenantStatus.SUSPENDED,
         TenantStatus.CLOSING,
-        _("Begin closing"),
-        _("Members can only read, export and erase data. You can still stop this."),
+        _("Close the tenant"),
+        _CLOSE,
         "danger",
+        has_grace_period=True,
+    ),
+    StatusChange(
+        TenantStatus.CLOSING,
+        TenantStatus.ACTIVE,
+        _("Cancel the closing and resume"),
+        _("No data is deleted. Gateways accept its API keys again within a second."),
+        "primary",
     ),
     StatusChange(
         TenantStatus.CLOSING,
         TenantStatus.SUSPENDED,
-        _("Stop closing"),
-        _("The tenant is suspended again."),
+        _("Cancel the closing and suspend"),
+        _("No data is deleted. Gateways still reject its API keys."),
         "primary",
     ),
     StatusChange(
         TenantStatus.CLOSING,
         TenantStatus.CLOSED,
-        _("Close for good"),
-        _("Nobody can sign in to the tenant any more. You cannot undo this."),
+        _("Close now"),
+        _(
+            "Ends the grace period: nobody can sign in to the tenant any more, and its data is "
+            "deleted. You cannot undo this."
+        ),
         "danger",
         is_final=True,
     ),

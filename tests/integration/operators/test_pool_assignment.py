@@ -17,6 +17,7 @@ from tenants.fleet.pools.assignment import assign_pools, list_pools
 from tenants.models import AuditEntry
 from tenants.security.authorization.directory import find_tenant
 from tests.fixtures.companies import ACME, make_company
+from tests.integration.operators.browsers import with_recent_step_up
 from tests.integration.operators.gateways import Gateway
 
 
@@ -65,6 +66,24 @@ def test_a_new_tenant_gets_its_pools_and_other_ones_later(gateway: Gateway, slug
         ({"pools": quality}, "moved"),
         ({"pools": ""}, ""),
     ]
+
+
+def test_the_forms_offer_the_pools_of_each_tier(gateway: Gateway, slug: str) -> None:
+    acme, browser = make_company("bream", ACME), with_recent_step_up()
+    form = {"slug": slug, "name": "Bream", "owner_email": f"olga@{slug}.example"}
+    browser.open_tenant(acme)
+
+    page = browser.client.get("/operators/tenants/new").content.decode()
+    created = browser.client.post("/operators/tenants/new", {**form, "pools": ["demo-fast", ""]})
+    changed = browser.change(acme, "pools", pools="demo-fast")
+    chosen = browser.page(acme).content.decode()
+    unknown = browser.change(acme, "pools", pools="gold")
+
+    assert "<option>demo-fast</option>" in page
+    assert (created.status_code, changed.status_code, unknown.status_code) == (201, 302, 400)
+    assert published_pools(slug) == published_pools(acme.slug) == ("demo-fast",)
+    assert "<option selected>demo-fast</option>" in chosen
+    assert "There is no pool gold." in unknown.content.decode()
 
 
 def test_an_unknown_pool_is_named_and_nothing_is_created(gateway: Gateway, slug: str) -> None:

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0002_keys_triggers_and_grants"),
+        ("tenants", "0003_usage_finish_reason"),
     ]
 
     operations = [
