@@ -55,9 +55,9 @@ def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
     openapi_extra=documents_permissions(Permission.EXPORT_DATA_SUBJECTS) | DONE_ANEW,
 )
 def bundle(
-    request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody
+    request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody
 ) -> StreamingHttpResponse:
-    return _stream_bundle(request, BundleRequest(UserId(str(user_id)), asked.reason, BOUNDS))
+    return _stream_bundle(request, BundleRequest(UserId(str(user_id)), body.reason, BOUNDS))
 
 
 class ErasureRequested(ResponseSchema):
@@ -84,8 +84,8 @@ class ErasureList(PageResponse):
     summary="Erase a current or former member: keys at once, other data within minutes.",
     openapi_extra=documents_permissions(Permission.ERASE_DATA_SUBJECTS),
 )
-def erase(request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody) -> Status[object]:
-    demand = ErasureRequest(UserId(str(user_id)), asked.reason)
+def erase(request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody) -> Status[object]:
+    demand = ErasureRequest(UserId(str(user_id)), body.reason)
     erasure_id = demand_erasure(actor=actor_of(request), demand=demand, now=timezone.now())
     return Status(202, {"id": erasure_id})
 
@@ -114,7 +114,7 @@ def bundle_response(
     """Return the ZIP as a download. Raises RedisError, OSError and the errors of write_bundle."""
 
     def write(out: IO[bytes]) -> None:
-        write_bundle(actor=actor, asked=bundle, out=out, now=timezone.now())
+        write_bundle(actor=actor, bundle_request=bundle, out=out, now=timezone.now())
 
     name = f"caret-data-subject-{bundle.user_id}.zip"
     return temp_file_response(request, write, name=name, content_type="application/zip")

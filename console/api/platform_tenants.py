@@ -188,11 +188,11 @@ def list_all(request: OperatorRequest, page: Query[DirectoryQuery]) -> Page[Tena
     summary="Create a tenant with its key and plan, and invite its first owner.",
     openapi_extra=_SAFE_TO_REPEAT,
 )
-def create(request: OperatorRequest, asked: CreateTenant) -> Status[dict[str, Any]]:
+def create(request: OperatorRequest, body: CreateTenant) -> Status[dict[str, Any]]:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     created = onboard_in_pools(
-        new=NewTenant(**asked.dict(exclude={"pools"})),
-        pools=asked.pools,
+        new=NewTenant(**body.dict(exclude={"pools"})),
+        pools=body.pools,
         actor_for=lambda tenant_id: _operator_as_actor(request, tenant_id),
         now=timezone.now(),
     )
@@ -217,19 +217,19 @@ def show(request: OperatorRequest, slug: str) -> TenantDirectoryRow:
     summary="Rename, suspend, resume or close a tenant, and change its pools and trial.",
     openapi_extra=_FOR_OPERATORS,
 )
-def change(request: OperatorRequest, slug: str, asked: ChangeTenant) -> TenantDirectoryRow:
+def change(request: OperatorRequest, slug: str, body: ChangeTenant) -> TenantDirectoryRow:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     update_tenant(
         actor=_operator_as_actor(request, find_by_slug(slug).tenant_id),
         change=TenantChange(
-            name=asked.name,
-            status=None if asked.status is None else TenantStatus(asked.status),
-            grace_days=asked.grace_days,
-            pools=None if asked.pools is None else tuple(asked.pools),
-            sets_trial="trial_ends_on" in asked.model_fields_set,
-            trial_ends_on=asked.trial_ends_on,
+            name=body.name,
+            status=None if body.status is None else TenantStatus(body.status),
+            grace_days=body.grace_days,
+            pools=None if body.pools is None else tuple(body.pools),
+            sets_trial="trial_ends_on" in body.model_fields_set,
+            trial_ends_on=body.trial_ends_on,
         ),
-        reason=asked.reason,
+        reason=body.reason,
         now=timezone.now(),
     )
     return find_by_slug(slug)
@@ -252,10 +252,10 @@ def show_closing(request: OperatorRequest, slug: str) -> TenantClosure:
     summary="Make a member an owner, such as when the only owner cannot be reached.",
     openapi_extra=_SAFE_TO_REPEAT,
 )
-def appoint(request: OperatorRequest, slug: str, asked: AppointOwner) -> Status[None]:
+def appoint(request: OperatorRequest, slug: str, body: AppointOwner) -> Status[None]:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     actor = _operator_as_actor(request, find_by_slug(slug).tenant_id)
-    appoint_owner(actor=actor, email=asked.email, reason=asked.reason, now=timezone.now())
+    appoint_owner(actor=actor, email=body.email, reason=body.reason, now=timezone.now())
     return Status(204, None)
 
 
@@ -265,10 +265,10 @@ def appoint(request: OperatorRequest, slug: str, asked: AppointOwner) -> Status[
     summary="Invite an owner. While the tenant has none, this replaces earlier invitations.",
     openapi_extra=_SAFE_TO_REPEAT,
 )
-def invite(request: OperatorRequest, slug: str, asked: InviteOwner) -> Status[OwnerInvitation]:
+def invite(request: OperatorRequest, slug: str, body: InviteOwner) -> Status[OwnerInvitation]:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     actor = _operator_as_actor(request, find_by_slug(slug).tenant_id)
-    return Status(201, invite_owner(actor=actor, email=asked.owner_email, now=timezone.now()))
+    return Status(201, invite_owner(actor=actor, email=body.owner_email, now=timezone.now()))
 
 
 def _operator_as_actor(request: OperatorRequest, tenant_id: TenantId) -> Actor:

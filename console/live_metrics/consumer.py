@@ -47,10 +47,10 @@ def _in_a_thread(ask: Callable[_P, _ResultT]) -> Callable[_P, Awaitable[_ResultT
     asgiref's default is one thread for all sockets, so a slow query would delay all of them.
     """
     # Channels has no types.
-    asked: Callable[_P, Awaitable[_ResultT]] = database_sync_to_async(
+    run_in_thread: Callable[_P, Awaitable[_ResultT]] = database_sync_to_async(
         ask, thread_sensitive=False, executor=_THREADS
     )
-    return asked
+    return run_in_thread
 
 
 class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no types
@@ -101,8 +101,8 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
                 async with asyncio.timeout(CHECK_EVERY_S):
                     await changed.wait()
             changed.clear()
-            found = await self._find_viewer()
-            if found is None or _access_of(found) != _access_of(viewer):
+            current_viewer = await self._find_viewer()
+            if current_viewer is None or _access_of(current_viewer) != _access_of(viewer):
                 return
             await asyncio.sleep(_REST_S)
 

@@ -127,13 +127,13 @@ def _read_price(text: str) -> tuple[float, str]:
 def _csv_response(fleet_cost: FleetCost) -> HttpResponse:
     lines = []
     for row in (*fleet_cost.rows, fleet_cost.total):
-        shown, counts = _to_table_row(row), row.counts
-        per_1000 = "" if shown.per_1000 is None else f"{shown.per_1000:.6f}"
+        table_row, counts = _to_table_row(row), row.counts
+        per_1000 = "" if table_row.per_1000 is None else f"{table_row.per_1000:.6f}"
         lines.append(
             (
                 *(row.pool or "all", counts.requests, counts.prompt_tokens),
                 *(counts.generated_tokens, counts.accepted_tokens, f"{row.replica_hours:.2f}"),
-                *(f"{shown.cost:.2f}", per_1000),
+                *(f"{table_row.cost:.2f}", per_1000),
             )
         )
     return csv_response(

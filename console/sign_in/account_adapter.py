@@ -59,9 +59,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         """
         carried = signal_kwargs or {}
         by = carried.get(PROVIDER_TENANT)
-        wanted = provider_for(user.email)
+        provider = provider_for(user.email)
         version = carried.get(PASSWORD_VERSION, version_of_hash(user.password))
-        if by != (wanted and wanted.tenant_id) or version != version_of_hash(user.password):
+        is_other_way = by != (provider and provider.tenant_id)
+        if is_other_way or version != version_of_hash(user.password):
             logout(request)
             return redirect("account_login")
         set_session_provider(request, by, carried.get(PROVIDER_SIGNED_IN_AT))

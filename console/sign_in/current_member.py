@@ -48,8 +48,8 @@ def find_member(request: HttpRequest) -> CurrentMember | None:
     memberships = _find_memberships(request)
     if not memberships:
         return None
-    chosen = request.session.get(_SESSION_TENANT)
-    tenant = next((row for row in memberships if row.tenant_id == chosen), memberships[0])
+    tenant_id = request.session.get(_SESSION_TENANT)
+    tenant = next((row for row in memberships if row.tenant_id == tenant_id), memberships[0])
     actor = Actor(
         tenant_id=tenant.tenant_id,
         user_id=user_id,

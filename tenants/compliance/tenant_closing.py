@@ -79,8 +79,10 @@ def begin_closing(
             now=now,
             closes_at=closes_at,
         )
-        wish = ExportRequest(PACK, PACK_MEDIA, Period(_BEGINNING, now))
-        export_id = request_final_export(tenant_id=actor.tenant_id, wish=wish, now=now)
+        export_request = ExportRequest(PACK, PACK_MEDIA, Period(_BEGINNING, now))
+        export_id = request_final_export(
+            tenant_id=actor.tenant_id, export_request=export_request, now=now
+        )
         Tenant.objects.filter(id=actor.tenant_id).update(final_export_id=export_id)
     return closes_at
 

@@ -172,5 +172,5 @@ def _note_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
 
 def _id_of(actor: Actor, lookup_id: LookupId) -> UUID:
     with tenant_scope(actor.tenant_id):
-        found = ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id)
-        return found.values_list("id", flat=True).get()
+        keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id)
+        return keys.values_list("id", flat=True).get()

@@ -92,10 +92,10 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     budget = hard.annotate(alerted_at=Subquery(alerts.values("created_at"))).exclude(
         alerted_at=None
     )
-    found = budget.first()
-    if found is None:
+    exhausted = budget.first()
+    if exhausted is None:
         return None
     # The limit may have been raised since the alert.
-    spent = read_month(tenant_id, month_of(day)).spent_of_budget(found)
+    spent_micros = read_month(tenant_id, month_of(day)).spent_of_budget(exhausted)
     price = read_price_book(tenant_id).price_on(day)
-    return found.alerted_at if is_exhausted(found, spent, price) else None
+    return exhausted.alerted_at if is_exhausted(exhausted, spent_micros, price) else None

@@ -56,7 +56,7 @@ If this was not you, you can ignore this e-mail: nothing is created.
 
 
 @dataclass(frozen=True, slots=True)
-class SignUp:
+class SignUpRequest:
     company: str
     slug: str
     email: str
@@ -85,17 +85,17 @@ def require_free_slug(slug: str) -> None:
         raise InvalidValue("slug", "The slug {slug} is taken. Choose another.", slug=slug)
 
 
-def request_sign_up(wish: SignUp) -> None:
+def request_sign_up(sign_up_request: SignUpRequest) -> None:
     """Send the link. An empty slug is replaced by a proposal.
 
     Raises InvalidValue, Conflict if the mail server does not accept the e-mail, and
     redis.RedisError.
     """
-    company = read_tenant_name(wish.company)
-    email = _read_email(wish.email)
-    slug = wish.slug.strip() or propose_slug(company)
+    company = read_tenant_name(sign_up_request.company)
+    email = _read_email(sign_up_request.email)
+    slug = sign_up_request.slug.strip() or propose_slug(company)
     require_free_slug(slug)
-    url = create_link(SignUp(company, slug, email))
+    url = create_link(SignUpRequest(company, slug, email))
     try:
         send_mail(
             "Create your tenant in Caret", _TEXT.format(company=company, url=url), None, [email]
@@ -107,14 +107,14 @@ def request_sign_up(wish: SignUp) -> None:
         ) from error
 
 
-def create_link(wish: SignUp) -> str:
+def create_link(sign_up_request: SignUpRequest) -> str:
     """Return a link that creates the tenant, once. Raises redis.RedisError."""
     token = secrets.token_urlsafe(32)
-    _store(token, wish, ttl_s=int(LIFETIME.total_seconds()))
+    _store(token, sign_up_request, ttl_s=int(LIFETIME.total_seconds()))
     return f"{settings.CONSOLE_URL}/sign-up/{token}"
 
 
-def find_sign_up(token: str) -> SignUp:
+def find_sign_up(token: str) -> SignUpRequest:
     """Return the request of a link. Raises NotFound, redis.RedisError."""
     return _unseal(token, connect().get(_key_of(token)))
 
@@ -127,14 +127,16 @@ def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant
     """
     redis, key = connect(), _key_of(token)
     ttl_s = redis.ttl(key)
-    wish = _unseal(token, redis.getdel(key))  # the second of two concurrent uses finds nothing
+    sign_up_request = _unseal(
+        token, redis.getdel(key)
+    )  # the second of two concurrent uses finds nothing
     try:
         require_free_slug(slug)
         return onboard_tenant(
             new=NewTenant(
                 slug=slug,
-                name=wish.company,
-                owner_email=wish.email,
+                name=sign_up_request.company,
+                owner_email=sign_up_request.email,
                 plan=settings.SIGN_UP_PLAN or None,
                 trial_ends_on=utc_day(now) + settings.SIGN_UP_TRIAL_DAYS * ONE_DAY,
             ),
@@ -142,24 +144,24 @@ def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant
             now=now,
         )
     except DomainError:
-        _store(token, wish, ttl_s=max(1, int(str(ttl_s))))
+        _store(token, sign_up_request, ttl_s=max(1, int(str(ttl_s))))
         raise
 
 
-def _store(token: str, wish: SignUp, *, ttl_s: int) -> None:
-    text = json.dumps(asdict(wish)).encode()
+def _store(token: str, sign_up_request: SignUpRequest, *, ttl_s: int) -> None:
+    text = json.dumps(asdict(sign_up_request)).encode()
     key = _key_of(token)
     connect().set(key, seal(_encryption_key(), text, bound_to=key.encode()), ex=ttl_s)
 
 
-def _unseal(token: str, sealed: object) -> SignUp:
+def _unseal(token: str, sealed: object) -> SignUpRequest:
     if not isinstance(sealed, bytes):
         raise NotFound(_INVALID_LINK)
     try:
         text = unseal(_encryption_key(), sealed, bound_to=_key_of(token).encode())
     except DecryptionFailed as error:  # from before a change of the root secret
         raise NotFound(_INVALID_LINK) from error
-    return SignUp(**json.loads(text))
+    return SignUpRequest(**json.loads(text))
 
 
 def _key_of(token: str) -> str:

@@ -19,7 +19,7 @@ from tenants.identity.domains.operations import claim_domain
 from tenants.identity.invitations.queries import page_of_invitations
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.scim.tokens import create_scim_token
-from tenants.identity.sign_up import SignUp, create_link
+from tenants.identity.sign_up import SignUpRequest, create_link
 from tenants.identity.teams.operations import create_team
 from tenants.models import User
 from tenants.policy.data_classes import DataClass
@@ -54,8 +54,8 @@ def reset_link(scene: Scene) -> str:
 
 def sign_up_link(scene: Scene) -> str:
     """Return the link of an e-mail to sign up."""
-    wish = SignUp("Hooli", f"hooli-{secrets.token_hex(4)}", "gavin@hooli.example")
-    return create_link(wish).removeprefix(settings.CONSOLE_URL)
+    sign_up_request = SignUpRequest("Hooli", f"hooli-{secrets.token_hex(4)}", "gavin@hooli.example")
+    return create_link(sign_up_request).removeprefix(settings.CONSOLE_URL)
 
 
 def key(scene: Scene) -> str:
@@ -78,9 +78,11 @@ def policy_override(scene: Scene) -> str:
 def export(scene: Scene) -> str:
     found = list_builds(actor=_owner(scene), limit=1, cursor=None).rows
     october = Period(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
-    wish = ExportRequest("members", "csv", october)
+    sign_up_request = ExportRequest("members", "csv", october)
     build = (
-        found[0] if found else request_export(actor=_owner(scene), wish=wish, now=timezone.now())
+        found[0]
+        if found
+        else request_export(actor=_owner(scene), export_request=sign_up_request, now=timezone.now())
     )
     return f"/exports/{build.id}"
 

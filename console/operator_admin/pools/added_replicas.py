@@ -56,7 +56,9 @@ def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse
         return _add_form(request, pool, fleet, {"code": code_error}, status=_BAD)
     addition = AddReplica(pool, **{name: request.POST.get(name, "") for name in _FIELDS})
     try:
-        add_replica(connect(), operator=operator, wish=addition, known=fleet, now=timezone.now())
+        add_replica(
+            connect(), operator=operator, addition=addition, fleet=fleet, now=timezone.now()
+        )
     except NotFound as error:
         raise Http404 from error
     except InvalidValue as error:
@@ -79,7 +81,9 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
     if (code_error := check_code(request, operator)) is not None:
         return _remove_form(request, removal, fleet, {"code": code_error}, status=_BAD)
     try:
-        remove_replica(connect(), operator=operator, wish=removal, known=fleet, now=timezone.now())
+        remove_replica(
+            connect(), operator=operator, removal=removal, fleet=fleet, now=timezone.now()
+        )
     except NotFound as error:
         raise Http404 from error
     except InvalidValue as error:
@@ -97,7 +101,7 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
 def _to_removal(request: HttpRequest, pool: str, replica: str) -> RemoveReplica:
     """Return the removal. Raises Http404 if no operator added this replica."""
     try:
-        if (pool, replica) not in read_additions(connect()).held:
+        if (pool, replica) not in read_additions(connect()).replicas:
             raise Http404
     except DomainError:
         pass  # Redis is unreachable: the form reports it when submitted

@@ -83,7 +83,7 @@ def _apply_step(request: HttpRequest, operator: OperatorView, step: _DrainStep) 
         set_drain(
             connect(),
             operator=operator,
-            wish=drain_request,
+            drain_request=drain_request,
             members=step.members,
             now=timezone.now(),
         )

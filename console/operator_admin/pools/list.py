@@ -45,7 +45,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     if wants_csv(request):
         is_incomplete = drains is None or additions is None
         return pools_csv(request, installation, None if is_incomplete else changes)
-    reported = {replica.name for pool in installation.pools for replica in pool.replicas}
+    reported_names = {replica.name for pool in installation.pools for replica in pool.replicas}
     context = {
         "title": "Pools",
         "done": _DONE.get(request.GET.get("done", "")),
@@ -58,7 +58,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "unreported_drains": [
             change
             for name, change in (drains.drained if drains else {}).items()
-            if name not in reported
+            if name not in reported_names
         ],
         **installation_context(installation),
     }
@@ -74,7 +74,7 @@ def _read_additions_if_reachable() -> AddedReplicas | None:
 
 
 def _added_replicas(pool: PoolStatus, additions: AddedReplicas | None) -> frozenset[str]:
-    by_pool_and_replica = additions.held if additions else {}
+    by_pool_and_replica = additions.replicas if additions else {}
     return frozenset(replica for name, replica in by_pool_and_replica if name == pool.name)
 
 
@@ -82,7 +82,7 @@ def _pending_additions(
     additions: AddedReplicas | None, pools: Iterable[PoolStatus]
 ) -> list[AddedReplicaRecord]:
     """Return added replicas that no gateway reports: it has not seen them, or none answers."""
-    reported = {
+    reported_keys = {
         (pool.name, name)
         for pool in pools
         for name in (
@@ -90,5 +90,5 @@ def _pending_additions(
             *(replica.name for replica in pool.rejected),
         )
     }
-    added = additions.held if additions else {}
-    return [added[key] for key in sorted(added.keys() - reported)]
+    added = additions.replicas if additions else {}
+    return [added[key] for key in sorted(added.keys() - reported_keys)]

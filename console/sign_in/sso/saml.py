@@ -163,21 +163,21 @@ def _ticket_for(tenant_id: TenantId, asserted: SamlAssertion) -> str:
 
     Raises InvalidSamlResponse for a replayed or too long assertion, redis.RedisError.
     """
-    kept = msgspec.json.encode(asserted)
-    if len(kept) > _MAX_KEPT_BYTES:
+    encoded = msgspec.json.encode(asserted)
+    if len(encoded) > _MAX_KEPT_BYTES:
         raise InvalidSamlResponse("too_long")
-    seen = hashlib.sha256(f"{tenant_id}|{asserted.assertion_id}".encode()).hexdigest()
-    if not connect().set(f"caret:saml:seen:{seen}", 1, nx=True, ex=_SEEN_S):
+    digest = hashlib.sha256(f"{tenant_id}|{asserted.assertion_id}".encode()).hexdigest()
+    if not connect().set(f"caret:saml:seen:{digest}", 1, nx=True, ex=_SEEN_S):
         raise InvalidSamlResponse("replayed")
     ticket = secrets.token_urlsafe(32)
-    connect().set(_cache_key(tenant_id, ticket), kept, ex=_TICKET_S)
+    connect().set(_cache_key(tenant_id, ticket), encoded, ex=_TICKET_S)
     return ticket
 
 
 def _asserted_under(tenant_id: TenantId, ticket: str) -> SamlAssertion | None:
     """Return the assertion of a ticket and delete it. Raises redis.RedisError."""
-    kept = connect().getdel(_cache_key(tenant_id, ticket))
-    return None if kept is None else msgspec.json.decode(kept, type=SamlAssertion)
+    encoded = connect().getdel(_cache_key(tenant_id, ticket))
+    return None if encoded is None else msgspec.json.decode(encoded, type=SamlAssertion)
 
 
 def _cache_key(tenant_id: TenantId, ticket: str) -> str:

@@ -52,20 +52,20 @@ class AuditEntryRow:
     target_url: str
 
 
-def _find_entries(asked: ListQuery) -> Page[AuditEntryRow]:
-    filters = asked.filters
+def _find_entries(query: ListQuery) -> Page[AuditEntryRow]:
+    filters = query.filters
     page = list_entries(
-        actor=asked.actor,
+        actor=query.actor,
         audit_filter=AuditFilter(
             action=filters["action"] or None,
-            actor=_resolve_actor(asked.member, filters["actor"]),
+            actor=_resolve_actor(query.member, filters["actor"]),
             target=filters["target"] or None,
             since=begin_of(filters["first"]),
             until=end_of(filters["last"]),
         ),
-        limit=asked.limit,
-        cursor=asked.cursor,
-        now=asked.now,
+        limit=query.limit,
+        cursor=query.cursor,
+        now=query.now,
     )
     return map_page(page, _present_entry)
 
@@ -78,8 +78,8 @@ def _resolve_actor(member: CurrentMember, text: str) -> str | None:
     """
     if "@" not in text:
         return text or None
-    found = find_member_by_email(actor=member.actor, email=text)
-    return _NOBODY if found is None else found.user_id
+    actor_member = find_member_by_email(actor=member.actor, email=text)
+    return _NOBODY if actor_member is None else actor_member.user_id
 
 
 def _present_entry(entry: AuditEntryView) -> AuditEntryRow:

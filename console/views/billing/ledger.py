@@ -81,16 +81,16 @@ class LedgerFilterForm(DateRangeForm):
     )
 
 
-def _find_transactions(asked: ListQuery) -> Page[TransactionRow]:
-    filters = asked.filters
+def _find_transactions(query: ListQuery) -> Page[TransactionRow]:
+    filters = query.filters
     account = LedgerAccountCode(filters["account"]) if filters["account"] else None
     page = page_of_ledger(
-        actor=asked.actor,
-        limit=asked.limit,
-        cursor=asked.cursor,
+        actor=query.actor,
+        limit=query.limit,
+        cursor=query.cursor,
         ledger_filter=LedgerFilter(account=account, first=filters["first"], last=filters["last"]),
     )
-    return map_page(page, lambda found: row_of(found, _ACCOUNTS))
+    return map_page(page, lambda transaction: row_of(transaction, _ACCOUNTS))
 
 
 _LEDGER: Final = ListPage(

@@ -62,8 +62,8 @@ def undo(
             actor=member.actor, budget_id=budget_id, version=version, now=timezone.now()
         )
     except (Conflict, InvalidValue):
-        said = gettext("Not undone: someone has changed the budget since.")
-        messages.error(request, said)
+        text = gettext("Not undone: someone has changed the budget since.")
+        messages.error(request, text)
     else:
         toast(request, gettext("Change undone. The previous budget applies immediately."))
     return redirect("console:budgets-budget", budget_id)
@@ -74,8 +74,10 @@ def undo(
 @permission_required(Permission.WRITE_BUDGETS)
 def secret(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
     """Show the secret. It needs a POST because the audit log records the access."""
-    found = find_webhook_secret(actor=member.actor, budget_id=budget_id, now=timezone.now())
-    return _render_page(request, member, budget_id, secret=found)
+    webhook_secret = find_webhook_secret(
+        actor=member.actor, budget_id=budget_id, now=timezone.now()
+    )
+    return _render_page(request, member, budget_id, secret=webhook_secret)
 
 
 @require_http_methods(["GET", "POST"])
@@ -83,9 +85,9 @@ def secret(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 @permission_required(Permission.WRITE_BUDGETS)
 @step_up_required
 def delete(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
-    found = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
+    budget = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
     if request.method == "GET":
-        context = {"bar": present_budget(found, found.currency), "budget": found}
+        context = {"bar": present_budget(budget, budget.currency), "budget": budget}
         return render_page(request, member, "console/budgets/delete.html", context)
     try:
         delete_budget(
@@ -143,14 +145,14 @@ def _render_page(
     status: int = 200,
     secret: str = "",
 ) -> HttpResponse:
-    found = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
+    budget = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
     context: dict[str, Any] = {
-        "budget": found,
-        "currency": found.currency,
-        "bar": present_budget(found, found.currency),
-        "alerts": alert_rows(found),
+        "budget": budget,
+        "currency": budget.currency,
+        "bar": present_budget(budget, budget.currency),
+        "alerts": alert_rows(budget),
         "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
-        "form": form or ChangeForm(initial=initial_of(found)),
+        "form": form or ChangeForm(initial=initial_of(budget)),
         "secret": secret,
     }
     return render_page(request, member, _PAGE, context, status=status)

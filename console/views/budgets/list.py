@@ -31,8 +31,8 @@ _INITIAL: Final = {"scope": BudgetScope.TENANT.value, "is_hard": True}
 _BudgetRow = tuple[BudgetBar, BudgetView]
 
 
-def _find_budgets(asked: ListQuery) -> Page[_BudgetRow]:
-    page = page_of_budgets(actor=asked.actor, limit=asked.limit, cursor=asked.cursor, now=asked.now)
+def _find_budgets(query: ListQuery) -> Page[_BudgetRow]:
+    page = page_of_budgets(actor=query.actor, limit=query.limit, cursor=query.cursor, now=query.now)
     return map_page(page, lambda budget: (present_budget(budget, budget.currency), budget))
 
 
@@ -40,7 +40,7 @@ _BUDGETS: Final = ListPage(
     template="console/budgets/list.html",
     query=_find_budgets,
     page_rows=50,
-    context=lambda asked, _: {"may_write": asked.actor.has_permission(Permission.WRITE_BUDGETS)},
+    context=lambda query, _: {"may_write": query.actor.has_permission(Permission.WRITE_BUDGETS)},
     csv=CsvFile(
         "budgets",
         {
@@ -74,13 +74,13 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         form = NewForm(initial=_INITIAL, teams=teams)
         return render_page(request, member, _NEW_PAGE, {"form": form, "currency": currency})
     form = NewForm(request.POST, teams=teams)
-    made = _made(member, form) if form.is_valid() else None
-    if made is None:
+    budget = _made(member, form) if form.is_valid() else None
+    if budget is None:
         return render_page(
             request, member, _NEW_PAGE, {"form": form, "currency": currency}, status=400
         )
     toast(request, gettext("Budget created. It applies immediately."))
-    return redirect("console:budgets-budget", made.id)
+    return redirect("console:budgets-budget", budget.id)
 
 
 def _made(member: CurrentMember, form: NewForm) -> BudgetView | None:

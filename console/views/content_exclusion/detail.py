@@ -74,53 +74,57 @@ def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
 @member_required
 def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Show or process the editor. `step`: `test`, `review`, or `edit` for a draft under review."""
-    held = get_policy(actor=member.actor)
+    current = get_policy(actor=member.actor)
     if request.method == "GET":
-        return _show_exclusion(request, member, held)
+        return _show_exclusion(request, member, current)
     member.actor.require(Permission.WRITE_POLICY)
     if request.POST.get("step") == "edit":
         draft = read_draft(request.POST)
         text = write_exclusions(draft.policy.content_exclusion)
         form = ExclusionForm(initial={"content_exclusion": text})
-        return _render_page(request, member, held, ExclusionEditor(form, draft.expected_version))
-    return _save_exclusion(request, member, held)
+        return _render_page(request, member, current, ExclusionEditor(form, draft.expected_version))
+    return _save_exclusion(request, member, current)
 
 
 def _show_exclusion(
-    request: HttpRequest, member: CurrentMember, held: PolicyInForce
+    request: HttpRequest, member: CurrentMember, current: PolicyInForce
 ) -> HttpResponse:
     """Show the rules in force. If the URL names a path, test it."""
-    in_force = held.policy.content_exclusion
-    asked = RepositoryFileForm(request.GET)
-    tested = _run_path_test(asked, in_force) if "path" in request.GET and asked.is_valid() else None
+    in_force = current.policy.content_exclusion
+    path_form = RepositoryFileForm(request.GET)
+    tested = (
+        _run_path_test(path_form, in_force)
+        if "path" in request.GET and path_form.is_valid()
+        else None
+    )
     initial = {"content_exclusion": write_exclusions(in_force)}
     if tested is not None:
         initial |= {"repository": tested.repository, "path": tested.path}
-    editing = ExclusionEditor(ExclusionForm(initial=initial), held.version, tested)
-    return _render_page(request, member, held, editing)
+    editing = ExclusionEditor(ExclusionForm(initial=initial), current.version, tested)
+    return _render_page(request, member, current, editing)
 
 
 def _save_exclusion(
-    request: HttpRequest, member: CurrentMember, held: PolicyInForce
+    request: HttpRequest, member: CurrentMember, current: PolicyInForce
 ) -> HttpResponse:
-    expected_version = whole_number(request.POST.get("expected_version", "")) or held.version
+    expected_version = whole_number(request.POST.get("expected_version", "")) or current.version
     form = ExclusionForm(request.POST)
-    wanted = _read_exclusions(form)
-    if wanted is None:
+    exclusions = _read_exclusions(form)
+    if exclusions is None:
         return _render_page(
-            request, member, held, ExclusionEditor(form, expected_version), status=400
+            request, member, current, ExclusionEditor(form, expected_version), status=400
         )
     if request.POST.get("step") == "test":
         return _render_page(
             request,
             member,
-            held,
-            ExclusionEditor(form, expected_version, _run_path_test(form, wanted)),
+            current,
+            ExclusionEditor(form, expected_version, _run_path_test(form, exclusions)),
         )
-    seen = held
-    if expected_version != held.version:
-        seen = find_version(actor=member.actor, version=expected_version)
-    policy = msgspec.structs.replace(seen.policy, content_exclusion=wanted)
+    base = current
+    if expected_version != current.version:
+        base = find_version(actor=member.actor, version=expected_version)
+    policy = msgspec.structs.replace(base.policy, content_exclusion=exclusions)
     return show_review(request, member, PolicyDraft(policy, expected_version, origin="exclusion"))
 
 
@@ -129,12 +133,12 @@ def _read_exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
     if not form.is_valid():
         return None
     try:
-        found = read_exclusions(form.cleaned_data["content_exclusion"])
-        check_exclusions(found)
+        exclusions = read_exclusions(form.cleaned_data["content_exclusion"])
+        check_exclusions(exclusions)
     except InvalidValue as error:
         add_refusal(form, error)
         return None
-    return found
+    return exclusions
 
 
 def _run_path_test(form: RepositoryFileForm, exclusion: dict[str, tuple[str, ...]]) -> PathTest:
@@ -146,14 +150,14 @@ def _run_path_test(form: RepositoryFileForm, exclusion: dict[str, tuple[str, ...
 def _render_page(
     request: HttpRequest,
     member: CurrentMember,
-    held: PolicyInForce,
+    current: PolicyInForce,
     editing: ExclusionEditor,
     status: int = 200,
 ) -> HttpResponse:
     context: dict[str, Any] = {
         "tabs": tabs(request, member),
-        "held": held,
-        "text": write_exclusions(held.policy.content_exclusion),
+        "current": current,
+        "text": write_exclusions(current.policy.content_exclusion),
         "form": editing.form,
         "tested": editing.tested,
         "expected_version": editing.expected_version,

@@ -36,8 +36,8 @@ from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 
 _RECEIPTS: Final = ListPage(  # a part of the page
     template="console/my_data/detail.html",
-    query=lambda asked: list_receipts(
-        actor=asked.actor, limit=asked.limit, cursor=asked.cursor, only_own=True
+    query=lambda list_query: list_receipts(
+        actor=list_query.actor, limit=list_query.limit, cursor=list_query.cursor, only_own=True
     ),
     page_rows=10,
     csv=RECEIPTS_FILE,
@@ -74,7 +74,10 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if actor.has_permission(Permission.MANAGE_OWN_CONSENT):
         consent = get_own_consent(actor=actor)
         context |= _RECEIPTS.page_context(request, member)
-        context |= {"asked": _consent_questions(consent), "retention_days": consent.retention_days}
+        context |= {
+            "questions": _consent_questions(consent),
+            "retention_days": consent.retention_days,
+        }
     return render_page(request, member, "console/my_data/detail.html", context)
 
 
@@ -83,18 +86,20 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Give consent to the wordings that the page showed."""
     which = _read_kind(kind)
-    given = get_own_consent(actor=member.actor).given
+    present_consent = get_own_consent(actor=member.actor).given
     is_training = which is ConsentKind.TRAINING
-    wanted = UserConsent(
-        content_capture=given.content_capture or not is_training,
-        training=given.training or is_training,
+    new_consent = UserConsent(
+        content_capture=present_consent.content_capture or not is_training,
+        training=present_consent.training or is_training,
     )
-    read = frozenset(request.POST.getlist("wording"))
+    wordings = frozenset(request.POST.getlist("wording"))
     if not request.POST.get("agrees"):
         messages.error(request, gettext("To consent, select the checkbox first."))
         return redirect("console:own")
     try:
-        set_consent(actor=member.actor, choice=ConsentChoice(wanted, read), now=timezone.now())
+        set_consent(
+            actor=member.actor, choice=ConsentChoice(new_consent, wordings), now=timezone.now()
+        )
     except (Conflict, InvalidValue) as error:
         messages.error(request, translate_error(error))
     else:
@@ -107,11 +112,15 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
 def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Withdraw after one question: withdrawing must be as easy as agreeing."""
     which = _read_kind(kind)
-    given = get_own_consent(actor=member.actor).given
+    present_consent = get_own_consent(actor=member.actor).given
     if request.method == "GET":
-        context = {"kind": which, "title": TITLES[which], "is_given": given.is_given(which)}
+        context = {
+            "kind": which,
+            "title": TITLES[which],
+            "is_given": present_consent.is_given(which),
+        }
         return render_page(request, member, "console/my_data/withdraw.html", context)
-    keeps = given.content_capture and which is ConsentKind.TRAINING
+    keeps = present_consent.content_capture and which is ConsentKind.TRAINING
     wordings = frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]})
     choice = ConsentChoice(
         UserConsent(content_capture=keeps, training=False), wordings if keeps else frozenset()

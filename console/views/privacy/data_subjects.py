@@ -61,11 +61,11 @@ def people(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = PersonForm(request.GET if "email" in request.GET else None)
     if form.is_bound and form.is_valid():
         try:
-            found = find_subject_of(actor=member.actor, text=form.cleaned_data["email"])
+            person = find_subject_of(actor=member.actor, text=form.cleaned_data["email"])
         except NotFound as error:
             form.add_error("email", translate_error(error))
         else:
-            return redirect("console:privacy-person", found.user_id)
+            return redirect("console:privacy-person", person.user_id)
     context = {"tabs": tabs(request, member), "form": form}
     status = 400 if form.errors else 200
     return render_page(
@@ -113,19 +113,19 @@ def download_bundle(
 @permission_required(Permission.ERASE_DATA_SUBJECTS)
 @step_up_required
 def erase(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
-    found = find_subject_of(actor=member.actor, text=str(user_id))
+    person = find_subject_of(actor=member.actor, text=str(user_id))
     form = ErasureForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
-        if form.cleaned_data["typed"].lower() != found.email:
+        if form.cleaned_data["typed"].lower() != person.email:
             form.add_error("typed", gettext("The e-mail addresses do not match."))
-        elif _is_demanded(member, found.user_id, form):
-            said = gettext(
+        elif _is_demanded(member, person.user_id, form):
+            text = gettext(
                 "Erasure started. The encryption keys are destroyed; the rest "
                 "is deleted within minutes."
             )
-            toast(request, said)
+            toast(request, text)
             return redirect("console:privacy-erasures")
-    context = {"found": found, "form": form}
+    context = {"person": person, "form": form}
     status = 400 if form.errors else 200
     return render_page(request, member, "console/privacy/erase.html", context, status=status)
 
@@ -144,10 +144,10 @@ def _is_demanded(member: CurrentMember, user_id: UserId, form: ErasureForm) -> b
 def _render_page(
     request: HttpRequest, member: CurrentMember, user_id: UUID, form: ReasonForm, status: int = 200
 ) -> HttpResponse:
-    found = find_subject_of(actor=member.actor, text=str(user_id))
+    person = find_subject_of(actor=member.actor, text=str(user_id))
     context = {
-        "found": found,
-        "role_name": ROLE_NAMES[Role(found.role)],
+        "person": person,
+        "role_name": ROLE_NAMES[Role(person.role)],
         "form": form,
         "may_export": member.actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
         "may_erase": member.actor.has_permission(Permission.ERASE_DATA_SUBJECTS),

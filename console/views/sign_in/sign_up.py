@@ -28,7 +28,7 @@ from console.texts.error_messages import translate_error
 from console.views.sign_in.accept_invitation import UNAVAILABLE
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.identity.members.operations import MAX_NAME_CHARS
-from tenants.identity.sign_up import SignUp, complete_sign_up, find_sign_up, request_sign_up
+from tenants.identity.sign_up import SignUpRequest, complete_sign_up, find_sign_up, request_sign_up
 
 _FORM: Final = "console/sign_in/sign_up.html"
 _CONFIRM: Final = "console/sign_in/confirm_sign_up.html"
@@ -96,12 +96,12 @@ def sign_up(request: HttpRequest) -> HttpResponse:
     form = SignUpForm(request.POST)
     if not form.is_valid():
         return render(request, _FORM, {"form": form}, status=400)
-    wish = SignUp(**form.cleaned_data)
-    throttled = count_sign_up(email=wish.email, address=client_address(request))
+    sign_up_request = SignUpRequest(**form.cleaned_data)
+    throttled = count_sign_up(email=sign_up_request.email, address=client_address(request))
     if throttled is not None:
         return _show_throttled(request, _FORM, {"form": form}, throttled)
     try:
-        request_sign_up(wish)
+        request_sign_up(sign_up_request)
     except InvalidValue as error:
         form.add_error(_field_of(form, error), translate_error(error))
         return render(request, _FORM, {"form": form}, status=400)
@@ -137,27 +137,37 @@ def confirm(request: HttpRequest) -> HttpResponse:
     """Create the tenant, and lead the owner to their invitation."""
     token = request.session.get(_SESSION_TOKEN, "")
     try:
-        wish = find_sign_up(token)
+        sign_up_request = find_sign_up(token)
         if request.method == "GET":
-            form = SlugForm(initial={"slug": wish.slug})
-            return render(request, _CONFIRM, {"wish": wish, "form": form})
-        return _create_tenant(request, token, wish)
+            form = SlugForm(initial={"slug": sign_up_request.slug})
+            return render(request, _CONFIRM, {"sign_up_request": sign_up_request, "form": form})
+        return _create_tenant(request, token, sign_up_request)
     except NotFound as error:
         return render(request, _CONFIRM, {"refusal": translate_error(error)}, status=404)
 
 
-def _create_tenant(request: HttpRequest, token: str, wish: SignUp) -> HttpResponse:
+def _create_tenant(
+    request: HttpRequest, token: str, sign_up_request: SignUpRequest
+) -> HttpResponse:
     """Create the tenant. Raises NotFound."""
     form = SlugForm(request.POST)
     if not form.is_valid():
-        return render(request, _CONFIRM, {"wish": wish, "form": form}, status=400)
+        return render(
+            request, _CONFIRM, {"sign_up_request": sign_up_request, "form": form}, status=400
+        )
     try:
         created = complete_sign_up(token=token, slug=form.cleaned_data["slug"], now=timezone.now())
     except InvalidValue as error:
         form.add_error(_field_of(form, error), translate_error(error))
-        return render(request, _CONFIRM, {"wish": wish, "form": form}, status=400)
+        return render(
+            request, _CONFIRM, {"sign_up_request": sign_up_request, "form": form}, status=400
+        )
     except Conflict as error:
-        context = {"wish": wish, "form": form, "message": translate_error(error)}
+        context = {
+            "sign_up_request": sign_up_request,
+            "form": form,
+            "message": translate_error(error),
+        }
         return render(request, _CONFIRM, context, status=409)
     del request.session[_SESSION_TOKEN]
     invitation_token = created.owner_invitation.url.rpartition("/")[2]

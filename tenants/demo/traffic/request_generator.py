@@ -199,9 +199,9 @@ def _fill_ending(row: UsageRecord, kind: RequestProfile, random: Random) -> None
     row.num_lines = 1 + row.num_chars // 42 if kind.mode is not Mode.INLINE else 1
 
 
-def _draw_log_normal(median: float, spread: float, random: Random) -> int:
+def _draw_log_normal(median: float, deviation: float, random: Random) -> int:
     """Return a log-normal value."""
-    return int(median * exp(random.gauss(0, spread)))
+    return int(median * exp(random.gauss(0, deviation)))
 
 
 def _request_id(at: datetime, random: Random) -> UUID:

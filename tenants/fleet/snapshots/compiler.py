@@ -53,11 +53,11 @@ def compile_snapshot(
     keys: Iterable[CompiledKeyRow],
     now: datetime,
     spending: SpendingLimits = NO_SPENDING,
-    placed: OverrideAssignment = NO_OVERRIDES,
+    assignment: OverrideAssignment = NO_OVERRIDES,
 ) -> TenantSnapshot:
     """Compile a snapshot. Credentials are sorted, so that equal rows give equal bytes."""
     alive_since = now - REVOKED_KEY_RETENTION
-    kept = (key for key in keys if not _is_forgotten(key, alive_since))
+    remembered_keys = (key for key in keys if not _is_forgotten(key, alive_since))
     return TenantSnapshot(
         schema=SCHEMA,
         tenant_id=tenant.tenant_id,
@@ -66,10 +66,10 @@ def compile_snapshot(
         status=tenant.status,
         cache_epoch=tenant.cache_epoch,
         policy=policy,
-        credentials=tuple(_to_credential(key) for key in sorted(kept, key=_sort_key)),
+        credentials=tuple(_to_credential(key) for key in sorted(remembered_keys, key=_sort_key)),
         spending=spending,
-        overrides=placed.overrides,
-        override_indexes=dict(placed.override_indexes),
+        overrides=assignment.overrides,
+        override_indexes=dict(assignment.override_indexes),
         region=tenant.region,
         pools=tenant.pools,
         trial_ends_at_ms=None if tenant.trial_ends_at is None else to_unix_ms(tenant.trial_ends_at),

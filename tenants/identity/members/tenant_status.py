@@ -56,9 +56,9 @@ def set_status(
             tenant_id=actor.tenant_id
         )  # locks the tenant: its status cannot change meanwhile
         row = Tenant.objects.get(id=actor.tenant_id)
-        held = TenantStatus(row.status)
-        if status not in LEADS_TO[held]:
-            raise _make_conflict(row.slug, held, status)
+        current = TenantStatus(row.status)
+        if status not in LEADS_TO[current]:
+            raise _make_conflict(row.slug, current, status)
         Tenant.objects.filter(id=actor.tenant_id).update(status=status, closes_at=closes_at)
         if status is not TenantStatus.ACTIVE:
             erase_index(tenant_id=actor.tenant_id)
@@ -66,7 +66,7 @@ def set_status(
             actor=actor,
             action="tenant.status_changed",
             target=f"tenant:{row.slug}",
-            change=({"status": held.value}, _to_change_fields(status, closes_at)),
+            change=({"status": current.value}, _to_change_fields(status, closes_at)),
             reason=reason,
             now=now,
         )
@@ -80,14 +80,14 @@ def _to_change_fields(status: TenantStatus, closes_at: datetime | None) -> Chang
     return fields if closes_at is None else {**fields, "closes_at": closes_at.isoformat()}
 
 
-def _make_conflict(slug: str, held: TenantStatus, wanted: TenantStatus) -> Conflict:
-    if held is wanted:
-        return Conflict("{slug} is already {status}.", slug=slug, status=held.value)
+def _make_conflict(slug: str, current: TenantStatus, requested_status: TenantStatus) -> Conflict:
+    if current is requested_status:
+        return Conflict("{slug} is already {status}.", slug=slug, status=current.value)
     return Conflict(
         "{slug} is {status} and cannot become {wanted}.",
         slug=slug,
-        status=held.value,
-        wanted=wanted.value,
+        status=current.value,
+        wanted=requested_status.value,
     )
 
 

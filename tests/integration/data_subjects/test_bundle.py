@@ -231,7 +231,7 @@ def test_a_tenant_has_one_running_export_at_a_time(
 
     bundle_request = BundleRequest(UserId(acme.ada.user_id), "her request")
     out = FileWithCallback(request_others)
-    write_bundle(actor=acme.olga, asked=bundle_request, out=out, now=timezone.now())
+    write_bundle(actor=acme.olga, bundle_request=bundle_request, out=out, now=timezone.now())
 
     assert verify_bundle(out, KEYS)["user_id"] == acme.ada.user_id
     assert acme.bundle(acme.olga, acme.ada.user_id).getvalue()

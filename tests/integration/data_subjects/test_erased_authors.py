@@ -55,7 +55,7 @@ class AuthoredDecisions:
             rule = rules_of(tenant_id=self.company.tenant_id)[DataClass.USAGE]
         keys = [key for key in list_keys(**page, now=now).rows if key.lookup_id == self.lookup_id]
         wanted = KeyFilter(text=self.lookup_id)
-        keys += find_keys(**page, wanted=wanted, now=now).rows
+        keys += find_keys(**page, key_filter=wanted, now=now).rows
         keys += [find_key(actor=actor, lookup_id=self.lookup_id, now=now)]
         return [
             get_policy(actor=actor).author_email,

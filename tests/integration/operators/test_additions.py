@@ -107,7 +107,7 @@ def test_an_invalid_form_gets_an_error_and_keeps_its_input(gateway: Gateway) -> 
     assert 'value="tcp://10.12.0.1:5"' in text
     assert "<option selected>ngram</option>" in text
     assert f'value="{REASON}"' in text
-    assert read_additions(connect()).held == {}
+    assert read_additions(connect()).replicas == {}
 
 
 def test_a_replica_that_is_already_in_the_pool_is_a_conflict(gateway: Gateway) -> None:
@@ -129,7 +129,7 @@ def test_the_support_role_gets_no_links_and_is_refused(gateway: Gateway) -> None
 
     assert f"/operators/pools/{POOL}/add" not in _pools(browser)
     assert [each.status_code for each in answers] == [403, 403, 403, 403]
-    assert read_additions(connect()).held == {}
+    assert read_additions(connect()).replicas == {}
 
 
 def test_an_unknown_pool_is_not_found(gateway: Gateway) -> None:
@@ -149,4 +149,4 @@ def test_adding_a_replica_requires_a_code(gateway: Gateway) -> None:
     assert response.status_code == 400
     assert "This code is wrong, expired or already used" in response.content.decode()
     assert f'value="http://{UNREACHABLE}"' in response.content.decode()
-    assert read_additions(connect()).held == {}
+    assert read_additions(connect()).replicas == {}

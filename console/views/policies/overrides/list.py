@@ -47,18 +47,18 @@ class SubjectForm(forms.Form):
 _OverrideRow = tuple[OverrideInForce, dict[str, list[str]]]  # an override and its presentation
 
 
-def _find_overrides(asked: ListQuery) -> Page[_OverrideRow]:
-    page = list_overrides(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
-    return map_page(page, lambda found: (found, override_lines(found.override)))
+def _find_overrides(query: ListQuery) -> Page[_OverrideRow]:
+    page = list_overrides(actor=query.actor, limit=query.limit, cursor=query.cursor)
+    return map_page(page, lambda override: (override, override_lines(override.override)))
 
 
 _OVERRIDES: Final = ListPage(
     template="console/policies/overrides/list.html",
     fragment="console/policies/overrides/_list.html",
     query=_find_overrides,
-    context=lambda asked, _: {
-        "tabs": tabs(asked.request, asked.member),
-        "may_edit": asked.actor.has_permission(Permission.WRITE_POLICY),
+    context=lambda query, _: {
+        "tabs": tabs(query.request, query.member),
+        "may_edit": query.actor.has_permission(Permission.WRITE_POLICY),
     },
     csv=CsvFile(
         "overrides",
@@ -109,8 +109,8 @@ def _chosen(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
         return None
     if team:
         return OverrideSubject(SubjectKind.TEAM, UUID(team))
-    found = find_member_by_email(actor=member.actor, email=email)
-    if found is None:
+    chosen_member = find_member_by_email(actor=member.actor, email=email)
+    if chosen_member is None:
         form.add_error("user_email", gettext("This user is not a member of the tenant."))
         return None
-    return OverrideSubject(SubjectKind.USER, UUID(found.user_id))
+    return OverrideSubject(SubjectKind.USER, UUID(chosen_member.user_id))

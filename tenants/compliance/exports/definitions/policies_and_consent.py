@@ -24,8 +24,8 @@ _WHO: Final = (
 _who = fields(*(column.name for column in _WHO))
 
 
-def _policy_row(found: PolicyInForce) -> Row:
-    return (*_who(found), spell(write_policy(found.policy)))
+def _policy_row(version: PolicyInForce) -> Row:
+    return (*_who(version), spell(write_policy(version.policy)))
 
 
 POLICIES: Final = Export(
@@ -35,8 +35,8 @@ POLICIES: Final = Export(
     permission=Permission.READ_POLICY,
     columns=(*_WHO, ExportColumn("policy", ColumnType.TEXT)),
     source=PagedRows(
-        page=lambda asked, limit, cursor: page_of_versions(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: page_of_versions(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=_policy_row,
         made_at=BY_CREATION,
@@ -44,9 +44,9 @@ POLICIES: Final = Export(
 )
 
 
-def _override_row(found: OverrideInForce) -> Row:
-    subject: tuple[Any, ...] = (found.subject.kind.value, found.subject.id, found.name)
-    return (*subject, *_who(found), spell(override_document(found.override)))
+def _override_row(override: OverrideInForce) -> Row:
+    subject: tuple[Any, ...] = (override.subject.kind.value, override.subject.id, override.name)
+    return (*subject, *_who(override), spell(override_document(override.override)))
 
 
 POLICY_LAYERS: Final = Export(
@@ -62,8 +62,8 @@ POLICY_LAYERS: Final = Export(
         ExportColumn("override", ColumnType.TEXT),
     ),
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_overrides(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: list_overrides(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=_override_row,
     ),
@@ -90,8 +90,8 @@ CONSENT: Final = Export(
     permission=Permission.READ_CONSENT,
     columns=_RECEIPT,
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_receipts(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: list_receipts(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=fields(*(column.name for column in _RECEIPT)),
         made_at=BY_CREATION,
