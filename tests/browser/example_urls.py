@@ -78,11 +78,11 @@ def policy_override(scene: Scene) -> str:
 def export(scene: Scene) -> str:
     found = list_builds(actor=_owner(scene), limit=1, cursor=None).rows
     october = Period(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
-    sign_up_request = ExportRequest("members", "csv", october)
+    export_request = ExportRequest("members", "csv", october)
     build = (
         found[0]
         if found
-        else request_export(actor=_owner(scene), export_request=sign_up_request, now=timezone.now())
+        else request_export(actor=_owner(scene), export_request=export_request, now=timezone.now())
     )
     return f"/exports/{build.id}"
 
