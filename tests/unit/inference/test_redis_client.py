@@ -58,4 +58,4 @@ async def test_files_are_sent_again_after_a_query_without_a_response() -> None:
     await client.receive_results()
 
     assert outbox.is_due(file.key, is_query=False)
-    assert [key.namespace for key, _ in client._sent.items()] == [f"{GLOBEX}||0"]
+    assert [key.namespace for key, _ in client._last_uploads.items()] == [f"{GLOBEX}||0"]

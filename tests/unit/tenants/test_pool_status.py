@@ -242,6 +242,6 @@ def test_a_rejected_replica_is_listed_once_with_its_reason() -> None:
 
     (rejected,) = pools[0].rejected
     assert (rejected.name, rejected.num_gateways) == ("three:1", 2)
-    assert (rejected.reason, rejected.found, rejected.wanted) == ("block_size", "16", "32")
+    assert (rejected.reason, rejected.actual, rejected.expected) == ("block_size", "16", "32")
     assert pools[1].rejected == []
     assert "three:1" not in {replica.name for replica in pools[0].replicas}

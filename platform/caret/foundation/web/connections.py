@@ -97,7 +97,7 @@ class ConnectionSlot:
 class _AddressGroup:
     """The slots of one address, of all unauthenticated or of all authenticated connections."""
 
-    __slots__ = ("num", "waiting")
+    __slots__ = ("num", "queue")
 
     def __init__(self) -> None:
         self.num = 0
