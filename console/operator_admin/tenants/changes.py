@@ -21,7 +21,7 @@ from tenants.security.authorization.actor import Actor
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeForm:
+class TenantChangeForm:
     question: Promise  # with the tenant's name
     done: Promise
     apply: Callable[[QueryDict, Actor, datetime], None]  # raises DomainError
@@ -122,32 +122,36 @@ def _read_count(name: str, form: QueryDict) -> int | None:
 
 CHANGE_FORMS: Final = MappingProxyType(
     {
-        "name": ChangeForm(_("Change the name of %(tenant)s?"), _("Name changed."), _change_name),
-        "status": ChangeForm(
+        "name": TenantChangeForm(
+            _("Change the name of %(tenant)s?"), _("Name changed."), _change_name
+        ),
+        "status": TenantChangeForm(
             _("Change the status of %(tenant)s?"),
             _("Status changed. Gateways apply it within a second."),
             _change_status,
         ),
-        "plan": ChangeForm(_("Change the plan of %(tenant)s?"), _("Plan changed."), _change_plan),
-        "trial": ChangeForm(
+        "plan": TenantChangeForm(
+            _("Change the plan of %(tenant)s?"), _("Plan changed."), _change_plan
+        ),
+        "trial": TenantChangeForm(
             _("Change the trial of %(tenant)s?"),
             _("Trial changed. Gateways apply it within a second."),
             _change_trial,
         ),
-        "pools": ChangeForm(
+        "pools": TenantChangeForm(
             _("Change the pools of %(tenant)s?"),
             _("Pools changed. Gateways apply it within a second."),
             _change_pools,
         ),
-        "owner": ChangeForm(
+        "owner": TenantChangeForm(
             _("Make a member of %(tenant)s an owner?"),
             _("The member is now an owner. We sent all owners an e-mail."),
             _appoint_owner,
         ),
-        "region": ChangeForm(
+        "region": TenantChangeForm(
             _("Change the region of %(tenant)s?"), _("Region changed."), _change_region
         ),
-        "limits": ChangeForm(
+        "limits": TenantChangeForm(
             _("Change the limits of %(tenant)s?"),
             _("Limits changed. Gateways apply them within a second."),
             _change_limits,

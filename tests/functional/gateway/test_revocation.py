@@ -104,15 +104,16 @@ async def test_an_http_stream_of_a_closed_tenant_ends_with_the_reason(
     stack: Stack, customer: Customer, long_frame: Frame
 ) -> None:
     body = {
-        "segments": {"prefix": long_frame["prefix"], "suffix": long_frame["suffix"]},
+        "prompt": long_frame["prefix"],
+        "suffix": long_frame["suffix"],
         "max_tokens": 512,
         "stream": True,
     }
     async with (
         aiohttp.ClientSession(stack.gateway_url, headers=_headers(customer.key)) as session,
-        session.post("/v1/completions", json=body) as response,
+        session.post("/v1/fim/completions", json=body) as response,
     ):
-        assert await response.content.readline()
+        assert (await response.content.readline()).startswith(b"data: {")
         began_s = time.monotonic()
         await in_thread(customer.close_tenant)
         rest = await response.text()
