@@ -94,9 +94,9 @@ def _identify_request(request: HttpRequest, key: str) -> IdempotentRequest:
 def _run_once(idempotent_request: IdempotentRequest, run: Run) -> HttpResponse:
     with tenant_scope(idempotent_request.tenant_id):
         try:
-            stored = find_response(idempotent_request, now=timezone.now())
-            if stored is not None:
-                return _replay_response(stored)
+            stored_response = find_response(idempotent_request, now=timezone.now())
+            if stored_response is not None:
+                return _replay_response(stored_response)
             response = run()
             if response.status_code >= _FIRST_REFUSAL:
                 transaction.set_rollback(True)
@@ -109,8 +109,8 @@ def _run_once(idempotent_request: IdempotentRequest, run: Run) -> HttpResponse:
         return response
 
 
-def _replay_response(stored: StoredResponse) -> HttpResponse:
-    answer = HttpResponse(stored.body, "application/json", stored.status)
+def _replay_response(stored_response: StoredResponse) -> HttpResponse:
+    answer = HttpResponse(stored_response.body, "application/json", stored_response.status)
     answer["Idempotent-Replayed"] = "true"
     return answer
 

@@ -190,14 +190,14 @@ def list_all(request: OperatorRequest, page: Query[DirectoryQuery]) -> Page[Tena
 )
 def create(request: OperatorRequest, body: CreateTenant) -> Status[dict[str, Any]]:
     request.auth.require(OperatorScope.WRITE_TENANTS)
-    created = onboard_in_pools(
+    onboarded = onboard_in_pools(
         new=NewTenant(**body.dict(exclude={"pools"})),
         pools=body.pools,
         actor_for=lambda tenant_id: _operator_as_actor(request, tenant_id),
         now=timezone.now(),
     )
-    row = find_by_slug(created.slug)
-    return Status(201, {"tenant": row, "owner_invitation": created.owner_invitation})
+    row = find_by_slug(onboarded.slug)
+    return Status(201, {"tenant": row, "owner_invitation": onboarded.owner_invitation})
 
 
 @router.get(

@@ -192,7 +192,7 @@ def put_saml_provider(request: AuthenticatedRequest, body: SetSamlProvider) -> S
     config = SamlProviderConfig(body.metadata, body.metadata_url, fetch)
     with _exempt_own_session(request) as session:
         return set_saml_provider(
-            actor=actor, described=config, now=timezone.now(), spared_session=session
+            actor=actor, config=config, now=timezone.now(), spared_session=session
         )
 
 

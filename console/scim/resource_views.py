@@ -90,8 +90,8 @@ def list_view(kind: ScimResourceType[Any]) -> View:
         resource = kind.model.model_validate(
             body_of(request), scim_ctx=Context.RESOURCE_CREATION_REQUEST
         )
-        created = kind.create(actor=actor, resource=resource, now=timezone.now())
-        return answer(created, _read_parameters(kind, request), status=201)
+        new_resource = kind.create(actor=actor, resource=resource, now=timezone.now())
+        return answer(new_resource, _read_parameters(kind, request), status=201)
 
     return scim_endpoint(get=get, post=post)
 

@@ -126,14 +126,14 @@ class WebSocketConsumer(DataPlaneConsumer):
 
     def _check_handshake(self) -> str:
         """Return the API key, or "" without one. Raises BadRequest, ForbiddenRequest."""
-        offered: list[str] = self.scope["subprotocols"]
-        if SUBPROTOCOL not in offered:
+        subprotocols: list[str] = self.scope["subprotocols"]
+        if SUBPROTOCOL not in subprotocols:
             raise BadRequest("wrong_subprotocol", f"Offer the subprotocol {SUBPROTOCOL}.")
         # Only browsers send an Origin. A foreign page must not use a key that it obtained.
         origin = header(self.scope, b"origin")
         if origin is not None and origin not in self._allowed_origins:
             raise ForbiddenRequest("origin_not_allowed", "This origin is not allowed.")
-        keys = (name for name in offered if name.startswith(KEY_SUBPROTOCOL))
+        keys = (name for name in subprotocols if name.startswith(KEY_SUBPROTOCOL))
         return read_bearer_key(self.scope) or next(keys, "").removeprefix(KEY_SUBPROTOCOL)
 
     async def _deny_handshake(self, error: CompletionError) -> None:

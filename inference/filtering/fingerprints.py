@@ -40,11 +40,11 @@ class RollingHash:
         return self._hash if len(self._codes) == WINDOW_CHARS else None
 
 
-def window_hashes(normalised: str) -> Iterator[int]:
+def window_hashes(text: str) -> Iterator[int]:
     rolling = RollingHash()
-    for character in normalised:
-        if (hashed := rolling.add(character)) is not None:
-            yield hashed
+    for character in text:
+        if (hash_ := rolling.add(character)) is not None:
+            yield hash_
 
 
 def winnow(hashes: Iterable[int]) -> Iterator[int]:

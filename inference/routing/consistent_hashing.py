@@ -37,19 +37,19 @@ def filter_with_capacity(
     return tuple(replica for replica in candidates if num_under_way(replica) < max_in_flight)
 
 
-def prefer_cached(preferred: Sequence[Replica], cached: Mapping[str, int]) -> tuple[Replica, ...]:
+def prefer_cached(replicas: Sequence[Replica], cached: Mapping[str, int]) -> tuple[Replica, ...]:
     """Move the replica that has clearly more of the prompt in its cache to the front.
 
     `cached` has tokens by address, without replicas that do not publish events.
     """
-    first = preferred[0]
-    reporting = [replica for replica in preferred if replica.url in cached]
+    first = replicas[0]
+    reporting = [replica for replica in replicas if replica.url in cached]
     if first.url not in cached:
-        return tuple(preferred)
+        return tuple(replicas)
     best = max(reporting, key=lambda replica: cached[replica.url])
     if cached[best.url] - cached[first.url] < CLEARLY_MORE:
-        return tuple(preferred)
-    return (best, *(replica for replica in preferred if replica is not best))
+        return tuple(replicas)
+    return (best, *(replica for replica in replicas if replica is not best))
 
 
 def _compute_score(key: str, replica: Replica) -> bytes:

@@ -120,12 +120,12 @@ def _drop_unprofitable_speculation(
 
 
 def _prefer_cached_replicas(
-    router: Router, preferred: tuple[Replica, ...], salt: CacheSalt, prompt: Prompt
+    router: Router, replicas: tuple[Replica, ...], salt: CacheSalt, prompt: Prompt
 ) -> tuple[Replica, ...]:
-    urls = [replica.url for replica in preferred if replica.kv_events is not None]
+    urls = [replica.url for replica in replicas if replica.kv_events is not None]
     if len(urls) < 2:  # nothing to compare: the prompt need not be hashed
-        return preferred
-    return prefer_cached(preferred, router.index.count_cached_tokens(urls, salt, prompt.token_ids))
+        return replicas
+    return prefer_cached(replicas, router.index.count_cached_tokens(urls, salt, prompt.token_ids))
 
 
 def _build_key(salt: CacheSalt, request: CompletionRequest, prompt: Prompt) -> str:

@@ -47,9 +47,9 @@ def fetch_sorted_page(
         beyond = Q(**{f"place__{step}": place})
         rows = rows.filter(beyond | Q(**{"place": place, f"id__{step}": row_id}))
     sign = "-" if order.is_descending else ""
-    fetched = list(rows.order_by(f"{sign}place", f"{sign}id")[: limit + 1])
-    page_rows = fetched[:limit]
-    return Page(page_rows, _encode_cursor(page_rows[-1]) if len(fetched) > limit else None)
+    fetched_rows = list(rows.order_by(f"{sign}place", f"{sign}id")[: limit + 1])
+    page_rows = fetched_rows[:limit]
+    return Page(page_rows, _encode_cursor(page_rows[-1]) if len(fetched_rows) > limit else None)
 
 
 def _encode_cursor(row: Any) -> str:

@@ -92,7 +92,7 @@ def _set_provider(company: DemoCompany, now: datetime) -> None:
     if company.stage.slug in _BY_SAML:
         metadata = _METADATA.format(host=host, certificate=_make_certificate(host, now))
         set_saml_provider(
-            actor=owner, described=SamlProviderConfig(metadata, None, _fetch_nothing), now=now
+            actor=owner, config=SamlProviderConfig(metadata, None, _fetch_nothing), now=now
         )
     else:
         new = OidcProviderConfig(f"https://{host}/", "caret", "of a demonstration")

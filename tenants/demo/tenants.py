@@ -128,16 +128,16 @@ def _ensure_tenant(
 def _create_demo_tenant(slug: str, name: str, owner_email: str, now: datetime) -> TenantId:
     """Create the tenant as an operator does, and accept the invitation as its owner."""
     new = NewTenant(slug=slug, name=name, owner_email=owner_email, plan=PLAN)
-    created = onboard_tenant(new=new, actor_for=system_actor, now=now)
+    tenant = onboard_tenant(new=new, actor_for=system_actor, now=now)
     owner_id = find_user(email=owner_email) or _create_user(
         owner_email, Role.OWNER, secrets.token_urlsafe(12), now
     )
     accept_invitation(
         guest=InvitationBearer(owner_id, address=None, request_id=""),
-        text=created.owner_invitation.url.rpartition("/")[2],
+        text=tenant.owner_invitation.url.rpartition("/")[2],
         now=now,
     )
-    return created.tenant_id
+    return tenant.tenant_id
 
 
 def _ensure_plan(now: datetime) -> None:

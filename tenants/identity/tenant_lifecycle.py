@@ -154,8 +154,10 @@ def _invite_owner(actor: Actor, email: str, now: datetime) -> TenantToken:
 def _to_invitation(email: str, token: TenantToken, now: datetime) -> OwnerInvitation:
     """Return the invitation as shown to the operator, after the e-mail was sent."""
     with tenant_scope(token.tenant_id):
-        mailed = Invitation.objects.filter(digest=token_digest(token), mailed_at__isnull=False)
-        is_mailed = mailed.exists()
+        mailed_invitations = Invitation.objects.filter(
+            digest=token_digest(token), mailed_at__isnull=False
+        )
+        is_mailed = mailed_invitations.exists()
     return OwnerInvitation(
         email.strip().lower(), invitation_url(token), now + LIFETIME, is_mailed=is_mailed
     )

@@ -31,25 +31,25 @@ class PolicyDiff:
 
 def diff_policies(members: Iterable[AffectedMember]) -> PolicyDiff:
     member_list = list(members)
-    changed = [each for each in member_list if each.before != each.after]
+    changed_members = [each for each in member_list if each.before != each.after]
     lost_features = Counter(
-        f for m in changed for f in features_of(m.before) - features_of(m.after)
+        f for m in changed_members for f in features_of(m.before) - features_of(m.after)
     )
     gained_features = Counter(
-        f for m in changed for f in features_of(m.after) - features_of(m.before)
+        f for m in changed_members for f in features_of(m.after) - features_of(m.before)
     )
-    fields = Counter(name for each in changed for name in _changed_fields(each))
+    fields = Counter(name for each in changed_members for name in _changed_fields(each))
     return PolicyDiff(
         num_members=len(member_list),
-        affected=sorted(each.email for each in changed),
+        affected=sorted(each.email for each in changed_members),
         fields=dict(sorted(fields.items())),
         features_lost=dict(sorted(lost_features.items())),
         features_gained=dict(sorted(gained_features.items())),
         globs_added=sorted(
-            {g for m in changed for g in _collect_globs(m.after) - _collect_globs(m.before)}
+            {g for m in changed_members for g in _collect_globs(m.after) - _collect_globs(m.before)}
         ),
         globs_removed=sorted(
-            {g for m in changed for g in _collect_globs(m.before) - _collect_globs(m.after)}
+            {g for m in changed_members for g in _collect_globs(m.before) - _collect_globs(m.after)}
         ),
     )
 

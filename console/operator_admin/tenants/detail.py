@@ -22,7 +22,6 @@ from console.operator_admin.site import operator_required, page
 from console.operator_admin.step_up import check_code
 from console.operator_admin.tenants import presenters
 from console.operator_admin.tenants.changes import CHANGE_FORMS, FIELD_NAMES
-from console.operator_admin.tenants.status_changes import changes_from
 from console.sign_in.current_member import client_address
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, Forbidden, InvalidValue, NotFound
@@ -178,7 +177,7 @@ def _show_tenant(
         "num_hidden_keys": details.num_keys - len(details.keys),
         "versions": presenters.versions_table(details),
         "plans": [plan.slug for plan in list_plans()],
-        "status_changes": changes_from(details.tenant.status),
+        "status_changes": presenters.status_changes_from(details.tenant.status),
         "can_invite": details.tenant.status is TenantStatus.ACTIVE,
         "can_appoint": details.tenant.status is not TenantStatus.CLOSED,
         "pool_choices": presenters.pool_choices(details.tenant.pools),

@@ -74,15 +74,15 @@ def new_tenant(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     if (error_message := check_code(request, operator)) is not None:
         return _show_form(request, {"code": error_message}, status=_BAD)
     try:
-        created = _create_tenant(request, operator)
+        tenant = _create_tenant(request, operator)
     except InvalidValue as error:
         return _show_form(request, {error.field: translate_error(error)}, status=_BAD)
     except DomainError as error:
         return _show_form(request, {"": translate_error(error)}, status=_CONFLICT)
     context = {
-        "title": gettext("Tenant %(slug)s created") % {"slug": created.slug},
-        "tenant_id": created.tenant_id,
-        "invitation": created.owner_invitation,
+        "title": gettext("Tenant %(slug)s created") % {"slug": tenant.slug},
+        "tenant_id": tenant.tenant_id,
+        "invitation": tenant.owner_invitation,
     }
     return page(request, "tenants/owner_invitation.html", context, status=201)
 

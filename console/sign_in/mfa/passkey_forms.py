@@ -56,8 +56,8 @@ class AddPasskey(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no types
     passwordless = None  # no such checkbox: any passkey that verifies its user may sign in alone
 
     def clean_credential(self) -> dict[str, Any]:
-        owned = Authenticator.objects.filter(user=self.user, type=Authenticator.Type.WEBAUTHN)
-        if owned.count() >= MAX_PASSKEYS:
+        passkeys = Authenticator.objects.filter(user=self.user, type=Authenticator.Type.WEBAUTHN)
+        if passkeys.count() >= MAX_PASSKEYS:
             text = gettext("You already have %(most)s passkeys. Remove one first.")
             raise ValidationError(text % {"most": MAX_PASSKEYS})
         return _parse_registration(self.cleaned_data["credential"])
@@ -117,8 +117,8 @@ def _parse_registration(answer: Mapping[str, Any]) -> dict[str, Any]:
     """
     try:
         registration = RegistrationResponse.from_dict(answer)
-        attested = registration.response.attestation_object.auth_data.credential_data
-        if attested is None or not _can_verify(attested.public_key):
+        credential = registration.response.attestation_object.auth_data.credential_data
+        if credential is None or not _can_verify(credential.public_key):
             raise ValidationError(_NOT_UNDERSTOOD)
         properties = answer.get("clientExtensionResults", {}).get("credProps", {})
         is_resident = properties.get("rk") is True

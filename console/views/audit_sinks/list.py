@@ -92,10 +92,10 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = SinkForm(request.POST or None)
     if request.method == "GET":
         return render_page(request, member, _NEW_PAGE, {"form": form})
-    created = _created(member, form) if form.is_valid() else None
-    if created is None:
+    created_sink = _created(member, form) if form.is_valid() else None
+    if created_sink is None:
         return render_page(request, member, _NEW_PAGE, {"form": form}, status=400)
-    context = {"row": row_of(created.sink), "secret": created.secret}
+    context = {"row": row_of(created_sink.sink), "secret": created_sink.secret}
     return render_page(request, member, "console/audit_sinks/created.html", context)
 
 

@@ -110,10 +110,10 @@ def spent_by_month(days: Iterable[DailyCostLine], first: date, last: date) -> li
 _Sums = dict[tuple[date, str], int]
 
 
-def _sum_amounts(dated: Iterable[tuple[date, DailyCostLine]]) -> _Sums:
+def _sum_amounts(dated_lines: Iterable[tuple[date, DailyCostLine]]) -> _Sums:
     """Return the sums by start date and by tier or seats."""
     sums: defaultdict[tuple[date, str], int] = defaultdict(int)
-    for begins_on, each in dated:
+    for begins_on, each in dated_lines:
         sums[begins_on, each.line.partition(".")[0]] += each.amount_micros
     return sums
 

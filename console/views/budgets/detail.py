@@ -41,11 +41,11 @@ def budget(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 @permission_required(Permission.WRITE_BUDGETS)
 def change(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
     form = ChangeForm(request.POST)
-    if form.is_valid() and (changed := _change_budget(member, budget_id, form)) is not None:
+    if form.is_valid() and (budget := _change_budget(member, budget_id, form)) is not None:
         toast(
             request,
             gettext("Budget saved. It applies immediately."),
-            undo_url=reverse("console:budgets-undo", args=[budget_id, changed.version]),
+            undo_url=reverse("console:budgets-undo", args=[budget_id, budget.version]),
         )
         return redirect("console:budgets-budget", budget_id)
     return _render_page(request, member, budget_id, form=form, status=400)

@@ -92,15 +92,15 @@ def _show_exclusion(
     """Show the rules in force. If the URL names a path, test it."""
     in_force = current.policy.content_exclusion
     path_form = RepositoryFileForm(request.GET)
-    tested = (
+    test_result = (
         _run_path_test(path_form, in_force)
         if "path" in request.GET and path_form.is_valid()
         else None
     )
     initial = {"content_exclusion": write_exclusions(in_force)}
-    if tested is not None:
-        initial |= {"repository": tested.repository, "path": tested.path}
-    editing = ExclusionEditor(ExclusionForm(initial=initial), current.version, tested)
+    if test_result is not None:
+        initial |= {"repository": test_result.repository, "path": test_result.path}
+    editing = ExclusionEditor(ExclusionForm(initial=initial), current.version, test_result)
     return _render_page(request, member, current, editing)
 
 

@@ -172,10 +172,10 @@ def new_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         )
         return redirect("console:keys")
     form = _form(request, member, max_days)
-    created = _created(member, form)
-    if created is None:
+    created_key = _created(member, form)
+    if created_key is None:
         return _shown(request, member, form, status=400)
-    return show_once(request, member, created)
+    return show_once(request, member, created_key)
 
 
 def _form(request: HttpRequest, member: CurrentMember, max_days: int | None) -> NewKeyForm:

@@ -44,9 +44,9 @@ UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does no
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
     """Move the token into the session. An invalid token is not stored: anybody can send many."""
     try:
-        throttled = count_request_of_network(address=client_address(request), what="invitation")
-        if throttled is not None:
-            return _show_throttled(request, throttled)
+        throttle = count_request_of_network(address=client_address(request), what="invitation")
+        if throttle is not None:
+            return _show_throttled(request, throttle)
         find_open_invitation(text=token, now=timezone.now())
     except RedisError:
         return _render_page(request, {"refusal": gettext(UNAVAILABLE)}, 503)
@@ -60,45 +60,45 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
 def invitation(request: HttpRequest) -> HttpResponse:
     token = request.session.get(_SESSION_TOKEN, "")
     try:
-        invited = find_open_invitation(text=token, now=timezone.now())
+        open_invitation = find_open_invitation(text=token, now=timezone.now())
     except DomainError as error:
         return _render_page(request, {"refusal": translate_error(error)}, 404)
     context = {
-        "email": invited.email,
-        "tenant_name": invited.tenant_name,
-        "stage": _next_stage(request, invited),
+        "email": open_invitation.email,
+        "tenant_name": open_invitation.tenant_name,
+        "stage": _next_stage(request, open_invitation),
     }
     if request.method == "GET":
         return _render_page(request, context)
     try:
-        return _join_tenant(request, token, invited)
+        return _join_tenant(request, token, open_invitation)
     except DomainError as error:
         return _render_page(request, context | {"message": translate_error(error)}, 400)
     except TooManyHashes:
         return _render_page(request, context | {"message": gettext(BUSY)}, 503)
 
 
-def _next_stage(request: HttpRequest, invited: OpenInvitation) -> str:
+def _next_stage(request: HttpRequest, open_invitation: OpenInvitation) -> str:
     if request.user.is_authenticated:
-        if request.user.get_username() != invited.email:
+        if request.user.get_username() != open_invitation.email:
             return "other"
-        return "accept" if _may_open(request, invited) else "elsewhere"
+        return "accept" if _may_open(request, open_invitation) else "elsewhere"
     # Users of an identity provider get their account at the first sign-in, and never a password.
-    email = invited.email
+    email = open_invitation.email
     is_new = find_user(email=email) is None and provider_for(email) is None
     return "register" if is_new else "sign-in"
 
 
-def _may_open(request: HttpRequest, invited: OpenInvitation) -> bool:
-    return provider_of(request) in (None, invited.tenant_id)
+def _may_open(request: HttpRequest, open_invitation: OpenInvitation) -> bool:
+    return provider_of(request) in (None, open_invitation.tenant_id)
 
 
-def _join_tenant(request: HttpRequest, token: str, invited: OpenInvitation) -> HttpResponse:
+def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitation) -> HttpResponse:
     """Add the guest to the tenant.
 
     Raises DomainError, TooManyHashes.
     """
-    if not _may_open(request, invited):
+    if not _may_open(request, open_invitation):
         raise Forbidden("Your identity provider can sign you in only to its own tenant.")
     if request.user.is_authenticated:
         user_id = UserId(str(request.user.pk))
@@ -106,12 +106,12 @@ def _join_tenant(request: HttpRequest, token: str, invited: OpenInvitation) -> H
             guest=_to_bearer(request, user_id), text=token, now=timezone.now()
         )
     else:
-        tenant_id = _register_user(request, token, invited.email)
+        tenant_id = _register_user(request, token, open_invitation.email)
     del request.session[_SESSION_TOKEN]
     set_session_tenant(request, tenant_id)
     messages.success(request, gettext("Welcome! You are now a member."))
     response = redirect("console:overview")
-    remember_place(request, response, invited.email)
+    remember_place(request, response, open_invitation.email)
     return response
 
 
@@ -136,9 +136,9 @@ def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
     return tenant_id
 
 
-def _show_throttled(request: HttpRequest, throttled: AttemptThrottled) -> HttpResponse:
-    response = _render_page(request, {"refusal": throttled.message}, 429)
-    response["Retry-After"] = str(throttled.wait_s)
+def _show_throttled(request: HttpRequest, throttle: AttemptThrottled) -> HttpResponse:
+    response = _render_page(request, {"refusal": throttle.message}, 429)
+    response["Retry-After"] = str(throttle.wait_s)
     return response
 
 

@@ -36,11 +36,11 @@ def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
     if request.method == "GET":
         return redirect("console:sign-in")
     try:
-        throttled = count_request_of_network(address=client_address(request))
+        throttle = count_request_of_network(address=client_address(request))
     except redis.RedisError:
         return sign_in_page(request, target, UNAVAILABLE, 503)
-    if throttled is not None:
-        return throttled_page(request, target, throttled)
+    if throttle is not None:
+        return throttled_page(request, target, throttle)
     return (
         _sign_in_with_passkey(request, target)
         if "credential" in request.POST

@@ -68,9 +68,9 @@ def open_link(request: HttpRequest, user_id: uuid.UUID, token: str) -> HttpRespo
     """Move the token into the session. An invalid token is not stored: anybody can send many."""
     try:
         address = client_address(request)
-        throttled = count_request_of_network(address=address, what="password-reset")
-        if throttled is not None:
-            return _show_throttled(request, _RESET, {"refusal": throttled.message}, throttled)
+        throttle = count_request_of_network(address=address, what="password-reset")
+        if throttle is not None:
+            return _show_throttled(request, _RESET, {"refusal": throttle.message}, throttle)
         find_reset_email(ResetLink(user_id, token))
     except RedisError:
         return _show_unavailable(request, _RESET, {"refusal": gettext(UNAVAILABLE)})
@@ -96,10 +96,10 @@ def new_password(request: HttpRequest) -> HttpResponse:
 def _request_link(request: HttpRequest, form: ForgotPasswordForm) -> HttpResponse:
     """Queue the request. Raises redis.RedisError."""
     email = form.cleaned_data["email"]
-    throttled = count_attempt(attempt_at(request, Secret.RESET_LINK, email))
-    if throttled is not None:
+    throttle = count_attempt(attempt_at(request, Secret.RESET_LINK, email))
+    if throttle is not None:
         return _show_throttled(
-            request, _FORGOT, {"form": form, "message": throttled.message}, throttled
+            request, _FORGOT, {"form": form, "message": throttle.message}, throttle
         )
     enqueue_reset_request(email=email, now=timezone.now())
     return redirect("console:reset-requested")
@@ -134,10 +134,10 @@ def _reset_password(request: HttpRequest, link: ResetLink, email: str) -> HttpRe
 
 
 def _show_throttled(
-    request: HttpRequest, page: str, context: dict[str, object], throttled: AttemptThrottled
+    request: HttpRequest, page: str, context: dict[str, object], throttle: AttemptThrottled
 ) -> HttpResponse:
     response = render(request, page, context, status=429)
-    response["Retry-After"] = str(throttled.wait_s)
+    response["Retry-After"] = str(throttle.wait_s)
     return response
 
 

@@ -80,8 +80,8 @@ def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
     if provider is not None or "single" in request.POST:
         return _single_sign_on(request, provider, target)
     attempt = attempt_at(request, Secret.PASSWORD, email)
-    if (throttled := count_attempt(attempt)) is not None:
-        return throttled_page(request, target, throttled)
+    if (throttle := count_attempt(attempt)) is not None:
+        return throttled_page(request, target, throttle)
     try:
         user = check_password(request, email=email, password=password)
     except TooManyHashes:
@@ -103,9 +103,9 @@ def _single_sign_on(request: HttpRequest, provider: Provider | None, target: str
 
     No password is checked, so wrong passwords do not block users of a provider.
     """
-    throttled = count_request_of_network(address=client_address(request))
-    if throttled is not None:
-        return throttled_page(request, target, throttled)
+    throttle = count_request_of_network(address=client_address(request))
+    if throttle is not None:
+        return throttled_page(request, target, throttle)
     if provider is None:
         return sign_in_page(request, target, NO_PROVIDER, 400)
     return to_provider(request, provider, target)
@@ -150,15 +150,15 @@ def _way_in(request: HttpRequest, provider: Provider, target: str, *, again: boo
     return authorization_url(request, provider.tenant_id, target, again=again)
 
 
-def throttled_page(request: HttpRequest, target: str, throttled: AttemptThrottled) -> HttpResponse:
+def throttled_page(request: HttpRequest, target: str, throttle: AttemptThrottled) -> HttpResponse:
     logger.warning(
-        "sign_in.throttled", address=client_address(request), by_network=throttled.is_by_network
+        "sign_in.throttled", address=client_address(request), by_network=throttle.is_by_network
     )
-    message = throttled.message
-    if not throttled.is_by_network:
+    message = throttle.message
+    if not throttle.is_by_network:
         message = f"{message} {gettext(OTHER_WAYS)}"
     response = sign_in_page(request, target, message, 429)
-    response["Retry-After"] = str(throttled.wait_s)
+    response["Retry-After"] = str(throttle.wait_s)
     return response
 
 

@@ -97,11 +97,9 @@ def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
     def put(session: str | None) -> None:
         texts = form.cleaned_data
-        described = SamlProviderConfig(
-            texts["metadata"] or None, texts["metadata_url"] or None, fetch
-        )
+        config = SamlProviderConfig(texts["metadata"] or None, texts["metadata_url"] or None, fetch)
         set_saml_provider(
-            actor=member.actor, described=described, now=timezone.now(), spared_session=session
+            actor=member.actor, config=config, now=timezone.now(), spared_session=session
         )
 
     return _handle_form(request, member, form, put)

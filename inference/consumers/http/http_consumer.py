@@ -127,8 +127,8 @@ class HttpConsumer(DataPlaneConsumer):
         self, status: int, content_type: bytes, body: bytes, headers: Sequence[Header] = ()
     ) -> None:
         length = str(len(body)).encode()
-        described = [(b"content-type", content_type), (b"content-length", length), *headers]
-        await self.start_response(status, described)
+        all_headers = [(b"content-type", content_type), (b"content-length", length), *headers]
+        await self.start_response(status, all_headers)
         await self.send_body_part(body, is_last=True)
 
     def _buffer_body(self, part: bytes) -> None:

@@ -96,11 +96,11 @@ class DocumentSource:
         if self.mixture.order is None and self._rng.random() < PLAIN_SHARE:
             return self._plain_document(file, max_tokens)
         context = self._context_for(file, max_tokens)
-        filled = self._fim_document(file, max_tokens - len(context))
+        fim_document = self._fim_document(file, max_tokens - len(context))
         return TrainingDocument(
-            context + filled.tokens,
-            context + filled.targets,
-            [1.0] * len(context) + filled.weights,
+            context + fim_document.tokens,
+            context + fim_document.targets,
+            [1.0] * len(context) + fim_document.weights,
         )
 
     def _pick_file(self) -> TokenFile:

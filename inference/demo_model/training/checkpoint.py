@@ -44,11 +44,11 @@ class TrainedCheckpoint:
     progress: TrainingProgress
 
 
-def save(trained: TrainedCheckpoint, folder: Path) -> Path:
+def save(training_state: TrainedCheckpoint, folder: Path) -> Path:
     content = {
-        "model": trained.model.state_dict(),
-        "optimisers": [optimiser.state_dict() for optimiser in trained.optimisers],
-        "progress": asdict(trained.progress),
+        "model": training_state.model.state_dict(),
+        "optimisers": [optimiser.state_dict() for optimiser in training_state.optimisers],
+        "progress": asdict(training_state.progress),
     }
     return save_content(content, folder)
 
@@ -100,12 +100,12 @@ def load_newest(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def restore(trained: TrainedCheckpoint, content: dict[str, Any]) -> None:
-    trained.model.load_state_dict(content["model"])
-    for optimiser, state in zip(trained.optimisers, content["optimisers"], strict=True):
+def restore(training_state: TrainedCheckpoint, content: dict[str, Any]) -> None:
+    training_state.model.load_state_dict(content["model"])
+    for optimiser, state in zip(training_state.optimisers, content["optimisers"], strict=True):
         optimiser.load_state_dict(state)
     for field, value in content["progress"].items():
-        setattr(trained.progress, field, value)
+        setattr(training_state.progress, field, value)
 
 
 def mirror(run: Path, target: Path) -> None:

@@ -117,8 +117,8 @@ def _most_common(
     if not counts:
         return before
     most = max(counts.values())
-    tied = [value for value, count in counts.items() if count == most]
-    return before if before in tied else min(tied, key=str)
+    most_common = [value for value, count in counts.items() if count == most]
+    return before if before in most_common else min(most_common, key=str)
 
 
 def _is_none_known(

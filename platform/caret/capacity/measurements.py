@@ -85,7 +85,7 @@ def totals(texts: Iterable[str]) -> Totals:
 
     Raises InvalidInput for a text that is not in Prometheus's format.
     """
-    summed: Totals = Counter()
+    sums: Totals = Counter()
     try:
         for text in texts:
             for family in text_string_to_metric_families(text):
@@ -93,10 +93,10 @@ def totals(texts: Iterable[str]) -> Totals:
                     if sample.labels.get("mode") == _WARM_UP:
                         continue
                     # Integers for mypy's Counter; the values are floats.
-                    summed[sample.name] += sample.value  # type: ignore[assignment]
+                    sums[sample.name] += sample.value  # type: ignore[assignment]
     except ValueError as error:
         raise InvalidInput("The response contains no Prometheus metrics.") from error
-    return summed
+    return sums
 
 
 def _fetch_text(url: str) -> str:

@@ -93,11 +93,11 @@ def drawing(
     """Draw the plot; without `style` for a page that styles the classes itself."""
     figures, curve = plan.figures, _compute_curve(plan, steps)
     overloaded_rates = [at.hit_rate for at in curve if at.sustained is None]
-    served = [(at.hit_rate, at.sustained) for at in curve if at.sustained is not None]
+    served_rates = [(at.hit_rate, at.sustained) for at in curve if at.sustained is not None]
     # Far beyond the target, exact values do not matter.
     most_ms = max(100 * figures.target_ms, 10_000.0)
     values_ms = [
-        min(value(latency), most_ms) for _, latency in served for value in _QUANTILES.values()
+        min(value(latency), most_ms) for _, latency in served_rates for value in _QUANTILES.values()
     ]
     scale = _Scale(_low_rate(overloaded_rates), [*values_ms, figures.target_ms])
     parts = [
@@ -106,7 +106,7 @@ def drawing(
         *_draw_overload(overloaded_rates, scale, words),
         *_draw_axes(scale, words),
         *_draw_marks(plan, scale),
-        *_draw_curves(served, scale, most_ms, scale.y(figures.target_ms)),
+        *_draw_curves(served_rates, scale, most_ms, scale.y(figures.target_ms)),
     ]
     picture = _write_element(
         "svg",
@@ -201,7 +201,7 @@ def _draw_marks(plan: CapacityPlan, scale: _Scale) -> list[str]:
 
 
 def _draw_curves(
-    served: Sequence[tuple[float, FirstTokenLatency]],
+    served_rates: Sequence[tuple[float, FirstTokenLatency]],
     scale: _Scale,
     most_ms: float,
     target_y: float,
@@ -212,7 +212,7 @@ def _draw_curves(
     for index, (name, value) in enumerate(_QUANTILES.items()):
         points = [
             (scale.x(rate), scale.y(value(latency)))
-            for rate, latency in served
+            for rate, latency in served_rates
             if value(latency) <= most_ms
         ]
         if points:
@@ -243,8 +243,8 @@ def _write_line(x1: float, y1: float, x2: float, y2: float, **attributes: object
 
 
 def _write_polyline(points: list[tuple[float, float]], **attributes: object) -> str:
-    joined = " ".join(f"{_format_value(x)},{_format_value(y)}" for x, y in points)
-    return _write_element("polyline", points=joined, **attributes)
+    coordinates = " ".join(f"{_format_value(x)},{_format_value(y)}" for x, y in points)
+    return _write_element("polyline", points=coordinates, **attributes)
 
 
 def _format_value(value: object) -> str:

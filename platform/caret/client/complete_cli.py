@@ -141,13 +141,13 @@ def _find_target(tenant: str) -> GatewayTarget:
 
 def _up_file() -> dict[str, Any]:
     try:
-        described: dict[str, Any] = json.loads((home_folder() / "up.json").read_text())
+        installation: dict[str, Any] = json.loads((home_folder() / "up.json").read_text())
     except (OSError, ValueError) as error:  # missing or incomplete
         raise MissingInput(
             "Caret is not running. Start it with `make up`, or set CARET_GATEWAY_URL and "
             "CARET_API_KEY."
         ) from error
-    return described
+    return installation
 
 
 async def _stream_completion(

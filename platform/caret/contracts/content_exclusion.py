@@ -123,5 +123,5 @@ def _longest_literal(glob: str) -> str:
 
 
 def _double_slashes(glob: str) -> str:
-    slashed = glob.replace("\\", "/").lstrip("/")
-    return _ANY_FOLDERS.sub("/*/", f"/{slashed}".replace("/", "//"))
+    path = glob.replace("\\", "/").lstrip("/")
+    return _ANY_FOLDERS.sub("/*/", f"/{path}".replace("/", "//"))

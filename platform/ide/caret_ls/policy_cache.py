@@ -39,8 +39,8 @@ class PolicyCache:
         return self._policies.get(repository, _ALL_ALLOWED)
 
     def update(self, frame: Frame) -> None:
-        excluded, modes = frame.get("excluded", []), frame.get("modes", [MODE])
-        policy = EditorPolicy(tuple(map(str, excluded)), MODE in modes)
+        globs, modes = frame.get("excluded", []), frame.get("modes", [MODE])
+        policy = EditorPolicy(tuple(map(str, globs)), MODE in modes)
         self._policies[str(frame.get("repository", ""))] = policy
 
     def invalidate(self) -> None:

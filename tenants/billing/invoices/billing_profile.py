@@ -107,8 +107,8 @@ def issuer() -> InvoiceParty:
     )
 
 
-def _is_changed(held: InvoiceParty, wanted: InvoiceParty, name: str) -> bool:
-    return bool(getattr(held, name) != getattr(wanted, name))
+def _is_changed(old: InvoiceParty, new: InvoiceParty, name: str) -> bool:
+    return bool(getattr(old, name) != getattr(new, name))
 
 
 def _check_customer(customer: InvoiceParty) -> None:

@@ -216,7 +216,5 @@ def _lock_tenant(tenant_id: TenantId) -> None:
 def _add_counts(row: Erasure, counts: dict[str, int]) -> None:
     """Add to the counts, in the transaction that they describe."""
     old_counts = Erasure.objects.select_for_update().get(tenant_id=row.tenant_id, id=row.id).counts
-    summed = {name: old_counts.get(name, 0) + num for name, num in counts.items() if num}
-    Erasure.objects.filter(tenant_id=row.tenant_id, id=row.id).update(
-        counts={**old_counts, **summed}
-    )
+    sums = {name: old_counts.get(name, 0) + num for name, num in counts.items() if num}
+    Erasure.objects.filter(tenant_id=row.tenant_id, id=row.id).update(counts={**old_counts, **sums})

@@ -40,8 +40,8 @@ def months_of(tenant_id: TenantId, *, now: datetime) -> list[Month]:
     """
     firsts = []
     for table in TABLES:
-        found = table.select_rows(tenant_id).order_by(table.time_field)
-        first = found.values_list(table.time_field, flat=True).first()
+        rows = table.select_rows(tenant_id).order_by(table.time_field)
+        first = rows.values_list(table.time_field, flat=True).first()
         firsts += [] if first is None else [first]
     # Gateways' clocks may run ahead.
     return list(_iterate_months(min(firsts), now + timedelta(days=1))) if firsts else []

@@ -166,9 +166,9 @@ def remove_replica(
     if data is None:
         raise NotFound("This replica was not added by an operator.")
     reason = _read_reason(removal.reason)
-    emptied = emptied_by(removal.pool, removal.replica, fleet)
-    if emptied and removal.confirmation.strip() != removal.replica:
-        raise LastReplicaOfPool(emptied)
+    emptied_pools = emptied_by(removal.pool, removal.replica, fleet)
+    if emptied_pools and removal.confirmation.strip() != removal.replica:
+        raise LastReplicaOfPool(emptied_pools)
     try:
         url = decode_addition(data).url
     except msgspec.DecodeError:  # written by a newer version or by something else; remove it anyway

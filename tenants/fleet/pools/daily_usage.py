@@ -76,12 +76,12 @@ def count_days(store: redis.Redis, *, num_days: int, now: datetime) -> int:
     counts_by_day: dict[date, ByPool] = {}
     for tenant_id in list_tenants().values():
         _add_tenant(counts_by_day, tenant_id, today - timedelta(days=num_days - 1), today)
-    stored = read_days(store, num_days=num_days, now=now)
+    stored_counts = read_days(store, num_days=num_days, now=now)
     newer = {
         day.isoformat(): _encode(counts)
         for day, counts in counts_by_day.items()
         # A lower count than before means that records were purged; the old count stays.
-        if _sum_requests(counts) >= _sum_requests(stored.get(day, {}))
+        if _sum_requests(counts) >= _sum_requests(stored_counts.get(day, {}))
     }
     if newer:
         store.hset(DAYS, mapping=cast(Any, newer))
@@ -143,13 +143,17 @@ def _replica_seconds(installation: InstallationStatus, *, of_s: int) -> dict[str
     }
 
 
-def _add_tenant(counted: dict[date, ByPool], tenant_id: TenantId, first: date, last: date) -> None:
+def _add_tenant(
+    counts_by_day: dict[date, ByPool], tenant_id: TenantId, first: date, last: date
+) -> None:
     start, end = _to_midnight(first), _to_midnight(last + timedelta(days=1))
     while start < end:
         until = min(start + _STEP, end)
         for day, pool, *values in _count_requests(tenant_id, start, until):
-            found = counted.setdefault(day, {})
-            found[pool] = found.get(pool, PoolCounts()).plus(PoolCounts(*map(int, values)))
+            counts_by_pool = counts_by_day.setdefault(day, {})
+            counts_by_pool[pool] = counts_by_pool.get(pool, PoolCounts()).plus(
+                PoolCounts(*map(int, values))
+            )
         start = until
 
 
@@ -188,8 +192,8 @@ def _decode_counts(data: bytes) -> ByPool | None:
         return None
 
 
-def _sum_requests(found: Mapping[str, PoolCounts]) -> int:
-    return sum(counts.requests for counts in found.values())
+def _sum_requests(counts_by_pool: Mapping[str, PoolCounts]) -> int:
+    return sum(counts.requests for counts in counts_by_pool.values())
 
 
 def _list_days(num_days: int, now: datetime) -> list[date]:

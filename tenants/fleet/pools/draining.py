@@ -146,9 +146,9 @@ def _require_drainable(drain_request: DrainRequest, drains: DrainState, members:
         raise NotFound("No gateway reports this replica.")
     if drain_request.replica in drains.drained:
         raise Conflict("The replica is already drained.")
-    emptied = find_emptied_pools(drain_request.replica, drains.drained, members)
-    if emptied and drain_request.confirmation.strip() != drain_request.replica:
-        raise LastReplicaOfPool(emptied)
+    emptied_pools = find_emptied_pools(drain_request.replica, drains.drained, members)
+    if emptied_pools and drain_request.confirmation.strip() != drain_request.replica:
+        raise LastReplicaOfPool(emptied_pools)
 
 
 def _decode_change(data: bytes, name: str) -> DrainRecord:

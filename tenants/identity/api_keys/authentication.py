@@ -74,7 +74,7 @@ def _check_in_force(row: ApiKey, text: KeySecret, now: datetime) -> None:
         )
 
 
-def _build_actor(row: ApiKey, presented: KeySecret, address: str | None) -> Actor:
+def _build_actor(row: ApiKey, secret: KeySecret, address: str | None) -> Actor:
     scopes = read_scopes(row.scopes)
     return Actor(
         tenant_id=TenantId(str(row.tenant_id)),
@@ -89,7 +89,7 @@ def _build_actor(row: ApiKey, presented: KeySecret, address: str | None) -> Acto
             networks=tuple(row.networks),
             expires_at=row.expires_at,
             issued_by=None if row.issued_by_id is None else UserId(str(row.issued_by_id)),
-            is_superseded=presented.is_superseded,
+            is_superseded=secret.is_superseded,
         ),
     )
 

@@ -112,8 +112,8 @@ def _revoke_key(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: dat
 def _send_notice(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
     """Notify the recipients, once for each leak."""
     with tenant_scope(tenant_id):
-        leaked = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, leaked_at__isnull=False)
-        not_notified = leaked.exclude(leak_notified_at__gte=F("leaked_at"))
+        leaked_keys = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, leaked_at__isnull=False)
+        not_notified = leaked_keys.exclude(leak_notified_at__gte=F("leaked_at"))
         if not not_notified.exists():
             return
     place = f": {sighting.place}" if sighting.place else ""

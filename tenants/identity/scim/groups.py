@@ -133,13 +133,13 @@ def _change_group(
         row = group_row(actor, group_id)
         current = groups_of([row])[0]
         check(current)
-        changed = change(current)
+        resource = change(current)
         rename_team(
-            actor=actor, team_id=row.team_id, name=_read_name(changed), now=now, by_scim=True
+            actor=actor, team_id=row.team_id, name=_read_name(resource), now=now, by_scim=True
         )
-        row.external_id, row.changed_at = _external_id(changed), now
+        row.external_id, row.changed_at = _external_id(resource), now
         row.save(update_fields=["external_id", "changed_at"])
-        _set_members(actor, row, changed, now)
+        _set_members(actor, row, resource, now)
         return groups_of([row])[0]
 
 

@@ -203,8 +203,8 @@ def _settle_role(
     groups_decide: bool,
 ) -> None:
     """Set the member's role, if any group of the tenant sets a role."""
-    mapped = ScimGroup.objects.filter(tenant_id=actor.tenant_id).exclude(role="")
-    roles = dict(mapped.values_list("team_id", "role"))
+    groups_with_role = ScimGroup.objects.filter(tenant_id=actor.tenant_id).exclude(role="")
+    roles = dict(groups_with_role.values_list("team_id", "role"))
     if not roles and not groups_decide:
         return
     group_roles = {roles[team_id] for team_id in groups & roles.keys()}

@@ -71,8 +71,8 @@ def search_rows(
                 matches[str(builders.row_id(row))] = row, resource
     ids = list(matches)
     if search.sort_by is not None:
-        ordered = search.sort([resource for _, resource in matches.values()])
-        ids = [resource.id for resource in ordered]
+        sorted_resources = search.sort([resource for _, resource in matches.values()])
+        ids = [resource.id for resource in sorted_resources]
     page = [matches[each][0] for each in ids[start : start + count]]
     return SearchResult(builders.whole(page), len(ids), start + 1)
 
@@ -125,7 +125,7 @@ def _join_filters(op: LogicalOperator, parts: Sequence[Q | None]) -> Q | None:
     translated = [part for part in parts if part is not None]
     if not translated or (op is LogicalOperator.or_ and len(translated) < len(parts)):
         return None
-    joined = translated[0]
+    condition = translated[0]
     for part in translated[1:]:
-        joined = joined | part if op is LogicalOperator.or_ else joined & part
-    return joined
+        condition = condition | part if op is LogicalOperator.or_ else condition & part
+    return condition

@@ -83,14 +83,14 @@ def set_provider(
 
 
 def set_saml_provider(
-    *, actor: Actor, described: SamlProviderConfig, now: datetime, spared_session: str | None = None
+    *, actor: Actor, config: SamlProviderConfig, now: datetime, spared_session: str | None = None
 ) -> SignInRules:
     """Set a SAML provider from its metadata, otherwise as `set_provider`.
 
     Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
-    new = read_metadata(_fetch_metadata(described))
+    new = read_metadata(_fetch_metadata(config))
     _check_saml(new)
     provider = IdentityProvider(
         tenant_id=actor.tenant_id,
@@ -110,15 +110,15 @@ def set_saml_provider(
     return _set_provider(actor, provider, facts, spared_session)
 
 
-def _fetch_metadata(described: SamlProviderConfig) -> str:
+def _fetch_metadata(config: SamlProviderConfig) -> str:
     """Return the metadata, given or fetched. Raises InvalidValue."""
-    if (described.metadata is None) == (described.url is None):
+    if (config.metadata is None) == (config.url is None):
         raise InvalidValue("metadata", "Enter either metadata or metadata_url.")
-    if described.url is None:
-        return str(described.metadata)
-    if not _is_url(described.url):
+    if config.url is None:
+        return str(config.metadata)
+    if not _is_url(config.url):
         raise InvalidValue("metadata_url", "Enter a URL that starts with https://.")
-    return described.fetch(described.url)
+    return config.fetch(config.url)
 
 
 def _set_provider(

@@ -172,8 +172,8 @@ def _create_tenant(options: dict[str, Any], now: datetime) -> str:
         region=options["region"],
         trial_ends_on=options["trial_ends"],
     )
-    created = onboard_in_pools(new=new, pools=options["pools"], actor_for=system_actor, now=now)
-    return f"Created the tenant {created.slug}.\n{_describe_invitation(created.owner_invitation)}"
+    tenant = onboard_in_pools(new=new, pools=options["pools"], actor_for=system_actor, now=now)
+    return f"Created the tenant {tenant.slug}.\n{_describe_invitation(created.owner_invitation)}"
 
 
 def _describe_invitation(invitation: OwnerInvitation) -> str:

@@ -78,16 +78,16 @@ def read_operations(document: Json) -> list[Operation]:
     return sorted(operations, key=lambda each: (each.group, each.command))
 
 
-def _build_operation(document: Json, path: str, method: str, described: Json) -> Operation:
-    group, command = described["operationId"].split(".", 1)
-    body = _find_body(document, described)
-    fields = (*_iterate_parameters(document, described), *_body_fields(document, body))
+def _build_operation(document: Json, path: str, method: str, operation: Json) -> Operation:
+    group, command = operation["operationId"].split(".", 1)
+    body = _find_body(document, operation)
+    fields = (*_iterate_parameters(document, operation), *_body_fields(document, body))
     return Operation(
         group=group.replace("_", "-"),
         command=command.replace("_", "-"),
         method=method.upper(),
         path=path,
-        summary=described.get("summary", ""),
+        summary=operation.get("summary", ""),
         fields=fields,
         has_body=body is not None,
         is_paged=any(
@@ -96,8 +96,8 @@ def _build_operation(document: Json, path: str, method: str, described: Json) ->
     )
 
 
-def _iterate_parameters(document: Json, described: Json) -> Iterator[Parameter]:
-    for parameter in described.get("parameters", []):
+def _iterate_parameters(document: Json, operation: Json) -> Iterator[Parameter]:
+    for parameter in operation.get("parameters", []):
         place = (
             ParameterLocation(parameter["in"])
             if parameter["in"] in set(ParameterLocation)
@@ -110,8 +110,8 @@ def _iterate_parameters(document: Json, described: Json) -> Iterator[Parameter]:
             )
 
 
-def _find_body(document: Json, described: Json) -> Json | None:
-    content = described.get("requestBody", {}).get("content", {}).get("application/json")
+def _find_body(document: Json, operation: Json) -> Json | None:
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json")
     return None if content is None else _not_null(document, content["schema"])
 
 

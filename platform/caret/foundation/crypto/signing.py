@@ -87,9 +87,9 @@ class SigningKeys:
         for values that RFC 8785 cannot represent.
         """
         key_id = _id_of(_to_raw_bytes(self._private_keys[-1]))
-        unsigned = {**document, "key_id": key_id}
-        signature = self.sign(canonicalize(unsigned), purpose=purpose)
-        return {**unsigned, "signature": signature.value.hex()}
+        content = {**document, "key_id": key_id}
+        signature = self.sign(canonicalize(content), purpose=purpose)
+        return {**content, "signature": signature.value.hex()}
 
     def public_keys(self) -> PublicKeys:
         raws = [_to_raw_bytes(key) for key in self._private_keys]
@@ -125,13 +125,13 @@ def verify_document(keys: PublicKeys, document: Mapping[str, Any], *, purpose: s
 
     Raises UnknownKey, BadSignature.
     """
-    unsigned = {name: value for name, value in document.items() if name != "signature"}
+    content = {name: value for name, value in document.items() if name != "signature"}
     key_id, value = document.get("key_id"), document.get("signature")
     # Lower-case hex only: with two forms of one signature, a changed byte would go unnoticed.
     if not isinstance(key_id, str) or not isinstance(value, str) or not _HEX.fullmatch(value):
         raise BadSignature("it is not signed")
     try:
-        data = canonicalize(unsigned)
+        data = canonicalize(content)
     except ValueError as error:
         raise BadSignature(
             "it contains a number or text that signed documents never contain"

@@ -56,5 +56,5 @@ def is_allowed(text: str, networks: Sequence[Network], *, is_encrypted: bool) ->
 def _unmap_address(text: str) -> Address:
     """Return the IPv4 address inside an IPv4-mapped address: the connection uses IPv4."""
     address = ipaddress.ip_address(text.partition("%")[0])
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
+    ipv4 = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return ipv4 or address
