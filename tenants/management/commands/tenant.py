@@ -173,7 +173,7 @@ def _create_tenant(options: dict[str, Any], now: datetime) -> str:
         trial_ends_on=options["trial_ends"],
     )
     tenant = onboard_in_pools(new=new, pools=options["pools"], actor_for=system_actor, now=now)
-    return f"Created the tenant {tenant.slug}.\n{_describe_invitation(created.owner_invitation)}"
+    return f"Created the tenant {tenant.slug}.\n{_describe_invitation(tenant.owner_invitation)}"
 
 
 def _describe_invitation(invitation: OwnerInvitation) -> str:
