@@ -47,7 +47,7 @@ def remind(company: Company, *, days_before: int) -> list[str]:
     at = datetime.combine(LAST_DAY - timedelta(days=days_before), datetime.min.time(), UTC)
     send_due_reminders(now=at)
     olga = company.people[Role.OWNER].email
-    return [told.subject for told in mail.outbox if told.to == [olga]]
+    return [str(told.subject) for told in mail.outbox if told.to == [olga]]
 
 
 def published_end(company: Company) -> datetime | None:
