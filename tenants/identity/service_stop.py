@@ -18,7 +18,6 @@ from tenants.base.billing_periods import ONE_DAY, month_of, utc_day
 from tenants.billing.budgets.alerts import THRESHOLDS
 from tenants.billing.budgets.month_spend import is_exhausted, read_month
 from tenants.billing.plans.queries import read_price_book
-from tenants.identity.trials import trial_end
 from tenants.models import AuditEntry, Budget, BudgetAlert
 from tenants.security.authorization.directory import MembershipRow
 
@@ -38,7 +37,8 @@ TRIAL_NOTICE_DAYS: Final = 7
 @dataclass(frozen=True, slots=True)
 class ServiceStop:
     reason: StopReason
-    since: datetime | None  # None: not yet, or the audit log has no entry of the change any more
+    # None: not yet, a trial, or the audit log has no entry of the change any more.
+    since: datetime | None
     # The last day of the trial, or the day when the tenant is closed; None: neither.
     ends_on: date | None = None
 
@@ -65,7 +65,7 @@ def _find_trial_notice(tenant: MembershipRow, now: datetime) -> ServiceStop | No
     if last_day is None or last_day > today + TRIAL_NOTICE_DAYS * ONE_DAY:
         return None
     if last_day < today:
-        return ServiceStop(StopReason.TRIAL_ENDED, trial_end(last_day), last_day)
+        return ServiceStop(StopReason.TRIAL_ENDED, None, last_day)
     return ServiceStop(StopReason.TRIAL_ENDING, None, last_day)
 
 

@@ -53,23 +53,25 @@ from tenants.security.authorization.directory import find_tenant
 
 _STATUSES: Final = MappingProxyType(
     {
-        "suspend": (TenantStatus.SUSPENDED, "reject its keys"),
-        "resume": (TenantStatus.ACTIVE, "accept its keys again; also cancels the closing"),
+        "suspend": (TenantStatus.SUSPENDED, "reject requests with its API keys"),
+        "resume": (TenantStatus.ACTIVE, "end the suspension, or cancel the closing"),
     }
 )
 
 
 class Command(NoSystemChecksCommand):
-    help = "Creates, lists, renames, suspends, resumes and closes tenants."
+    help = "Create, list, rename, suspend, resume and close tenants."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
         create = commands.add_parser("create", help="create a tenant and invite its first owner")
-        create.add_argument("slug", help="its name in URLs and commands; it never changes")
+        create.add_argument("slug", help="its name in URLs and commands; it cannot be changed")
         create.add_argument("--name", required=True, help="the name that people see")
-        create.add_argument("--owner", required=True, metavar="EMAIL", help="gets an invitation")
+        create.add_argument(
+            "--owner", required=True, metavar="EMAIL", help="address that gets the invitation"
+        )
         create.add_argument("--plan", help="slug of its plan; without it the tenant is not billed")
-        create.add_argument("--region", help="where its data is stored")
+        create.add_argument("--region", help="region where its data is stored")
         _add_pools(create)
         create.add_argument(
             "--trial-ends", type=_read_day, metavar="DAY", help="last day (UTC) with completions"
@@ -120,7 +122,7 @@ class Command(NoSystemChecksCommand):
 def _add_change(commands: Any, name: str, effect: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=effect)
     parser.add_argument("slug")
-    parser.add_argument("--reason", default="", help="for the audit log")
+    parser.add_argument("--reason", default="", help="reason for the audit log")
     return parser
 
 
@@ -274,7 +276,7 @@ def _describe_closure(slug: str, found: TenantClosure) -> list[str]:
 
 def _purge_cache(actor: Actor, slug: str, reason: str, now: datetime) -> str:
     epoch = purge_cache(actor=actor, reason=reason, now=now)
-    return f"{slug} begins cache epoch {epoch}; nothing cached before is used again."
+    return f"The prefix cache of {slug} was purged; its epoch is now {epoch}."
 
 
 def _drop_identity_provider(actor: Actor, _slug: str, reason: str, now: datetime) -> str:
@@ -283,7 +285,7 @@ def _drop_identity_provider(actor: Actor, _slug: str, reason: str, now: datetime
     if provider is None:
         raise NotFound("This tenant has no identity provider.")
     remove_provider(actor=actor, reason=reason, now=now)
-    return f"{provider.issuer} lets nobody in any more; users sign in with their passwords."
+    return f"Removed {provider.issuer}. Users sign in with their passwords again."
 
 
 _WITH_OPTIONS: Final[dict[str, Callable[[Actor, str, dict[str, Any], datetime], str]]] = {
