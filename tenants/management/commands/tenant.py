@@ -276,7 +276,7 @@ def _describe_closure(slug: str, found: TenantClosure) -> list[str]:
 
 def _purge_cache(actor: Actor, slug: str, reason: str, now: datetime) -> str:
     epoch = purge_cache(actor=actor, reason=reason, now=now)
-    return f"The prefix cache of {slug} was purged; its epoch is now {epoch}."
+    return f"The prefix cache of {slug} was purged (epoch {epoch})."
 
 
 def _drop_identity_provider(actor: Actor, _slug: str, reason: str, now: datetime) -> str:
