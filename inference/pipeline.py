@@ -35,6 +35,7 @@ from inference.pools.engine import Engine
 from inference.pools.generate import generate
 from inference.prefix_cache.warmup import WarmupQueue, stable_prefix
 from inference.recording.record import Recorder, record
+from inference.routing.pool_selection import PoolSelector
 from inference.routing.route import Router, route
 
 
@@ -47,6 +48,7 @@ class DataPlane:
     admission: AdmissionController
     prompt_writers: Mapping[str, PromptWriter]  # by the pool's name
     snippets: SnippetSource
+    pool_selector: PoolSelector
     router: Router
     engine: Engine
     recorder: Recorder

@@ -34,7 +34,7 @@ from tenants.fleet.operators.keys import (
 )
 from tenants.fleet.operators.operations import TenantChange, update_tenant
 from tenants.fleet.operators.queries import TenantDirectoryRow, find_by_slug, list_directory
-from tenants.fleet.pools.assignment import onboard_in_pools
+from tenants.fleet.pools.assignments import onboard_in_pools
 from tenants.identity.ownership import appoint_owner
 from tenants.identity.tenant_lifecycle import (
     NewTenant,
@@ -93,7 +93,7 @@ class CreateTenant(
     owner_email: _Text
     plan: _Text | None = None  # slug of a plan; null: the tenant is not billed
     region: _Text | None = None  # null: the installation's own
-    # At most one pool of each tier; otherwise the pools file decides.
+    # At most one pool of each tier, for all languages.
     pools: _Pools = Field(default_factory=list)
     trial_ends_on: date | None = None  # last day (UTC) with completions; null: no trial
 
@@ -106,7 +106,6 @@ class ChangeTenant(
     # the closing. "closed" ends it now: the data is deleted, which is final.
     status: Literal["active", "suspended", "closing", "closed"] | None = None
     grace_days: int | None = None  # with the status "closing"; null: as the installation sets it
-    pools: _Pools | None = None  # null: unchanged; []: as the pools file says
     trial_ends_on: date | None = None  # null: no trial any more; left out: unchanged
     reason: _Text  # for the tenant's audit log
 
@@ -130,7 +129,6 @@ class PlatformTenantResponse(ResponseSchema):
     name: str
     status: TenantStatus
     region: str
-    pools: list[str]  # those that operators assigned; otherwise the pools file decides
     trial_ends_on: date | None  # last day (UTC) with completions; null: no trial
     closes_at: datetime | None  # end of the grace period; null: not closing
     created_at: datetime
@@ -193,7 +191,7 @@ def create(request: OperatorRequest, body: CreateTenant) -> Status[dict[str, Any
     onboarded = onboard_in_pools(
         new=NewTenant(**body.dict(exclude={"pools"})),
         pools=body.pools,
-        actor_for=lambda tenant_id: _operator_as_actor(request, tenant_id),
+        actor_for=lambda tenant_id: operator_as_actor(request, tenant_id),
         now=timezone.now(),
     )
     row = find_by_slug(onboarded.slug)
@@ -214,18 +212,17 @@ def show(request: OperatorRequest, slug: str) -> TenantDirectoryRow:
 @router.patch(
     "/{slug}",
     response=PlatformTenantResponse,
-    summary="Rename, suspend, resume or close a tenant, and change its pools and trial.",
+    summary="Rename, suspend, resume or close a tenant, and change its trial.",
     openapi_extra=_FOR_OPERATORS,
 )
 def change(request: OperatorRequest, slug: str, body: ChangeTenant) -> TenantDirectoryRow:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     update_tenant(
-        actor=_operator_as_actor(request, find_by_slug(slug).tenant_id),
+        actor=operator_as_actor(request, find_by_slug(slug).tenant_id),
         change=TenantChange(
             name=body.name,
             status=None if body.status is None else TenantStatus(body.status),
             grace_days=body.grace_days,
-            pools=None if body.pools is None else tuple(body.pools),
             sets_trial="trial_ends_on" in body.model_fields_set,
             trial_ends_on=body.trial_ends_on,
         ),
@@ -254,7 +251,7 @@ def show_closing(request: OperatorRequest, slug: str) -> TenantClosure:
 )
 def appoint(request: OperatorRequest, slug: str, body: AppointOwner) -> Status[None]:
     request.auth.require(OperatorScope.WRITE_TENANTS)
-    actor = _operator_as_actor(request, find_by_slug(slug).tenant_id)
+    actor = operator_as_actor(request, find_by_slug(slug).tenant_id)
     appoint_owner(actor=actor, email=body.email, reason=body.reason, now=timezone.now())
     return Status(204, None)
 
@@ -267,11 +264,11 @@ def appoint(request: OperatorRequest, slug: str, body: AppointOwner) -> Status[N
 )
 def invite(request: OperatorRequest, slug: str, body: InviteOwner) -> Status[OwnerInvitation]:
     request.auth.require(OperatorScope.WRITE_TENANTS)
-    actor = _operator_as_actor(request, find_by_slug(slug).tenant_id)
+    actor = operator_as_actor(request, find_by_slug(slug).tenant_id)
     return Status(201, invite_owner(actor=actor, email=body.owner_email, now=timezone.now()))
 
 
-def _operator_as_actor(request: OperatorRequest, tenant_id: TenantId) -> Actor:
+def operator_as_actor(request: OperatorRequest, tenant_id: TenantId) -> Actor:
     return operator_key_actor(
         request.auth,
         tenant_id=tenant_id,

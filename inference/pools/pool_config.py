@@ -14,12 +14,11 @@
                                    # (model_families.py)
 
     block_size = 32                # of the replicas' prefix caches; default: what most state
-    tenants = ["acme"]             # slugs: a dedicated pool; default: shared by all others
-    assigned_only = true           # only for tenants that an operator assigns to it; default: false
+    tenants = ["acme"]             # slugs: a dedicated pool; default: shared
 
-Each tier has one shared pool. An operator's assignment (`manage.py tenant create --pool`) takes
-precedence over `tenants`. A replica may be in two pools. A table gives more options of a
-replica:
+A pool without `tenants` is shared. The first shared pool of each tier serves all tenants to which
+operators have assigned no other pool (pool_selection.py). A replica may be in two pools. A table
+gives more options of a replica:
 
     replicas = [
         "http://10.0.0.1:8000",
@@ -70,7 +69,6 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from caret.contracts.policy import Tier
-from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.egress.host_patterns import require_pattern
 from caret.foundation.environment import BadSetting
 from caret.foundation.toml_file import read_toml
@@ -111,7 +109,6 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     family: str | None = None
     heals_words: bool = True
     tenants: tuple[str, ...] = ()
-    assigned_only: bool = False
     additions_from: tuple[str, ...] = ()
 
 
@@ -158,7 +155,6 @@ class Pool:
     block_tokens: int | None = None  # None: what most replicas state
     prompt_options: PromptOptions = DEFAULT_PROMPT_OPTIONS  # of its prompts
     tenants: frozenset[str] = frozenset()  # slugs; empty: shared by tenants without a pool
-    is_assigned_only: bool = False  # not shared; serves the tenants that an operator assigns to it
     allowed_replica_hosts: tuple[str, ...] = ()  # networks and host names (host_patterns.py)
 
     @property
@@ -185,7 +181,10 @@ class PoolConfig:
         """There must be a shared pool for each tier."""
         self._by_name: Final = {pool.name: pool for pool in pools}
         every = self._by_name.values()
-        self._shared_pools = {pool.tier: pool.name for pool in every if _is_shared(pool)}
+        self._shared_pools: dict[Tier, str] = {}
+        for pool in every:
+            if not pool.tenants:
+                self._shared_pools.setdefault(pool.tier, pool.name)
         self._dedicated_pools = {
             (slug, pool.tier): pool.name for pool in every for slug in pool.tenants
         }
@@ -194,15 +193,9 @@ class PoolConfig:
     def by_name(self) -> Mapping[str, Pool]:
         return self._by_name
 
-    def find(self, snapshot: TenantSnapshot, tier: Tier) -> Pool:
-        """Return the pool that an operator assigned, else the tenant's own, else the shared one."""
-        for name in snapshot.pools:
-            assigned = self._by_name.get(name)  # None: removed from the file since
-            if assigned is not None and assigned.tier is tier:
-                return assigned
-        return self._by_name[
-            self._dedicated_pools.get((snapshot.slug, tier)) or self._shared_pools[tier]
-        ]
+    def find_dedicated(self, slug: str, tier: Tier) -> str | None:
+        """Return the name of the pool that the file dedicates to the tenant."""
+        return self._dedicated_pools.get((slug, tier))
 
     def find_shared(self, tier: Tier) -> Pool:
         return self._by_name[self._shared_pools[tier]]
@@ -218,11 +211,6 @@ class PoolConfig:
         return tuple({replica.url: replica for replica in every}.values())
 
 
-def _is_shared(pool: Pool | PoolEntry) -> bool:
-    is_assigned_only = pool.is_assigned_only if isinstance(pool, Pool) else pool.assigned_only
-    return not pool.tenants and not is_assigned_only
-
-
 def read_catalog(path: Path) -> PoolConfig:
     """Read the operator's file. Messages name the file and the entry. Raises BadSetting."""
     file = read_toml(path, _PoolsFile, setting="CARET_POOLS_FILE")
@@ -233,21 +221,18 @@ def read_catalog(path: Path) -> PoolConfig:
 
 
 def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
-    """Check that names are unique and that each tier has one shared pool.
+    """Check that names are unique and that each tier has a shared pool.
 
     Each tenant has at most one dedicated pool per tier. Raises BadSetting.
     """
     if duplicate := _find_duplicate(entry.name for entry in entries):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools have the name {duplicate}.")
-    shared_tiers = [entry.tier for entry in entries if _is_shared(entry)]
-    if duplicate := _find_duplicate(shared_tiers):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: two shared pools have the tier {duplicate}.")
-    if missing := set(Tier) - set(shared_tiers):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: no shared pool has the tier {min(missing)}.")
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the name {duplicate}.")
+    if missing := set(Tier) - {entry.tier for entry in entries if not entry.tenants}:
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: no pool for the tier {min(missing)}.")
     if duplicate := _find_duplicate(
         f"{slug} ({entry.tier})" for entry in entries for slug in entry.tenants
     ):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools name the tenant {duplicate}.")
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the tenant {duplicate}.")
 
 
 def _check_replicas(pools: list[Pool], path: Path) -> None:
@@ -256,7 +241,7 @@ def _check_replicas(pools: list[Pool], path: Path) -> None:
     for replica in (replica for pool in pools for replica in pool.replicas):
         if replicas_by_url.setdefault(replica.url, replica) != replica:
             raise BadSetting(
-                f"CARET_POOLS_FILE: {path}: two entries of the replica {replica.name} differ."
+                f"CARET_POOLS_FILE: {path}: two entries of {replica.name} that differ."
             )
 
 
@@ -275,7 +260,7 @@ def _build_pool(entry: PoolEntry, path: Path) -> Pool:
         raise BadSetting(f"CARET_POOLS_FILE: {path}: the pool {entry.name} has no replicas.")
     if entry.source is DiscoverySource.KUBERNETES and entry.discover is None:
         raise BadSetting(
-            f"CARET_POOLS_FILE: {path}: the pool {entry.name} has source, which needs discover."
+            f"CARET_POOLS_FILE: {path}: the pool {entry.name} has source but no discover."
         )
     if entry.block_size is not None and entry.block_size < 1:
         raise BadSetting(
@@ -301,7 +286,6 @@ def _build_pool(entry: PoolEntry, path: Path) -> Pool:
             layout=entry.layout, family=entry.family, has_token_healing=entry.heals_words
         ),
         tenants=frozenset(entry.tenants),
-        is_assigned_only=entry.assigned_only,
         allowed_replica_hosts=entry.additions_from,
     )
 
@@ -324,16 +308,13 @@ def replica_of(entry: str | ReplicaEntry, *, pool: str) -> Replica:
     parts = urlsplit(entry.url)
     if parts.scheme not in ("http", "https") or not _has_host(parts):
         raise BadSetting(
-            f"CARET_POOLS_FILE: the pool {pool} has a replica whose url is not an HTTP URL."
+            f"CARET_POOLS_FILE: the pool {pool} has a replica without an http address."
         )
     if entry.max_num_seqs is not None and entry.max_num_seqs < 1:
         raise BadSetting(f"CARET_POOLS_FILE: the pool {pool} has a max_num_seqs below 1.")
     for address in (entry.kv_events, entry.kv_replay):
         if address is not None and not _is_socket(address):
-            raise BadSetting(
-                f"CARET_POOLS_FILE: the pool {pool}: kv_events and kv_replay must be tcp:// "
-                "addresses."
-            )
+            raise BadSetting(f"CARET_POOLS_FILE: the pool {pool} has KV events at no tcp address.")
     try:
         require_isolated_cache(
             speculation=entry.speculation,

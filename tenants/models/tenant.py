@@ -3,7 +3,6 @@
 import uuid
 from typing import ClassVar
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from caret.contracts.snapshot import TenantStatus
@@ -28,8 +27,6 @@ class Tenant(models.Model):
     # Platform limits, whatever the tenant's policy says; None: unlimited.
     max_concurrent_completions = models.PositiveIntegerField(null=True)  # for each gateway
     max_requests_per_minute = models.PositiveIntegerField(null=True)  # over all gateways
-    # At most one of each tier, for all requests of that tier. Without one, the pools file decides.
-    pools = ArrayField(models.CharField(max_length=64), db_default=[])
     trial_ends_on = models.DateField(null=True)  # last day (UTC) with completions; None: no trial
     # Days before the end in the newest reminder to the owners; None: none was sent.
     trial_reminder_days = models.PositiveSmallIntegerField(null=True)

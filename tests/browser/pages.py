@@ -46,6 +46,8 @@ class Page:
 OTHER_INTERFACES: Final = ("api/v1/", "scim/v2/")
 # Targets of forms, which are not opened as pages. With an example if they have arguments.
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
+    "operators/experiments/<what>": lambda scene: "/operators/experiments/stop",
+    "operators/models/<what>": lambda scene: "/operators/models/publish",
     "operators/sign-out": lambda scene: "/operators/sign-out",
     "operators/tenants/<uuid:tenant_id>/edit/<field>": example_urls.operators_change,
     "operators/tenants/<uuid:tenant_id>/owners": example_urls.below(

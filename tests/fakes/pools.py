@@ -18,6 +18,7 @@ from inference.pools.pool_config import Pool, PoolConfig, Replica
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.prefix_cache.cache_index import PrefixCacheIndex
 from inference.prefix_cache.namespace import CacheNamespaces
+from inference.routing.pool_selection import PoolSelector
 from inference.routing.route import Router
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
@@ -80,9 +81,8 @@ def make_admission(
         quotas=quotas or make_quotas(),
         concurrency=seats or ConcurrencyLimiter(max_total=16),
         load_shedder=load or make_load(*catalog.by_name),
-        get_pool=lambda snapshot, tier: catalog.find(snapshot, tier).name,
+        select_pool=PoolSelector(catalog).select,
         experiments=ExperimentSet(),
-        get_model=lambda snapshot, tier: catalog.find(snapshot, tier).model,
         region=REGION,
     )
 

@@ -14,7 +14,6 @@ from caret.contracts.snapshot import TenantStatus
 from tenants.base.errors import InvalidValue
 from tenants.fleet.operators import operations
 from tenants.fleet.operators.queries import find_in_directory
-from tenants.fleet.pools.assignment import assign_pools
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
 from tenants.identity.ownership import appoint_owner
 from tenants.security.authorization.actor import Actor
@@ -65,11 +64,6 @@ def _change_plan(form: QueryDict, actor: Actor, now: datetime) -> None:
 def _change_trial(form: QueryDict, actor: Actor, now: datetime) -> None:
     ends_on = read_optional_date("trial_ends_on", form)
     operations.change_trial(actor=actor, ends_on=ends_on, reason=_reason(form), now=now)
-
-
-def _change_pools(form: QueryDict, actor: Actor, now: datetime) -> None:
-    reason = operations.required_reason(_reason(form))
-    assign_pools(actor=actor, pools=read_pools(form), reason=reason, now=now)
 
 
 def _appoint_owner(form: QueryDict, actor: Actor, now: datetime) -> None:
@@ -138,11 +132,6 @@ CHANGE_FORMS: Final = MappingProxyType(
             _("Trial changed. Gateways apply it within a second."),
             _change_trial,
         ),
-        "pools": TenantChangeForm(
-            _("Change the pools of %(tenant)s?"),
-            _("Pools changed. Gateways apply it within a second."),
-            _change_pools,
-        ),
         "owner": TenantChangeForm(
             _("Make a member of %(tenant)s an owner?"),
             _("The member is now an owner. We sent all owners an e-mail."),
@@ -167,7 +156,6 @@ FIELD_NAMES: Final = MappingProxyType(
         "plan": _("Plan"),
         "starts_on": _("From"),
         "trial_ends_on": _("Last day of the trial"),
-        "pools": _("Pools"),
         "email": _("E-mail"),
         "region": _("Region"),
         "max_concurrent_completions": _("Concurrent completions per gateway"),

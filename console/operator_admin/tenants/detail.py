@@ -180,7 +180,6 @@ def _show_tenant(
         "status_changes": presenters.status_changes_from(details.tenant.status),
         "can_invite": details.tenant.status is TenantStatus.ACTIVE,
         "can_appoint": details.tenant.status is not TenantStatus.CLOSED,
-        "pool_choices": presenters.pool_choices(details.tenant.pools),
         "default_grace_days": settings.CLOSING_GRACE_DAYS,
         "needs_code": not session.is_confirmed(request),
         "tomorrow": (timezone.now() + timedelta(days=1)).date().isoformat(),

@@ -31,7 +31,7 @@ from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.operators.operations import operator_actor
 from tenants.fleet.operators.queries import TenantDirectoryRow, list_directory
-from tenants.fleet.pools.assignment import onboard_in_pools
+from tenants.fleet.pools.assignments import onboard_in_pools
 from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant
 
 PAGE_ROWS: Final = 50

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.snapshot import TenantStatus
 from tenants.fleet.operators.queries import KeyRow, TenantDetails
-from tenants.fleet.pools.assignment import list_pools
+from tenants.fleet.pools.assignments import PoolSharing, read_known_pools
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,14 @@ class PoolChoice:
 
 
 def pool_choices(chosen: Iterable[str]) -> list[PoolChoice]:
-    """Return the known pools of each tier; empty if no gateway responds."""
-    known, names = list_pools(), frozenset(chosen)
+    """Return the pools of each tier that can be assigned; empty if no gateway responds."""
+    names = frozenset(chosen)
+    known = [
+        pool for pool in read_known_pools().values() if pool.sharing is not PoolSharing.DEDICATED
+    ]
     return [
-        PoolChoice(tier, [(name, name in names) for name, its in known.items() if its == tier])
-        for tier in sorted(set(known.values()))
+        PoolChoice(tier, [(pool.name, pool.name in names) for pool in known if pool.tier == tier])
+        for tier in sorted({pool.tier for pool in known})
     ]
 
 

@@ -167,6 +167,7 @@ def understand(body: bytes) -> ParsedRequest:
         stop=normalize_stops(request.stop),
         trigger=Trigger.PREFETCH if limit == 0 else Trigger.AUTOMATIC,
         is_warm_up=limit == 0,
+        model=request.model or "",
     )
     shape = partial(
         InfillResponseEncoder,

@@ -119,6 +119,7 @@ def understand(body: bytes) -> ParsedRequest:
             suffix=request.suffix or "",
             max_tokens=request.max_tokens,
             stop=normalize_stops(request.stop),
+            model=request.model or "",
         ),
         client=make_response_writer(
             partial(FimResponseEncoder, model=request.model or ""), SSE if request.stream else None
@@ -127,7 +128,7 @@ def understand(body: bytes) -> ParsedRequest:
 
 
 def error_body(error: CompletionError) -> bytes:
-    return encode(FimError(error.message, error.code))
+    return encode(FimError(error.message, error.code, param=error.param))
 
 
 DIALECT: Final = Dialect(parse_request=understand, encode_error=error_body)

@@ -119,12 +119,19 @@ def understand(body: bytes) -> ParsedRequest:
     trigger = Trigger.PREFETCH if is_warm_up else Trigger.AUTOMATIC
     return ParsedRequest(
         protocol="ollama",
-        draft=replace(draft, is_warm_up=is_warm_up, trigger=trigger),
+        draft=replace(
+            draft, is_warm_up=is_warm_up, trigger=trigger, model=read_model_name(request.model)
+        ),
         client=make_response_writer(
             partial(OllamaResponseEncoder, model=request.model or ""),
             None if request.stream is False else NDJSON,
         ),
     )
+
+
+def read_model_name(text: str | None) -> str:
+    """Return the model without the tag that clients add to names without one."""
+    return (text or "").removesuffix(":latest")
 
 
 def error_body(error: CompletionError) -> bytes:

@@ -138,6 +138,7 @@ def understand(body: bytes) -> ParsedRequest:
         max_tokens=request.max_tokens if limit is None else limit,
         stop=normalize_stops(request.stop),
         trigger=Trigger.MANUAL,
+        model=request.model or "",
     )
     options = request.stream_options or StreamOptions()
     shape = partial(

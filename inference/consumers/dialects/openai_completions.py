@@ -57,7 +57,7 @@ class Completion(msgspec.Struct, frozen=True):
 
     id: str
     created: int  # Unix seconds
-    model: str  # the client's name for it, which is ignored
+    model: str  # the client's name for it
     choices: list[CompletionChoice]
     object: str = "text_completion"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET
@@ -115,6 +115,7 @@ def understand(body: bytes) -> ParsedRequest:
             suffix=request.suffix,
             max_tokens=request.max_tokens,
             stop=normalize_stops(request.stop),
+            model=request.model or "",
         ),
         client=make_response_writer(shape, SSE if request.stream else None),
     )

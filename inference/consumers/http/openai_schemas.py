@@ -22,7 +22,7 @@ class ErrorDetails(msgspec.Struct, frozen=True):
     message: str
     type: str  # invalid_request_error: the client's fault; server_error: ours
     code: str  # one of platform/docs/protocol.md
-    param: str | None = None  # always null: the message names the field
+    param: str | None = None  # the field; null: the message names it
 
 
 class ErrorResponse(msgspec.Struct, frozen=True):
@@ -40,4 +40,4 @@ def build_usage(account: RequestTrace) -> Usage:
 
 def error_body(error: CompletionError) -> bytes:
     kind = "invalid_request_error" if error.http_status < 500 else "server_error"
-    return encode(ErrorResponse(ErrorDetails(error.message, kind, error.code)))
+    return encode(ErrorResponse(ErrorDetails(error.message, kind, error.code, error.param)))

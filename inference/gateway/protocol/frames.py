@@ -49,6 +49,7 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     # The client's own trace, a W3C header. An invalid value starts a new trace.
     traceparent: str | None = None
     include_prompt_segments: bool = False  # whether `meta` includes the composition of the prompt
+    model: str = ""  # "": the default
 
 
 class FileOpenedFrame(msgspec.Struct, frozen=True, tag="file_opened"):
@@ -286,10 +287,8 @@ def build_policy_frame(principal: Principal, repository: str) -> PolicyFrame:
     exclusion = policy.content_exclusion
     names = exclusion_names(exclusion, repository)
     globs = (glob for name in names for glob in exclusion[name])
-    of_key = principal.credential.modes
-    modes = policy.features if of_key is None else policy.features & of_key
     return PolicyFrame(
         repository=repository,
         excluded=list(dict.fromkeys(globs)),
-        modes=[mode for mode in Mode if mode in modes],
+        modes=[mode for mode in Mode if mode in principal.modes],
     )

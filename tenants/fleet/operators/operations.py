@@ -1,4 +1,4 @@
-"""Operations of operators on a tenant: name, status, plan, region, limits, pools, trial.
+"""Operations of operators on a tenant: name, status, plan, region, limits, trial.
 
 Each needs a reason and is recorded in the tenant's audit log.
 """
@@ -16,7 +16,6 @@ from tenants.base.validation.text import parse_reason
 from tenants.billing.plans.operations import subscribe
 from tenants.compliance.tenant_closing import begin_closing, close_now
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.assignment import assign_pools
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
 from tenants.identity.members.operations import read_region
 from tenants.identity.members.tenant_status import set_status
@@ -36,7 +35,6 @@ class TenantChange:
     name: str | None = None
     status: TenantStatus | None = None
     grace_days: int | None = None  # with the status CLOSING; None: as the installation sets it
-    pools: tuple[str, ...] | None = None  # none: the pools file decides
     sets_trial: bool = False  # True: `trial_ends_on` is the new value, None included
     trial_ends_on: date | None = None
 
@@ -84,8 +82,6 @@ def update_tenant(*, actor: Actor, change: TenantChange, reason: str, now: datet
         row = Tenant.objects.get(id=actor.tenant_id)
         if change.name is not None and change.name.strip() != row.name:
             change_name(actor=actor, name=change.name, reason=reason, now=now)
-        if change.pools is not None and sorted(change.pools) != row.pools:
-            assign_pools(actor=actor, pools=change.pools, reason=reason, now=now)
         if change.sets_trial and change.trial_ends_on != row.trial_ends_on:
             change_trial(actor=actor, ends_on=change.trial_ends_on, reason=reason, now=now)
         if change.status is not None and change.status != row.status:

@@ -45,7 +45,6 @@ class TenantDirectoryRow:
     name: str
     status: TenantStatus
     region: str
-    pools: tuple[str, ...]  # those that operators assigned
     trial_ends_on: date | None  # last day with completions; None: no trial
     closes_at: datetime | None  # end of the grace period; None: not closing
     created_at: datetime
@@ -181,7 +180,6 @@ def _directory_row(row: Tenant) -> TenantDirectoryRow:
         name=row.name,
         status=TenantStatus(row.status),
         region=row.region,
-        pools=tuple(row.pools),
         trial_ends_on=row.trial_ends_on,
         closes_at=row.closes_at,
         created_at=row.created_at,

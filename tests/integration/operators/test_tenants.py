@@ -156,7 +156,6 @@ CHANGES: list[tuple[str, dict[str, str]]] = [
     ("region", {"region": "eu-north"}),
     ("plan", {"plan": "none-such", "starts_on": "2099-01-01"}),
     ("trial", {"trial_ends_on": "2099-01-01"}),
-    ("pools", {"pools": ""}),
     ("owner", {"email": "ada@acme.example"}),
 ]
 

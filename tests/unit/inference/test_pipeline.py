@@ -23,13 +23,14 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pipeline import DataPlane, complete, serve
 from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.record import Recorder
+from inference.routing.pool_selection import PoolSelector
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import TOKENS
 from tests.fakes.journal import FakeJournal
 from tests.fakes.polling import until
-from tests.fakes.pools import make_admission, make_pool, make_router
+from tests.fakes.pools import make_admission, make_pool, make_pools, make_router
 from tests.fakes.requests import make_arrival
 from tests.fakes.tenants import ROOT_SECRET, make_credential, make_policy, make_snapshot
 
@@ -62,6 +63,7 @@ class Gateway:
             admission=make_admission(seats=self.seats),
             prompt_writers={make_pool(tier=tier).name: WRITER for tier in Tier},
             snippets=NullSnippetSource(),
+            pool_selector=PoolSelector(make_pools()),
             router=make_router(clock=self.clock),
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),

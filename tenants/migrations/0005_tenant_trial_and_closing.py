@@ -1,12 +1,11 @@
-"""Assigned pools, the end of a trial, and the closing of a tenant."""
+"""The end of a trial, and the closing of a tenant."""
 
-import django.contrib.postgres.fields
 from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0003_usage_finish_reason"),
+        ("tenants", "0004_pool_assignments_and_model_catalog"),
     ]
 
     operations = [
@@ -19,13 +18,6 @@ class Migration(migrations.Migration):
             model_name="tenant",
             name="final_export_id",
             field=models.UUIDField(null=True),
-        ),
-        migrations.AddField(
-            model_name="tenant",
-            name="pools",
-            field=django.contrib.postgres.fields.ArrayField(
-                base_field=models.CharField(max_length=64), db_default=[], size=None
-            ),
         ),
         migrations.AddField(
             model_name="tenant",
