@@ -27,6 +27,7 @@ MAX_TRIES: Final = 5  # for one account from one network
 MAX_TRIES_OF_NETWORK: Final = 30  # for all accounts; an office shares one address
 MAX_STARTS: Final = 6  # starts of the playground by one user
 MAX_SIGN_UP_MAILS: Final = 3  # to one address within MAX_WAIT_S
+MAX_KEY_TESTS: Final = 6  # by one user
 MAX_PASSWORD_CHANGES: Final = 10  # by one user within MAX_WAIT_S
 MAX_WAIT_S: Final = 15 * 60  # the window of the limits for one account
 _COUNT_SCRIPT: Final = """
@@ -163,6 +164,12 @@ def take_start_of_playground(*, user_id: str) -> bool:
         )
         is None
     )
+
+
+def take_test_of_key(*, user_id: str) -> bool:
+    """Count a test of a key. Return False after too many. Raises redis.RedisError."""
+    name = f"caret:throttle:key-test:{user_id}"
+    return _count_attempt([_AttemptCounter(name, MAX_KEY_TESTS, WINDOW_S)]) is None
 
 
 def count_password_change(*, user_id: str) -> AttemptThrottled | None:

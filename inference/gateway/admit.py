@@ -46,7 +46,7 @@ async def admit(
     admission: AdmissionController,
     principal: Principal,
     request: CompletionRequest,
-    account: RequestTrace,
+    trace: RequestTrace,
 ) -> AsyncIterator[AdmittedRequest]:
     """Check the request, then hold its concurrency slot until the block ends.
 
@@ -64,13 +64,13 @@ async def admit(
     pool = admission.select_pool(
         principal.snapshot, request.tier, language=request.language, model=request.model
     )
-    with admission.supersession.claim(principal, allowed, account):
-        async with admission.quotas.charge(principal, allowed, account):
+    with admission.supersession.claim(principal, allowed, trace):
+        async with admission.quotas.charge(principal, allowed, trace):
             with (
                 admission.concurrency.acquire(
                     tenant_id, max_of_tenant=policy.max_concurrent_completions
                 ),
-                admission.load_shedder.admit(pool, allowed, account),
+                admission.load_shedder.admit(pool, allowed, trace),
             ):
                 yield AdmittedRequest(
                     principal=principal,

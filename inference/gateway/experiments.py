@@ -116,7 +116,7 @@ def make_experiment(
     if not names or len(set(names)) < len(names):
         raise BadSetting(f"{name} needs variants with different names.")
     if any(variant.weight < 1 for variant in variants):
-        raise BadSetting(f"{name}: weights are below 1.")
+        raise BadSetting(f"{name}: weights must be at least 1.")
     return Experiment(
         name=name,
         tenants=frozenset(tenants),

@@ -29,9 +29,9 @@ def refresh_started_plans() -> None:
 def scrape_gateways() -> None:
     now = timezone.now()
     installation = installation_status.read_installation(now=now)
-    recent_scrapes.keep(connect(), installation.readings, now_s=now.timestamp())
+    recent_scrapes.store_scrapes(connect(), installation.scrapes, now_s=now.timestamp())
     daily_usage.record_replica_seconds(connect(), installation, now=now)
-    installation_status.record_capabilities(installation.readings, now=now)
+    installation_status.record_capabilities(installation.scrapes, now=now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

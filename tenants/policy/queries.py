@@ -96,7 +96,7 @@ def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[Po
             rows = rows.filter(version__lt=after.id.int % _MAX_VERSION)
         versions = list(rows.order_by("-version")[: limit + 1])
         erased_ids = find_erased_users(actor.tenant_id, [row.author_id for row in versions])
-    page = build_page(versions, limit=limit, place=_to_position)
+    page = build_page(versions, limit=limit, get_position=_to_position)
     return map_page(page, lambda row: _to_policy_in_force(row, erased_ids))
 
 

@@ -99,6 +99,7 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     ),
     "exports/<uuid:export_id>/cancel": example_urls.below(example_urls.export, "cancel"),
     "exports/<uuid:export_id>/fetch": example_urls.below(example_urls.export, "fetch"),
+    "keys/test": lambda scene: "/keys/test",
     "playground/end": lambda scene: "/playground/end",
     "playground/start": lambda scene: "/playground/start",
     "policies/versions/<int:version>/undo": example_urls.below(example_urls.policy_version, "undo"),
@@ -117,6 +118,7 @@ FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
     "account/recovery-codes/file": None,
     "billing/invoices/<int:number>/json": None,
     "billing/invoices/<int:number>/pdf": None,
+    "downloads/<name>": None,
     "exports/file/<token>": None,
     "exports/<uuid:export_id>/proof": example_urls.below(example_urls.export, "proof"),
     "healthz": None,
@@ -138,8 +140,10 @@ REDIRECTS: Final = frozenset(
     }
 )
 _NAMED: Final = (
-    Page(""),
+    Page("", max_queries=16),  # the steps of the setup need three
     Page("", variant="not-found", path=lambda scene: "/nothing", status=404),
+    Page("help/<slug:name>", path=lambda scene: "/help/policies"),
+    Page("help/rest-api", max_first_load_bytes=700_000),  # loads Swagger UI
     Page("playground", max_first_load_bytes=350_000),  # loads an editor
     Page("sign-in", Visitor.NOBODY),
     Page("sign-in/code", Visitor.GAVE_PASSWORD),

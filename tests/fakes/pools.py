@@ -71,7 +71,7 @@ def make_router(
 
 def make_admission(
     *pools: Pool,
-    seats: ConcurrencyLimiter | None = None,
+    concurrency: ConcurrencyLimiter | None = None,
     quotas: Quotas | None = None,
     load: LoadShedder | None = None,
 ) -> AdmissionController:
@@ -79,15 +79,15 @@ def make_admission(
     return AdmissionController(
         supersession=SupersessionRegistry(ROOT_SECRET, ClaimQueue()),
         quotas=quotas or make_quotas(),
-        concurrency=seats or ConcurrencyLimiter(max_total=16),
-        load_shedder=load or make_load(*catalog.by_name),
+        concurrency=concurrency or ConcurrencyLimiter(max_total=16),
+        load_shedder=load or make_load_shedder(*catalog.by_name),
         select_pool=PoolSelector(catalog).select,
         experiments=ExperimentSet(),
         region=REGION,
     )
 
 
-def make_load(
+def make_load_shedder(
     *pools: str,
     clock: Clock | None = None,
     num_replicas: int = 1,

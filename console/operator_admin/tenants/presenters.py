@@ -1,4 +1,7 @@
-"""Values of a tenant's page: tables in the format of unfold's component, pools, status changes."""
+"""Values of a tenant's page: data of its tables, pools, and status changes.
+
+The tables have the format of django-unfold's table component.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,7 +39,7 @@ def pool_choices(chosen: Iterable[str]) -> list[PoolChoice]:
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    present: TenantStatus
+    current: TenantStatus
     target: TenantStatus
     label: Promise
     effect: Promise
@@ -50,7 +53,7 @@ _CLOSE: Final = _(
     "period, all data is deleted, and you get a deletion certificate. Until then, you can cancel "
     "this."
 )
-_CHANGES: Final = (
+_STATUS_CHANGES: Final = (
     StatusChange(
         TenantStatus.ACTIVE,
         TenantStatus.SUSPENDED,
@@ -109,18 +112,18 @@ _CHANGES: Final = (
 )
 
 
-def status_changes_from(present: TenantStatus) -> list[StatusChange]:
-    return [change for change in _CHANGES if change.present is present]
+def list_status_changes(current: TenantStatus) -> list[StatusChange]:
+    return [change for change in _STATUS_CHANGES if change.current is current]
 
 
-def members_table(details: TenantDetails) -> dict[str, Any]:
+def build_members_table(details: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [gettext("Role"), gettext("Members")],
         "rows": [[role.value, count] for role, count in details.members.items()],
     }
 
 
-def keys_table(details: TenantDetails) -> dict[str, Any]:
+def build_keys_table(details: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [
             gettext("Key ID"),
@@ -142,7 +145,7 @@ def keys_table(details: TenantDetails) -> dict[str, Any]:
     }
 
 
-def versions_table(details: TenantDetails) -> dict[str, Any]:
+def build_versions_table(details: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [gettext("Version"), gettext("Active since (UTC)")],
         "rows": [

@@ -7,7 +7,7 @@ from django.utils.translation import gettext
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.search import key_steps
 from tenants.identity.members.search import MemberFilter, search_members
-from tenants.policy.queries import get_policy
+from tenants.privacy.retention.queries import has_own_period
 from tenants.security.authorization.actor import Actor
 
 
@@ -51,9 +51,12 @@ def _completion_steps(actor: Actor) -> list[SetupStep]:
         ),
         SetupStep(
             gettext("Get a completion in your editor"),
-            gettext("Copy the settings below. This step is complete after the first use of a key."),
-            "",
-            "",
+            gettext(
+                "Install Caret's extension, or set up another plugin. This step is complete after "
+                "the first use of a key."
+            ),
+            "console:editors",
+            gettext("Editors"),
             facts.has_completed,
         ),
     ]
@@ -76,10 +79,12 @@ def _tenant_steps(actor: Actor) -> list[SetupStep]:
         steps.append(
             SetupStep(
                 gettext("Set retention"),
-                gettext("Decide how long we keep usage records and other data."),
+                gettext(
+                    "Decide how long we keep usage records and other data, and save one period."
+                ),
                 "console:retention",
                 gettext("Retention"),
-                bool(get_policy(actor=actor).policy.retention_days),
+                has_own_period(actor=actor),
             )
         )
     return steps

@@ -29,12 +29,12 @@ class ErrorResponse(msgspec.Struct, frozen=True):
     error: ErrorDetails
 
 
-def build_usage(account: RequestTrace) -> Usage:
+def build_usage(trace: RequestTrace) -> Usage:
     return Usage(
-        prompt_tokens=account.prompt_tokens,
-        completion_tokens=account.generated_tokens,
-        total_tokens=account.prompt_tokens + account.generated_tokens,
-        prompt_tokens_details=PromptDetails(account.cached_tokens or 0),
+        prompt_tokens=trace.prompt_tokens,
+        completion_tokens=trace.generated_tokens,
+        total_tokens=trace.prompt_tokens + trace.generated_tokens,
+        prompt_tokens_details=PromptDetails(trace.cached_tokens or 0),
     )
 
 

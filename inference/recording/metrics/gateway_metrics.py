@@ -55,7 +55,7 @@ class JournalBacklog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GatewayMetrics:
-    seats: ConcurrencyLimiter
+    concurrency: ConcurrencyLimiter
     authority: SnapshotStore
     pools: PoolConfig
     replicas: ReplicaStates
@@ -69,7 +69,7 @@ class GatewayMetrics:
 
     def collect(self) -> Iterator[Metric]:
         yield _make_gauge(
-            "caret_completions_in_flight", "Completions in flight.", self.seats.num_in_flight
+            "caret_completions_in_flight", "Completions in flight.", self.concurrency.num_in_flight
         )
         watchers = self.authority.num_watchers
         yield _make_gauge(

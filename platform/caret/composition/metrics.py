@@ -45,7 +45,7 @@ async def metrics_served(
     lag = EventLoopLagProbe(plane.clock)
     engines = EngineMetricsPoller(VllmMetrics(sources.session), plane.router.pools.list_replicas)
     gauges = GatewayMetrics(
-        seats=plane.admission.concurrency,
+        concurrency=plane.admission.concurrency,
         authority=plane.snapshots,
         pools=plane.router.pools,
         replicas=plane.router.replicas,

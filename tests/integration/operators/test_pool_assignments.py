@@ -36,7 +36,7 @@ from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy
 from tenants.policy.snapshot_version import mark_snapshot_stale
-from tests.benchmarks.installation import gateway_part, own_home, started
+from tests.benchmarks.installation import create_home, gateway_part, started
 from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
 from tests.stack.ports import free_ports
@@ -91,7 +91,7 @@ def fleet_process(services: Services) -> Iterator[Fleet]:
         engines = {
             name: stack.enter_context(scripted_engine()) for name in ("demo", "large", "tuned")
         }
-        home = stack.enter_context(own_home())
+        home = stack.enter_context(create_home())
         environment = {
             **home.environment,
             "REDIS_URL": services.redis_url,

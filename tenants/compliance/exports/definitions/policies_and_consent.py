@@ -9,7 +9,7 @@ from django.utils.translation import gettext_noop
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, fields, spell
+from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, dump_json, fields
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.policy.availability.enforcement import (
     UnavailablePeriod,
@@ -68,7 +68,7 @@ def _policy_row(row: _PolicyVersion) -> Row:
         for field, periods in row.not_enforced.items()
         for period in periods
     )
-    return (*_who(row.version), spell(write_policy(row.version.policy)), not_enforced)
+    return (*_who(row.version), dump_json(write_policy(row.version.policy)), not_enforced)
 
 
 POLICIES: Final = Export(
@@ -91,7 +91,7 @@ POLICIES: Final = Export(
 
 def _override_row(override: OverrideInForce) -> Row:
     subject: tuple[Any, ...] = (override.subject.kind.value, override.subject.id, override.name)
-    return (*subject, *_who(override), spell(override_document(override.override)))
+    return (*subject, *_who(override), dump_json(override_document(override.override)))
 
 
 POLICY_LAYERS: Final = Export(

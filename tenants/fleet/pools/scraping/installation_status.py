@@ -19,24 +19,24 @@ from tenants.fleet.pools.pool_status import (
 )
 from tenants.fleet.pools.scraping.gateway_scraper import Scrape, scrape_gateways
 from tenants.fleet.pools.scraping.metric_samples import MetricSamples, merge_samples
-from tenants.fleet.pools.scraping.recent_scrapes import RecentScrapes, lately
+from tenants.fleet.pools.scraping.recent_scrapes import RecentScrapes, count_recent
 from tenants.models import CapabilityChange
 from tenants.policy.availability.enforcement import REGION_PREFIX, Capability
 
 
 @dataclass(frozen=True, slots=True)
 class InstallationStatus:
-    readings: list[Scrape]
+    scrapes: list[Scrape]
     recent: RecentScrapes
     pools: list[PoolStatus]
 
     @property
     def reachable(self) -> list[Scrape]:
-        return [reading for reading in self.readings if reading.samples is not None]
+        return [scrape for scrape in self.scrapes if scrape.samples is not None]
 
     @property
     def unreachable(self) -> list[Scrape]:
-        return [reading for reading in self.readings if reading.samples is None]
+        return [scrape for scrape in self.scrapes if scrape.samples is None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,19 @@ class KeyFigures:
 
 def read_installation(*, now: datetime) -> InstallationStatus:
     """Read the status from all gateways, and from Redis their counts of 15 minutes ago."""
-    readings = scrape_gateways()
-    since = lately(connect(), readings, now_s=now.timestamp())
-    return InstallationStatus(readings, since, pools_of(readings, since.counters))
+    scrapes = scrape_gateways()
+    recent = count_recent(connect(), scrapes, now_s=now.timestamp())
+    return InstallationStatus(scrapes, recent, pools_of(scrapes, recent.counters))
 
 
-def replicas_by_pool(readings: list[Scrape]) -> dict[str, frozenset[str]]:
+def replicas_by_pool(scrapes: list[Scrape]) -> dict[str, frozenset[str]]:
     """Return the replicas of each pool, as the gateways that answer report them."""
-    return members_of(merge_samples(each.samples for each in readings if each.samples is not None))
+    return members_of(merge_samples(each.samples for each in scrapes if each.samples is not None))
 
 
-def allowed_hosts_by_pool(readings: list[Scrape]) -> dict[str, tuple[str, ...]]:
+def allowed_hosts_by_pool(scrapes: list[Scrape]) -> dict[str, tuple[str, ...]]:
     """Return the hosts permitted for added replicas by pool, as the gateways report them."""
-    return places_of(merge_samples(each.samples for each in readings if each.samples is not None))
+    return places_of(merge_samples(each.samples for each in scrapes if each.samples is not None))
 
 
 def key_figures(installation: InstallationStatus) -> KeyFigures:
@@ -87,9 +87,9 @@ def key_figures(installation: InstallationStatus) -> KeyFigures:
     )
 
 
-def record_capabilities(readings: Iterable[Scrape], *, now: datetime) -> None:
+def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
     """Record what has changed since the last report. Nothing is known if no gateway responds."""
-    listed = list(readings)
+    listed = list(scrapes)
     reports = [each.samples for each in listed if each.samples is not None]
     if not reports:
         return
