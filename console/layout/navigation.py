@@ -86,7 +86,7 @@ SECTIONS: Final = (
             _Item(
                 "keys",
                 _("API keys"),
-                (_P.READ_KEYS, _P.READ_OWN_KEYS),
+                (_P.READ_KEYS,),
                 _("tokens rotate revoke"),
             ),
             _Item(
@@ -152,6 +152,12 @@ SECTIONS: Final = (
 # Items of the account menu.
 OWN: Final = (
     NavigationItem("own", _("Your data"), _EVERYBODY, _("consent privacy export")),
+    NavigationItem(
+        "my-keys",
+        _("My keys and devices"),
+        (_P.READ_OWN_KEYS,),
+        _("api tokens editors sign in revoke"),
+    ),
     NavigationItem("password", _("Password"), _EVERYBODY, _("change forgot credentials")),
     NavigationItem(
         "preferences", _("Preferences"), _EVERYBODY, _("language time zone theme dark light")

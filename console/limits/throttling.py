@@ -29,6 +29,7 @@ MAX_STARTS: Final = 6  # starts of the playground by one user
 MAX_SIGN_UP_MAILS: Final = 3  # to one address within MAX_WAIT_S
 MAX_KEY_TESTS: Final = 6  # by one user
 MAX_PASSWORD_CHANGES: Final = 10  # by one user within MAX_WAIT_S
+MAX_DEVICE_CODES: Final = 10  # wrong ones, by one user within MAX_WAIT_S; 2.6e10 codes exist
 MAX_WAIT_S: Final = 15 * 60  # the window of the limits for one account
 _COUNT_SCRIPT: Final = """
 for i, key in ipairs(KEYS) do
@@ -179,6 +180,24 @@ def count_password_change(*, user_id: str) -> AttemptThrottled | None:
     """
     name = f"caret:throttle:password-change:{user_id}"
     return _count_attempt([_AttemptCounter(name, MAX_PASSWORD_CHANGES, MAX_WAIT_S)])
+
+
+def count_device_code(*, user_id: str, address: str) -> AttemptThrottled | None:
+    """Count a code that a user entered for an editor. Return None if it is within the limits.
+
+    Raises redis.RedisError.
+    """
+    counters = [_network_counter(address, "device-code"), _device_code_counter(user_id)]
+    return _count_attempt(counters)
+
+
+def forgive_device_code(*, user_id: str) -> None:
+    """Uncount a code that was right, except at the network's counter. Raises redis.RedisError."""
+    connect().eval(_UNCOUNT_SCRIPT, 1, _device_code_counter(user_id).name)
+
+
+def _device_code_counter(user_id: str) -> _AttemptCounter:
+    return _AttemptCounter(f"caret:throttle:device-code:{user_id}", MAX_DEVICE_CODES, MAX_WAIT_S)
 
 
 def _count_attempt(counters: list[_AttemptCounter]) -> AttemptThrottled | None:

@@ -56,6 +56,8 @@ class ApiKey(models.Model):
     last_used_at = models.DateTimeField(null=True)  # to the minute; None: never used
     # Each start of the playground gives the key a new text (tenants.identity.api_keys.playground).
     is_playground = models.BooleanField(db_default=False)
+    # Issued to an editor by the device flow (tenants.identity.own_keys.device_requests).
+    is_device = models.BooleanField(db_default=False)
     leaked_at = models.DateTimeField(null=True)  # when somebody reported the leak
     leak_notified_at = models.DateTimeField(null=True)  # when the owner was notified of it
 

@@ -43,7 +43,7 @@ class Page:
 
 
 # Interfaces for other programs.
-OTHER_INTERFACES: Final = ("api/v1/", "scim/v2/")
+OTHER_INTERFACES: Final = ("api/v1/", "oauth/", "scim/v2/")
 # Targets of forms, which are not opened as pages. With an example if they have arguments.
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/experiments/<what>": lambda scene: "/operators/experiments/stop",
@@ -197,6 +197,8 @@ _NAMED: Final = (
     Page("billing/invoices/<int:number>", path=example_urls.invoice),
     Page("audit-sinks/<uuid:sink_id>", path=example_urls.sink),
     Page("budgets/<uuid:budget_id>", path=example_urls.budget, variant="one"),
+    Page("device"),
+    Page("device", path=example_urls.device_request, variant="with-code"),
     Page("budgets/<uuid:budget_id>/delete", path=example_urls.below(example_urls.budget, "delete")),
     Page("audit-sinks/<uuid:sink_id>/delete", path=example_urls.below(example_urls.sink, "delete")),
     Page("account/confirm", Visitor.HAS_APP),

@@ -3,6 +3,7 @@
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
@@ -38,6 +39,7 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
         "can_try": api_key.state is KeyState.ACTIVE and can_try(modes_of(api_key.scopes)),
         "target": f"key:{api_key.lookup_id}",
         "reads_audit": member.actor.has_permission(Permission.READ_AUDIT),
+        "list_url": list_url(member),
     }
     return render_page(request, member, "console/keys/detail.html", context)
 
@@ -54,7 +56,7 @@ def key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.REVOKE_KEYS)
+@permission_required(Permission.REVOKE_KEYS, Permission.MANAGE_OWN_KEYS)
 @step_up_required
 def revoke(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
     key = key_or_404(member, lookup_id)
@@ -67,4 +69,10 @@ def revoke(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpR
         request,
         gettext("%(name)s revoked. Gateways reject it within a second.") % {"name": key.name},
     )
-    return redirect("console:keys")
+    return redirect(list_url(member))
+
+
+def list_url(member: CurrentMember) -> str:
+    """Return the list of keys that the member may see."""
+    sees_all = member.actor.has_permission(Permission.READ_KEYS)
+    return reverse("console:keys" if sees_all else "console:my-keys")

@@ -63,13 +63,41 @@ class KeyLifetime(forms.Form):
         return now + timedelta(days=int(lifetime))
 
 
-class NewKeyForm(KeyLifetime):
+class BaseKeyForm(KeyLifetime):
+    """The fields of all forms that create a key."""
+
     name = forms.CharField(
         label=_("Name"),
         max_length=MAX_NAME_CHARS,
         widget=forms.TextInput({"autocomplete": "off", "autofocus": True}),
         help_text=_("What you use the key for, such as “Ada’s laptop”."),
     )
+    modes = forms.MultipleChoiceField(
+        label=_("Modes"),
+        required=False,
+        choices=[(scope.value, name) for scope, name in MODE_NAMES.items()],
+        initial=[KeyScope.INLINE.value, KeyScope.FIM.value],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    networks = forms.CharField(
+        label=_("Networks"),
+        required=False,
+        max_length=_MAX_NETWORKS_CHARS,
+        widget=forms.Textarea({"rows": 3, "class": "mono", "placeholder": "192.0.2.0/24"}),
+        help_text=_(
+            "The key works only from these networks, one per line. Leave empty "
+            "to allow all networks."
+        ),
+    )
+
+    def limit_lifetime(self, max_days: int | None) -> None:
+        """Offer the lifetimes of the policy. `max_days` None: unlimited."""
+        endless = [(NEVER, gettext("Never"))] if max_days is None else []
+        default = _DEFAULT_DAYS if max_days is None else min(_DEFAULT_DAYS, max_days)
+        self.set_choices([*_lifetime_choices(max_days), *endless], str(default))
+
+
+class NewKeyForm(BaseKeyForm):
     kind = forms.ChoiceField(
         label=_("Kind"),
         choices=list(KIND_NAMES.items()),
@@ -93,29 +121,12 @@ class NewKeyForm(KeyLifetime):
             "Advanced you choose each mode."
         ),
     )
-    modes = forms.MultipleChoiceField(
-        label=_("Modes"),
-        required=False,
-        choices=[(scope.value, name) for scope, name in MODE_NAMES.items()],
-        initial=[KeyScope.INLINE.value, KeyScope.FIM.value],
-        widget=forms.CheckboxSelectMultiple,
-    )
     scopes = forms.MultipleChoiceField(
         label=_("REST API"),
         required=False,
         choices=[(scope.value, name) for scope, name in API_NAMES.items()],
         widget=forms.CheckboxSelectMultiple,
         help_text=_("What a program can do with the key under /api/v1."),
-    )
-    networks = forms.CharField(
-        label=_("Networks"),
-        required=False,
-        max_length=_MAX_NETWORKS_CHARS,
-        widget=forms.Textarea({"rows": 3, "class": "mono", "placeholder": "192.0.2.0/24"}),
-        help_text=_(
-            "The key works only from these networks, one per line. Leave empty "
-            "to allow all networks."
-        ),
     )
 
     def clean(self) -> dict[str, Any]:
@@ -126,12 +137,6 @@ class NewKeyForm(KeyLifetime):
             field = "modes" if self._is_advanced() else "preset"
             self.add_error(field, gettext("Select what the key can do."))
         return self.cleaned_data
-
-    def limit_lifetime(self, max_days: int | None) -> None:
-        """Offer the lifetimes of the policy. `max_days` None: unlimited."""
-        endless = [(NEVER, gettext("Never"))] if max_days is None else []
-        default = _DEFAULT_DAYS if max_days is None else min(_DEFAULT_DAYS, max_days)
-        self.set_choices([*_lifetime_choices(max_days), *endless], str(default))
 
     def wanted_scopes(self) -> frozenset[KeyScope]:
         """Return the chosen scopes.

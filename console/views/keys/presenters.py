@@ -106,7 +106,7 @@ def key_line(actor: Actor, key: KeyView) -> KeyLine:
     return KeyLine(
         key=key,
         prefix=f"cpk_{key.kind}_{key.lookup_id}",
-        kind_name=gettext("Playground") if key.is_playground else str(KIND_NAMES[key.kind]),
+        kind_name=_kind_name(key),
         state_name=str(STATE_NAMES[key.state]),
         tone=_TONES[key.state],
         is_active=is_active,
@@ -114,8 +114,20 @@ def key_line(actor: Actor, key: KeyView) -> KeyLine:
         can_rotate=is_active
         and not key.is_playground
         and actor.has_permission(Permission.CREATE_KEYS),
-        can_revoke=key.state is not KeyState.REVOKED
-        and actor.has_permission(Permission.REVOKE_KEYS),
+        can_revoke=key.state is not KeyState.REVOKED and _may_revoke(actor, key),
+    )
+
+
+def _kind_name(key: KeyView) -> str:
+    if key.is_playground:
+        return gettext("Playground")
+    return gettext("Editor") if key.is_device else str(KIND_NAMES[key.kind])
+
+
+def _may_revoke(actor: Actor, key: KeyView) -> bool:
+    is_own = key.owner_id is not None and key.owner_id == actor.user_id
+    return actor.has_permission(Permission.REVOKE_KEYS) or (
+        is_own and actor.has_permission(Permission.MANAGE_OWN_KEYS)
     )
 
 

@@ -143,6 +143,10 @@ class PolicyForm(forms.Form):
     revoke_idle_keys_after_days = days_field(
         _("Revoke unused keys after days"), _("Leave empty to never revoke them.")
     )
+    allows_own_keys = yes_field(
+        _("Members can create their own keys"),
+        _("For completions only, in the console or by signing in from an editor."),
+    )
     is_mfa_required = yes_field(
         _("Require two-factor authentication"),
         _("For all users who sign in with a password, from their next page view."),
@@ -267,6 +271,7 @@ _AS_THEY_ARE: Final = (
     "has_secret_filter",
     "has_public_code_filter",
     "max_concurrent_completions",
+    "allows_own_keys",
     "max_key_lifetime_days",
     "revoke_idle_keys_after_days",
     "is_mfa_required",
@@ -315,6 +320,7 @@ _GROUPS: Final[tuple[_Group, ...]] = (
         _("Keys and sign-in"),
         "",
         (
+            ("allows_own_keys",),
             ("max_key_lifetime_days", "revoke_idle_keys_after_days"),
             ("is_mfa_required",),
         ),

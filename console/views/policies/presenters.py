@@ -262,6 +262,12 @@ SECTIONS: Final = (
         _("Keys and sign-in"),
         (
             PolicyField(
+                "allows_own_keys",
+                _("Own keys"),
+                _("Whether members can create keys for themselves."),
+                lambda policy: yes_or_no(policy.allows_own_keys),
+            ),
+            PolicyField(
                 "max_key_lifetime_days",
                 _("Key lifetime"),
                 _("How long new keys can be valid."),

@@ -106,6 +106,7 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     # Tier -> language, or ANY_LANGUAGE -> the model of requests that name none. A model that is not
     # available, or not among `models`, is ignored.
     default_models: dict[Tier, dict[str, str]] = {}
+    allows_own_keys: bool = True  # members may create keys for themselves
 
 
 class PolicyOverride(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

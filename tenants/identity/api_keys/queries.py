@@ -61,6 +61,7 @@ class KeyView:
     issued_at: datetime  # of the current text
     previous_ends_at: datetime | None  # of the text before rotation; None: there is none
     is_playground: bool  # created by the playground, for an hour
+    is_device: bool  # issued to an editor that signed in
     leaked_at: datetime | None  # when the key was found in public; None: never
 
 
@@ -180,6 +181,7 @@ def build_key_view(key: ApiKey, now: datetime, erased_ids: frozenset[uuid.UUID])
         issued_at=key.issued_at or key.created_at,
         previous_ends_at=key.previous_ends_at,
         is_playground=key.is_playground,
+        is_device=key.is_device,
         leaked_at=key.leaked_at,
     )
 

@@ -77,6 +77,7 @@ class KeyFilter:
     owner_id: UserId | None = None
     concern: KeyConcern | None = None
     is_playground: bool = False
+    is_device: bool | None = None
     order: KeyOrder = KeyOrder.CREATED
     is_descending: bool = True
 
@@ -159,6 +160,8 @@ def _filter_keys(actor: Actor, key_filter: KeyFilter, now: datetime) -> QuerySet
         keys = keys.filter(kind=key_filter.kind)
     if key_filter.state is not None:
         keys = keys.filter(_in_state(key_filter.state, now))
+    if key_filter.is_device is not None:
+        keys = keys.filter(is_device=key_filter.is_device)
     if key_filter.owner_id is not None:
         keys = keys.filter(owner_id=UUID(key_filter.owner_id))
     if key_filter.concern is not None:

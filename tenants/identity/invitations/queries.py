@@ -33,6 +33,7 @@ class InvitationView:
     id: uuid.UUID
     email: str
     role: Role
+    team_id: uuid.UUID | None  # the team to join
     state: InvitationState
     invited_by_email: str | None  # None: the platform, or an erased user
     created_at: datetime
@@ -75,6 +76,7 @@ def _to_view(row: Invitation, now: datetime, erased_ids: frozenset[uuid.UUID]) -
         id=row.id,
         email=row.email,
         role=Role(row.role),
+        team_id=row.team_id,
         state=_compute_state(row, now),
         invited_by_email=visible_email(row.invited_by, erased_ids),
         created_at=row.created_at,

@@ -62,7 +62,9 @@ class Neovim:
 
 
 @contextmanager
-def running_neovim(home: Path, file: Path, *, key: str, gateway_url: str) -> Iterator[Neovim]:
+def running_neovim(
+    home: Path, file: Path, *, key: str, gateway_url: str, console_url: str = ""
+) -> Iterator[Neovim]:
     """Run Neovim with a file open."""
     config = home / "XDG_CONFIG_HOME" / "nvim"
     (config / "lua").mkdir(parents=True)
@@ -71,7 +73,11 @@ def running_neovim(home: Path, file: Path, *, key: str, gateway_url: str) -> Ite
     setup = f"require('caret').setup({{ cmd = {cmd}, filetypes = {{ 'python' }} }})\n"
     (config / "init.lua").write_text(f"vim.cmd('filetype indent off')\n{setup}")
     environment = environment_of(
-        home, CARET_API_KEY=key, CARET_GATEWAY_URL=gateway_url, TERM="dumb"
+        home,
+        CARET_API_KEY=key,
+        CARET_GATEWAY_URL=gateway_url,
+        CARET_CONSOLE_URL=console_url,
+        TERM="dumb",
     )
     made = Neovim(home / "nvim.sock", environment)
     command = [str(_NEOVIM), "--headless", "--listen", str(made.socket)]

@@ -45,6 +45,7 @@ USERS_ONLY = {
     "billing.write",  # the recipient of invoices
     "audit_sinks.write",  # a holder of the key could secretly send the whole audit log elsewhere
     "keys.read_own",
+    "keys.manage_own",
     "playground.use",  # belongs to a page; a key that creates keys has keys.create
     "usage.read_own",
     "quality.read_own",

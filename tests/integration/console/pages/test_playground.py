@@ -133,7 +133,7 @@ def test_the_page_explains_an_alternative_without_scripts(cast: Cast, sign_in: S
     without = page.partition("<noscript>")[2].partition("</noscript>")[0]
 
     assert "curl http://127.0.0.1:8401/v1/completions" in without
-    assert 'href="/keys"' in without
+    assert 'href="/account/keys"' in without
     assert '"def mean(values):\\n    return "' in without.replace("&quot;", '"')
 
 
