@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0004_pool_assignments_and_model_catalog"),
+        ("tenants", "0005_device_keys_and_invited_team"),
     ]
 
     operations = [
