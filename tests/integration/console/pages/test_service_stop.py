@@ -54,7 +54,7 @@ def test_every_page_of_a_suspended_tenant_says_so(
     client = sign_in(company.people[role])
 
     for path in PAGES:
-        page = client.get(path).content
+        page = client.get(path, follow=True).content
         assert b"is suspended." in page
         assert f'datetime="{NOW:%Y-%m-%dT%H:%M}'.encode() in page
         assert (b"The reason is in the audit log." in page) is (role is Role.OWNER)
@@ -95,7 +95,7 @@ def test_the_end_of_a_trial_is_announced_for_a_week(
     client = sign_in(company.people[Role.DEVELOPER])
 
     for path in PAGES:
-        page = client.get(path).content.decode()
+        page = client.get(path, follow=True).content.decode()
         assert ("service-stop" in page) is (text is not None)
         if text is not None:
             assert f"{text} {last_day.day} {last_day:%B %Y}." in page
