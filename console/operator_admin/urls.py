@@ -44,6 +44,7 @@ operators: Final = (
         path("sign-out", sign_in.sign_out, name="logout"),
         path("tenants/<uuid:tenant_id>", tenant_detail.tenant, name="tenant"),
         path("tenants/<uuid:tenant_id>/reason", tenant_detail.give_reason, name="reason"),
+        path("tenants/<uuid:tenant_id>/certificate", tenant_detail.certificate, name="certificate"),
         path("tenants/<uuid:tenant_id>/owners", tenant_detail.invite_owner, name="invite_owner"),
         path("tenants/<uuid:tenant_id>/edit/<field>", tenant_detail.change, name="change"),
     ],

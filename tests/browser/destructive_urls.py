@@ -40,11 +40,13 @@ REQUIRE_STEP_UP: Final = frozenset(
         "teams/<uuid:team_id>/delete",
     }
 )
-# They require a step-up for some form values: tests/integration/console/pages/test_step_up.py.
+# They require a step-up for some form values, or only when saving:
+# tests/integration/console/pages/test_step_up.py.
 SOMETIMES_REQUIRE_STEP_UP: Final = frozenset(
     {
         "members/invitations/<uuid:invitation_id>/send",
         "members/invite",
+        "members/<uuid:user_id>/transfer",
         "policies/overrides/<kind>/<uuid:subject_id>/review",
         "policies/overrides/<kind>/<uuid:subject_id>/versions/<int:version>/undo",
         "policies/review",
@@ -65,6 +67,8 @@ NEVER_REQUIRE_STEP_UP: Final = frozenset(
         "reset-password",
         "sign-in",
         "sign-in/passkey",
+        "sign-up",
+        "sign-up/confirm",
         "sign-out",
         "onboarding/restore",
         "onboarding/dismiss",

@@ -237,6 +237,14 @@ MAX_INVITATIONS_A_DAY_AND_ADDRESS = env_int(
     "CARET_MAX_INVITATIONS_A_DAY_AND_ADDRESS", 3, low=1, high=100
 )
 
+# Self-service sign-up: companies create their own tenants, with this plan ("": none) and trial.
+SELF_SIGN_UP = env_bool("CARET_SELF_SIGN_UP", False)
+SIGN_UP_PLAN = env_text("CARET_SIGN_UP_PLAN", "")
+SIGN_UP_TRIAL_DAYS = env_int("CARET_SIGN_UP_TRIAL_DAYS", 30, low=1, high=365)
+MAX_SIGN_UPS_AN_HOUR = env_int("CARET_MAX_SIGN_UPS_AN_HOUR", 60, low=1, high=100_000)
+# Days between the decision to close a tenant and the deletion of its data.
+CLOSING_GRACE_DAYS = env_int("CARET_CLOSING_GRACE_DAYS", 30, low=1, high=365)
+
 # The issuer of invoices; "|" separates the lines of an address or of payment terms.
 INVOICE_ISSUER = env_text("CARET_INVOICE_ISSUER", "Caret")
 INVOICE_ADDRESS = env_list("CARET_INVOICE_ADDRESS", separator="|")
