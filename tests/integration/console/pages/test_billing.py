@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -106,7 +107,23 @@ def test_the_ledger_shows_both_sides_of_a_transaction(company: Company, bill: Cl
 
     assert page.count("<li><details>") == 1
     assert "expense.promotions" in page
-    assert page.count("€7.00") == 3
+    assert page.count("€7.00") == 4  # once in the day's total
+
+
+def test_the_ledger_has_the_totals_of_each_day_and_folds_amounts_below_a_cent(
+    company: Company, bill: Client
+) -> None:
+    for amount_micros in (7 * MICROS, 4_000, 2_000):
+        grant_credit(
+            actor=company.platform, amount_micros=amount_micros, reason="-", now=timezone.now()
+        )
+
+    page = bill.get("/billing/ledger", {"account": "credits"}).content.decode()
+
+    assert page.count('class="ledger-day"') == 1
+    assert re.search(r"\(3\)</span> <b>€7.01</b>", page)
+    assert "2 bookings below €0.01 each" in page
+    assert "€0.006</span>" in page
 
 
 @pytest.mark.parametrize(
