@@ -66,6 +66,6 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     if found is None:
         return None
     # The limit may have been raised since the alert.
-    spent = read_month(tenant_id, month_of(day)).spent_of_budget(found)
+    month = read_month(tenant_id, month_of(day))
     price = read_price_book(tenant_id).price_on(day)
-    return found.alerted_at if is_exhausted(found, spent, price) else None
+    return found.alerted_at if is_exhausted(found, month, price) else None

@@ -23,7 +23,12 @@ from console.views.budgets.forms import FIELDS, ChangeForm, initial_of
 from console.views.budgets.presenters import alert_rows, present_budget
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.operations import change_budget, delete_budget, revert_last_change
+from tenants.billing.budgets.operations import (
+    BudgetTarget,
+    change_budget,
+    delete_budget,
+    revert_last_change,
+)
 from tenants.billing.budgets.queries import BudgetView, find_budget, find_webhook_secret
 
 _PAGE: Final = "console/budgets/detail.html"
@@ -41,6 +46,12 @@ def budget(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 @permission_required(Permission.WRITE_BUDGETS)
 def change(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
     form = ChangeForm(request.POST)
+    if form.is_valid():
+        held = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
+        holder = BudgetTarget(held.scope, held.holder_id)
+        effect = form.find_unconfirmed_effect(member.actor, holder)
+        if effect is not None:
+            return _render_page(request, member, budget_id, form=form, effect=effect)
     if form.is_valid() and (changed := _change_budget(member, budget_id, form)) is not None:
         toast(
             request,
@@ -141,7 +152,7 @@ def _render_page(
     *,
     form: ChangeForm | None = None,
     status: int = 200,
-    secret: str = "",
+    **more: object,
 ) -> HttpResponse:
     found = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
     context: dict[str, Any] = {
@@ -151,6 +162,5 @@ def _render_page(
         "alerts": alert_rows(found),
         "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
         "form": form or ChangeForm(initial=initial_of(found)),
-        "secret": secret,
     }
-    return render_page(request, member, _PAGE, context, status=status)
+    return render_page(request, member, _PAGE, context | more, status=status)

@@ -6,7 +6,7 @@ from typing import Final
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
 from tenants.base.permissions import Role
-from tenants.billing.budgets.month_spend import is_exhausted, read_month
+from tenants.billing.budgets.month_spend import TenantMonthSpend, is_exhausted, read_month
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Membership
 
@@ -26,25 +26,21 @@ def create_alerts(
     budgets = list(Budget.objects.filter(tenant_id=tenant_id))
     if not budgets:
         return 0
-    spent = read_month(tenant_id, month)
+    spend = read_month(tenant_id, month)
     return sum(
-        _raise_alerts(budget, spent.spent_of_budget(budget), month=month, price=price, now=now)
-        for budget in budgets
+        _raise_alerts(budget, spend, month=month, price=price, now=now) for budget in budgets
     )
 
 
 def _raise_alerts(
-    budget: Budget, spent: int, *, month: date, price: PlanPrice | None, now: datetime
+    budget: Budget, spend: TenantMonthSpend, *, month: date, price: PlanPrice | None, now: datetime
 ) -> int:
+    spent, limit = spend.spent_of_budget(budget), spend.limit_of_budget(budget)
     known = BudgetAlert.objects.filter(
         tenant_id=budget.tenant_id, budget_id=budget.id, month=month
     ).values_list("percent", flat=True)
     due = sorted(
-        set(
-            crossed_thresholds(
-                spent, budget.limit_micros, used_up=is_exhausted(budget, spent, price)
-            )
-        )
+        set(crossed_thresholds(spent, limit, used_up=is_exhausted(budget, spend, price)))
         - set(known)
     )
     for percent in due:
@@ -54,7 +50,7 @@ def _raise_alerts(
             month=month,
             percent=percent,
             spent_micros=spent,
-            limit_micros=budget.limit_micros,
+            limit_micros=limit,
             created_at=now,
         )
         # If several thresholds are crossed at once, only the highest sends a message.

@@ -5,14 +5,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from django.db.models import OuterRef, QuerySet, Subquery, Sum
+from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_of, utc_day
 from tenants.base.money import Currency
 from tenants.base.permissions import Permission
-from tenants.models import BillingState, Budget, MonthSpend, RollupState, Tenant, UsageRecord
+from tenants.models import (
+    BillingState,
+    Budget,
+    Membership,
+    MonthSpend,
+    RollupState,
+    Tenant,
+    UsageRecord,
+)
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.breakdown import Breakdown, compute_breakdown, row_of, rows_of
 from tenants.usage.reports.filter_options import choices_of, names_of_teams
@@ -142,6 +150,7 @@ def _read_scope(actor: Actor, now: datetime) -> _OverviewScope:
     """Read several single values in one query."""
     budget = Budget.objects.filter(tenant_id=OuterRef("id"), scope=BudgetScope.TENANT)
     first = budget.order_by("limit_micros")
+    seats = Membership.objects.filter(tenant_id=OuterRef("id"), ended_at=None)
     month = MonthSpend.objects.filter(tenant_id=OuterRef("id"), month=month_of(utc_day(now)))
     row = Tenant.objects.annotate(
         until=_subquery_for(RollupState.objects.filter(tenant_id=OuterRef("id")), "complete_until"),
@@ -151,12 +160,17 @@ def _read_scope(actor: Actor, now: datetime) -> _OverviewScope:
         ),
         limit=_subquery_for(first, "limit_micros"),
         is_hard=_subquery_for(first, "is_hard"),
+        is_per_seat=_subquery_for(first, "is_per_seat"),
+        num_seats=_subquery_for(
+            seats.order_by().values("tenant_id").annotate(num=Count("user_id")), "num"
+        ),
     ).get(id=actor.tenant_id)
     found: dict[str, Any] = vars(row)
+    seats_counted = max(1, found["num_seats"] or 0) if found["is_per_seat"] else 1
     sees_spend = actor.has_permission(Permission.READ_BILLING) and found["currency"] is not None
     spend = MonthlySpend(
         spent_micros=found["spent"] or 0,
-        limit_micros=found["limit"],
+        limit_micros=found["limit"] and found["limit"] * seats_counted,
         is_hard=bool(found["is_hard"]),
         currency=Currency(found["currency"] or Currency.EUR),
     )
