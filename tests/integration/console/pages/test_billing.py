@@ -168,6 +168,15 @@ def test_an_invoices_page_and_files_show_the_same_document(company: Company, bil
 
 
 @pytest.mark.parametrize("suffix", ["", "/pdf", "/json"])
+def test_an_invoices_page_says_what_its_einvoice_lacks(company: Company, bill: Client) -> None:
+    number = make_invoice(company)
+
+    page = bill.get(f"/billing/invoices/{number}").content.decode()
+
+    assert "None: this document lacks" in page
+    assert "the issuer’s country, the issuer’s tax ID, the recipient’s country, a tax rate" in page
+
+
 def test_an_invoice_that_the_ledger_does_not_reproduce_is_a_conflict(
     services: Services, company: Company, bill: Client, suffix: str
 ) -> None:
