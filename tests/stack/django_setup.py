@@ -9,8 +9,18 @@ import os
 import django
 import pytest
 from django.apps import apps
+from django.conf import settings
+from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.db import DEFAULT_DB_ALIAS, connections
 from pytest_django.plugin import blocking_manager_key
+
+
+class CheapPasswordHasher(Argon2PasswordHasher):
+    """Argon2 for tests: a hash with Django's parameters takes 0.2 s of CPU time."""
+
+    time_cost = 1
+    memory_cost = 64
+    parallelism = 1
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -23,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
     django.setup()
+    settings.PASSWORD_HASHERS = [f"{__name__}.{CheapPasswordHasher.__name__}"]
     # Worker processes would read the settings of this home instead of their own.
     del os.environ["DJANGO_SETTINGS_MODULE"]
     # A response that a test closes would close the connection, which later tests use again.

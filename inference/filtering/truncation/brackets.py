@@ -6,8 +6,7 @@ opening line that is not indented more, so that the end of a class does not clos
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from inference.context.prompt.cursor_text import line_after, line_before
 
@@ -15,15 +14,17 @@ from inference.context.prompt.cursor_text import line_after, line_before
 _NEARBY_CHARS: Final = 4_000
 CLOSERS: Final = ")]}"
 _PARTNERS: Final = {")": "(", "]": "[", "}": "{"}
-_TOKENS: Final = re.compile(
-    r"""(?P<string>"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+')|(?P<bracket>[()\[\]{}])"""
-    r"|(?P<indent>^[ \t]*+)",
-    re.MULTILINE,
+_STRING: Final = re.compile(r"""\"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+'""")
+_BRACKET: Final = re.compile(r"[()\[\]{}]")
+_PAIR: Final = re.compile(
+    r"\([^()\[\]{}\n]*+\)|\[[^()\[\]{}\n]*+\]|\{[^()\[\]{}\n]*+\}"  # within one line
+)
+_LINE_WITH_BRACKET: Final = re.compile(
+    r"^(?P<indent>[ \t]*+)(?P<text>[^()\[\]{}\n]*+)(?P<rest>[()\[\]{}].*)", re.MULTILINE
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Bracket:
+class _Bracket(NamedTuple):
     text: str
     indent: int  # of its line
     is_first: bool  # whether it is the first text of its line
@@ -65,12 +66,16 @@ class BracketCounter:
 
 
 def _brackets(text: str) -> Iterator[_Bracket]:
-    indent, start = 0, 0
-    for found in _TOKENS.finditer(text):
-        if found.lastgroup == "indent":
-            indent, start = len(found.group()), found.end()
-        elif found.lastgroup == "bracket":
-            yield _Bracket(found.group(), indent, found.start() == start)
+    """Yield the brackets, without those of strings and without pairs inside one line."""
+    text = _STRING.sub("_", text)
+    num_pairs = 1
+    while num_pairs:
+        text, num_pairs = _PAIR.subn("_", text)
+    for line in _LINE_WITH_BRACKET.finditer(text):
+        indent, is_first = len(line["indent"]), not line["text"]
+        for bracket in _BRACKET.findall(line["rest"]):
+            yield _Bracket(bracket, indent, is_first)
+            is_first = False
 
 
 def _match(opened: list[_Bracket], brackets: Iterable[_Bracket]) -> int:

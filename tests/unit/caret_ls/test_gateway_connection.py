@@ -29,11 +29,11 @@ class Recorder:
 
 @asynccontextmanager
 async def connected(
-    fake: Gateway, clock: LoopClock | None = None
+    fake: Gateway, clock: LoopClock | None = None, backoff: Backoff | None = None
 ) -> AsyncIterator[tuple[GatewayConnection, Recorder]]:
     recorder = Recorder()
     link = GatewayConnection(
-        recorder, Backoff(lambda: 0.0), clock or SystemLoopClock(), tick_s=0.01
+        recorder, backoff or Backoff(lambda: 0.0), clock or SystemLoopClock(), tick_s=0.01
     )
     running = asyncio.create_task(link.run())
     link.set_address(Address(fake.url, "cpk_live_secret", "Neovim 0.12"))
@@ -152,6 +152,21 @@ async def test_a_rejected_key_is_unauthenticated_and_not_retried(status: int) ->
             await until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
 
     assert len(fake.headers) == 2, "a rejected key must not be tried repeatedly"
+
+
+async def test_a_rejected_key_waits_longer_than_a_failing_gateway() -> None:
+    drawn: list[float] = []
+
+    def draw() -> float:
+        drawn.append(0.0)
+        return 0.0
+
+    async with gateway() as fake:
+        fake.refusal = 401
+        async with connected(fake, backoff=Backoff(draw)) as (_link, recorder):
+            await until(lambda: recorder.states == [ConnectionState.UNAUTHENTICATED])
+
+    assert not drawn, "the delay of a failing gateway must not be used"
 
 
 async def test_a_rejected_key_is_tried_again_when_the_address_is_set() -> None:

@@ -196,6 +196,17 @@ async def test_bytes_of_finished_bodies_do_not_count() -> None:
     assert statuses == [200, 200, 200]
 
 
+async def test_bytes_of_incomplete_bodies_do_not_count() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = ConcurrencyLimitMiddleware(echo, limits())
+
+    incomplete = await send_request(limited, Server(b"x" * 80, more_follows=True))
+    other = await send_request(limited, Server(b"x" * 80))
+
+    assert (incomplete.status, other.status) == (408, 200)
+
+
 async def test_a_client_that_does_not_read_does_not_block_others() -> None:
     echo = Echo()
     echo.may_answer.set()
@@ -203,6 +214,7 @@ async def test_a_client_that_does_not_read_does_not_block_others() -> None:
     slow = Server(reads=False)
     async with asyncio.TaskGroup() as group:
         stalled = group.create_task(send_request(limited, slow))
+        await asyncio.sleep(0)
         other = await send_request(limited, Server())
         slow.resume_reading()
 
@@ -214,10 +226,34 @@ async def test_a_stalled_request_continues_in_its_own_slot() -> None:
     slow, quick = Server(reads=False), Server()
     async with asyncio.TaskGroup() as group:
         group.create_task(send_request(limited, slow))
+        await asyncio.sleep(0)
         await send_request(limited, quick)
         slow.resume_reading()
 
     assert slow.body == quick.body == b"one two"
+
+
+async def test_a_stalled_request_adds_no_slot() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
+    slow = Server(reads=False)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(send_request(limited, slow))
+        await asyncio.sleep(0)
+        await send_request(limited, Server())
+        slow.resume_reading()
+
+    echo.may_answer.clear()
+    num_before = echo.num_running
+    async with asyncio.TaskGroup() as group:
+        for _ in range(2):
+            group.create_task(send_request(limited, Server()))
+        await asyncio.sleep(0.01)
+        num_running = echo.num_running - num_before
+        echo.may_answer.set()
+
+    assert num_running == 1
 
 
 async def test_the_number_of_stalled_requests_is_limited() -> None:

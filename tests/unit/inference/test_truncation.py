@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.policy import Mode
+from inference.filtering.truncation.brackets import BracketCounter
 from inference.filtering.truncation.truncation_context import (
     TruncationContext,
     build_truncation_context,
@@ -258,6 +259,12 @@ def test_a_line_is_shown_while_it_grows() -> None:
     cutter = Truncator(_context(Case("a = ", "", "")))
 
     assert [cutter.feed("read"), cutter.feed("er."), cutter.feed("x")] == ["read", "er.", "x"]
+
+
+def test_a_bracket_in_the_first_column_does_not_close_an_indented_line() -> None:
+    unmatched = BracketCounter("    f(\n", "\n)\n").count_unmatched("x")
+
+    assert unmatched == 2
 
 
 def test_a_long_rest_of_the_line_takes_linear_time() -> None:
