@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from uuid import UUID
 
+from django.db.models import UUIDField, Value
+
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import MAX_GENERATED_TOKENS, BudgetScope, max_cost_micros
 from caret.foundation.ids import TenantId, UserId
@@ -102,21 +104,23 @@ class TenantMonthSpend:
 
 
 def read_month(tenant_id: TenantId, month: date) -> TenantMonthSpend:
-    """Read a month's spending, inside the tenant's scope. Three queries."""
+    """Read a month's spending, inside the tenant's scope. Two queries."""
     rows = MonthSpend.objects.filter(tenant_id=tenant_id, month=month)
     return read_members(tenant_id, dict(rows.values_list("holder", "micros")))
 
 
 def read_members(tenant_id: TenantId, by_holder: Mapping[str, int]) -> TenantMonthSpend:
-    """Add the present members to a month's spending, inside the tenant's scope. Two queries."""
-    members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
-    found = frozenset(map(str, members.values_list("user_id", flat=True)))
-    return TenantMonthSpend(by_holder, found, _read_teams(tenant_id))
-
-
-def _read_teams(tenant_id: TenantId) -> dict[UUID, frozenset[str]]:
-    teams: defaultdict[UUID, set[str]] = defaultdict(set)
-    rows = TeamMembership.objects.filter(tenant_id=tenant_id).values_list("team_id", "user_id")
+    """Add the present members to a month's spending, inside the tenant's scope. One query."""
+    members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None).annotate(
+        team_id=Value(None, output_field=UUIDField())
+    )
+    of_teams = TeamMembership.objects.filter(tenant_id=tenant_id)
+    rows = members.values_list("team_id", "user_id").union(
+        of_teams.values_list("team_id", "user_id"), all=True
+    )
+    found: defaultdict[UUID | None, set[str]] = defaultdict(set)
     for team_id, user_id in rows:
-        teams[team_id].add(str(user_id))
-    return {team_id: frozenset(users) for team_id, users in teams.items()}
+        found[team_id].add(str(user_id))
+    everyone = frozenset(found.pop(None, ()))
+    teams = {team_id: frozenset(users) for team_id, users in found.items() if team_id is not None}
+    return TenantMonthSpend(by_holder, everyone, teams)

@@ -69,7 +69,7 @@ class BudgetView:
 def page_of_budgets(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[BudgetView]:
-    """Return a page of budgets, newest first. Up to eleven queries.
+    """Return a page of budgets, newest first. Up to ten queries.
 
     Raises Forbidden, InvalidValue.
     """

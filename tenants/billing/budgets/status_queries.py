@@ -35,7 +35,7 @@ class BudgetStatus:
 def list_nearest_limit(
     *, actor: Actor, limit: int, price: PlanPrice | None, now: datetime
 ) -> list[BudgetStatus]:
-    """Return the budgets with the highest share spent, highest first. Four queries.
+    """Return the budgets with the highest share spent, highest first. Three queries.
 
     Reads all budgets of the tenant, at most MAX_BUDGETS. `price` is today's; None: nothing is
     priced. Raises Forbidden.
@@ -60,7 +60,7 @@ class BudgetEffect:
 def preview_budget(
     *, actor: Actor, holder: BudgetTarget, terms: BudgetTerms, now: datetime
 ) -> BudgetEffect:
-    """Return the effect of a new budget, or of other terms of a budget. Up to six queries.
+    """Return the effect of a new budget, or of other terms of a budget. Up to five queries.
 
     Raises Forbidden.
     """

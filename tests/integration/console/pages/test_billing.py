@@ -113,17 +113,17 @@ def test_the_ledger_shows_both_sides_of_a_transaction(company: Company, bill: Cl
 def test_the_ledger_has_the_totals_of_each_day_and_folds_amounts_below_a_cent(
     company: Company, bill: Client
 ) -> None:
-    for amount_micros in (7 * MICROS, 4_000, 2_000):
-        grant_credit(
-            actor=company.platform, amount_micros=amount_micros, reason="-", now=timezone.now()
-        )
+    now = timezone.now()
+    for num_tokens in (2_000_000, 5_000, 1_000):
+        use(company, company.developer, now, prompt_tokens=0, generated_tokens=num_tokens)
+        rate_tenant(company.tenant_id, now=now)
 
-    page = bill.get("/billing/ledger", {"account": "credits"}).content.decode()
+    page = bill.get("/billing/ledger", {"account": "revenue.tokens"}).content.decode()
 
     assert page.count('class="ledger-day"') == 1
-    assert re.search(r"\(3\)</span> <b>€7.01</b>", page)
+    assert re.search(r"\(3\)</span> <b>€1.20</b>", page)
     assert "2 bookings below €0.01 each" in page
-    assert "€0.006</span>" in page
+    assert "€0.0036</span>" in page
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,6 @@ def test_an_invoices_page_and_files_show_the_same_document(company: Company, bil
     assert document.document.head.number in bill.get("/billing/invoices").content.decode()
 
 
-@pytest.mark.parametrize("suffix", ["", "/pdf", "/json"])
 def test_an_invoices_page_says_what_its_einvoice_lacks(company: Company, bill: Client) -> None:
     number = make_invoice(company)
 
@@ -177,6 +176,7 @@ def test_an_invoices_page_says_what_its_einvoice_lacks(company: Company, bill: C
     assert "the issuer’s country, the issuer’s tax ID, the recipient’s country, a tax rate" in page
 
 
+@pytest.mark.parametrize("suffix", ["", "/pdf", "/json"])
 def test_an_invoice_that_the_ledger_does_not_reproduce_is_a_conflict(
     services: Services, company: Company, bill: Client, suffix: str
 ) -> None:
