@@ -20,7 +20,7 @@ from console.texts.money_format import amount
 from console.usage_filters.number_format import count
 from console.views.members.presenters import ROLE_NAMES
 from tenants.base.permissions import Role
-from tenants.policy.data_classes import DATA_CLASSES, DataClass
+from tenants.policy.data_classes import DATA_CLASSES
 from tenants.security.audit.queries import AuditEntryView
 from tenants.security.authorization.actor import ActorKind
 
@@ -265,8 +265,8 @@ def name_target(entry: AuditEntryView, names: Mapping[str, str]) -> str:
     if kind == "user":
         return names.get(entry.target) or gettext("Erased user")
     if kind == "retention":
-        is_known = key in iter(DataClass)
-        return gettext(DATA_CLASSES[DataClass(key)].title) if is_known else key
+        titles = {each.value: terms.title for each, terms in DATA_CLASSES.items()}
+        return gettext(titles[key]) if key in titles else key
     if kind == "budget":
         return names.get(entry.target) or _name_holder(entry)
     return names.get(entry.target) or key or entry.target

@@ -213,6 +213,7 @@ def _render_page(
         "form": editing.form,
         "tested": editing.tested,
         "rules": editing.rules,
+        "example": "**/secrets/**",
         "repositories": sorted({name for name, _glob in editing.rules if name}),
         "is_yaml": editing.is_yaml,
         "expected_version": editing.expected_version,
