@@ -83,10 +83,9 @@ class AuditFilterForm(DateRangeForm):
     def __init__(self, data: QueryDict) -> None:
         super().__init__(data)
         asked = data.get("action", "")
-        action, widget = self.fields["action"], self.fields["action"].widget
+        action = self.fields["action"]
         assert isinstance(action, forms.ChoiceField)
         action.choices = _list_actions(asked)
-        widget.attrs["data-apply"] = True
         for name, datalist in (("actor", "audit-actors"), ("target", "audit-targets")):
             self.fields[name].widget.attrs |= {"list": datalist, "autocomplete": "off"}
 

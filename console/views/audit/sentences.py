@@ -20,6 +20,7 @@ from console.texts.money_format import amount
 from console.usage_filters.number_format import count
 from console.views.members.presenters import ROLE_NAMES
 from tenants.base.permissions import Role
+from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK
 from tenants.policy.data_classes import DATA_CLASSES
 from tenants.security.audit.queries import AuditEntryView
 from tenants.security.authorization.actor import ActorKind
@@ -202,7 +203,12 @@ AREAS: Final = (
 )
 _SENTENCES: Final = {action: said for area in AREAS for action, said in area.sentences.items()}
 ACTIONS: Final = frozenset(_SENTENCES)
-_LEFT: Final = _("{actor} left the tenant.")
+# Sentences about actors who change something of their own.
+_OWN: Final[Mapping[str, Promise]] = {
+    "member.removed": _("{actor} left the tenant."),
+    "consent.changed": _("{actor} changed their consent."),
+    "data_subject.exported": _("{actor} exported their personal data."),
+}
 _ANY: Final = _("{actor}: {action}, {target}")
 # Fields that name a person by ID.
 _PEOPLE: Final = ("user_id", "user", "owner_id")
@@ -232,8 +238,8 @@ def list_references(entry: AuditEntryView) -> Iterator[str]:
 def write_sentence(entry: AuditEntryView, names: Mapping[str, str]) -> SafeString:
     """Return the entry as a sentence in HTML. `names` is by reference."""
     wording = _SENTENCES.get(entry.action, _ANY)
-    if entry.action == "member.removed" and entry.target == f"user:{entry.actor_id}":
-        wording = _LEFT
+    if entry.target == f"user:{entry.actor_id}":
+        wording = _OWN.get(entry.action, wording)
     values = _find_values(entry, names, wording)
     if None in values.values():  # an entry of an earlier release, without this field
         wording, values = _ANY, _find_values(entry, names, _ANY)
@@ -267,9 +273,17 @@ def name_target(entry: AuditEntryView, names: Mapping[str, str]) -> str:
     if kind == "retention":
         titles = {each.value: terms.title for each, terms in DATA_CLASSES.items()}
         return gettext(titles[key]) if key in titles else key
+    if kind == "export":
+        return _name_export(names.get(entry.target, key))
     if kind == "budget":
         return names.get(entry.target) or _name_holder(entry)
     return names.get(entry.target) or key or entry.target
+
+
+def _name_export(definition: str) -> str:
+    if definition == PACK:
+        return gettext("Evidence pack")
+    return gettext(EXPORTS[definition].title) if definition in EXPORTS else definition
 
 
 def _name_holder(entry: AuditEntryView) -> str:
@@ -311,6 +325,8 @@ def _write(name: str, value: Any, names: Mapping[str, str], currency: Any) -> Sa
     if isinstance(value, int):
         return _mark(count(value))
     name = name.removeprefix("old_")
+    if name == "definition":
+        return _mark(_name_export(str(value)), str(value))
     if name == "role" and value in iter(Role):
         return _mark(str(ROLE_NAMES[Role(value)]))
     known = {"factor": _FACTORS, "status": _TENANT_STATUS}.get(name, {})
