@@ -2,15 +2,7 @@
 
 from django.urls import path
 
-from console.views import (
-    accept_invitation,
-    export_download,
-    passkey_sign_in,
-    password_reset,
-    playground,
-    sign_in,
-    system,
-)
+from console.views import export_download, playground, system
 from console.views.account import urls as account
 from console.views.audit import urls as audit
 from console.views.audit_sinks import urls as sinks
@@ -28,6 +20,7 @@ from console.views.overview import urls as overview
 from console.views.policies import urls as policies
 from console.views.privacy import urls as privacy
 from console.views.retention import urls as retention
+from console.views.sign_in import urls as sign_in
 from console.views.sign_in_settings import urls as access
 from console.views.teams import urls as teams
 from console.views.usage import urls as usage
@@ -49,16 +42,7 @@ urlpatterns = [
     *own.urlpatterns,
     *privacy.urlpatterns,
     *retention.urlpatterns,
-    path("sign-in", sign_in.sign_in, name="sign-in"),
-    path("sign-in/passkey", passkey_sign_in.sign_in_by_passkey, name="sign-in-by-passkey"),
-    path("forgot-password", password_reset.forgot_password, name="forgot-password"),
-    path("forgot-password/sent", password_reset.requested, name="reset-requested"),
-    path("reset-password/<uuid:user_id>/<token>", password_reset.open_link, name="reset-link"),
-    path("reset-password", password_reset.new_password, name="reset-password"),
-    path("sign-out", sign_in.sign_out, name="sign-out"),
-    path("tenant", sign_in.switch_tenant, name="switch-tenant"),
-    path("invitation/<token>", accept_invitation.open_link, name="invitation-link"),
-    path("invitation", accept_invitation.invitation, name="invitation"),
+    *sign_in.urlpatterns,
     *start.urlpatterns,
     *keys.urlpatterns,
     *members.urlpatterns,

@@ -82,7 +82,7 @@ class CompletionDropped(Exception):
     Editors never show an error for it: the client gets a regular, empty end.
     """
 
-    def __init__(self, finish: FinishReason) -> None:
-        """`finish`: SHED, SUPERSEDED, FILTERED or BUDGET_EXCEEDED."""
-        super().__init__(finish.value)
-        self.finish: Final = finish
+    def __init__(self, finish_reason: FinishReason) -> None:
+        """`finish_reason`: SHED, SUPERSEDED, FILTERED or BUDGET_EXCEEDED."""
+        super().__init__(finish_reason.value)
+        self.finish_reason: Final = finish_reason

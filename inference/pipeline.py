@@ -93,12 +93,12 @@ async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseW
                 )
                 prompt = assemble(writer, admitted, snippets)
                 account.mark_assembled(prompt)
-                asked = route(plane.router, admitted, prompt)
-                account.mark_routed(asked)
+                engine_request = route(plane.router, admitted, prompt)
+                account.mark_routed(engine_request)
                 async with (
                     generate(
                         plane.engine,
-                        asked,
+                        engine_request,
                         plane.router.replicas,
                         account,
                         writer.tokenizer,
@@ -123,9 +123,9 @@ async def warm_up(plane: DataPlane, arrival: IncomingRequest) -> None:
     async with admit(plane.admission, principal, request, account) as admitted:
         writer, snippets = plane.prompt_writers[admitted.pool], plane.snippets.find(admitted)
         prompt = stable_prefix(assemble(writer, admitted, snippets))
-        asked = route(plane.router, admitted, prompt)
+        engine_request = route(plane.router, admitted, prompt)
         async with generate(
-            plane.engine, asked, plane.router.replicas, account, writer.tokenizer
+            plane.engine, engine_request, plane.router.replicas, account, writer.tokenizer
         ) as chunks:
             async for _ in chunks:
                 pass

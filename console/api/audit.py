@@ -57,11 +57,11 @@ class AuditQuery(PageQuery):
     summary="List entries of the audit log. Reading it is itself recorded as an entry.",
     openapi_extra=documents_permissions(Permission.READ_AUDIT),
 )
-def list_all(request: AuthenticatedRequest, asked: Query[AuditQuery]) -> Page[AuditEntryView]:
+def list_all(request: AuthenticatedRequest, query: Query[AuditQuery]) -> Page[AuditEntryView]:
     return list_entries(
         actor=actor_of(request),
-        asked=AuditFilter(asked.action, asked.actor, asked.target, asked.since, asked.until),
-        limit=asked.limit,
-        cursor=asked.cursor,
+        audit_filter=AuditFilter(query.action, query.actor, query.target, query.since, query.until),
+        limit=query.limit,
+        cursor=query.cursor,
         now=timezone.now(),
     )

@@ -90,8 +90,8 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Sink
     summary="Create an audit sink: a webhook or a syslog server.",
     openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
 )
-def create(request: AuthenticatedRequest, asked: CreateSink) -> Status[object]:
-    new = NewSink(asked.name, asked.address, asked.from_sequence)
+def create(request: AuthenticatedRequest, body: CreateSink) -> Status[object]:
+    new = NewSink(body.name, body.address, body.from_sequence)
     return Status(201, create_sink(actor=actor_of(request), new=new, now=timezone.now()))
 
 
@@ -113,11 +113,11 @@ def test(request: AuthenticatedRequest, sink_id: uuid.UUID) -> TestResult:
     summary="Deliver all entries again, starting with a sequence number.",
     openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
 )
-def replay(request: AuthenticatedRequest, sink_id: uuid.UUID, asked: ReplaySink) -> SinkView:
+def replay(request: AuthenticatedRequest, sink_id: uuid.UUID, body: ReplaySink) -> SinkView:
     return replay_sink(
         actor=actor_of(request),
         sink_id=sink_id,
-        from_sequence=asked.from_sequence,
+        from_sequence=body.from_sequence,
         now=timezone.now(),
     )
 

@@ -47,9 +47,9 @@ class KeyAuth(HttpBearer):
     """`Authorization: Bearer cpk_svc_...`. It uses no session, so it needs no CSRF token."""
 
     def __call__(self, request: HttpRequest) -> Bearer | None:
-        known = vars(request).get(_CALLER)
-        if isinstance(known, Bearer):
-            return known
+        caller = vars(request).get(_CALLER)
+        if isinstance(caller, Bearer):
+            return caller
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
         return self.authenticate(request, text.strip()) if scheme.lower() == "bearer" else None
 
@@ -66,9 +66,9 @@ class MemberAuth(SessionAuth):
     """django-ninja's session authentication, with the member instead of the user."""
 
     def __call__(self, request: HttpRequest) -> Any | None:
-        known = vars(request).get(_CALLER)
-        if isinstance(known, CurrentMember):
-            return known
+        caller = vars(request).get(_CALLER)
+        if isinstance(caller, CurrentMember):
+            return caller
         # Before the CSRF check, which would read the whole body.
         if int(request.headers.get("Content-Length") or 0) > _max_body_bytes():
             raise ProblemRaised(TOO_LARGE)
@@ -91,11 +91,11 @@ def require_authentication(request: HttpRequest) -> Actor:
 
     Raises the endpoint's errors: AuthenticationError, HttpError, Unauthenticated, ProblemRaised.
     """
-    found = KeyAuth()(request) or MemberAuth()(request)
-    if found is None:
+    caller = KeyAuth()(request) or MemberAuth()(request)
+    if caller is None:
         raise AuthenticationError
-    vars(request)[_CALLER] = found
-    return found.actor
+    vars(request)[_CALLER] = caller
+    return caller.actor
 
 
 def actor_of(request: AuthenticatedRequest) -> Actor:

@@ -126,14 +126,14 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Budg
     summary="Create a budget of the tenant, a team or a user; hard budgets apply at once.",
     openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
 )
-def create(request: AuthenticatedRequest, asked: CreateBudget) -> Status[object]:
-    made = create_budget(
+def create(request: AuthenticatedRequest, body: CreateBudget) -> Status[object]:
+    budget = create_budget(
         actor=actor_of(request),
-        holder=_to_target(asked),
-        terms=_to_terms(asked),
+        holder=_to_target(body),
+        terms=_to_terms(body),
         now=timezone.now(),
     )
-    return Status(201, made)
+    return Status(201, budget)
 
 
 @router.get(
@@ -152,12 +152,12 @@ def find(request: AuthenticatedRequest, budget_id: uuid.UUID) -> BudgetView:
     summary="Change a budget.",
     openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
 )
-def change(request: AuthenticatedRequest, budget_id: uuid.UUID, asked: ChangeBudget) -> BudgetView:
+def change(request: AuthenticatedRequest, budget_id: uuid.UUID, body: ChangeBudget) -> BudgetView:
     return change_budget(
         actor=actor_of(request),
         budget_id=budget_id,
-        terms=_to_terms(asked),
-        version=asked.version,
+        terms=_to_terms(body),
+        version=body.version,
         now=timezone.now(),
     )
 
@@ -169,10 +169,10 @@ def change(request: AuthenticatedRequest, budget_id: uuid.UUID, asked: ChangeBud
     openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
 )
 def delete(
-    request: AuthenticatedRequest, budget_id: uuid.UUID, seen: Query[VersionBody]
+    request: AuthenticatedRequest, budget_id: uuid.UUID, query: Query[VersionBody]
 ) -> Status[None]:
     delete_budget(
-        actor=actor_of(request), budget_id=budget_id, version=seen.version, now=timezone.now()
+        actor=actor_of(request), budget_id=budget_id, version=query.version, now=timezone.now()
     )
     return Status(204, None)
 
@@ -188,16 +188,16 @@ def webhook_secret(request: AuthenticatedRequest, budget_id: uuid.UUID) -> dict[
     return {"secret": secret}
 
 
-def _to_terms(asked: CreateBudget | ChangeBudget) -> BudgetTerms:
-    return BudgetTerms(asked.limit_micros, asked.is_hard, asked.webhook_url, asked.is_per_seat)
+def _to_terms(body: CreateBudget | ChangeBudget) -> BudgetTerms:
+    return BudgetTerms(body.limit_micros, body.is_hard, body.webhook_url, body.is_per_seat)
 
 
-def _to_target(asked: CreateBudget) -> BudgetTarget:
+def _to_target(body: CreateBudget) -> BudgetTarget:
     """Return the target of the budget. Raises InvalidValue if its ID does not fit the scope."""
-    named = {BudgetScope.TEAM: asked.team_id, BudgetScope.USER: asked.user_id}
+    ids = {BudgetScope.TEAM: body.team_id, BudgetScope.USER: body.user_id}
     for scope, field in ((BudgetScope.TEAM, "team_id"), (BudgetScope.USER, "user_id")):
-        if (named[scope] is not None) != (asked.scope is scope):
+        if (ids[scope] is not None) != (body.scope is scope):
             raise InvalidValue(
                 field, f"Set this only if the scope is {scope.value}; then it is required."
             )
-    return BudgetTarget(asked.scope, named.get(asked.scope))
+    return BudgetTarget(body.scope, ids.get(body.scope))

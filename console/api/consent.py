@@ -87,9 +87,9 @@ def get(request: AuthenticatedRequest) -> OwnConsentAnswer:
     summary="Set your own consent to content capture and to training.",
     openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
-def put(request: AuthenticatedRequest, asked: SetConsent) -> OwnConsentAnswer:
+def put(request: AuthenticatedRequest, body: SetConsent) -> OwnConsentAnswer:
     choice = ConsentChoice(
-        UserConsent(asked.content_capture, asked.training), frozenset(asked.consent_texts)
+        UserConsent(body.content_capture, body.training), frozenset(body.consent_texts)
     )
     return _to_response(set_consent(actor=actor_of(request), choice=choice, now=timezone.now()))
 
@@ -124,5 +124,7 @@ def _to_response(own: OwnConsent) -> OwnConsentAnswer:
 
 
 def _consent_text(kind: ConsentKind, version: str) -> ConsentTextAnswer:
-    found = get_consent_text(version)
-    return ConsentTextAnswer(kind=kind, version=version, text=found.text, sha256=found.sha256)
+    consent_text = get_consent_text(version)
+    return ConsentTextAnswer(
+        kind=kind, version=version, text=consent_text.text, sha256=consent_text.sha256
+    )

@@ -5,7 +5,7 @@ import uuid
 from typing import IO, Annotated
 
 import redis
-from django.http import StreamingHttpResponse
+from django.http import HttpRequest, StreamingHttpResponse
 from django.utils import timezone
 from ninja import Query, Router, Status
 from pydantic import Field
@@ -27,6 +27,7 @@ from tenants.compliance.data_subjects.export_bundle import (
 )
 from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
 from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
+from tenants.security.authorization.actor import Actor
 
 router = Router(tags=["data subjects"])
 # Some seconds of work and usually 10 MB. Larger bundles need the operator's command.
@@ -54,9 +55,9 @@ def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
     openapi_extra=documents_permissions(Permission.EXPORT_DATA_SUBJECTS) | DONE_ANEW,
 )
 def bundle(
-    request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody
+    request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody
 ) -> StreamingHttpResponse:
-    return _stream_bundle(request, BundleRequest(UserId(str(user_id)), asked.reason, BOUNDS))
+    return _stream_bundle(request, BundleRequest(UserId(str(user_id)), body.reason, BOUNDS))
 
 
 class ErasureRequested(ResponseSchema):
@@ -83,8 +84,8 @@ class ErasureList(PageResponse):
     summary="Erase a current or former member: keys at once, other data within minutes.",
     openapi_extra=documents_permissions(Permission.ERASE_DATA_SUBJECTS),
 )
-def erase(request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody) -> Status[object]:
-    demand = ErasureRequest(UserId(str(user_id)), asked.reason)
+def erase(request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody) -> Status[object]:
+    demand = ErasureRequest(UserId(str(user_id)), body.reason)
     erasure_id = demand_erasure(actor=actor_of(request), demand=demand, now=timezone.now())
     return Status(202, {"id": erasure_id})
 
@@ -99,15 +100,21 @@ def erasures(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Eras
     return list_erasures(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
-def _stream_bundle(request: AuthenticatedRequest, asked: BundleRequest) -> StreamingHttpResponse:
+def _stream_bundle(request: AuthenticatedRequest, bundle: BundleRequest) -> StreamingHttpResponse:
     """Return the ZIP as a download. Raises ProblemRaised and the errors of write_bundle."""
-    actor = actor_of(request)
-
-    def write(out: IO[bytes]) -> None:
-        write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
-
-    name = f"caret-data-subject-{asked.user_id}.zip"
     try:
-        return temp_file_response(request, write, name=name, content_type="application/zip")
+        return bundle_response(request, actor_of(request), bundle)
     except redis.RedisError as error:
         raise ProblemRaised(UNAVAILABLE) from error
+
+
+def bundle_response(
+    request: HttpRequest, actor: Actor, bundle: BundleRequest
+) -> StreamingHttpResponse:
+    """Return the ZIP as a download. Raises RedisError, OSError and the errors of write_bundle."""
+
+    def write(out: IO[bytes]) -> None:
+        write_bundle(actor=actor, bundle_request=bundle, out=out, now=timezone.now())
+
+    name = f"caret-data-subject-{bundle.user_id}.zip"
+    return temp_file_response(request, write, name=name, content_type="application/zip")

@@ -99,10 +99,12 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Buil
     summary="Request an export; it is built in the background.",
     openapi_extra=_EXPORT,
 )
-def create(request: AuthenticatedRequest, asked: RequestExport) -> Status[BuildView]:
-    wish = ExportRequest(asked.definition, asked.format, Period(asked.since, asked.until))
-    found = operations.request_export(actor=actor_of(request), wish=wish, now=timezone.now())
-    return Status(202, found)
+def create(request: AuthenticatedRequest, body: RequestExport) -> Status[BuildView]:
+    export_request = ExportRequest(body.definition, body.format, Period(body.since, body.until))
+    job = operations.request_export(
+        actor=actor_of(request), export_request=export_request, now=timezone.now()
+    )
+    return Status(202, job)
 
 
 @router.get(
@@ -119,11 +121,11 @@ def get(request: AuthenticatedRequest, export_id: uuid.UUID) -> BuildView:
     openapi_extra=_EXPORT,
 )
 def proof(request: AuthenticatedRequest, export_id: uuid.UUID) -> Any:
-    found = queries.find_build(actor=actor_of(request), build_id=export_id)
-    if not found.proof:
-        raise Conflict(f"The export is {found.state}, so there is no proof yet.")
-    name = f"{found.name}.proof.json"
-    return file_response(found.proof, name=name, content_type="application/json")
+    job = queries.find_build(actor=actor_of(request), build_id=export_id)
+    if not job.proof:
+        raise Conflict(f"The export is {job.state}, so there is no proof yet.")
+    name = f"{job.name}.proof.json"
+    return file_response(job.proof, name=name, content_type="application/json")
 
 
 @router.post(
@@ -133,12 +135,12 @@ def proof(request: AuthenticatedRequest, export_id: uuid.UUID) -> Any:
     openapi_extra=_EXPORT,
 )
 def link(request: AuthenticatedRequest, export_id: uuid.UUID) -> Status[dict[str, object]]:
-    found = operations.create_signed_url(
+    signed_url = operations.create_signed_url(
         actor=actor_of(request), build_id=export_id, now=timezone.now()
     )
-    path = reverse("console:export-file", args=[found.token])
+    path = reverse("console:export-file", args=[signed_url.token])
     url = f"{settings.CONSOLE_URL}{path}"
-    return Status(201, {"url": url, "path": path, "expires_at": found.expires_at})
+    return Status(201, {"url": url, "path": path, "expires_at": signed_url.expires_at})
 
 
 @router.post(

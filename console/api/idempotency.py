@@ -49,7 +49,7 @@ def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
     is_once, api = not is_done_anew(operation), _api_of(operation)
 
     @wraps(run)
-    def repeated(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def run_idempotently(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         ask: Run = partial(run, request, *args, **kwargs)
         if request.method == "GET":
             return _make_conditional(request, ask())
@@ -57,12 +57,12 @@ def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
         if request.method != "POST" or key is None or not is_once:
             return ask()
         try:
-            named = _identify_request(request, key)
+            idempotent_request = _identify_request(request, key)
         except _REFUSALS as error:
             return api.on_exception(request, error)
-        return _run_once(named, ask)
+        return _run_once(idempotent_request, ask)
 
-    return repeated
+    return run_idempotently
 
 
 def _api_of(operation: Operation) -> NinjaAPI:
@@ -91,26 +91,26 @@ def _identify_request(request: HttpRequest, key: str) -> IdempotentRequest:
     )
 
 
-def _run_once(named: IdempotentRequest, run: Run) -> HttpResponse:
-    with tenant_scope(named.tenant_id):
+def _run_once(idempotent_request: IdempotentRequest, run: Run) -> HttpResponse:
+    with tenant_scope(idempotent_request.tenant_id):
         try:
-            found = find_response(named, now=timezone.now())
-            if found is not None:
-                return _replay_response(found)
+            stored_response = find_response(idempotent_request, now=timezone.now())
+            if stored_response is not None:
+                return _replay_response(stored_response)
             response = run()
             if response.status_code >= _FIRST_REFUSAL:
                 transaction.set_rollback(True)
             else:
                 answer = StoredResponse(response.status_code, response.content)
-                store_response(named, answer, now=timezone.now())
+                store_response(idempotent_request, answer, now=timezone.now())
         except Conflict as error:
             transaction.set_rollback(True)
             return problem_response(build_problem(error))
         return response
 
 
-def _replay_response(found: StoredResponse) -> HttpResponse:
-    answer = HttpResponse(found.body, "application/json", found.status)
+def _replay_response(stored_response: StoredResponse) -> HttpResponse:
+    answer = HttpResponse(stored_response.body, "application/json", stored_response.status)
     answer["Idempotent-Replayed"] = "true"
     return answer
 
@@ -123,6 +123,6 @@ def _make_conditional(request: HttpRequest, response: HttpResponse) -> HttpRespo
     """
     if response.streaming or response.status_code >= _FIRST_REFUSAL:
         return response
-    answered = ConditionalGetMiddleware(lambda _: response)(request)
-    assert isinstance(answered, HttpResponse)
-    return answered
+    conditional = ConditionalGetMiddleware(lambda _: response)(request)
+    assert isinstance(conditional, HttpResponse)
+    return conditional

@@ -70,16 +70,16 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Invi
     summary="Invite a person by mail; replaces an earlier invitation of the same address.",
     openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
 )
-def create(request: AuthenticatedRequest, asked: InviteRequest) -> Status[object]:
+def create(request: AuthenticatedRequest, body: InviteRequest) -> Status[object]:
     actor = actor_of(request)
-    invited = create_invitation(
+    invitation = create_invitation(
         actor=actor,
-        email=asked.email,
-        role=asked.role,
+        email=body.email,
+        role=body.role,
         mailer=partial(send_invitation, tenant_name=get_tenant(actor=actor).name),
         now=timezone.now(),
     )
-    return Status(201, invited)
+    return Status(201, invitation)
 
 
 @router.post(

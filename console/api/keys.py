@@ -123,12 +123,12 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyV
     summary="List active API keys that were not used for a number of days.",
     openapi_extra=documents_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
-def idle(request: AuthenticatedRequest, asked: Query[IdleQuery]) -> Page[KeyView]:
+def idle(request: AuthenticatedRequest, query: Query[IdleQuery]) -> Page[KeyView]:
     return list_idle_keys(
         actor=actor_of(request),
-        unused_for=timedelta(days=asked.days),
-        limit=asked.limit,
-        cursor=asked.cursor,
+        unused_for=timedelta(days=query.days),
+        limit=query.limit,
+        cursor=query.cursor,
         now=timezone.now(),
     )
 
@@ -151,16 +151,16 @@ def unowned(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyVi
     summary="Create an API key; only this response contains its text.",
     openapi_extra=documents_permissions(Permission.CREATE_KEYS),
 )
-def create(request: AuthenticatedRequest, asked: CreateKey) -> Status[object]:
+def create(request: AuthenticatedRequest, body: CreateKey) -> Status[object]:
     actor = actor_of(request)
     actor.require(Permission.CREATE_KEYS)  # first: others cannot probe for members
     new = KeyRequest(
-        kind=asked.kind,
-        owner_id=None if asked.owner_email is None else _find_owner(actor, asked.owner_email),
-        name=asked.name,
-        expires_at=asked.expires_at,
-        scopes=frozenset(asked.scopes),
-        networks=tuple(asked.networks),
+        kind=body.kind,
+        owner_id=None if body.owner_email is None else _find_owner(actor, body.owner_email),
+        name=body.name,
+        expires_at=body.expires_at,
+        scopes=frozenset(body.scopes),
+        networks=tuple(body.networks),
     )
     return Status(201, create_key(actor=actor, new=new, now=timezone.now()))
 
@@ -171,13 +171,11 @@ def create(request: AuthenticatedRequest, asked: CreateKey) -> Status[object]:
     summary="Revoke an API key; gateways reject it within a second.",
     openapi_extra=documents_permissions(Permission.REVOKE_KEYS),
 )
-def revoke(
-    request: AuthenticatedRequest, lookup_id: str, asked: RevokeKey | None = None
-) -> KeyView:
+def revoke(request: AuthenticatedRequest, lookup_id: str, body: RevokeKey | None = None) -> KeyView:
     return revoke_key(
         actor=actor_of(request),
         lookup_id=LookupId(lookup_id),
-        reason=asked.reason if asked else "",
+        reason=body.reason if body else "",
         now=timezone.now(),
     )
 
@@ -188,15 +186,15 @@ def revoke(
     summary="Rotate an API key: it gets a new text, and the previous one works for a while.",
     openapi_extra=documents_permissions(Permission.CREATE_KEYS),
 )
-def rotate(request: AuthenticatedRequest, lookup_id: str, asked: RotateKey | None = None) -> object:
-    asked = asked or RotateKey()
+def rotate(request: AuthenticatedRequest, lookup_id: str, body: RotateKey | None = None) -> object:
+    body = body or RotateKey()
     return rotate_key(
         actor=actor_of(request),
         lookup_id=LookupId(lookup_id),
         rotation=KeyRotation(
-            overlap=timedelta(hours=asked.overlap_hours),
-            expires_at=asked.expires_at,
-            reason=asked.reason,
+            overlap=timedelta(hours=body.overlap_hours),
+            expires_at=body.expires_at,
+            reason=body.reason,
         ),
         now=timezone.now(),
     )

@@ -47,9 +47,9 @@ def has_report_secret(request: HttpRequest) -> bool | None:
     Raises ProblemRaised if the caller sends too many requests.
     """
     take_request(f"leaks:{client_address(request)}")
-    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    scheme, _, presented_secret = request.headers.get("Authorization", "").partition(" ")
     secret = settings.LEAK_REPORT_SECRET or ""
-    is_right = hmac.compare_digest(given.strip().encode(), secret.encode())
+    is_right = hmac.compare_digest(presented_secret.strip().encode(), secret.encode())
     return True if secret and is_right and scheme.lower() == _BEARER else None
 
 
@@ -82,8 +82,8 @@ def _read_public_keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
     They are read once: new keys need a restart. Raises BadSetting.
     """
     try:
-        listed = msgspec.json.decode(path.read_bytes(), type=_PublicKeys).public_keys
-        keys = {each.key_identifier: load_pem_public_key(each.key.encode()) for each in listed}
+        entries = msgspec.json.decode(path.read_bytes(), type=_PublicKeys).public_keys
+        keys = {each.key_identifier: load_pem_public_key(each.key.encode()) for each in entries}
     except (OSError, ValueError, msgspec.MsgspecError) as error:
         raise BadSetting(
             f"CARET_GITHUB_SECRET_SCANNING_KEYS: {path} contains no public keys."

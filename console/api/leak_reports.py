@@ -65,8 +65,8 @@ class LeakReportReceived(ResponseSchema):
     summary="Report texts with leaked keys; they are revoked and their owners notified.",
     openapi_extra=_FOR_REPORTERS,
 )
-def report(request: AuthenticatedRequest, asked: LeakReportRequest) -> Status[LeakReportReceived]:
-    _store_reports(find_keys_in(asked.texts, place=asked.place))
+def report(request: AuthenticatedRequest, body: LeakReportRequest) -> Status[LeakReportReceived]:
+    _store_reports(find_keys_in(body.texts, place=body.place))
     return Status(202, LeakReportReceived())
 
 
@@ -78,10 +78,10 @@ def report(request: AuthenticatedRequest, asked: LeakReportRequest) -> Status[Le
     openapi_extra=_FOR_REPORTERS,
 )
 def report_from_github(
-    request: AuthenticatedRequest, asked: NinjaBody[FoundList]
+    request: AuthenticatedRequest, body: NinjaBody[FoundList]
 ) -> Status[LeakReportReceived]:
-    for found in asked:
-        _store_reports(find_keys_in([found.token], place=found.url))
+    for finding in body:
+        _store_reports(find_keys_in([finding.token], place=finding.url))
     return Status(202, LeakReportReceived())
 
 

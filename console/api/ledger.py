@@ -54,10 +54,10 @@ class LedgerQuery(PageQuery):
     summary="List the ledger's transactions with their entries.",
     openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
-def list_all(request: AuthenticatedRequest, asked: Query[LedgerQuery]) -> Page[TransactionView]:
+def list_all(request: AuthenticatedRequest, query: Query[LedgerQuery]) -> Page[TransactionView]:
     return page_of_ledger(
         actor=actor_of(request),
-        limit=asked.limit,
-        cursor=asked.cursor,
-        asked=LedgerFilter(asked.month, asked.account, asked.first, asked.last),
+        limit=query.limit,
+        cursor=query.cursor,
+        ledger_filter=LedgerFilter(query.month, query.account, query.first, query.last),
     )

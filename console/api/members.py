@@ -125,17 +125,15 @@ def find(request: AuthenticatedRequest, user_id: uuid.UUID) -> MemberRow:
     summary="Change a member's role; only owners can make owners.",
     openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
 )
-def change(
-    request: AuthenticatedRequest, user_id: uuid.UUID, asked: ChangeMember
-) -> dict[str, Any]:
-    changed = change_role(
+def change(request: AuthenticatedRequest, user_id: uuid.UUID, body: ChangeMember) -> dict[str, Any]:
+    change_result = change_role(
         actor=actor_of(request),
         user_id=UserId(str(user_id)),
-        role=asked.role,
-        reason=asked.reason,
+        role=body.role,
+        reason=body.reason,
         now=timezone.now(),
     )
-    return asdict(changed.member) | {"unowned_keys": changed.unowned_keys}
+    return asdict(change_result.member) | {"unowned_keys": change_result.unowned_keys}
 
 
 @router.post(
@@ -145,12 +143,12 @@ def change(
     openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
 )
 def remove(
-    request: AuthenticatedRequest, user_id: uuid.UUID, asked: RemoveMember | None = None
+    request: AuthenticatedRequest, user_id: uuid.UUID, body: RemoveMember | None = None
 ) -> dict[str, KeySummary]:
     unowned_keys = remove_member(
         actor=actor_of(request),
         user_id=UserId(str(user_id)),
-        reason=asked.reason if asked else "",
+        reason=body.reason if body else "",
         now=timezone.now(),
     )
     return {"unowned_keys": unowned_keys}

@@ -44,5 +44,5 @@ def check_expected_version(
     try:
         yield int(match[1])
     except VersionConflict as error:
-        versions = (error.held, error.replaced)
+        versions = (error.current_version, error.expected_version)
         raise ProblemRaised(Problem(412, error.code, error.message, versions=versions)) from error

@@ -151,15 +151,15 @@ def list_all(request: OperatorRequest, page: Query[DirectoryQuery]) -> Page[Tena
     summary="Create a tenant with its key and plan, and invite its first owner.",
     openapi_extra=_SAFE_TO_REPEAT,
 )
-def create(request: OperatorRequest, asked: CreateTenant) -> Status[dict[str, Any]]:
+def create(request: OperatorRequest, body: CreateTenant) -> Status[dict[str, Any]]:
     request.auth.require(OperatorScope.WRITE_TENANTS)
-    created = onboard_tenant(
-        new=NewTenant(**asked.dict()),
+    onboarded = onboard_tenant(
+        new=NewTenant(**body.dict()),
         actor_for=lambda tenant_id: _operator_as_actor(request, tenant_id),
         now=timezone.now(),
     )
-    row = find_by_slug(created.slug)
-    return Status(201, {"tenant": row, "owner_invitation": created.owner_invitation})
+    row = find_by_slug(onboarded.slug)
+    return Status(201, {"tenant": row, "owner_invitation": onboarded.owner_invitation})
 
 
 @router.get(
@@ -179,13 +179,13 @@ def show(request: OperatorRequest, slug: str) -> TenantDirectoryRow:
     summary="Rename, suspend, resume or close a tenant. Gateways follow within a second.",
     openapi_extra=_FOR_OPERATORS,
 )
-def change(request: OperatorRequest, slug: str, asked: ChangeTenant) -> TenantDirectoryRow:
+def change(request: OperatorRequest, slug: str, body: ChangeTenant) -> TenantDirectoryRow:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     update_tenant(
         actor=_operator_as_actor(request, find_by_slug(slug).tenant_id),
-        name=asked.name,
-        status=None if asked.status is None else TenantStatus(asked.status),
-        reason=asked.reason,
+        name=body.name,
+        status=None if body.status is None else TenantStatus(body.status),
+        reason=body.reason,
         now=timezone.now(),
     )
     return find_by_slug(slug)
@@ -197,10 +197,10 @@ def change(request: OperatorRequest, slug: str, asked: ChangeTenant) -> TenantDi
     summary="Invite an owner. While the tenant has none, this replaces earlier invitations.",
     openapi_extra=_SAFE_TO_REPEAT,
 )
-def invite(request: OperatorRequest, slug: str, asked: InviteOwner) -> Status[OwnerInvitation]:
+def invite(request: OperatorRequest, slug: str, body: InviteOwner) -> Status[OwnerInvitation]:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     actor = _operator_as_actor(request, find_by_slug(slug).tenant_id)
-    return Status(201, invite_owner(actor=actor, email=asked.owner_email, now=timezone.now()))
+    return Status(201, invite_owner(actor=actor, email=body.owner_email, now=timezone.now()))
 
 
 def _operator_as_actor(request: OperatorRequest, tenant_id: TenantId) -> Actor:

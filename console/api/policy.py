@@ -53,9 +53,9 @@ class SetPolicy(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     openapi_extra=documents_permissions(Permission.READ_POLICY),
 )
 def get(request: AuthenticatedRequest, response: HttpResponse) -> PolicyResponse:
-    found = get_policy(actor=actor_of(request))
-    response["ETag"] = make_etag(found.version)
-    return _to_response(found)
+    policy = get_policy(actor=actor_of(request))
+    response["ETag"] = make_etag(policy.version)
+    return _to_response(policy)
 
 
 @router.get(
@@ -65,8 +65,11 @@ def get(request: AuthenticatedRequest, response: HttpResponse) -> PolicyResponse
     openapi_extra=documents_permissions(Permission.READ_POLICY),
 )
 def versions(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
-    found = page_of_versions(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
-    return {"items": [_to_response(row) for row in found.rows], "next_cursor": found.next_cursor}
+    policies = page_of_versions(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+    return {
+        "items": [_to_response(row) for row in policies.rows],
+        "next_cursor": policies.next_cursor,
+    }
 
 
 @router.put(
@@ -75,25 +78,25 @@ def versions(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str,
     summary="Replace the policy with a new version; needs a reason.",
     openapi_extra=documents_permissions(Permission.WRITE_POLICY) | ACCEPTS_IF_MATCH,
 )
-def put(request: AuthenticatedRequest, asked: SetPolicy, response: HttpResponse) -> PolicyResponse:
-    with check_expected_version(request, asked.expected_version) as expected_version:
-        found = set_policy(
+def put(request: AuthenticatedRequest, body: SetPolicy, response: HttpResponse) -> PolicyResponse:
+    with check_expected_version(request, body.expected_version) as expected_version:
+        policy = set_policy(
             actor=actor_of(request),
-            document=asked.policy,
-            reason=asked.reason,
+            document=body.policy,
+            reason=body.reason,
             expected_version=expected_version,
             now=timezone.now(),
         )
-    response["ETag"] = make_etag(found.version)
-    return _to_response(found)
+    response["ETag"] = make_etag(policy.version)
+    return _to_response(policy)
 
 
-def _to_response(found: PolicyInForce) -> PolicyResponse:
+def _to_response(policy: PolicyInForce) -> PolicyResponse:
     return PolicyResponse(
-        version=found.version,
-        policy=write_policy(found.policy),
-        author_email=found.author_email,
-        author_key=found.author_key,
-        reason=found.reason,
-        created_at=found.created_at,
+        version=policy.version,
+        policy=write_policy(policy.policy),
+        author_email=policy.author_email,
+        author_key=policy.author_key,
+        reason=policy.reason,
+        created_at=policy.created_at,
     )

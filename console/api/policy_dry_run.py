@@ -16,7 +16,12 @@ from tenants.base.permissions import Permission
 from tenants.policy.access_explanation import AccessQuery
 from tenants.policy.denials import MAX_DAYS, count_denials
 from tenants.policy.document import DEFAULT_POLICY, write_policy
-from tenants.policy.dry_run import DryRun, explain_access_for, preview_layer, preview_policy
+from tenants.policy.dry_run import (
+    DryRun,
+    explain_access_for,
+    preview_override_change,
+    preview_policy,
+)
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 
 router = Router(tags=["policy"])
@@ -99,9 +104,9 @@ class DryRunRange(RequestSchema):
     summary="Preview the effect of a new policy and the members affected; saves nothing.",
     openapi_extra=documents_permissions(Permission.WRITE_POLICY) | DONE_ANEW,
 )
-def preview(request: AuthenticatedRequest, asked: PreviewPolicy) -> DryRunResponse:
-    found = preview_policy(actor=actor_of(request), document=asked.policy, now=timezone.now())
-    return _to_response(found)
+def preview(request: AuthenticatedRequest, body: PreviewPolicy) -> DryRunResponse:
+    dry_run = preview_policy(actor=actor_of(request), document=body.policy, now=timezone.now())
+    return _to_response(dry_run)
 
 
 @router.post(
@@ -111,11 +116,11 @@ def preview(request: AuthenticatedRequest, asked: PreviewPolicy) -> DryRunRespon
     openapi_extra=documents_permissions(Permission.WRITE_POLICY) | DONE_ANEW,
 )
 def preview_override(
-    request: AuthenticatedRequest, kind: SubjectKind, subject_id: UUID, asked: PreviewOverride
+    request: AuthenticatedRequest, kind: SubjectKind, subject_id: UUID, body: PreviewOverride
 ) -> DryRunResponse:
     subject = OverrideSubject(kind, subject_id)
     return _to_response(
-        preview_layer(actor=actor_of(request), subject=subject, document=asked.override)
+        preview_override_change(actor=actor_of(request), subject=subject, document=body.override)
     )
 
 
@@ -126,18 +131,18 @@ def preview_override(
     openapi_extra=documents_permissions(Permission.READ_POLICY),
 )
 def explain(
-    request: AuthenticatedRequest, asked: Query[AccessQueryParams]
+    request: AuthenticatedRequest, query: Query[AccessQueryParams]
 ) -> AccessExplanationResponse:
-    found = explain_access_for(
+    explanation = explain_access_for(
         actor=actor_of(request),
-        email=asked.user_email,
-        question=AccessQuery(asked.mode, asked.repository, asked.path),
+        email=query.user_email,
+        question=AccessQuery(query.mode, query.repository, query.path),
     )
     return AccessExplanationResponse(
-        is_allowed=not found.rules,
-        rules=[BlockingRuleResponse.from_orm(rule) for rule in found.rules],
-        may_retrieve=found.may_retrieve,
-        policy=write_policy(found.policy),
+        is_allowed=not explanation.rules,
+        rules=[BlockingRuleResponse.from_orm(rule) for rule in explanation.rules],
+        may_retrieve=explanation.may_retrieve,
+        policy=write_policy(explanation.policy),
     )
 
 
@@ -149,16 +154,16 @@ def explain(
 )
 def denials(request: AuthenticatedRequest, span: Query[DryRunRange]) -> dict[str, object]:
     now = timezone.now()
-    found = count_denials(actor=actor_of(request), num_days=span.days, now=now)
-    return {"denials": found, "generated_at": now}
+    reports = count_denials(actor=actor_of(request), num_days=span.days, now=now)
+    return {"denials": reports, "generated_at": now}
 
 
-def _to_response(found: DryRun) -> DryRunResponse:
-    difference = found.difference
+def _to_response(dry_run: DryRun) -> DryRunResponse:
+    difference = dry_run.difference
     return DryRunResponse(
         num_members=difference.num_members,
         num_affected=len(difference.affected),
-        affected=difference.affected[:_MAX_SHOWN] if found.has_member_details else [],
+        affected=difference.affected[:_MAX_SHOWN] if dry_run.has_member_details else [],
         fields=difference.fields,
         features_lost=difference.features_lost,
         features_gained=difference.features_gained,
@@ -168,6 +173,6 @@ def _to_response(found: DryRun) -> DryRunResponse:
         globs_removed=[
             GlobResponse(repository=name, glob=glob) for name, glob in difference.globs_removed
         ],
-        keys_beyond_lifetime=found.keys_beyond_lifetime,
-        keys_to_be_revoked=found.keys_to_be_revoked,
+        keys_beyond_lifetime=dry_run.keys_beyond_lifetime,
+        keys_to_be_revoked=dry_run.keys_to_be_revoked,
     )

@@ -14,14 +14,14 @@ from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.optimistic_locking import ACCEPTS_IF_MATCH, check_expected_version, make_etag
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.permissions import Permission
-from tenants.policy.overrides.document import write_layer
+from tenants.policy.overrides.document import override_document
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,
     OverrideSubject,
     SubjectKind,
     find_override,
-    page_of_layers,
+    list_overrides,
 )
 
 router = Router(tags=["policy_overrides"])
@@ -42,7 +42,9 @@ class PolicyOverrideResponse(ResponseSchema):
     id: UUID  # of the team or the user
     name: str  # of the team, or the user's e-mail address
     version: int  # 0: no override was ever set
-    override: dict[str, Any]  # caret.contracts.policy.PolicyLayer; missing fields restrict nothing
+    override: dict[
+        str, Any
+    ]  # caret.contracts.policy.PolicyOverride; missing fields restrict nothing
     author_email: str | None  # null: not a person
     author_key: str  # lookup ID; "": no key
     reason: str
@@ -68,8 +70,11 @@ class SetPolicyOverride(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     openapi_extra=documents_permissions(Permission.READ_OVERRIDES),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
-    found = page_of_layers(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
-    return {"items": [_build_response(row) for row in found.rows], "next_cursor": found.next_cursor}
+    overrides = list_overrides(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
+    return {
+        "items": [_build_response(row) for row in overrides.rows],
+        "next_cursor": overrides.next_cursor,
+    }
 
 
 @router.get(
@@ -81,9 +86,9 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str,
 def get(
     request: AuthenticatedRequest, kind: SubjectKind, subject_id: UUID, response: HttpResponse
 ) -> PolicyOverrideResponse:
-    found = find_override(actor=actor_of(request), subject=OverrideSubject(kind, subject_id))
-    response["ETag"] = make_etag(found.version)
-    return _build_response(found)
+    override = find_override(actor=actor_of(request), subject=OverrideSubject(kind, subject_id))
+    response["ETag"] = make_etag(override.version)
+    return _build_response(override)
 
 
 @router.put(
@@ -96,31 +101,31 @@ def put(
     request: AuthenticatedRequest,
     kind: SubjectKind,
     subject_id: UUID,
-    asked: SetPolicyOverride,
+    body: SetPolicyOverride,
     response: HttpResponse,
 ) -> PolicyOverrideResponse:
-    with check_expected_version(request, asked.expected_version) as expected_version:
-        found = set_override(
+    with check_expected_version(request, body.expected_version) as expected_version:
+        override = set_override(
             actor=actor_of(request),
             subject=OverrideSubject(kind, subject_id),
-            document=asked.override,
-            reason=asked.reason,
+            document=body.override,
+            reason=body.reason,
             expected_version=expected_version,
             now=timezone.now(),
         )
-    response["ETag"] = make_etag(found.version)
-    return _build_response(found)
+    response["ETag"] = make_etag(override.version)
+    return _build_response(override)
 
 
-def _build_response(found: OverrideInForce) -> PolicyOverrideResponse:
+def _build_response(override: OverrideInForce) -> PolicyOverrideResponse:
     return PolicyOverrideResponse(
-        kind=found.subject.kind,
-        id=found.subject.id,
-        name=found.name,
-        version=found.version,
-        override=write_layer(found.layer),
-        author_email=found.author_email,
-        author_key=found.author_key,
-        reason=found.reason,
-        created_at=found.created_at,
+        kind=override.subject.kind,
+        id=override.subject.id,
+        name=override.name,
+        version=override.version,
+        override=override_document(override.override),
+        author_email=override.author_email,
+        author_key=override.author_key,
+        reason=override.reason,
+        created_at=override.created_at,
     )

@@ -56,7 +56,11 @@ _STATUS: Final[dict[type[DomainError], int]] = {
 def build_problem(error: DomainError) -> Problem:
     field = error.field if isinstance(error, InvalidValue) else None
     status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
-    versions = (error.held, error.replaced) if isinstance(error, VersionConflict) else None
+    versions = (
+        (error.current_version, error.expected_version)
+        if isinstance(error, VersionConflict)
+        else None
+    )
     retry_after_s = error.retry_after_s if isinstance(error, LimitReached) else None
     return Problem(status, error.code, error.message, field, retry_after_s, versions)
 

@@ -25,11 +25,11 @@ def take_request(caller: str) -> None:
         pipeline.set(name, 0, ex=WINDOW_S, nx=True)
         pipeline.incr(name)
         pipeline.ttl(name)
-        _, taken, left_s = pipeline.execute()
+        _, count, left_s = pipeline.execute()
     except RedisError:
         _log.warning("api.uncounted")
         return
-    if int(taken) > MAX_PER_MINUTE:
+    if int(count) > MAX_PER_MINUTE:
         raise ProblemRaised(_rate_limit_problem(max(1, int(left_s))))
 
 

@@ -111,11 +111,13 @@ class SetReportSettings(
 )
 def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[str, Any]:
     now = timezone.now()
-    found = report(actor=actor_of(request), kind=ReportKind.USAGE, asked=_to_query(period, now))
+    usage_report = report(
+        actor=actor_of(request), kind=ReportKind.USAGE, query=_to_query(period, now)
+    )
     return {
-        **_report_fields(found, now),
-        "items": [_row_fields(row) for row in found.rows],
-        "total": _row_fields(found.total),
+        **_report_fields(usage_report, now),
+        "items": [_row_fields(row) for row in usage_report.rows],
+        "total": _row_fields(usage_report.total),
     }
 
 
@@ -128,11 +130,13 @@ def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[st
 def quality(request: AuthenticatedRequest, period: Query[QualityPeriod]) -> dict[str, Any]:
     now = timezone.now()
     metrics = (*METRICS, cost_metric(_token_price_of(period)))
-    found = report(actor=actor_of(request), kind=ReportKind.QUALITY, asked=_to_query(period, now))
+    quality_report = report(
+        actor=actor_of(request), kind=ReportKind.QUALITY, query=_to_query(period, now)
+    )
     return {
-        **_report_fields(found, now),
-        "items": [_row_fields(row) | _metric_fields(row, metrics) for row in found.rows],
-        "total": _row_fields(found.total) | _metric_fields(found.total, metrics),
+        **_report_fields(quality_report, now),
+        "items": [_row_fields(row) | _metric_fields(row, metrics) for row in quality_report.rows],
+        "total": _row_fields(quality_report.total) | _metric_fields(quality_report.total, metrics),
         "definitions": metrics,
     }
 
@@ -143,14 +147,14 @@ def quality(request: AuthenticatedRequest, period: Query[QualityPeriod]) -> dict
     summary="Set the minimum number of users of groups in reports.",
     openapi_extra=documents_permissions(Permission.WRITE_POLICY),
 )
-def configure(request: AuthenticatedRequest, asked: SetReportSettings) -> dict[str, int]:
+def configure(request: AuthenticatedRequest, body: SetReportSettings) -> dict[str, int]:
     set_min_group_users(
         actor=actor_of(request),
-        min_users=asked.min_users,
-        reason=asked.reason,
+        min_users=body.min_users,
+        reason=body.reason,
         now=timezone.now(),
     )
-    return {"min_users": asked.min_users}
+    return {"min_users": body.min_users}
 
 
 def _to_query(period: ReportPeriod, now: datetime.datetime) -> ReportQuery:
@@ -172,13 +176,13 @@ def _token_price_of(period: QualityPeriod) -> TokenPrice | None:
     return TokenPrice(prompt, generated)
 
 
-def _report_fields(found: Report, now: datetime.datetime) -> dict[str, Any]:
+def _report_fields(usage_report: Report, now: datetime.datetime) -> dict[str, Any]:
     return {
-        **{name: getattr(found.query, name) for name in ("start", "end", "group_by")},
-        "complete_until": found.complete_until,
+        **{name: getattr(usage_report.query, name) for name in ("start", "end", "group_by")},
+        "complete_until": usage_report.complete_until,
         "generated_at": now,
         "definition_version": DEFINITION_VERSION,
-        "min_users": found.min_users,
+        "min_users": usage_report.min_users,
         "sources": SOURCES,
     }
 

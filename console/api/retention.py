@@ -150,8 +150,8 @@ class CertificateList(PageResponse):
 )
 def list_all(request: AuthenticatedRequest) -> dict[str, object]:
     now = timezone.now()
-    found = queries.report(actor=actor_of(request), now=now)
-    return {"classes": [_to_response(each) for each in found], "generated_at": now}
+    reports = queries.report(actor=actor_of(request), now=now)
+    return {"classes": [_to_response(each) for each in reports], "generated_at": now}
 
 
 @router.get(
@@ -172,8 +172,8 @@ def list_holds(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Ho
     summary="Place a legal hold; the data that it covers is not purged.",
     openapi_extra=documents_permissions(Permission.WRITE_LEGAL_HOLDS),
 )
-def place_hold(request: AuthenticatedRequest, asked: PlaceHold) -> Status[object]:
-    new = NewHold(**asked.dict())
+def place_hold(request: AuthenticatedRequest, body: PlaceHold) -> Status[object]:
+    new = NewHold(**body.dict())
     hold_id = operations.place_hold(actor=actor_of(request), new=new, now=timezone.now())
     return Status(201, {"id": hold_id})
 
@@ -185,10 +185,10 @@ def place_hold(request: AuthenticatedRequest, asked: PlaceHold) -> Status[object
     openapi_extra=documents_permissions(Permission.WRITE_LEGAL_HOLDS),
 )
 def release_hold(
-    request: AuthenticatedRequest, hold_id: uuid.UUID, asked: ReleaseHold
+    request: AuthenticatedRequest, hold_id: uuid.UUID, body: ReleaseHold
 ) -> Status[None]:
     operations.release_hold(
-        actor=actor_of(request), hold_id=hold_id, reason=asked.reason, now=timezone.now()
+        actor=actor_of(request), hold_id=hold_id, reason=body.reason, now=timezone.now()
     )
     return Status(204, None)
 
@@ -211,9 +211,9 @@ def list_certificates(
     openapi_extra=_READ,
 )
 def get_certificate(request: AuthenticatedRequest, certificate_id: uuid.UUID) -> HttpResponse:
-    found = queries.find_certificate(actor=actor_of(request), certificate_id=certificate_id)
-    name = f"caret-deletion-certificate-{found.number}.json"
-    return file_response(found.document, name=name, content_type="application/json")
+    certificate = queries.find_certificate(actor=actor_of(request), certificate_id=certificate_id)
+    name = f"caret-deletion-certificate-{certificate.number}.json"
+    return file_response(certificate.document, name=name, content_type="application/json")
 
 
 @router.get(
@@ -223,10 +223,10 @@ def get_certificate(request: AuthenticatedRequest, certificate_id: uuid.UUID) ->
     openapi_extra=_READ,
 )
 def preview(
-    request: AuthenticatedRequest, data_class: DataClass, asked: Query[RetentionDaysRequest]
+    request: AuthenticatedRequest, data_class: DataClass, query: Query[RetentionDaysRequest]
 ) -> PurgePreview:
     return queries.preview(
-        actor=actor_of(request), data_class=data_class, days=asked.days, now=timezone.now()
+        actor=actor_of(request), data_class=data_class, days=query.days, now=timezone.now()
     )
 
 
@@ -236,24 +236,24 @@ def preview(
     summary="Set the retention period of a data class; needs a reason.",
     openapi_extra=documents_permissions(Permission.WRITE_RETENTION),
 )
-def put(request: AuthenticatedRequest, data_class: DataClass, asked: SetDays) -> dict[str, object]:
+def put(request: AuthenticatedRequest, data_class: DataClass, body: SetDays) -> dict[str, object]:
     actor, now = actor_of(request), timezone.now()
     operations.set_rule(
         actor=actor,
         data_class=data_class,
-        days=asked.days,
-        reason=asked.reason,
-        expected_version=asked.expected_version,
+        days=body.days,
+        reason=body.reason,
+        expected_version=body.expected_version,
         now=now,
     )
-    found = queries.report(actor=actor, now=now)
-    return _to_response(next(each for each in found if each.data_class is data_class))
+    reports = queries.report(actor=actor, now=now)
+    return _to_response(next(each for each in reports if each.data_class is data_class))
 
 
-def _to_response(found: DataClassReport) -> dict[str, object]:
-    terms, rule, count = found.terms, found.rule, found.count
+def _to_response(class_report: DataClassReport) -> dict[str, object]:
+    terms, rule, count = class_report.terms, class_report.rule, class_report.count
     return {
-        "data_class": found.data_class,
+        "data_class": class_report.data_class,
         "title": terms.title,
         "purpose": terms.purpose,
         "legal_basis": terms.legal_basis,
@@ -270,6 +270,6 @@ def _to_response(found: DataClassReport) -> dict[str, object]:
         "oldest_at": None if count is None else count.oldest_at,
         "due": 0 if count is None else count.due,
         "held": 0 if count is None else count.held,
-        "overdue": found.overdue,
-        "last_run": found.last_run,
+        "overdue": class_report.overdue,
+        "last_run": class_report.last_run,
     }

@@ -156,9 +156,9 @@ def get_sign_in(request: AuthenticatedRequest) -> SignInRules:
     summary="Set whether users who sign in with a password need a second factor.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
-def set_second_factor(request: AuthenticatedRequest, asked: SetSecondFactor) -> SignInRules:
+def set_second_factor(request: AuthenticatedRequest, body: SetSecondFactor) -> SignInRules:
     return require_second_factor(
-        actor=actor_of(request), required=asked.required, now=timezone.now()
+        actor=actor_of(request), is_required=body.required, now=timezone.now()
     )
 
 
@@ -168,8 +168,8 @@ def set_second_factor(request: AuthenticatedRequest, asked: SetSecondFactor) -> 
     summary="Set the OpenID Connect provider; passwords stop working for its domains.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
-def put_provider(request: AuthenticatedRequest, asked: SetProvider) -> SignInRules:
-    new = OidcProviderConfig(asked.issuer, asked.client_id, asked.client_secret)
+def put_provider(request: AuthenticatedRequest, body: SetProvider) -> SignInRules:
+    new = OidcProviderConfig(body.issuer, body.client_id, body.client_secret)
     with _exempt_own_session(request) as session:
         return set_provider(
             actor=actor_of(request), new=new, now=timezone.now(), spared_session=session
@@ -182,17 +182,17 @@ def put_provider(request: AuthenticatedRequest, asked: SetProvider) -> SignInRul
     summary="Set the SAML identity provider by its metadata, as text or as a URL.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
-def put_saml_provider(request: AuthenticatedRequest, asked: SetSamlProvider) -> SignInRules:
+def put_saml_provider(request: AuthenticatedRequest, body: SetSamlProvider) -> SignInRules:
     actor = actor_of(request)
 
     def fetch(url: str) -> str:
         with OUTWARD.acquire(actor.tenant_id):
             return fetch_metadata(url)
 
-    described = SamlProviderConfig(asked.metadata, asked.metadata_url, fetch)
+    config = SamlProviderConfig(body.metadata, body.metadata_url, fetch)
     with _exempt_own_session(request) as session:
         return set_saml_provider(
-            actor=actor, described=described, now=timezone.now(), spared_session=session
+            actor=actor, config=config, now=timezone.now(), spared_session=session
         )
 
 
@@ -223,8 +223,8 @@ def list_all(request: AuthenticatedRequest) -> dict[str, list[DomainView]]:
     summary="Claim a domain; publish its TXT record in the DNS, then verify the domain.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
-def claim(request: AuthenticatedRequest, asked: ClaimDomain) -> Status[object]:
-    return Status(201, claim_domain(actor=actor_of(request), name=asked.name, now=timezone.now()))
+def claim(request: AuthenticatedRequest, body: ClaimDomain) -> Status[object]:
+    return Status(201, claim_domain(actor=actor_of(request), name=body.name, now=timezone.now()))
 
 
 @domains.post(
@@ -275,9 +275,9 @@ def list_tokens(request: AuthenticatedRequest) -> dict[str, list[ScimTokenView]]
     summary="Create a SCIM token; only this response contains its text.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
-def create_token(request: AuthenticatedRequest, asked: CreateScimToken) -> Status[object]:
-    made = create_scim_token(actor=actor_of(request), name=asked.name, now=timezone.now())
-    return Status(201, made)
+def create_token(request: AuthenticatedRequest, body: CreateScimToken) -> Status[object]:
+    token = create_scim_token(actor=actor_of(request), name=body.name, now=timezone.now())
+    return Status(201, token)
 
 
 @scim.post(
@@ -307,10 +307,10 @@ def list_groups(request: AuthenticatedRequest) -> dict[str, list[GroupRole]]:
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def set_role(
-    request: AuthenticatedRequest, group_id: uuid.UUID, asked: SetGroupRole
+    request: AuthenticatedRequest, group_id: uuid.UUID, body: SetGroupRole
 ) -> dict[str, object]:
     role = set_group_role(
-        actor=actor_of(request), group_id=group_id, role=asked.role, now=timezone.now()
+        actor=actor_of(request), group_id=group_id, role=body.role, now=timezone.now()
     )
     return {"role": role}
 

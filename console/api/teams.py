@@ -55,9 +55,9 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Team
     summary="Create a team.",
     openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
 )
-def create(request: AuthenticatedRequest, asked: NamedTeam) -> Status[object]:
-    made = create_team(actor=actor_of(request), name=asked.name, now=timezone.now())
-    return Status(201, made)
+def create(request: AuthenticatedRequest, body: NamedTeam) -> Status[object]:
+    team = create_team(actor=actor_of(request), name=body.name, now=timezone.now())
+    return Status(201, team)
 
 
 @router.get(
@@ -76,10 +76,8 @@ def find(request: AuthenticatedRequest, team_id: uuid.UUID) -> TeamView:
     summary="Rename a team.",
     openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
 )
-def rename(request: AuthenticatedRequest, team_id: uuid.UUID, asked: NamedTeam) -> TeamView:
-    return rename_team(
-        actor=actor_of(request), team_id=team_id, name=asked.name, now=timezone.now()
-    )
+def rename(request: AuthenticatedRequest, team_id: uuid.UUID, body: NamedTeam) -> TeamView:
+    return rename_team(actor=actor_of(request), team_id=team_id, name=body.name, now=timezone.now())
 
 
 @router.delete(

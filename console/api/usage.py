@@ -49,7 +49,7 @@ class ExplainedRequest(ResponseSchema):
     request_id: uuid.UUID
     occurred_at: datetime.datetime
     mode: Mode
-    finish: FinishReason
+    finish_reason: FinishReason
     error_code: str
     pool: str
     replica: str

@@ -172,7 +172,7 @@ def _build_chart(
     by_time = zip(times, _by_time(series), strict=True)
     rows = tuple(_table_row(time, values, unit, has_totals=has_totals) for time, values in by_time)
     step = WIDTH / max(len(times), 1)
-    drawn = () if is_lines else series
+    bar_series = () if is_lines else series
     return Chart(
         title=title,
         unit=unit.name,
@@ -180,7 +180,7 @@ def _build_chart(
             ChartColumn(
                 x=round(place * step, 2),
                 width=round(step, 2),
-                parts=_shapes_at(place, step, [each.values[place] for each in drawn], scale),
+                parts=_shapes_at(place, step, [each.values[place] for each in bar_series], scale),
                 label=_describe_row(series, row),
             )
             for place, row in enumerate(rows)
@@ -207,51 +207,55 @@ def _by_time(series: Sequence[Series]) -> list[tuple[Value, ...]]:
 def _table_row(
     time: Time, values: Sequence[Value], unit: Unit, *, has_totals: bool
 ) -> ChartTableRow:
-    told = [value for value in values if value is not None]
+    known_values = [value for value in values if value is not None]
     return ChartTableRow(
         time=time,
         cells=tuple(
             ChartCell(value, _NOT_TOLD if value is None else unit.exact(value)) for value in values
         ),
-        total="" if not has_totals else unit.exact(sum(told)) if told else _NOT_TOLD,
+        total=""
+        if not has_totals
+        else unit.exact(sum(known_values))
+        if known_values
+        else _NOT_TOLD,
     )
 
 
 def _describe_row(series: Sequence[Series], row: ChartTableRow) -> str:
-    said = (f"{each.name} {cell.text}" for each, cell in zip(series, row.cells, strict=True))
-    return f"{row.time.label}: {', '.join(said)}"
+    cell_texts = (f"{each.name} {cell.text}" for each, cell in zip(series, row.cells, strict=True))
+    return f"{row.time.label}: {', '.join(cell_texts)}"
 
 
 def _shapes_at(
-    place: int, step: float, values: Sequence[Value], scale: Scale
+    index: int, step: float, values: Sequence[Value], scale: Scale
 ) -> tuple[ChartShape, ...]:
     gap = min(_MAX_GAP, step / 4)
-    found, ground = [], float(HEIGHT)
+    shapes, ground = [], float(HEIGHT)
     for kind, value in enumerate(values, 1):
         if not value:
             continue
         height = max(_MIN_HEIGHT, HEIGHT * scale.to_share(value))
         ground -= height
-        x, width = place * step + gap / 2, step - gap
-        found.append(
+        x, width = index * step + gap / 2, step - gap
+        shapes.append(
             ChartShape(
                 kind, round(x, 2), round(max(0, ground), 2), round(width, 2), round(height, 2)
             )
         )
-    return tuple(found)
+    return tuple(shapes)
 
 
 def _line_path(values: Sequence[Value], step: float, scale: Scale) -> str:
     """Return the SVG path through the middle of each time. A value alone is a short line."""
-    said: list[str] = []
-    for (_, before), (place, value) in pairwise(enumerate([None, *values], -1)):
+    commands: list[str] = []
+    for (_, before), (index, value) in pairwise(enumerate([None, *values], -1)):
         if value is None:
             continue
-        x, y = (place + 0.5) * step, HEIGHT * (1 - scale.to_share(value))
-        said.append(f"{'M' if before is None else 'L'}{x:.1f} {y:.1f}")
+        x, y = (index + 0.5) * step, HEIGHT * (1 - scale.to_share(value))
+        commands.append(f"{'M' if before is None else 'L'}{x:.1f} {y:.1f}")
         if before is None:
-            said.append(f"h{min(step / 4, 3):.1f}")
-    return "".join(said)
+            commands.append(f"h{min(step / 4, 3):.1f}")
+    return "".join(commands)
 
 
 def _axis_labels(times: Sequence[str]) -> tuple[str, ...]:

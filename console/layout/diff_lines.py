@@ -41,5 +41,5 @@ def _flatten(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _format_line(path: str, value: str) -> str:
-    shown = value if len(value) <= _MAX_CHARS else f"{value[:_MAX_CHARS]}…"
-    return f"{path}: {shown}" if path else shown
+    short_value = value if len(value) <= _MAX_CHARS else f"{value[:_MAX_CHARS]}…"
+    return f"{path}: {short_value}" if path else short_value

@@ -155,11 +155,11 @@ OWN: Final = (
 
 def groups(request: HttpRequest, actor: Actor) -> list[NavigationGroup]:
     """Return the groups of the sidebar, without empty ones."""
-    found = [
+    all_groups = [
         NavigationGroup(str(section.title), _visible_links(request, actor, section.items))
         for section in SECTIONS
     ]
-    return [group for group in found if group.links]
+    return [group for group in all_groups if group.links]
 
 
 def own_links(request: HttpRequest, actor: Actor) -> list[NavigationLink]:

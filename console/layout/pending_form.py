@@ -33,8 +33,8 @@ def store_pending_form(actor: Actor, form: PendingForm) -> str:
     """
     token, text = secrets.token_urlsafe(16), msgspec.json.encode(form)
     if len(text) <= _MAX_BYTES:
-        sealed = seal(_encryption_key(), text, bound_to=_bound_to(actor, token))
-        connect().set(_cache_key(actor), sealed, ex=_KEPT_S)
+        ciphertext = seal(_encryption_key(), text, bound_to=_bound_to(actor, token))
+        connect().set(_cache_key(actor), ciphertext, ex=_KEPT_S)
     return token
 
 
@@ -43,11 +43,11 @@ def find_pending_form(actor: Actor, token: str) -> PendingForm | None:
 
     Raises redis.RedisError.
     """
-    sealed = connect().get(_cache_key(actor))
-    if not isinstance(sealed, bytes):
+    ciphertext = connect().get(_cache_key(actor))
+    if not isinstance(ciphertext, bytes):
         return None
     try:
-        text = unseal(_encryption_key(), sealed, bound_to=_bound_to(actor, token))
+        text = unseal(_encryption_key(), ciphertext, bound_to=_bound_to(actor, token))
     except DecryptionFailed:
         return None
     return msgspec.json.decode(text, type=PendingForm)

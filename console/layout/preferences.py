@@ -55,13 +55,13 @@ def preferences_of(request: HttpRequest) -> Preferences:
     )
 
 
-def keep(response: HttpResponse, wanted: Preferences) -> None:
-    named = {
-        settings.LANGUAGE_COOKIE_NAME: wanted.language,
-        ZONE_COOKIE: wanted.zone,
-        THEME_COOKIE: wanted.theme,
+def keep(response: HttpResponse, preferences: Preferences) -> None:
+    cookies = {
+        settings.LANGUAGE_COOKIE_NAME: preferences.language,
+        ZONE_COOKIE: preferences.zone,
+        THEME_COOKIE: preferences.theme,
     }
-    for name, value in named.items():
+    for name, value in cookies.items():
         response.set_cookie(
             name, value, max_age=_YEAR_S, secure=settings.HTTPS, samesite="Lax", httponly=False
         )

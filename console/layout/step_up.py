@@ -84,8 +84,8 @@ def _is_fresh(request: HttpRequest) -> bool:
     allauth's own check ignores sign-ins. It also lets every user pass who has neither a password
     nor a second factor here.
     """
-    shown = [record["at"] for record in get_authentication_records(request, request.user)]
-    last_s = max([*shown, signed_in_at_s(request)])
+    confirmed_at_s = [record["at"] for record in get_authentication_records(request, request.user)]
+    last_s = max([*confirmed_at_s, signed_in_at_s(request)])
     return bool(time.time() - last_s < app_settings.REAUTHENTICATION_TIMEOUT)
 
 

@@ -194,14 +194,14 @@ def _network_counter(address: str, what: str) -> _AttemptCounter:
 def _network_of(address: str) -> str:
     """Return the network of an address. IPv6 customers have 2^64 addresses, which count as one."""
     try:
-        parsed = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:  # the peer of a Unix socket has none
         return _hash_key(address)
-    if parsed.version == 4:
-        return str(parsed)
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.IPv6Network((parsed.packed, 64), strict=False))
+    if ip.version == 4:
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.IPv6Network((ip.packed, 64), strict=False))
 
 
 def _hash_key(text: str) -> str:

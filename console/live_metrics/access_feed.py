@@ -39,20 +39,20 @@ class AccessFeed:
 
         It is set at the start, because changes before the subscription were missed.
         """
-        changed = asyncio.Event()
-        changed.set()
+        change_event = asyncio.Event()
+        change_event.set()
         for each in ids:
-            self._watchers[each].add(changed)
+            self._watchers[each].add(change_event)
         if self._listener is None:
             self._listener = asyncio.create_task(self._listen())
         try:
-            yield changed
+            yield change_event
         finally:
-            self._remove_watcher(ids, changed)
+            self._remove_watcher(ids, change_event)
 
-    def _remove_watcher(self, ids: tuple[str, ...], changed: asyncio.Event) -> None:
+    def _remove_watcher(self, ids: tuple[str, ...], change_event: asyncio.Event) -> None:
         for each in ids:
-            self._watchers[each].discard(changed)
+            self._watchers[each].discard(change_event)
             if not self._watchers[each]:
                 del self._watchers[each]
         if not self._watchers and self._listener is not None:
@@ -84,8 +84,8 @@ class AccessFeed:
 
     def _on_message(self, message: dict[str, Any]) -> None:
         if message["type"] == "subscribe":
-            woken = set().union(*self._watchers.values())
+            watchers = set().union(*self._watchers.values())
         else:
-            woken = self._watchers.get(message["data"].decode(), set())
-        for changed in woken:
-            changed.set()
+            watchers = self._watchers.get(message["data"].decode(), set())
+        for change_event in watchers:
+            change_event.set()

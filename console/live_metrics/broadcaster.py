@@ -49,7 +49,7 @@ class LiveBroadcaster(Generic[_Reading]):
     ) -> None:
         self._read = read
         self._sleep = sleep
-        self._looked: dict[_Subject, _Subscription[_Reading]] = {}
+        self._subscriptions: dict[_Subject, _Subscription[_Reading]] = {}
         self._of_tenant = Counter[TenantId]()
         self._of_person = Counter[_Subject]()
 
@@ -63,16 +63,16 @@ class LiveBroadcaster(Generic[_Reading]):
         self._require_capacity(person)
         self._of_tenant[actor.tenant_id] += 1
         self._of_person[person] += 1
-        looked = self._looked.setdefault(subject, _Subscription())
-        looked.num_viewers += 1
-        if looked.reader is None:
-            looked.reader = asyncio.create_task(self._poll_forever(actor, looked))
+        subscription = self._subscriptions.setdefault(subject, _Subscription())
+        subscription.num_viewers += 1
+        if subscription.reader is None:
+            subscription.reader = asyncio.create_task(self._poll_forever(actor, subscription))
         try:
-            yield _iterate_readings(looked)
+            yield _iterate_readings(subscription)
         finally:
             _give_back(self._of_tenant, actor.tenant_id)
             _give_back(self._of_person, person)
-            self._unsubscribe(subject, looked)
+            self._unsubscribe(subject, subscription)
 
     def _require_capacity(self, person: _Subject) -> None:
         """Raises TooManyViewers if a limit is reached."""
@@ -84,14 +84,14 @@ class LiveBroadcaster(Generic[_Reading]):
         if is_full:
             raise TooManyViewers
 
-    def _unsubscribe(self, subject: _Subject, looked: _Subscription[_Reading]) -> None:
-        looked.num_viewers -= 1
-        if looked.num_viewers == 0:
-            assert looked.reader is not None
-            looked.reader.cancel()
-            del self._looked[subject]
+    def _unsubscribe(self, subject: _Subject, subscription: _Subscription[_Reading]) -> None:
+        subscription.num_viewers -= 1
+        if subscription.num_viewers == 0:
+            assert subscription.reader is not None
+            subscription.reader.cancel()
+            del self._subscriptions[subject]
 
-    async def _poll_forever(self, actor: Actor, looked: _Subscription[_Reading]) -> None:
+    async def _poll_forever(self, actor: Actor, subscription: _Subscription[_Reading]) -> None:
         """Read with the permissions of the first viewer.
 
         All viewers of a subject may see the same. Runs until it is cancelled, when the last viewer
@@ -108,10 +108,10 @@ class LiveBroadcaster(Generic[_Reading]):
             except Exception:  # a bug: without the log, viewers would wait forever
                 logger.exception("live.not_read", tenant_id=actor.tenant_id)
             else:
-                async with looked.changed:
-                    looked.latest = latest
-                    looked.num_read += 1
-                    looked.changed.notify_all()
+                async with subscription.changed:
+                    subscription.latest = latest
+                    subscription.num_read += 1
+                    subscription.changed.notify_all()
             await self._sleep(EVERY_S)
 
 
@@ -119,18 +119,18 @@ def _subject_of(actor: Actor) -> _Subject:
     return actor.tenant_id, None if actor.has_permission(Permission.READ_USAGE) else actor.user_id
 
 
-def _give_back(counted: Counter[_Counted], who: _Counted) -> None:
-    counted[who] -= 1
-    if not counted[who]:
-        del counted[who]
+def _give_back(counter: Counter[_Counted], key: _Counted) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]
 
 
-async def _iterate_readings(looked: _Subscription[_Reading]) -> AsyncIterator[_Reading]:
+async def _iterate_readings(subscription: _Subscription[_Reading]) -> AsyncIterator[_Reading]:
     num_seen = 0
     while True:
-        async with looked.changed:
-            while looked.num_read == num_seen:
-                await looked.changed.wait()
-            latest, num_seen = looked.latest, looked.num_read
+        async with subscription.changed:
+            while subscription.num_read == num_seen:
+                await subscription.changed.wait()
+            latest, num_seen = subscription.latest, subscription.num_read
         assert latest is not None
         yield latest

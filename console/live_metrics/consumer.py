@@ -47,10 +47,10 @@ def _in_a_thread(ask: Callable[_P, _ResultT]) -> Callable[_P, Awaitable[_ResultT
     asgiref's default is one thread for all sockets, so a slow query would delay all of them.
     """
     # Channels has no types.
-    asked: Callable[_P, Awaitable[_ResultT]] = database_sync_to_async(
+    run_in_thread: Callable[_P, Awaitable[_ResultT]] = database_sync_to_async(
         ask, thread_sensitive=False, executor=_THREADS
     )
-    return asked
+    return run_in_thread
 
 
 class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no types
@@ -80,9 +80,12 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
     async def _serve(self, viewer: Viewer) -> None:
         ids = viewer.session_key, str(viewer.actor.user_id), viewer.actor.tenant_id
         try:
-            with self.board.subscribe(viewer.actor) as readings, self.feed.watch(*ids) as changed:
+            with (
+                self.board.subscribe(viewer.actor) as readings,
+                self.feed.watch(*ids) as change_event,
+            ):
                 await _first_of(
-                    self._send_readings(readings, viewer), self._until_ended(changed, viewer)
+                    self._send_readings(readings, viewer), self._until_ended(change_event, viewer)
                 )
             await self._close(ENDED)
         except (TooManyViewers, DatabaseFailed):
@@ -94,15 +97,15 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
         async for minute in readings:
             await self._send(_render_message(minute, viewer))
 
-    async def _until_ended(self, changed: asyncio.Event, viewer: Viewer) -> None:
+    async def _until_ended(self, change_event: asyncio.Event, viewer: Viewer) -> None:
         """Return when the session has lost or changed its access. The page then reconnects."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_EVERY_S):
-                    await changed.wait()
-            changed.clear()
-            found = await self._find_viewer()
-            if found is None or _access_of(found) != _access_of(viewer):
+                    await change_event.wait()
+            change_event.clear()
+            current_viewer = await self._find_viewer()
+            if current_viewer is None or _access_of(current_viewer) != _access_of(viewer):
                 return
             await asyncio.sleep(_REST_S)
 

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_GET
 from caret.capacity.inputs import CapacityInputs, InvalidInput, Queue
 from caret.capacity.plan import CapacityPlan, compute_plan
 from caret.capacity.plot import Drawing, PlotLabels, drawing
-from console.operator_admin.number_format import written
 from console.operator_admin.site import operator_required, page
+from console.usage_filters.number_format import number
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.capacity_inputs import measured_figures
 from tenants.fleet.pools.scraping.installation_status import read_installation
@@ -49,8 +49,8 @@ _MANY: Final = 1_000.0
 class CapacityField:
     name: str
     label: str
-    given: str  # as typed; "": nothing
-    otherwise: str  # the value without input
+    entered: str  # as typed; "": nothing
+    default: str  # the value without input
     is_measured: bool  # applies to `otherwise`
     error: str
 
@@ -62,11 +62,11 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     pools = [pool.name for pool in installation.pools]
     pool = request.GET.get("pool", "")
     measured = measured_figures(installation, pool=pool if pool in pools else None)
-    given, errors = _read_numbers(request)
+    entered, errors = _read_numbers(request)
     plan, picture = None, None
     if not errors:
         try:
-            plan = compute_plan(_to_inputs(measured | given, request.GET.get("queue", "")))
+            plan = compute_plan(_to_inputs(measured | entered, request.GET.get("queue", "")))
             picture = drawing(plan, steps=_CURVE_STEPS, words=_plot_labels(plan.num_gpus))
         except InvalidInput as error:
             errors = _errors_by_field(str(error))
@@ -81,39 +81,39 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         **({} if plan is None or picture is None else _plot_context(plan, picture)),
     }
     # Measured figures can exceed the model's defaults, which is not the user's error.
-    is_wrong = bool(errors) and bool(given or any(errors))
+    is_wrong = bool(errors) and bool(entered or any(errors))
     return page(request, "capacity.html", context, status=400 if is_wrong else 200)
 
 
 def _read_numbers(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:
     """Return the valid numbers, and the error messages of the other fields."""
-    given: dict[str, float] = {}
+    entered: dict[str, float] = {}
     errors: dict[str, str] = {}
     for name in _FIELDS:
         text = request.GET.get(name, "").strip()
         if not text:
             continue
         try:
-            given[name] = float(text)
+            entered[name] = float(text)
         except ValueError:
             errors[name] = gettext("Enter a number, such as 0.95.")
             continue
-        if name == "num_gpus" and (not math.isfinite(given[name]) or given[name] % 1):
+        if name == "num_gpus" and (not math.isfinite(entered[name]) or entered[name] % 1):
             errors[name] = gettext("Enter a whole number.")
-    return given, errors
+    return entered, errors
 
 
-def _to_inputs(found: dict[str, float], queue: str) -> CapacityInputs:
+def _to_inputs(figures: dict[str, float], queue: str) -> CapacityInputs:
     """Return the planner's inputs. Raises InvalidInput."""
-    numbers: dict[str, Any] = {"requests_per_s": _SOME_LOAD, **found}
+    numbers: dict[str, Any] = {"requests_per_s": _SOME_LOAD, **figures}
     # The default must not exceed the measured size of whole prompts.
     numbers.setdefault(
         "warm_tokens", min(_WARM_TOKENS, numbers.get("context_tokens", _WARM_TOKENS))
     )
     if "num_gpus" in numbers:
         numbers["num_gpus"] = int(numbers["num_gpus"])
-    chosen = queue if queue in set(Queue) else Queue.PINNED
-    return CapacityInputs(**numbers, queue=Queue(chosen))
+    queue_name = queue if queue in set(Queue) else Queue.PINNED
+    return CapacityInputs(**numbers, queue=Queue(queue_name))
 
 
 def _errors_by_field(message: str) -> dict[str, str]:
@@ -130,8 +130,8 @@ def _build_field(
     return CapacityField(
         name=name,
         label=str(_FIELDS[name]),
-        given=request.GET.get(name, "").strip()[:32],
-        otherwise="" if value is None else written(value, _count_decimals(value)),
+        entered=request.GET.get(name, "").strip()[:32],
+        default="" if value is None else number(value, _count_decimals(value)),
         is_measured=name in measured,
         error=errors.get(name, ""),
     )

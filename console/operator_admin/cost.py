@@ -12,6 +12,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from console.layout.lists.csv_response import csv_response
+from console.layout.lists.pagination import wants_csv
 from console.operator_admin.site import operator_required, page
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
@@ -40,30 +41,30 @@ class CostPeriod:
 @operator_required
 def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     num_days = _num_days(request.GET.get("days", ""))
-    price, wrong = _read_price(request.GET.get("price", ""))
+    price, price_error = _read_price(request.GET.get("price", ""))
     try:
-        found = _costs_by_period(price)
+        costs = _costs_by_period(price)
     except redis.RedisError:
         return page(request, "cost.html", {"title": "Cost", "is_away": True}, status=503)
-    chosen = found[num_days]
-    if request.GET.get("format") == "csv":
-        return _csv_response(chosen)
+    selected = costs[num_days]
+    if wants_csv(request):
+        return _csv_response(selected)
     context = {
         "title": "Cost",
-        "cost": chosen,
-        "how_counted": _how_counted(chosen),
-        "rows": [_to_shown_row(row) for row in chosen.rows],
-        "total": _to_shown_row(chosen.total),
-        "periods": [_to_period(days, found[days], price, num_days) for days in PERIODS],
+        "cost": selected,
+        "how_counted": _how_counted(selected),
+        "rows": [_to_table_row(row) for row in selected.rows],
+        "total": _to_table_row(selected.total),
+        "periods": [_to_period(days, costs[days], price, num_days) for days in PERIODS],
         "price": request.GET.get("price", "").strip() or f"{price:.2f}",
-        "wrong_price": wrong,
-        "csv_url": f"{_period_url(num_days, price)}&format=csv",
+        "price_error": price_error,
+        "csv_url": f"{_period_url(num_days, price)}&as=csv",
     }
-    return page(request, "cost.html", context, status=400 if wrong else 200)
+    return page(request, "cost.html", context, status=400 if price_error else 200)
 
 
 @dataclass(frozen=True, slots=True)
-class ShownRow:
+class CostTableRow:
     """A row with amounts in whole units of the currency."""
 
     row: CostRow
@@ -71,9 +72,9 @@ class ShownRow:
     per_1000: float | None
 
 
-def _to_shown_row(row: CostRow) -> ShownRow:
+def _to_table_row(row: CostRow) -> CostTableRow:
     cents = row.cents_per_1000_accepted
-    return ShownRow(row, row.cost_cents / 100, None if cents is None else cents / 100)
+    return CostTableRow(row, row.cost_cents / 100, None if cents is None else cents / 100)
 
 
 def _costs_by_period(price: float) -> dict[int, FleetCost]:
@@ -92,9 +93,13 @@ def _costs_by_period(price: float) -> dict[int, FleetCost]:
     }
 
 
-def _to_period(num_days: int, found: FleetCost, price: float, chosen: int) -> CostPeriod:
-    total = _to_shown_row(found.total)
-    return CostPeriod(num_days, _period_url(num_days, price), num_days == chosen, total.per_1000)
+def _to_period(
+    num_days: int, fleet_cost: FleetCost, price: float, selected_days: int
+) -> CostPeriod:
+    total = _to_table_row(fleet_cost.total)
+    return CostPeriod(
+        num_days, _period_url(num_days, price), num_days == selected_days, total.per_1000
+    )
 
 
 def _period_url(num_days: int, price: float) -> str:
@@ -119,27 +124,29 @@ def _read_price(text: str) -> tuple[float, str]:
     return price, ""
 
 
-def _csv_response(found: FleetCost) -> HttpResponse:
+def _csv_response(fleet_cost: FleetCost) -> HttpResponse:
     lines = []
-    for row in (*found.rows, found.total):
-        shown, counts = _to_shown_row(row), row.counts
-        per_1000 = "" if shown.per_1000 is None else f"{shown.per_1000:.6f}"
+    for row in (*fleet_cost.rows, fleet_cost.total):
+        table_row, counts = _to_table_row(row), row.counts
+        per_1000 = "" if table_row.per_1000 is None else f"{table_row.per_1000:.6f}"
         lines.append(
             (
                 *(row.pool or "all", counts.requests, counts.prompt_tokens),
                 *(counts.generated_tokens, counts.accepted_tokens, f"{row.replica_hours:.2f}"),
-                *(f"{shown.cost:.2f}", per_1000),
+                *(f"{table_row.cost:.2f}", per_1000),
             )
         )
-    return csv_response(f"cost-{found.num_days}-days", _COLUMNS, lines, notes=[_how_counted(found)])
+    return csv_response(
+        f"cost-{fleet_cost.num_days}-days", _COLUMNS, lines, notes=[_how_counted(fleet_cost)]
+    )
 
 
-def _how_counted(found: FleetCost) -> str:
-    said = gettext(
+def _how_counted(fleet_cost: FleetCost) -> str:
+    text = gettext(
         "Replica hours are sampled every minute; samples exist for %(n)s of %(days)s "
         "days. On other days with requests, the replicas that are up now are assumed to "
         "have run all day. A replica that serves several pools counts in equal parts for "
         "each. Accepted tokens are reported by editors. The cost covers all requests, "
         "accepted or not."
     )
-    return said % {"n": found.num_measured, "days": found.num_days}
+    return text % {"n": fleet_cost.num_measured, "days": fleet_cost.num_days}

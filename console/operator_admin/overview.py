@@ -26,14 +26,14 @@ def overview(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     context = {
         "title": "Overview",
         "on_call": key_figures(installation),
-        "drains": known_drains(),
-        **of_installation(installation),
+        "drains": read_drains_if_reachable(),
+        **installation_context(installation),
     }
     return page(request, "overview.html", context)
 
 
-def of_installation(installation: InstallationStatus) -> dict[str, Any]:
-    """Return the common context of pages with gateways' figures: their source and age."""
+def installation_context(installation: InstallationStatus) -> dict[str, Any]:
+    """Return the values that all pages with gateways' figures need: their source and age."""
     window_s = installation.recent.window_s
     return {
         "installation": installation,
@@ -42,7 +42,7 @@ def of_installation(installation: InstallationStatus) -> dict[str, Any]:
     }
 
 
-def known_drains() -> DrainState | None:
+def read_drains_if_reachable() -> DrainState | None:
     """Return the drains; None if Redis is unreachable."""
     try:
         return read_drains(connect())

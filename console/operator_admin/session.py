@@ -41,15 +41,15 @@ def operator_of(request: HttpRequest) -> OperatorView | None:
 
 
 def record_access_reason(request: HttpRequest, tenant_id: TenantId, reason: str) -> None:
-    looks = _valid_reasons(request)
-    looks[tenant_id] = [reason, time.time() + ACCESS_REASON_S]
-    request.session[_LOOKS] = looks
+    reasons = _valid_reasons(request)
+    reasons[tenant_id] = [reason, time.time() + ACCESS_REASON_S]
+    request.session[_LOOKS] = reasons
 
 
 def access_reason(request: HttpRequest, tenant_id: TenantId) -> str | None:
     """Return the reason; None if the operator gave none within the last hour."""
-    found = _valid_reasons(request).get(tenant_id)
-    return None if found is None else str(found[0])
+    reason_and_expiry = _valid_reasons(request).get(tenant_id)
+    return None if reason_and_expiry is None else str(reason_and_expiry[0])
 
 
 def note_confirmed(request: HttpRequest) -> None:
@@ -64,13 +64,13 @@ def is_confirmed(request: HttpRequest) -> bool:
 
 def _valid_reasons(request: HttpRequest) -> dict[str, list[Any]]:
     """Return the reasons that have not expired."""
-    held = request.session.get(_LOOKS, {})
-    return {tenant: look for tenant, look in held.items() if look[1] > time.time()}
+    reasons = request.session.get(_LOOKS, {})
+    return {tenant: reason for tenant, reason in reasons.items() if reason[1] > time.time()}
 
 
 def _find_operator(request: HttpRequest) -> OperatorView | None:
-    held = request.session.get(_OPERATOR) if is_operator_path(request) else None
-    if held is None or held["until"] < time.time():
+    entry = request.session.get(_OPERATOR) if is_operator_path(request) else None
+    if entry is None or entry["until"] < time.time():
         return None
     request.session.modified = True  # saves the session, which restarts its idle timeout
-    return find_operator(operator_id=held["id"], fingerprint=held["fingerprint"])
+    return find_operator(operator_id=entry["id"], fingerprint=entry["fingerprint"])

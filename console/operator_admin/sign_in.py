@@ -50,9 +50,9 @@ def _try_sign_in(request: HttpRequest) -> HttpResponse:
     handle, address = request.POST.get("handle", "").strip(), client_address(request)
     account = f"operator:{handle}"
     attempt = attempt_at(request, Secret.OPERATOR_PASSWORD, account)
-    if (throttled := count_attempt(attempt)) is not None:
+    if (throttle := count_attempt(attempt)) is not None:
         logger.warning("operator.throttled", address=address)
-        return _show_throttled(request, throttled)
+        return _show_throttled(request, throttle)
     with hashing_slot():
         operator = authenticate(
             handle=handle,
@@ -71,9 +71,9 @@ def _try_sign_in(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _show_throttled(request: HttpRequest, throttled: AttemptThrottled) -> HttpResponse:
-    response = _show_form(request, throttled.message, 429)
-    response["Retry-After"] = str(throttled.wait_s)
+def _show_throttled(request: HttpRequest, throttle: AttemptThrottled) -> HttpResponse:
+    response = _show_form(request, throttle.message, 429)
+    response["Retry-After"] = str(throttle.wait_s)
     return response
 
 

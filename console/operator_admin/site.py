@@ -43,8 +43,8 @@ class AdminNavigationItem:
 # URL names of the pages, each with the pages that belong to it.
 _NAVIGATION: Final = (
     (gettext_lazy("Overview"), "index", frozenset[str]()),
-    (gettext_lazy("Pools"), "pools", frozenset({"drain", "return", "add", "remove"})),
-    (gettext_lazy("Slow requests"), "slow", frozenset[str]()),
+    (gettext_lazy("Pools"), "pools", frozenset({"drain", "undrain", "add", "remove"})),
+    (gettext_lazy("Slow requests"), "slow_requests", frozenset[str]()),
     (gettext_lazy("Capacity"), "capacity", frozenset[str]()),
     (gettext_lazy("Cost"), "cost", frozenset[str]()),
     (
@@ -59,16 +59,21 @@ operator_site: Final = OperatorSite(name="operators")
 def page(
     request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
-    everywhere = {**operator_site.each_context(request), "navigation": _navigation_items(request)}
-    return render(request, f"operators/{template}", {**everywhere, **context}, status=status)
+    common_context = {
+        **operator_site.each_context(request),
+        "navigation": _navigation_items(request),
+    }
+    return render(request, f"operators/{template}", {**common_context, **context}, status=status)
 
 
 def _navigation_items(request: HttpRequest) -> list[AdminNavigationItem]:
     match = request.resolver_match
-    here = "" if match is None else match.url_name
+    current = "" if match is None else match.url_name
     return [
-        AdminNavigationItem(str(label), reverse(f"operators:{name}"), here == name or here in below)
-        for label, name, below in _NAVIGATION
+        AdminNavigationItem(
+            str(label), reverse(f"operators:{name}"), current == name or current in subpages
+        )
+        for label, name, subpages in _NAVIGATION
     ]
 
 
@@ -78,11 +83,11 @@ def operator_required(
     """Require a signed-in operator and pass them to the view."""
 
     @wraps(view)
-    def inside(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def wrapper(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         operator = operator_of(request)
         assert operator is not None  # admin_view has checked it
         return view(request, operator, *args, **kwargs)
 
     return cast(
-        Callable[Concatenate[HttpRequest, P], HttpResponse], operator_site.admin_view(inside)
+        Callable[Concatenate[HttpRequest, P], HttpResponse], operator_site.admin_view(wrapper)
     )

@@ -45,7 +45,7 @@ class SlowRow:
     mode: str
     pool: str
     replica: str
-    finish: str
+    finish_reason: str
     waited_ms: float
     target_ms: float
     times_target: float
@@ -63,40 +63,50 @@ class SlowRow:
 @require_GET
 @operator_required
 def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    found = list_slow_requests()
+    slow_requests = list_slow_requests()
     mode, pool = request.GET.get("mode", ""), request.GET.get("pool", "")
     rows = [
         _to_row(each)
-        for each in found.requests
+        for each in slow_requests.requests
         if mode in ("", each.record.mode) and pool in ("", each.record.pool)
     ]
     if by_time := request.GET.get("sort") == "time":
         rows.sort(key=lambda row: row.at, reverse=True)
     if wants_csv(request):
-        return _csv_response(rows, num_silent=found.num_unreachable)
+        return _csv_response(rows, num_silent=slow_requests.num_unreachable)
     context = {
         "title": "Slow requests",
         "rows": rows,
-        "num_silent": found.num_unreachable,
-        "num_all": len(found.requests),
+        "num_silent": slow_requests.num_unreachable,
+        "num_all": len(slow_requests.requests),
         "modes": _filter_options([each.value for each in Mode], mode),
-        "pools": _filter_options(sorted({each.record.pool for each in found.requests}), pool),
+        "pools": _filter_options(
+            sorted({each.record.pool for each in slow_requests.requests}), pool
+        ),
         "by_time": by_time,
         "file_url": f"{request.path}?{urlencode({**request.GET.dict(), 'as': 'csv'})}",
     }
-    return page(request, "slow.html", context)
+    return page(request, "slow_requests.html", context)
 
 
 def _csv_response(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
     """Return the rows as CSV, without stages, because they differ between requests."""
     header = (
-        *("request_id", "tenant_id", "occurred_at", "mode", "pool", "replica", "finish"),
+        *("request_id", "tenant_id", "occurred_at", "mode", "pool", "replica", "finish_reason"),
         *("first_token_ms", "target_ms", "total_ms"),
         *("prompt_tokens", "cached_tokens", "generated_tokens", "in_flight_at_replica", "finding"),
     )
     lines = [
         (
-            *(row.request_id, row.tenant_id, row.at, row.mode, row.pool, row.replica, row.finish),
+            *(
+                row.request_id,
+                row.tenant_id,
+                row.at,
+                row.mode,
+                row.pool,
+                row.replica,
+                row.finish_reason,
+            ),
             *(row.waited_ms, row.target_ms, row.total_ms),
             *(
                 row.prompt_tokens,
@@ -114,12 +124,12 @@ def _csv_response(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
 def _csv_notes(num_silent: int) -> list[str]:
     if not num_silent:
         return []
-    said = ngettext(
+    text = ngettext(
         "One gateway does not respond. Its slow requests are missing here.",
         "%(n)s gateways do not respond. Their slow requests are missing here.",
         num_silent,
     )
-    return [said % {"n": num_silent}]
+    return [text % {"n": num_silent}]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +138,15 @@ class FilterOption:
     is_selected: bool
 
 
-def _filter_options(values: list[str], chosen: str) -> list[FilterOption]:
-    return [FilterOption(value, value == chosen) for value in values if value]
+def _filter_options(values: list[str], selected: str) -> list[FilterOption]:
+    return [FilterOption(value, value == selected) for value in values if value]
 
 
-def _to_row(found: SlowRequest) -> SlowRow:
-    record, total_ms = found.record, max(found.record.total_ms, found.waited_ms, 0.001)
+def _to_row(slow_request: SlowRequest) -> SlowRow:
+    record, total_ms = (
+        slow_request.record,
+        max(slow_request.record.total_ms, slow_request.waited_ms, 0.001),
+    )
     return SlowRow(
         request_id=record.request_id,
         tenant_id=record.tenant_id,
@@ -142,19 +155,19 @@ def _to_row(found: SlowRequest) -> SlowRow:
         mode=record.mode.value,
         pool=record.pool,
         replica=record.replica,
-        finish=record.finish.value,
-        waited_ms=found.waited_ms,
-        target_ms=found.explanation.target_ms,
-        times_target=found.times_target,
+        finish_reason=record.finish_reason.value,
+        waited_ms=slow_request.waited_ms,
+        target_ms=slow_request.explanation.target_ms,
+        times_target=slow_request.times_target,
         prompt_tokens=record.prompt_tokens,
         cached_tokens=record.cached_tokens,
         generated_tokens=record.generated_tokens,
         num_in_flight_at_replica=record.num_in_flight_at_replica,
         total_ms=total_ms,
-        target_x=min(WIDTH, found.explanation.target_ms / total_ms * WIDTH),
-        bars=[_to_stage_bar(stage, total_ms) for stage in found.explanation.stages],
-        verdict=found.explanation.verdicts[0],
-        others=found.explanation.verdicts[1:],
+        target_x=min(WIDTH, slow_request.explanation.target_ms / total_ms * WIDTH),
+        bars=[_to_stage_bar(stage, total_ms) for stage in slow_request.explanation.stages],
+        verdict=slow_request.explanation.verdicts[0],
+        others=slow_request.explanation.verdicts[1:],
     )
 
 

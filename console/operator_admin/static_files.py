@@ -44,17 +44,17 @@ def _read_files(version: int) -> Mapping[str, StaticFile]:
 
 @lru_cache(maxsize=1)
 def _contents_by_name(version: int) -> Mapping[str, bytes]:
-    theirs = {name: (_UNFOLD / name).read_bytes() for name in _OF_UNFOLD}
-    ours = {path.name: path.read_bytes() for path in sorted(_OURS.iterdir())}
-    return {**theirs, **ours, "colors.css": _color_css().encode()}
+    unfold_files = {name: (_UNFOLD / name).read_bytes() for name in _OF_UNFOLD}
+    own_files = {path.name: path.read_bytes() for path in sorted(_OURS.iterdir())}
+    return {**unfold_files, **own_files, "colors.css": _color_css().encode()}
 
 
 @lru_cache(maxsize=1)
 def _digest_of_files(version: int) -> str:
-    named = (
+    parts = (
         name.encode() + content for name, content in sorted(_contents_by_name(version).items())
     )
-    return hashlib.sha256(b"".join(named)).hexdigest()[:16]
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
 def _color_css() -> str:

@@ -20,8 +20,8 @@ def check_code(request: HttpRequest, operator: OperatorView) -> str | None:
         return None
     try:
         attempt = attempt_at(request, Secret.CODE, f"operator:{operator.handle}")
-        if (throttled := count_attempt(attempt)) is not None:
-            return throttled.message
+        if (throttle := count_attempt(attempt)) is not None:
+            return throttle.message
         code = request.POST.get("code", "")
         if not verify_code(operator_id=operator.id, code=code, now=timezone.now()):
             return gettext(

@@ -8,40 +8,32 @@ from typing import Final
 
 from django.urls import path
 
-from console.operator_admin import (
-    capacity,
-    cost,
-    draining,
-    new_tenant,
-    overview,
-    pools,
-    replicas,
-    sign_in,
-    slow_requests,
-    tenant_detail,
-    tenant_list,
-)
+from console.operator_admin import capacity, cost, overview, sign_in, slow_requests
+from console.operator_admin.pools import added_replicas, draining
+from console.operator_admin.pools import list as pool_list
 from console.operator_admin.site import operator_site
+from console.operator_admin.tenants import detail as tenant_detail
+from console.operator_admin.tenants import list as tenant_list
 
 operators: Final = (
     [
         path("", overview.overview, name="index"),
-        path("pools", pools.pools, name="pools"),
+        path("pools", pool_list.pools, name="pools"),
         path("replicas/<path:replica>/drain", draining.drain, name="drain"),
-        path("replicas/<path:replica>/undrain", draining.restore, name="return"),
-        path("pools/<pool>/add", replicas.add, name="add"),
-        path("pools/<pool>/replicas/<path:replica>/remove", replicas.remove, name="remove"),
-        path("slow-requests", slow_requests.slow, name="slow"),
+        path("replicas/<path:replica>/undrain", draining.undrain, name="undrain"),
+        path("pools/<pool>/add", added_replicas.add, name="add"),
+        path("pools/<pool>/replicas/<path:replica>/remove", added_replicas.remove, name="remove"),
+        path("slow-requests", slow_requests.slow, name="slow_requests"),
         path("capacity", capacity.capacity, name="capacity"),
         path("cost", cost.cost, name="cost"),
-        path("tenants", tenant_list.directory, name="tenants"),
-        path("tenants/new", new_tenant.new_tenant, name="new_tenant"),
+        path("tenants", tenant_list.tenants, name="tenants"),
+        path("tenants/new", tenant_list.new_tenant, name="new_tenant"),
         path("sign-in", sign_in.sign_in, name="login"),
         path("sign-out", sign_in.sign_out, name="logout"),
         path("tenants/<uuid:tenant_id>", tenant_detail.tenant, name="tenant"),
         path("tenants/<uuid:tenant_id>/reason", tenant_detail.give_reason, name="reason"),
         path("tenants/<uuid:tenant_id>/owners", tenant_detail.invite_owner, name="invite_owner"),
-        path("tenants/<uuid:tenant_id>/edit/<what>", tenant_detail.change, name="change"),
+        path("tenants/<uuid:tenant_id>/edit/<field>", tenant_detail.change, name="change"),
     ],
     "admin",
     operator_site.name,

@@ -78,7 +78,7 @@ def scim_endpoint(**methods: View) -> View:
 
 
 def _dispatch(
-    request: HttpRequest, methods: dict[str, View], named: dict[str, Any]
+    request: HttpRequest, methods: dict[str, View], url_arguments: dict[str, Any]
 ) -> HttpResponse:
     """Answer the request. Raises BulkheadFull and the errors of views and operations."""
     with POLICY:
@@ -87,7 +87,7 @@ def _dispatch(
         if view is None:
             return _error_response(Error(status=405, detail="This method is not allowed here."))
         with PLACES.acquire(actor.tenant_id):
-            return view(request, actor, **named)
+            return view(request, actor, **url_arguments)
 
 
 def body_of(request: HttpRequest) -> dict[str, Any]:
@@ -102,11 +102,14 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
 
 
 def answer(
-    resource: Resource[Any], asked: "ResponseParameters[Any] | None" = None, *, status: int = 200
+    resource: Resource[Any],
+    parameters: "ResponseParameters[Any] | None" = None,
+    *,
+    status: int = 200,
 ) -> HttpResponse:
     document = resource.model_dump(
         scim_ctx=Context.RESOURCE_QUERY_RESPONSE,
-        response_parameters=asked,
+        response_parameters=parameters,
     )
     response = answer_json(document, status=status)
     if resource.meta is not None and resource.meta.version:
@@ -122,11 +125,11 @@ def answer_json(document: dict[str, Any], *, status: int = 200) -> HttpResponse:
 
 def precondition_of(request: HttpRequest) -> Callable[[Resource[Any]], None]:
     """Return a check that raises PreconditionFailedException for versions not in `If-Match`."""
-    wanted = request.headers.get("If-Match")
+    if_match = request.headers.get("If-Match")
 
-    def check(held: Resource[Any]) -> None:
-        version = held.meta.version if held.meta else None
-        tags = [tag.strip() for tag in (wanted or "*").split(",")]
+    def check(current: Resource[Any]) -> None:
+        version = current.meta.version if current.meta else None
+        tags = [tag.strip() for tag in (if_match or "*").split(",")]
         if "*" not in tags and version not in tags:
             raise PreconditionFailedException
 

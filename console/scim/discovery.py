@@ -79,9 +79,9 @@ def resource_type(request: HttpRequest, actor: Actor, name: str) -> HttpResponse
     return answer(_find_resource(PROVIDER.resource_types, "name", name))
 
 
-def _find_resource(found: tuple[Any, ...], attribute: str, name: str) -> Resource[Any]:
+def _find_resource(resources: tuple[Any, ...], attribute: str, name: str) -> Resource[Any]:
     """Return the resource with this name. Raises NotFoundException."""
-    for resource in found:
+    for resource in resources:
         if str(getattr(resource, attribute)).lower() == name.lower():
             assert isinstance(resource, Resource)
             return resource

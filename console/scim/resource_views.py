@@ -87,48 +87,50 @@ def list_view(kind: ScimResourceType[Any]) -> View:
         return _list_response(kind, search, kind.list_all(actor=actor, search=search))
 
     def post(request: HttpRequest, actor: Actor) -> HttpResponse:
-        asked = kind.model.model_validate(
+        resource = kind.model.model_validate(
             body_of(request), scim_ctx=Context.RESOURCE_CREATION_REQUEST
         )
-        made = kind.create(actor=actor, asked=asked, now=timezone.now())
-        return answer(made, _read_parameters(kind, request), status=201)
+        new_resource = kind.create(actor=actor, resource=resource, now=timezone.now())
+        return answer(new_resource, _read_parameters(kind, request), status=201)
 
     return scim_endpoint(get=get, post=post)
 
 
 def resource_view(kind: ScimResourceType[Any]) -> View:
     def get(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
-        asked = _read_parameters(kind, request)
-        found = kind.find(actor=actor, asked=asked, **kind.resource_kwargs(resource_id))
-        if is_known(request, found):
-            return HttpResponse(status=304, headers={"ETag": found.meta.version})
-        return answer(found, asked)
+        parameters = _read_parameters(kind, request)
+        resource = kind.find(
+            actor=actor, parameters=parameters, **kind.resource_kwargs(resource_id)
+        )
+        if is_known(request, resource):
+            return HttpResponse(status=304, headers={"ETag": resource.meta.version})
+        return answer(resource, parameters)
 
     def put(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
-        asked = kind.model.model_validate(
+        resource = kind.model.model_validate(
             body_of(request), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST
         )
-        replaced = kind.replace(
+        new_resource = kind.replace(
             actor=actor,
-            asked=asked,
+            resource=resource,
             check=precondition_of(request),
             now=timezone.now(),
             **kind.resource_kwargs(resource_id),
         )
-        return answer(replaced, _read_parameters(kind, request))
+        return answer(new_resource, _read_parameters(kind, request))
 
     def patch(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
-        asked = PatchOp[kind.model].model_validate(  # type: ignore[name-defined]
+        operations = PatchOp[kind.model].model_validate(  # type: ignore[name-defined]
             _with_few_operations(body_of(request)), scim_ctx=Context.RESOURCE_PATCH_REQUEST
         )
-        patched = kind.patch(
+        new_resource = kind.patch(
             actor=actor,
-            patch=asked,
+            patch=operations,
             check=precondition_of(request),
             now=timezone.now(),
             **kind.resource_kwargs(resource_id),
         )
-        return answer(patched, _read_parameters(kind, request))
+        return answer(new_resource, _read_parameters(kind, request))
 
     def delete(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
         kind.delete(
@@ -153,10 +155,10 @@ def _with_few_operations(body: dict[str, Any]) -> dict[str, Any]:
 
     Raises InvalidValueException.
     """
-    found = next((value for name, value in body.items() if name.lower() == "operations"), None)
-    if isinstance(found, list) and len(found) > MAX_OPERATIONS:
+    operations = next((value for name, value in body.items() if name.lower() == "operations"), None)
+    if isinstance(operations, list) and len(operations) > MAX_OPERATIONS:
         raise InvalidValueException(detail=f"At most {MAX_OPERATIONS} operations.")
-    if _num_values(found) > MAX_VALUES:
+    if _num_values(operations) > MAX_VALUES:
         raise InvalidValueException(detail=f"At most {MAX_VALUES} values.")
     return body
 
@@ -173,13 +175,13 @@ def not_implemented(request: HttpRequest, actor: Actor, **kwargs: str) -> HttpRe
 
 
 def _list_response(
-    kind: ScimResourceType[Any], search: "SearchRequest[Any]", found: SearchResult[Any]
+    kind: ScimResourceType[Any], search: "SearchRequest[Any]", result: SearchResult[Any]
 ) -> HttpResponse:
     response = ListResponse[kind.model](  # type: ignore[name-defined]
-        total_results=found.total,
-        start_index=found.start,
-        items_per_page=len(found.resources),
-        resources=found.resources,
+        total_results=result.total,
+        start_index=result.start,
+        items_per_page=len(result.resources),
+        resources=result.resources,
     )
     return answer_json(
         response.model_dump(
@@ -192,9 +194,9 @@ def _list_response(
 def _read_parameters(
     kind: ScimResourceType[Any], request: HttpRequest
 ) -> "ResponseParameters[Any]":
-    named = {
+    parameters = {
         name: text
         for name, text in request.GET.items()
         if name in ("attributes", "excludedAttributes")
     }
-    return ResponseParameters[kind.model].model_validate(named)  # type: ignore[name-defined]
+    return ResponseParameters[kind.model].model_validate(parameters)  # type: ignore[name-defined]

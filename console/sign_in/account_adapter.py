@@ -57,14 +57,15 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         The domain's owner and the password may have changed since the sign-in began, as it can
         wait for a second factor.
         """
-        carried = signal_kwargs or {}
-        by = carried.get(PROVIDER_TENANT)
-        wanted = provider_for(user.email)
-        version = carried.get(PASSWORD_VERSION, version_of_hash(user.password))
-        if by != (wanted and wanted.tenant_id) or version != version_of_hash(user.password):
+        login_state = signal_kwargs or {}
+        by = login_state.get(PROVIDER_TENANT)
+        provider = provider_for(user.email)
+        version = login_state.get(PASSWORD_VERSION, version_of_hash(user.password))
+        is_other_way = by != (provider and provider.tenant_id)
+        if is_other_way or version != version_of_hash(user.password):
             logout(request)
             return redirect("account_login")
-        set_session_provider(request, by, carried.get(PROVIDER_SIGNED_IN_AT))
+        set_session_provider(request, by, login_state.get(PROVIDER_SIGNED_IN_AT))
         response: HttpResponse = super().post_login(
             request, user, signal_kwargs=signal_kwargs, **kwargs
         )

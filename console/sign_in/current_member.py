@@ -48,8 +48,8 @@ def find_member(request: HttpRequest) -> CurrentMember | None:
     memberships = _find_memberships(request)
     if not memberships:
         return None
-    chosen = request.session.get(_SESSION_TENANT)
-    tenant = next((row for row in memberships if row.tenant_id == chosen), memberships[0])
+    tenant_id = request.session.get(_SESSION_TENANT)
+    tenant = next((row for row in memberships if row.tenant_id == tenant_id), memberships[0])
     actor = Actor(
         tenant_id=tenant.tenant_id,
         user_id=user_id,
@@ -108,7 +108,7 @@ def member_required(
             return redirect_to_login(request.get_full_path())
         member = find_member(request)
         if member is None:
-            return render(request, "console/no_tenant.html", status=403)
+            return render(request, "console/sign_in/no_tenant.html", status=403)
         if member.is_mfa_missing:
             return redirect(mfa_page_url(request))
         with _refusals_as_errors():

@@ -66,9 +66,9 @@ def _device_of(request: HttpRequest, account: str) -> str | None:
 
     None without a sign-in within LIFETIME and since the last change of the password.
     """
-    signed = request.COOKIES.get(_cookie_name(request, account), "")
+    cookie = request.COOKIES.get(_cookie_name(request, account), "")
     try:
-        device, version = signing.loads(signed, salt=_salt_for(account), max_age=LIFETIME)
+        device, version = signing.loads(cookie, salt=_salt_for(account), max_age=LIFETIME)
     except (signing.BadSignature, ValueError):
         return None
     # Queried only with a valid cookie: without one, unknown accounts must take as long as known.

@@ -4,9 +4,9 @@ from typing import Final
 
 from django import template
 
-from console.operator_admin.number_format import why_refused, written
+from console.operator_admin.pools.presenters import rejection_reason
 from console.operator_admin.static_files import url_of
-from console.usage_filters.number_format import share
+from console.usage_filters.number_format import number, share
 
 register = template.Library()
 UNKNOWN: Final = "–"
@@ -35,12 +35,12 @@ def milliseconds(value_ms: float | None) -> str:
     if value_ms is None:
         return UNKNOWN
     digits = 1 if value_ms < _WHOLE_MS else 0
-    return f"{written(value_ms, digits)} ms"
+    return f"{number(value_ms, digits)} ms"
 
 
 @register.filter
 def count(value: float | None, digits: int = 0) -> str:
-    return UNKNOWN if value is None else written(value, digits)
+    return UNKNOWN if value is None else number(value, digits)
 
 
 @register.filter
@@ -49,4 +49,4 @@ def unlocalized(value: float) -> str:
     return f"{value:g}"
 
 
-register.filter(why_refused)
+register.filter(rejection_reason)

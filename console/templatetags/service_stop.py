@@ -33,9 +33,9 @@ class _Banner:
 
 @register.simple_tag
 def service_stop(member: CurrentMember) -> _Banner | None:
-    found = find_service_stop(tenant=member.tenant, now=timezone.now())
-    if found is None:
+    stop = find_service_stop(tenant=member.tenant, now=timezone.now())
+    if stop is None:
         return None
-    page, permission = _PAGES[found.reason]
+    page, permission = _PAGES[stop.reason]
     url = reverse(page) if member.actor.has_permission(permission) else ""
-    return _Banner(found.reason.value, found.since, url)
+    return _Banner(stop.reason.value, stop.since, url)

@@ -40,5 +40,5 @@ def _format_amount(value: Decimal, currency: str, decimals: int) -> str:
     number = number_format(abs(value), decimal_pos=decimals, use_l10n=True, force_grouping=True)
     # Translators: in German "%(number)s %(symbol)s", with a no-break space.
     pattern = pgettext("an amount of money", "%(symbol)s%(number)s")
-    written = pattern % {"symbol": _SYMBOLS[Currency(currency)], "number": number}
-    return f"\N{MINUS SIGN}{written}" if value < 0 else written
+    text = pattern % {"symbol": _SYMBOLS[Currency(currency)], "number": number}
+    return f"\N{MINUS SIGN}{text}" if value < 0 else text

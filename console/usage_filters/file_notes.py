@@ -20,14 +20,14 @@ class CompleteFigures(Protocol):
         """Smaller groups are suppressed; 1: the user's own figures."""
 
 
-def notes_of_figures(question: UsageFilters, found: CompleteFigures) -> list[str]:
+def notes_of_figures(question: UsageFilters, usage_figures: CompleteFigures) -> list[str]:
     """Return the notes. Hours contain their time zone; days do not, so a note names it."""
-    notes = [_completeness_note(found.complete_until)]
+    notes = [_completeness_note(usage_figures.complete_until)]
     if not question.is_hourly:
         notes.append(gettext("Dates are in UTC and inclusive."))
-    if found.min_users > 1:
-        said = gettext("Groups of fewer than %(min_users)s users are hidden.")
-        notes.append(said % {"min_users": found.min_users})
+    if usage_figures.min_users > 1:
+        text = gettext("Groups of fewer than %(min_users)s users are hidden.")
+        notes.append(text % {"min_users": usage_figures.min_users})
     return notes
 
 

@@ -58,10 +58,10 @@ class UsageFilterForm(forms.Form):
     team = forms.UUIDField(required=False)
 
     def clean(self) -> dict[str, Any]:
-        said: dict[str, Any] = super().clean() or {}
-        if said.get("range") == CUSTOM and not self.errors:
-            self._check_days(said.get("start"), said.get("end"))
-        return said
+        cleaned: dict[str, Any] = super().clean() or {}
+        if cleaned.get("range") == CUSTOM and not self.errors:
+            self._check_days(cleaned.get("start"), cleaned.get("end"))
+        return cleaned
 
     def _check_days(self, start: date | None, end: date | None) -> None:
         end = end or datetime.now(UTC).date()
@@ -138,13 +138,13 @@ class UsageFilters:
 
     @property
     def without_filters(self) -> str:
-        said = {name: text for name, text in self.parameters.items() if name not in _LABELS}
-        return f"?{urlencode(said)}"
+        parameters = {name: text for name, text in self.parameters.items() if name not in _LABELS}
+        return f"?{urlencode(parameters)}"
 
     def list_filters(
         self, choices: Mapping[str, list[str]], teams: Mapping[str, str]
     ) -> list[UsageFilter]:
-        found = [
+        filters = [
             UsageFilter(name, str(_LABELS[name]), self._choices(name, choices.get(name, [])))
             for name in COLUMNS
         ]
@@ -153,15 +153,15 @@ class UsageFilters:
                 UsageFilterOption(team_id, name, team_id == self.parameters.get("team"))
                 for team_id, name in teams.items()
             ]
-            found.append(UsageFilter("team", str(_LABELS["team"]), options))
-        return [each for each in found if each.choices]
+            filters.append(UsageFilter("team", str(_LABELS["team"]), options))
+        return [each for each in filters if each.choices]
 
     def _choices(self, name: str, values: list[str]) -> list[UsageFilterOption]:
-        said = self.parameters.get(name)
-        known = [(value or UNKNOWN, named(name, value) or str(_("unknown"))) for value in values]
-        if said and said not in {value for value, _title in known}:
-            known.append((said, named(name, said)))
-        return [UsageFilterOption(value, title, value == said) for value, title in known]
+        selected = self.parameters.get(name)
+        options = [(value or UNKNOWN, named(name, value) or str(_("unknown"))) for value in values]
+        if selected and selected not in {value for value, _title in options}:
+            options.append((selected, named(name, selected)))
+        return [UsageFilterOption(value, title, value == selected) for value, title in options]
 
     def with_filter(self, **values: str) -> str:
         return self._with(**{name: value or UNKNOWN for name, value in values.items()})
@@ -177,35 +177,43 @@ def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
     """
     form = UsageFilterForm(request.GET)
     is_good = form.is_valid()
-    said = form.cleaned_data if is_good else {}
-    chosen = said.get("range") or _DEFAULT
+    cleaned = form.cleaned_data if is_good else {}
+    range_name = cleaned.get("range") or _DEFAULT
     parameters = {
         name: text
         for name in form.fields
         if (text := request.GET.get(name, "").strip()) and is_good
     }
-    return UsageFilters(form, _to_query(said, chosen, now), chosen, {"range": chosen} | parameters)
+    return UsageFilters(
+        form, _to_query(cleaned, range_name, now), range_name, {"range": range_name} | parameters
+    )
 
 
 def by(question: UsageFilters, group_by: GroupBy | None) -> ReportQuery:
-    asked = question.report_query
-    return ReportQuery(asked.start, asked.end, group_by, asked.filter, asked.hours_until)
+    report_query = question.report_query
+    return ReportQuery(
+        report_query.start,
+        report_query.end,
+        group_by,
+        report_query.filter,
+        report_query.hours_until,
+    )
 
 
-def _to_query(said: Mapping[str, Any], chosen: str, now: datetime) -> ReportQuery:
+def _to_query(cleaned: Mapping[str, Any], range_name: str, now: datetime) -> ReportQuery:
     today = now.astimezone(UTC).date()
     tomorrow = today + timedelta(days=1)
-    start = tomorrow - timedelta(days=_DAYS.get(chosen, _DAYS[_DEFAULT]))
+    start = tomorrow - timedelta(days=_DAYS.get(range_name, _DAYS[_DEFAULT]))
     end = tomorrow
-    if chosen == CUSTOM:
-        end = said["end"] + timedelta(days=1) if said.get("end") else tomorrow
-        start = said.get("start") or min(start, end - timedelta(days=1))
-    if chosen == HOURS:
-        return ReportQuery(today, tomorrow, filter=_to_filter(said), hours_until=now)
-    return ReportQuery(start, end, filter=_to_filter(said))
+    if range_name == CUSTOM:
+        end = cleaned["end"] + timedelta(days=1) if cleaned.get("end") else tomorrow
+        start = cleaned.get("start") or min(start, end - timedelta(days=1))
+    if range_name == HOURS:
+        return ReportQuery(today, tomorrow, filter=_to_filter(cleaned), hours_until=now)
+    return ReportQuery(start, end, filter=_to_filter(cleaned))
 
 
-def _to_filter(said: Mapping[str, Any]) -> ReportFilter:
-    values = {name: said.get(name) or None for name in COLUMNS}
-    known = {name: "" if value == UNKNOWN else value for name, value in values.items()}
-    return ReportFilter(**known, team_id=said.get("team"))
+def _to_filter(cleaned: Mapping[str, Any]) -> ReportFilter:
+    values = {name: cleaned.get(name) or None for name in COLUMNS}
+    filter_values = {name: "" if value == UNKNOWN else value for name, value in values.items()}
+    return ReportFilter(**filter_values, team_id=cleaned.get("team"))

@@ -22,12 +22,12 @@ class LastMinuteText(TypedDict, total=False):
 
 
 def format_last_minute(minute: LastMinute, actor: Actor) -> LastMinuteText:
-    told, cached = minute.prompt_tokens_with_cache_info, minute.cached_tokens
+    prompt_tokens, cached = minute.prompt_tokens_with_cache_info, minute.cached_tokens
     values = LastMinuteText(
         requests=count(minute.requests),
         p50=_format_ms(minute.first_token_p50_ms),
         p99=_format_ms(minute.first_token_p99_ms),
-        cached=share(cached / told) if told else _NONE,
+        cached=share(cached / prompt_tokens) if prompt_tokens else _NONE,
         at=date_format(timezone.localtime(minute.until), "H:i:s"),
     )
     if sees_accepted(actor):

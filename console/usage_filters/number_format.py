@@ -81,7 +81,7 @@ def change(
         return FigureChange(gettext("unchanged"), "same", "")
     amount = number(abs(difference) * 100, 1)
     sign = "+" if difference > 0 else "−"
-    written = f"{amount} {gettext('points')}" if is_share else percent(amount)
+    text = f"{amount} {gettext('points')}" if is_share else percent(amount)
     is_better = (difference > 0) == (better == "more")
     tone = "" if not better else ("good" if is_better else "bad")
-    return FigureChange(f"{sign}{written}", "rise" if difference > 0 else "fall", tone)
+    return FigureChange(f"{sign}{text}", "rise" if difference > 0 else "fall", tone)

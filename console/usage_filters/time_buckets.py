@@ -13,10 +13,10 @@ from tenants.usage.reports.queries import ReportRow, time_key
 
 
 def moments(question: UsageFilters) -> list[datetime]:
-    asked = question.report_query
+    report_query = question.report_query
     step = timedelta(hours=1) if question.is_hourly else timedelta(days=1)
-    num = (asked.ends_at - asked.starts_at) // step
-    return [asked.starts_at + step * place for place in range(num)]
+    num = (report_query.ends_at - report_query.starts_at) // step
+    return [report_query.starts_at + step * place for place in range(num)]
 
 
 def times(question: UsageFilters) -> list[Time]:
@@ -32,9 +32,11 @@ def values(
 ) -> list[Value]:
     """Return the values over time. None: suppressed. Hours and days without usage count as zero."""
     by_key = {row.key: row.counts for row in rows}
-    nothing = UsageCounters()
-    found = (by_key.get(time_key(question.report_query, at), nothing) for at in moments(question))
-    return [None if counts is None else of(counts) for counts in found]
+    zero_counts = UsageCounters()
+    counts_by_time = (
+        by_key.get(time_key(question.report_query, at), zero_counts) for at in moments(question)
+    )
+    return [None if counts is None else of(counts) for counts in counts_by_time]
 
 
 def num_hidden(rows: Iterable[ReportRow]) -> int:

@@ -85,20 +85,20 @@ def _start_download(request: HttpRequest, token: str) -> StreamingHttpResponse:
     if not running.acquire_slot(link.tenant_id):
         raise ProblemRaised(_BUSY)
     try:
-        found = open_download(
+        download = open_download(
             link=link, address=client_address(request), request_id=str(uuid4()), now=now
         )
-        return _stream_download(request, found)
+        return _stream_download(request, download)
     except BaseException:
         running.release_slot(link.tenant_id)
         raise
 
 
-def _stream_download(request: HttpRequest, found: Download) -> StreamingHttpResponse:
-    body = _AsyncBody(found) if isinstance(request, ASGIRequest) else _SyncBody(found)
+def _stream_download(request: HttpRequest, download: Download) -> StreamingHttpResponse:
+    body = _AsyncBody(download) if isinstance(request, ASGIRequest) else _SyncBody(download)
     response = StreamingHttpResponse(body, content_type="application/octet-stream")
-    response["Content-Length"] = str(found.num_bytes)
-    response["Content-Disposition"] = f'attachment; filename="{found.name}"'
+    response["Content-Length"] = str(download.num_bytes)
+    response["Content-Disposition"] = f'attachment; filename="{download.name}"'
     return response
 
 
@@ -112,9 +112,9 @@ def _show_refusal(problem: Problem) -> HttpResponseBase:
 class _DownloadBody:
     """Closed by Django with the response, even if the client leaves before the first chunk."""
 
-    def __init__(self, found: Download) -> None:
-        self._pieces = found.read_pieces()
-        self._tenant_id = found.tenant_id
+    def __init__(self, download: Download) -> None:
+        self._pieces = download.read_pieces()
+        self._tenant_id = download.tenant_id
         self._over_at_s = monotonic() + MAX_S
         self._is_open = True
 

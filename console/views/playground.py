@@ -84,12 +84,12 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             return _error_response(
                 _("You started the playground too often. Wait a minute, then try again."), 429
             )
-        created = create_playground_key(actor=member.actor, now=timezone.now())
+        created_key = create_playground_key(actor=member.actor, now=timezone.now())
     except redis.RedisError:
         return _error_response(_("This is not possible right now: Redis does not respond."), 503)
     except DomainError as error:
         return _error_response(translate_error(error), 409)
-    return JsonResponse(_key_response(created))
+    return JsonResponse(_key_response(created_key))
 
 
 @require_POST
@@ -121,12 +121,12 @@ def _read_moment(text: str) -> datetime:
     return moment
 
 
-def _key_response(created: CreatedKey) -> dict[str, str]:
-    expires_at = created.key.expires_at
+def _key_response(created_key: CreatedKey) -> dict[str, str]:
+    expires_at = created_key.key.expires_at
     assert expires_at is not None, "a playground's key expires"
     return {
-        "key": created.text,
-        "issued_at": created.key.issued_at.isoformat(),
+        "key": created_key.text,
+        "issued_at": created_key.key.issued_at.isoformat(),
         "expires_at": expires_at.isoformat(),
     }
 

@@ -36,39 +36,45 @@ class SearchHit:
 @require_GET
 @member_required
 def search(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    asked = request.GET.get("q", "")[:100]
-    links = [link for link in all_links(request, member.actor) if _is_meant(link, asked)]
-    context = {"asked": asked, "links": links, "things": _search_all(member.actor, asked.strip())}
+    search_text = request.GET.get("q", "")[:100]
+    links = [link for link in all_links(request, member.actor) if _is_meant(link, search_text)]
+    context = {
+        "search_text": search_text,
+        "links": links,
+        "things": _search_all(member.actor, search_text.strip()),
+    }
     return render_page(
         request, member, "console/search.html", context, part="console/_search_results.html"
     )
 
 
-def _is_meant(link: NavigationLink, asked: str) -> bool:
+def _is_meant(link: NavigationLink, search_text: str) -> bool:
     """Return whether each search word begins a word of the link."""
-    known = f"{link.title} {link.words}".casefold().split()
-    words = asked.casefold().split()[:_MAX_WORDS]
-    return all(any(name.startswith(word) for name in known) for word in words)
+    link_words = f"{link.title} {link.words}".casefold().split()
+    words = search_text.casefold().split()[:_MAX_WORDS]
+    return all(any(name.startswith(word) for name in link_words) for word in words)
 
 
-def _search_all(actor: Actor, asked: str) -> list[SearchHit]:
+def _search_all(actor: Actor, search_text: str) -> list[SearchHit]:
     """Return the hits that the actor may see. Makes at most three queries."""
-    if len(asked) < _MIN_CHARS:
+    if len(search_text) < _MIN_CHARS:
         return []
     return [
-        *_search_members(actor, asked),
-        *_search_teams(actor, asked),
-        *_search_keys(actor, asked),
+        *_search_members(actor, search_text),
+        *_search_teams(actor, search_text),
+        *_search_keys(actor, search_text),
     ]
 
 
-def _search_keys(actor: Actor, asked: str) -> list[SearchHit]:
+def _search_keys(actor: Actor, search_text: str) -> list[SearchHit]:
     if not (
         actor.has_permission(Permission.READ_KEYS) or actor.has_permission(Permission.READ_OWN_KEYS)
     ):
         return []
-    wanted = KeyFilter(text=asked, order=KeyOrder.NAME, is_descending=False)
-    page = find_keys(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None, now=timezone.now())
+    key_filter = KeyFilter(text=search_text, order=KeyOrder.NAME, is_descending=False)
+    page = find_keys(
+        actor=actor, key_filter=key_filter, limit=_MAX_THINGS, cursor=None, now=timezone.now()
+    )
     return [
         SearchHit(
             icon="keys",
@@ -80,11 +86,11 @@ def _search_keys(actor: Actor, asked: str) -> list[SearchHit]:
     ]
 
 
-def _search_members(actor: Actor, asked: str) -> list[SearchHit]:
+def _search_members(actor: Actor, search_text: str) -> list[SearchHit]:
     if not actor.has_permission(Permission.READ_MEMBERS):
         return []
-    wanted = MemberFilter(text=asked)
-    page = search_members(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None)
+    member_filter = MemberFilter(text=search_text)
+    page = search_members(actor=actor, member_filter=member_filter, limit=_MAX_THINGS, cursor=None)
     return [
         SearchHit(
             icon="members",
@@ -96,10 +102,12 @@ def _search_members(actor: Actor, asked: str) -> list[SearchHit]:
     ]
 
 
-def _search_teams(actor: Actor, asked: str) -> list[SearchHit]:
+def _search_teams(actor: Actor, search_text: str) -> list[SearchHit]:
     if not actor.has_permission(Permission.READ_TEAMS):
         return []
-    page = find_teams(actor=actor, wanted=TeamFilter(text=asked), limit=_MAX_THINGS, cursor=None)
+    page = find_teams(
+        actor=actor, team_filter=TeamFilter(text=search_text), limit=_MAX_THINGS, cursor=None
+    )
     return [
         SearchHit(
             icon="teams",

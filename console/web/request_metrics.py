@@ -46,5 +46,5 @@ class RequestMetricsMiddleware:
 def _area_of(request: HttpRequest) -> str:
     if is_operator_path(request):
         return "operators"
-    found = (area for start, area in _AREAS.items() if request.path_info.startswith(start))
-    return next(found, "pages")
+    areas = (area for start, area in _AREAS.items() if request.path_info.startswith(start))
+    return next(areas, "pages")

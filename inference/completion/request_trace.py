@@ -86,18 +86,18 @@ class RequestTrace:
         self.segments = prompt.segments
         self.assembled_s = self.clock.monotonic_s()
 
-    def mark_routed(self, asked: _EngineRequest) -> None:
+    def mark_routed(self, engine_request: _EngineRequest) -> None:
         self.replica, self.num_in_flight_at_replica = (
-            asked.replica_name,
-            asked.num_in_flight_at_replica,
+            engine_request.replica_name,
+            engine_request.num_in_flight_at_replica,
         )
         self.routed_s = self.clock.monotonic_s()
 
-    def mark_rerouted(self, asked: _EngineRequest) -> None:
+    def mark_rerouted(self, engine_request: _EngineRequest) -> None:
         """Note that the replica failed and another one continues. Times are kept."""
         self.replica, self.num_in_flight_at_replica = (
-            asked.replica_name,
-            asked.num_in_flight_at_replica,
+            engine_request.replica_name,
+            engine_request.num_in_flight_at_replica,
         )
 
     def mark_engine_closed(self) -> None:

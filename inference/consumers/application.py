@@ -95,12 +95,14 @@ class GatewayApplication:
         stream = WebSocketConsumer.as_asgi(
             plane=plane, allowed_origins=self._allowed_origins, drain_s=self._drain_s
         )
-        generating = {
+        completions = {
             path: CompletionConsumer.as_asgi(plane=plane, dialect=dialect)
             for path, dialect in DIALECTS.items()
         }
-        looking_up = {path: made.as_asgi(plane=plane) for path, made in LOOKUPS.items()}
-        http = {("http", path): consumer for path, consumer in (generating | looking_up).items()}
+        lookups = {
+            path: consumer_class.as_asgi(plane=plane) for path, consumer_class in LOOKUPS.items()
+        }
+        http = {("http", path): consumer for path, consumer in (completions | lookups).items()}
         return {("websocket", "/v1/stream"): stream, **http}
 
 

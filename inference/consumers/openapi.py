@@ -132,11 +132,11 @@ ENDPOINTS: Final = (
 
 def build_openapi() -> dict[str, Any]:
     types = {kind for each in ENDPOINTS for kind in (*each.answers, each.error, *each.bodies)}
-    ordered = sorted(types, key=str)
+    type_list = sorted(types, key=str)
     schemas, components = msgspec.json.schema_components(
-        ordered, ref_template="#/components/schemas/{name}"
+        type_list, ref_template="#/components/schemas/{name}"
     )
-    schema_of = dict(zip(ordered, schemas, strict=True))
+    schema_of = dict(zip(type_list, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in ENDPOINTS:
         paths.setdefault(endpoint.path, {})[endpoint.method] = _describe_operation(

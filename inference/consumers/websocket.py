@@ -41,7 +41,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         self._allowed_origins = allowed_origins
         self._drain_s = drain_s
         self._connection: Connection | None = None
-        self._held = ExitStack()
+        self._slots = ExitStack()
         self._closing: asyncio.Task[None] | None = None
 
     async def websocket_connect(self, _message: Message) -> None:
@@ -53,7 +53,7 @@ class WebSocketConsumer(DataPlaneConsumer):
             return
         watching = self._plane.snapshots.watch_key(principal.credential.key_id, self._on_key_end)
         try:
-            self._held.enter_context(watching)
+            self._slots.enter_context(watching)
         except CompletionError as error:
             await self._deny_handshake(error)
             return
@@ -99,7 +99,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         raise StopConsumer
 
     async def release(self) -> None:
-        self._held.close()
+        self._slots.close()
         if self._connection is not None:
             await self._connection.close()
 
@@ -124,14 +124,14 @@ class WebSocketConsumer(DataPlaneConsumer):
 
     def _check_handshake(self) -> str:
         """Return the API key, or "" without one. Raises BadRequest, ForbiddenRequest."""
-        offered: list[str] = self.scope["subprotocols"]
-        if SUBPROTOCOL not in offered:
+        subprotocols: list[str] = self.scope["subprotocols"]
+        if SUBPROTOCOL not in subprotocols:
             raise BadRequest("wrong_subprotocol", f"Offer the subprotocol {SUBPROTOCOL}.")
         # Only browsers send an Origin. A foreign page must not use a key that it obtained.
         origin = header(self.scope, b"origin")
         if origin is not None and origin not in self._allowed_origins:
             raise ForbiddenRequest("origin_not_allowed", "This origin is not allowed.")
-        keys = (name for name in offered if name.startswith(KEY_SUBPROTOCOL))
+        keys = (name for name in subprotocols if name.startswith(KEY_SUBPROTOCOL))
         return read_bearer_key(self.scope) or next(keys, "").removeprefix(KEY_SUBPROTOCOL)
 
     async def _deny_handshake(self, error: CompletionError) -> None:

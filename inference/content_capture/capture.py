@@ -37,7 +37,7 @@ def capture_completion(account: RequestTrace) -> CapturedCompletion | None:
         user_id=user_id,
         occurred_at_ms=account.arrival.occurred_at_ms,
         completion=clean("".join(texts)),
-        finish=account.finish_reason,
+        finish_reason=account.finish_reason,
         mode=request.mode,
         language=request.language,
         repository=clean(request.repository),
@@ -48,18 +48,18 @@ def capture_completion(account: RequestTrace) -> CapturedCompletion | None:
     )
 
 
-def capture_edit(principal: Principal, told: SuggestionEdit, *, now_ms: int) -> CapturedEdit | None:
+def capture_edit(principal: Principal, edit: SuggestionEdit, *, now_ms: int) -> CapturedEdit | None:
     """Return the edited text; None: it may not be stored, or is too long."""
     user_id = principal.credential.user_id
-    if user_id is None or not principal.is_content_captured or len(told.text) > MAX_EDIT_CHARS:
+    if user_id is None or not principal.is_content_captured or len(edit.text) > MAX_EDIT_CHARS:
         return None
     return CapturedEdit(
-        request_id=told.request_id,
+        request_id=edit.request_id,
         user_id=user_id,
         occurred_at_ms=now_ms,
-        event=told.event,
-        after_ms=told.after_ms,
-        text=clean(told.text),
+        event=edit.event,
+        after_ms=edit.after_ms,
+        text=clean(edit.text),
     )
 
 

@@ -30,8 +30,8 @@ class ContentQueue:
         if item is not None and account.principal is not None:
             self._enqueue(account.principal.snapshot.tenant_id, item)
 
-    def on_edited(self, principal: Principal, told: SuggestionEdit) -> None:
-        item = capture_edit(principal, told, now_ms=self._clock.now_ms())
+    def on_edited(self, principal: Principal, edit: SuggestionEdit) -> None:
+        item = capture_edit(principal, edit, now_ms=self._clock.now_ms())
         if item is not None:
             self._enqueue(principal.snapshot.tenant_id, item)
 

@@ -83,31 +83,33 @@ class ContentSender:
 
     async def send_pending(self) -> None:
         """Send everything in the queue. Raises RedisError."""
-        gathered = defaultdict[TenantId, list[Item]](list)
-        while (taken := self._outbox.dequeue()) is not None:
-            tenant_id, item = taken
+        items_by_tenant = defaultdict[TenantId, list[Item]](list)
+        while (entry := self._outbox.dequeue()) is not None:
+            tenant_id, item = entry
             if (clean := await redact_content(item)) is not None:
-                gathered[tenant_id].append(clean)
-        for tenant_id, items in gathered.items():
+                items_by_tenant[tenant_id].append(clean)
+        for tenant_id, items in items_by_tenant.items():
             for batch in batches(items):
                 await self._append_to_stream(self._sealer.seal(tenant_id, batch))
 
-    async def _append_to_stream(self, sealed: bytes) -> None:
+    async def _append_to_stream(self, message: bytes) -> None:
         limits = (str(STREAM_MS), str(MAX_QUEUED))
-        await cast(Any, self._redis.eval(ADD_SCRIPT, 1, CONTENT, cast(Any, sealed), FIELD, *limits))
+        await cast(
+            Any, self._redis.eval(ADD_SCRIPT, 1, CONTENT, cast(Any, message), FIELD, *limits)
+        )
 
 
 def batches(items: list[Item]) -> list[ContentBatch]:
     """Return batches in order, each of at most MAX_BATCH_CHARS or one item."""
-    found, current, num_chars = list[ContentBatch](), list[Item](), 0
+    result, current, num_chars = list[ContentBatch](), list[Item](), 0
     for item in items:
         length = _num_chars(item)
         if current and num_chars + length > MAX_BATCH_CHARS:
-            found.append(ContentBatch(tuple(current)))
+            result.append(ContentBatch(tuple(current)))
             current, num_chars = [], 0
         current.append(item)
         num_chars += length
-    return [*found, ContentBatch(tuple(current))] if current else found
+    return [*result, ContentBatch(tuple(current))] if current else result
 
 
 def _num_chars(item: Item) -> int:

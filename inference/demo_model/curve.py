@@ -44,12 +44,12 @@ def thin(lines: Sequence[dict[str, float]]) -> list[dict[str, float]]:
     training = [line for line in lines if "loss" in line]
     size = -(-len(training) // MAX_POINTS)
     groups = [training[i : i + size] for i in range(0, len(training), size)]
-    kept = [
+    averaged = [
         {**group[-1], "loss": round(sum(line["loss"] for line in group) / len(group), 4)}
         for group in groups
     ]
     validation = [line for line in lines if "validation_loss" in line]
-    return sorted(kept + validation, key=lambda line: line["step"])
+    return sorted(averaged + validation, key=lambda line: line["step"])
 
 
 def draw(lines: Sequence[dict[str, float]]) -> str:

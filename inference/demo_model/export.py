@@ -32,25 +32,25 @@ def export(run: Path, corpus: Path, target: Path, *, is_quantised: bool) -> None
     content = checkpoint.load_newest(run)
     if content is None:
         raise CheckpointError(f"{run} has no checkpoint.")
-    trained = Tokenizer.from_file(str(corpus / "tokenizer.json"))
+    tokenizer_ = Tokenizer.from_file(str(corpus / "tokenizer.json"))
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as name:
         folder = Path(name)
         weights = as_stored(content["model"], is_quantised=is_quantised)
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-        trained.save(str(folder / "tokenizer.json"))
-        config = model_config(ModelDimensions(), trained)
+        tokenizer_.save(str(folder / "tokenizer.json"))
+        config = model_config(ModelDimensions(), tokenizer_)
         if is_quantised:
             config["quantization_config"] = quantization_config()
         _write_json(folder / "config.json", config)
         _write_json(folder / "tokenizer_config.json", tokenizer_config(ModelDimensions()))
-        _write_json(folder / "generation_config.json", generation_config(trained))
+        _write_json(folder / "generation_config.json", generation_config(tokenizer_))
         for path in folder.iterdir():
             path.chmod(0o644)
             path.replace(target / path.name)
 
 
-def model_config(shape: ModelDimensions, trained: Tokenizer) -> dict[str, Any]:
+def model_config(shape: ModelDimensions, tokenizer_: Tokenizer) -> dict[str, Any]:
     return {
         "architectures": ["Qwen3ForCausalLM"],
         "model_type": "qwen3",
@@ -70,7 +70,7 @@ def model_config(shape: ModelDimensions, trained: Tokenizer) -> dict[str, Any]:
         "tie_word_embeddings": True,
         "use_sliding_window": False,
         "torch_dtype": "bfloat16",
-        **_end_and_pad(trained),
+        **_end_and_pad(tokenizer_),
     }
 
 
@@ -85,14 +85,14 @@ def tokenizer_config(shape: ModelDimensions) -> dict[str, Any]:
     }
 
 
-def generation_config(trained: Tokenizer) -> dict[str, Any]:
-    return {"do_sample": False, **_end_and_pad(trained)}
+def generation_config(tokenizer_: Tokenizer) -> dict[str, Any]:
+    return {"do_sample": False, **_end_and_pad(tokenizer_)}
 
 
-def _end_and_pad(trained: Tokenizer) -> dict[str, int]:
+def _end_and_pad(tokenizer_: Tokenizer) -> dict[str, int]:
     return {
-        "eos_token_id": token_id(trained, tokenizer.END_OF_TEXT),
-        "pad_token_id": token_id(trained, tokenizer.FIM_PAD),
+        "eos_token_id": token_id(tokenizer_, tokenizer.END_OF_TEXT),
+        "pad_token_id": token_id(tokenizer_, tokenizer.FIM_PAD),
     }
 
 
@@ -119,16 +119,16 @@ def quantization_config() -> dict[str, Any]:
 def as_stored(weights: dict[str, Tensor], *, is_quantised: bool) -> dict[str, Tensor]:
     """Return the tensors to store; the output layer is tied to the embedding, so it is not
     stored."""
-    stored = {}
+    tensors = {}
     for name, weight in weights.items():
         if is_quantised and weight.ndim == 2 and name.startswith("layers."):
             scale = (weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / INT8_MAX).bfloat16()
             rounded = (weight / scale.float()).round().clamp(-INT8_MAX, INT8_MAX)
-            stored[f"model.{name}"] = rounded.to(torch.int8)
-            stored[f"model.{name}_scale"] = scale
+            tensors[f"model.{name}"] = rounded.to(torch.int8)
+            tensors[f"model.{name}_scale"] = scale
         else:
-            stored[f"model.{name}"] = weight.to(torch.bfloat16)
-    return stored
+            tensors[f"model.{name}"] = weight.to(torch.bfloat16)
+    return tensors
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -120,8 +120,8 @@ def rotations(shape: ModelDimensions, num_tokens: int) -> tuple[Tensor, Tensor]:
     """Return cosine and sine of the rotary angles, each (tokens, head_dim)."""
     exponents = torch.arange(0, shape.head_dim, 2) / shape.head_dim
     angles = torch.outer(torch.arange(num_tokens), shape.rope_theta**-exponents)
-    doubled = torch.cat((angles, angles), dim=-1)
-    return doubled.cos(), doubled.sin()
+    angle_pairs = torch.cat((angles, angles), dim=-1)
+    return angle_pairs.cos(), angle_pairs.sin()
 
 
 def _rotate_embedding(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

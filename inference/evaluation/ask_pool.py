@@ -105,12 +105,15 @@ async def ask_pool(
         report_progress(num_done)
         return completion
 
-    found = await asyncio.gather(*(complete(number, task) for number, task in enumerate(tasks)))
-    if all(each.error for each in found):
+    completions = await asyncio.gather(
+        *(complete(number, task) for number, task in enumerate(tasks))
+    )
+    if all(each.error for each in completions):
+        first_error = completions[0].error
         raise BadSetting(
-            f"--pool: the pool {pool.name} answered none of {len(found)} tasks: {found[0].error}."
+            f"--pool: the pool {pool.name} answered none of {len(tasks)} tasks: {first_error}."
         )
-    return found
+    return completions
 
 
 async def _complete(
@@ -134,9 +137,9 @@ async def _complete(
         )
         async with (
             engine.complete(request) as chunks,
-            filter(chunks, admitted, prompt, account) as shown,
+            filter(chunks, admitted, prompt, account) as visible_texts,
         ):
-            async for text in shown:
+            async for text in visible_texts:
                 if first_token_ms is None:
                     first_token_ms = (time.monotonic() - started_s) * 1000
                 texts.append(text)

@@ -63,13 +63,13 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def make_subject(pools: PoolConfig, written: str) -> Subject:
+def make_subject(pools: PoolConfig, argument: str) -> Subject:
     """Return the pool of `NAME` or `NAME:LAYOUT`. Raises BadSetting."""
-    name, _, layout = written.partition(":")
+    name, _, layout = argument.partition(":")
     pool = pools.by_name.get(name)
     if pool is None:
-        known = ", ".join(pools.by_name)
-        raise BadSetting(f"--pool: there is no pool {name!r}; the pools file has {known}.")
+        pool_names = ", ".join(pools.by_name)
+        raise BadSetting(f"--pool: there is no pool {name!r}; the pools file has {pool_names}.")
     options = replace(pool.prompt_options, layout=layout) if layout else pool.prompt_options
     writer = PromptWriter(
         load_tokenizer(pool.tokenizer),

@@ -108,11 +108,11 @@ def _group(
 
 
 def _latency(results: Sequence[TaskResult]) -> dict[str, Any]:
-    answered = [each.completion for each in results if not each.completion.error]
-    first = [each.first_token_ms for each in answered if each.first_token_ms is not None]
+    completions = [each.completion for each in results if not each.completion.error]
+    first = [each.first_token_ms for each in completions if each.first_token_ms is not None]
     return {
         "first_text_ms": _percentiles(first),
-        "total_ms": _percentiles([each.total_ms for each in answered]),
+        "total_ms": _percentiles([each.total_ms for each in completions]),
     }
 
 

@@ -81,12 +81,12 @@ def run_program(program: str, limits: SandboxLimits) -> Verdict:
         )
         try:
             _send(process, json.dumps(order).encode())
-            stopped = _watch(process, Path(folder), limits)
+            early_verdict = _watch(process, Path(folder), limits)
         finally:
             process.kill()
             process.wait()
-        if stopped is not None:
-            return stopped
+        if early_verdict is not None:
+            return early_verdict
         os.set_blocking(read, False)
         return Verdict.PASSED if _read(read) == token.encode() else Verdict.FAILED
 

@@ -163,7 +163,7 @@ def _restrict_system_calls() -> None:
 def _filter_program() -> list[bytes]:
     """Return the instructions of the filter (classic BPF)."""
     column, architecture, clone, _ = _machine()
-    refused = [numbers[column] for numbers in _REFUSED if numbers[column] is not None]
+    refused_calls = [numbers[column] for numbers in _REFUSED if numbers[column] is not None]
     program = [
         _instruction(_LOAD, 4),
         _instruction(_EQUAL, architecture, jump_if_true=1),
@@ -176,7 +176,7 @@ def _filter_program() -> list[bytes]:
         _instruction(_EQUAL, 435, jump_if_false=1),
         _instruction(_RETURN, _REFUSE | _ENOSYS),
     ]
-    for number in refused:
+    for number in refused_calls:
         program.append(_instruction(_EQUAL, number or 0, jump_if_false=1))
         program.append(_instruction(_RETURN, _REFUSE | _EPERM))
     return [

@@ -64,16 +64,16 @@ def share_of(outcomes: Sequence[bool]) -> Estimate:
     number = len(outcomes)
     share = sum(outcomes) / number
     centre = (share + _Z**2 / (2 * number)) / (1 + _Z**2 / number)
-    spread = (
+    half_width = (
         _Z
         / (1 + _Z**2 / number)
         * math.sqrt(share * (1 - share) / number + _Z**2 / (4 * number**2))
     )
-    return Estimate(share, max(0.0, centre - spread), min(1.0, centre + spread), number)
+    return Estimate(share, max(0.0, centre - half_width), min(1.0, centre + half_width), number)
 
 
 def mean_of(values: Sequence[float]) -> Estimate:
     """Return the mean with the normal approximation of its interval."""
     mean, number = fmean(values), len(values)
-    spread = _Z * stdev(values) / math.sqrt(number) if number > 1 else math.inf
-    return Estimate(mean, mean - spread, mean + spread, number)
+    half_width = _Z * stdev(values) / math.sqrt(number) if number > 1 else math.inf
+    return Estimate(mean, mean - half_width, mean + half_width, number)

@@ -102,5 +102,5 @@ def _cut_lines(text: str, kind: TaskKind, draw: random.Random) -> tuple[int, int
     indent = len(line) - len(line.lstrip())
     column = draw.randint(min(indent, len(line) - 1), max(indent, len(line.rstrip()) - 1))
     begin = sum(map(len, lines[:first]))
-    chosen = "".join(lines[first : first + num_lines])
-    return begin + column, begin + max(column, len(chosen.rstrip("\r\n")))
+    answer_lines = "".join(lines[first : first + num_lines])
+    return begin + column, begin + max(column, len(answer_lines.rstrip("\r\n")))

@@ -68,7 +68,7 @@ def write_index(folder: Path, to: Path, *, run_hashes: int = RUN_HASHES) -> tupl
             num_files += 1
             yield from winnow(window_hashes(normalise(text)))
 
-    unfinished = to.with_name(f"{to.name}.part")
+    part_file = to.with_name(f"{to.name}.part")
     with ExitStack() as stack:
         runs = []
         rest = hashes()
@@ -76,10 +76,10 @@ def write_index(folder: Path, to: Path, *, run_hashes: int = RUN_HASHES) -> tupl
             runs.append(stack.enter_context(tempfile.TemporaryFile()))
             array("Q", run).tofile(runs[-1])
             runs[-1].seek(0)
-        merged = heapq.merge(*map(_read_run, runs))
-        with unfinished.open("wb") as file:
-            num_hashes = _write_index(file, (hashed for hashed, _ in groupby(merged)))
-    unfinished.replace(to)
+        sorted_hashes = heapq.merge(*map(_read_run, runs))
+        with part_file.open("wb") as file:
+            num_hashes = _write_index(file, (hash_ for hash_, _ in groupby(sorted_hashes)))
+    part_file.replace(to)
     return num_files, num_hashes
 
 

@@ -61,9 +61,9 @@ def check_filters(variants: Iterable[Variant]) -> None:
     """Check the variants' filter names. Raises BadSetting."""
     for variant in variants:
         if variant.filter not in (None, *FILTERS):
-            known = ", ".join(FILTERS)
+            names = ", ".join(FILTERS)
             raise BadSetting(
-                f"{variant.name}: the filter is {variant.filter!r}; it must be {known}."
+                f"{variant.name}: the filter is {variant.filter!r}; it must be {names}."
             )
 
 
@@ -173,12 +173,12 @@ async def _forward_verbatim(
     stop: EngineStop | None = None
     async for chunk in chunks:
         stop = chunk.stop or stop
-        if shown := gate.feed(chunk.text):
-            yield shown
+        if visible_text := gate.feed(chunk.text):
+            yield visible_text
         if gate.has_ended and stop is None:
             break  # leaving the loop stops the engine
-    if shown := gate.finish():
-        yield shown
+    if visible_text := gate.finish():
+        yield visible_text
     account.filter_reason = _finish_reason_of(gate.reason, stop, is_withheld=gate.is_withheld)
     account.finish(FinishReason.FILTERED if gate.is_withheld else _to_finish_reason(stop))
 
@@ -195,15 +195,15 @@ async def _forward_filtered(
     async for chunk in chunks:
         stop = chunk.stop or stop
         has_text = has_text or bool(chunk.text)
-        if shown := gate.feed(cutter.feed(healer.feed(chunk.text))):
+        if visible_text := gate.feed(cutter.feed(healer.feed(chunk.text))):
             has_shown = True
-            yield shown
+            yield visible_text
         if (healer.reason or cutter.has_ended or gate.has_ended) and stop is None:
             break  # leaving the loop stops the engine
     healer.finish()
-    if shown := gate.feed(cutter.finish()) + gate.finish():
+    if visible_text := gate.feed(cutter.finish()) + gate.finish():
         has_shown = True
-        yield shown
+        yield visible_text
     is_blank = has_text and not has_shown
     reason = (
         healer.reason or gate.reason or cutter.reason or (FilterReason.BLANK if is_blank else None)

@@ -40,11 +40,11 @@ class RollingHash:
         return self._hash if len(self._codes) == WINDOW_CHARS else None
 
 
-def window_hashes(normalised: str) -> Iterator[int]:
+def window_hashes(text: str) -> Iterator[int]:
     rolling = RollingHash()
-    for character in normalised:
-        if (hashed := rolling.add(character)) is not None:
-            yield hashed
+    for character in text:
+        if (hash_ := rolling.add(character)) is not None:
+            yield hash_
 
 
 def winnow(hashes: Iterable[int]) -> Iterator[int]:
@@ -52,16 +52,16 @@ def winnow(hashes: Iterable[int]) -> Iterator[int]:
 
     If there are fewer hashes, yield the smallest.
     """
-    waiting: deque[tuple[int, int]] = deque()  # (index, hash), hashes ascending
-    chosen = place = -1
-    for place, hashed in enumerate(hashes):
-        while waiting and waiting[-1][1] >= hashed:
-            waiting.pop()
-        waiting.append((place, hashed))
-        if waiting[0][0] <= place - WINNOW:
-            waiting.popleft()
-        if place >= WINNOW - 1 and waiting[0][0] != chosen:
-            chosen = waiting[0][0]
-            yield waiting[0][1]
-    if 0 <= place < WINNOW - 1:
-        yield waiting[0][1]
+    window: deque[tuple[int, int]] = deque()  # (index, hash), hashes ascending
+    last_index = index = -1
+    for index, hash_ in enumerate(hashes):
+        while window and window[-1][1] >= hash_:
+            window.pop()
+        window.append((index, hash_))
+        if window[0][0] <= index - WINNOW:
+            window.popleft()
+        if index >= WINNOW - 1 and window[0][0] != last_index:
+            last_index = window[0][0]
+            yield window[0][1]
+    if 0 <= index < WINNOW - 1:
+        yield window[0][1]

@@ -149,8 +149,8 @@ class LineGate:
         self._is_ever_sound = True
         self._num_unsound = 0
         # Blank lines are sent together with the text after them.
-        shown = self._text if self._is_verbatim else self._text.rstrip()
-        self._num_good = max(self._num_good, len(shown))
+        visible_text = self._text if self._is_verbatim else self._text.rstrip()
+        self._num_good = max(self._num_good, len(visible_text))
 
     def _is_never_valid(self) -> bool:
         return self.reason is FilterReason.SYNTAX and not self._is_ever_sound

@@ -84,13 +84,13 @@ def closing_candidates(grammar: Grammar, text: str) -> Sequence[str]:
     `text` starts at the beginning of a line of code. No candidate is empty.
     """
     closers = _find_closers(grammar, text)
-    finish = closers + _find_block(grammar, text)
-    wanting = " x" if text.rstrip().endswith(_WANTS_MORE) else ""
+    closing = closers + _find_block(grammar, text)
+    operand = " x" if text.rstrip().endswith(_WANTS_MORE) else ""
     tails = _TAILS.get(grammar, ())
-    texts = [finish, *(closers + tail for tail in tails)]
+    texts = [closing, *(closers + tail for tail in tails)]
     if closers and grammar is Grammar.PYTHON:
         texts.append(f"{closers}:{_python_body(f'{text}:')}")
-    return [*(text for text in texts if text), *(wanting + text for text in texts if wanting)]
+    return [*(text for text in texts if text), *(operand + text for text in texts if operand)]
 
 
 def is_inside_literal(grammar: Grammar, text: str) -> bool:
@@ -114,8 +114,8 @@ def _scan_text(grammar: Grammar, text: str) -> tuple[list[str], str]:
     stack: list[str] = []
     quote = ""
     position = 0
-    while (found := _TOKENS.search(text, position)) is not None:
-        mark, position = found.group(), found.end()
+    while (match := _TOKENS.search(text, position)) is not None:
+        mark, position = match.group(), match.end()
         if quote:
             is_end = mark == quote or (quote == "/*" and mark == "*/")
             is_torn = mark == "\n" and quote not in _long_quotes(grammar)
@@ -134,13 +134,13 @@ def _scan_text(grammar: Grammar, text: str) -> tuple[list[str], str]:
 def _is_in_here_document(grammar: Grammar, text: str) -> bool:
     if grammar not in _HERE_DOCUMENTS:
         return False
-    opened = None
+    delimiter = None
     for line in text.split("\n"):
-        if opened is not None and line.strip().rstrip(";") == opened:
-            opened = None
-        elif opened is None and (found := _HERE_DOCUMENT.search(line)) is not None:
-            opened = found[1]
-    return opened is not None
+        if delimiter is not None and line.strip().rstrip(";") == delimiter:
+            delimiter = None
+        elif delimiter is None and (match := _HERE_DOCUMENT.search(line)) is not None:
+            delimiter = match[1]
+    return delimiter is not None
 
 
 def _with_partners(grammar: Grammar, text: str, closers: str) -> str:
@@ -198,15 +198,15 @@ def _python_body(text: str) -> str:
 
 def _ruby_ends(text: str) -> str:
     depth = 0
-    for found in _BY_END.finditer(text):
-        depth += -1 if found["ends"] else 1
+    for match in _BY_END.finditer(text):
+        depth += -1 if match["ends"] else 1
     return "\nend" * depth
 
 
 def _shell_ends(text: str) -> str:
     stack: list[str] = []
-    for found in _SHELL.finditer(text):
-        word = found[1]
+    for match in _SHELL.finditer(text):
+        word = match[1]
         if word in _SHELL_ENDS:
             stack.append(word)
         elif stack:

@@ -26,7 +26,7 @@ _MAX_CONTEXT_CHARS: Final = 1_000  # of the prefix, before normalization
 
 
 class PublicCodeIndex(Protocol):
-    def contains(self, hashed: int) -> bool: ...
+    def contains(self, hash_: int) -> bool: ...
 
 
 class PublicCodeIndexFile:
@@ -51,9 +51,9 @@ class PublicCodeIndexFile:
     def __len__(self) -> int:
         return len(self._hashes)
 
-    def contains(self, hashed: int) -> bool:
-        place = bisect_left(self._hashes, hashed)
-        return place < len(self._hashes) and self._hashes[place] == hashed
+    def contains(self, hash_: int) -> bool:
+        index = bisect_left(self._hashes, hash_)
+        return index < len(self._hashes) and self._hashes[index] == hash_
 
 
 class PublicCodeMatcher:
@@ -69,8 +69,8 @@ class PublicCodeMatcher:
     def is_public(self, part: str) -> bool:
         """Add the next part of the completion. Return whether a window of it is in the index."""
         for character in normalise(part):
-            hashed = self._rolling.add(character)
-            if hashed is not None and self._public_code.contains(hashed):
+            hash_ = self._rolling.add(character)
+            if hash_ is not None and self._public_code.contains(hash_):
                 return True
         return False
 

@@ -44,19 +44,19 @@ def contains_secret(line: str, kind: FileType) -> bool:
 
 def find_pending_secret(line: str, kind: FileType) -> int | None:
     """Return the index in a growing line at which a secret begins or may begin."""
-    named = _NAMED.search(line) if may_contain_keyword(line) else None
-    places = [named.end()] if named is not None else []
+    name_match = _NAMED.search(line) if may_contain_keyword(line) else None
+    starts = [name_match.end()] if name_match is not None else []
     tokens = list(_find_tokens(line))
     if tokens and contains_secret(line, kind):
-        places.append(tokens[0][0])
+        starts.append(tokens[0][0])
     elif tokens and tokens[-1][1] == len(line):
-        places.append(tokens[-1][0])
-    return min(places, default=None)
+        starts.append(tokens[-1][0])
+    return min(starts, default=None)
 
 
 def _find_tokens(line: str) -> Iterator[tuple[int, int]]:
-    for found in _PLACE.finditer(line):
-        if found[0].startswith(_NOT_OF_RUNS) or _DIGIT.search(found[0]):
-            yield found.span()
+    for match in _PLACE.finditer(line):
+        if match[0].startswith(_NOT_OF_RUNS) or _DIGIT.search(match[0]):
+            yield match.span()
         else:
-            yield from (run.span() for run in _LONG_RUN.finditer(line, *found.span()))
+            yield from (run.span() for run in _LONG_RUN.finditer(line, *match.span()))

@@ -57,7 +57,7 @@ class SyntaxChecker:
         self._parse_bytes = parse
         self._prefix = prefix
         self._suffix = suffix
-        self._parsed: _ParsedText | None = None
+        self._last_parse: _ParsedText | None = None
         self._has_tag = grammar is Grammar.PHP and _PHP_TAG in prefix
 
     def is_valid(self, completion: str) -> bool:
@@ -69,27 +69,27 @@ class SyntaxChecker:
 
     def _has_no_new_errors(self, completion: str) -> bool:
         tree = self._parse(self._near_excerpt.before + completion + self._near_excerpt.after)
-        self._parsed = _ParsedText(completion, self._near_excerpt, tree)
+        self._last_parse = _ParsedText(completion, self._near_excerpt, tree)
         damage = self._count_tree_errors(tree)
         if not damage or self._is_prose or damage <= self._stable_errors_nearby:
             return True
         for finished in self._parse_finished(completion, tree):
             if self._is_allowed(self._count_tree_errors(finished), completion):
-                self._parsed = _ParsedText(completion, self._wide_excerpt, finished)
+                self._last_parse = _ParsedText(completion, self._wide_excerpt, finished)
                 return True
         return False
 
-    def _parse_finished(self, completion: str, nearby: Tree) -> Iterator[Tree]:
+    def _parse_finished(self, completion: str, near_tree: Tree) -> Iterator[Tree]:
         """Yield parses of the text, unchanged and with its open constructs closed.
 
-        `nearby` is the parse of the unchanged text in the smaller excerpt.
+        `near_tree` is the parse of the unchanged text in the smaller excerpt.
         """
-        wide = self._wide_excerpt
-        rest, newline, below = wide.after.partition("\n")
-        written = wide.before + completion + rest
-        yield nearby if wide is self._near_excerpt else self._parse(f"{written}{newline}{below}")
-        for finish in closing_candidates(self._grammar, wide.line_before + completion + rest):
-            yield self._parse(f"{written}{finish}{newline}{below}")
+        excerpt = self._wide_excerpt
+        rest, newline, below = excerpt.after.partition("\n")
+        text = excerpt.before + completion + rest
+        yield near_tree if excerpt is self._near_excerpt else self._parse(f"{text}{newline}{below}")
+        for closing in closing_candidates(self._grammar, excerpt.line_before + completion + rest):
+            yield self._parse(f"{text}{closing}{newline}{below}")
 
     def _is_allowed(self, damage: int, completion: str) -> bool:
         if damage <= self._stable_errors:
@@ -148,14 +148,14 @@ class SyntaxChecker:
         first definition or other construct of several lines. Call it after `is_valid`. False if the
         text is incomplete.
         """
-        parsed = self._parsed
-        if parsed is None or parsed.completion != completion:
+        last_parse = self._last_parse
+        if last_parse is None or last_parse.completion != completion:
             return False
-        tree, line = parsed.tree, completion[line_start:]
+        tree, line = last_parse.tree, completion[line_start:]
         is_top = not self._near_excerpt.line_before and line[:1].strip()
         if not is_top or tree.root_node.has_error:
             return False
-        cursor = self._byte_offset(parsed.within.before)
+        cursor = self._byte_offset(last_parse.within.before)
         first = cursor + _num_bytes(completion) - _num_bytes(completion.lstrip())
         return _is_over(
             tree.root_node, first=first, line=cursor + _num_bytes(completion[:line_start])

@@ -70,8 +70,8 @@ def _select_above(lines: list[str], num_kept: int) -> list[str]:
     """Return the last `num_kept` lines, and the lines above that open their blocks."""
     start = _whole_from(lines, num_kept)
     indent = next((_measure_indent(line) for line in lines[start:] if line.strip()), 0)
-    kept = lines[start:][::-1]
-    begins_at = _begins_at(kept[-1])
+    selected = lines[start:][::-1]
+    begins_at = _begins_at(selected[-1])
     position = top = start  # the kept lines begin at `top`
     while position > 0 and (indent > 0 or begins_at is not None):
         position -= 1
@@ -79,34 +79,34 @@ def _select_above(lines: list[str], num_kept: int) -> list[str]:
         # Most lines are indented more, or blank: only this much of them is read.
         if not line[: indent if begins_at is None else max(indent, begins_at + 1)].strip():
             continue
-        here = _measure_indent(line)
-        if here >= indent and here != begins_at:
+        line_indent = _measure_indent(line)
+        if line_indent >= indent and line_indent != begins_at:
             continue
-        indent = here
-        if (begun := _stand_in_for(line)) is not None:
-            kept += [line, begun]
-            begins_at = _begins_at(begun)
+        indent = line_indent
+        if (opener := _stand_in_for(line)) is not None:
+            selected += [line, opener]
+            begins_at = _begins_at(opener)
             top = position
             continue
         first = _find_opening(lines, position)
-        kept += lines[first : min(top, _end_of_head(lines, position))][::-1]
-        begins_at = _begins_at(kept[-1])
+        selected += lines[first : min(top, _end_of_head(lines, position))][::-1]
+        begins_at = _begins_at(selected[-1])
         position = top = first
-    return kept[::-1]
+    return selected[::-1]
 
 
 def _whole_from(lines: list[str], num_kept: int) -> int:
     """Return the index of the first kept line, outside of brackets and long strings."""
-    place = start = max(0, len(lines) - num_kept)
-    kept = "\n".join(lines[start:])
-    depth, num_quotes = _num_closed(kept), _num_quotes(kept)
+    index = start = max(0, len(lines) - num_kept)
+    text = "\n".join(lines[start:])
+    depth, num_quotes = _num_closed(text), _num_quotes(text)
     while depth > 0 or num_quotes % 2:
-        if not place or start - place == _MAX_JOINED_LINES:
+        if not index or start - index == _MAX_JOINED_LINES:
             return start
-        place -= 1
-        depth += _num_closed(lines[place])
-        num_quotes += _num_quotes(lines[place])
-    return place
+        index -= 1
+        depth += _num_closed(lines[index])
+        num_quotes += _num_quotes(lines[index])
+    return index
 
 
 def _whole_to(lines: list[str], num_kept: int) -> int:
@@ -152,16 +152,16 @@ def _stand_in_for(line: str) -> str | None:
 
     It saves the search for the actual one. None: search.
     """
-    found = _BRANCH.match(line)
-    if found is None:
+    match = _BRANCH.match(line)
+    if match is None:
         return None
-    is_tried = found["word"] in ("except", "finally", "catch")
+    is_try = match["word"] in ("except", "finally", "catch")
     indent = line[: len(line) - len(line.lstrip())]
-    if found["brace"]:
-        return f"{indent}try {{" if is_tried else f"{indent}if (1) {{"
+    if match["brace"]:
+        return f"{indent}try {{" if is_try else f"{indent}if (1) {{"
     if not line.rstrip().endswith(":"):
         return None
-    return f"{indent}{'try' if is_tried else 'if 1'}:\n{indent}    pass"
+    return f"{indent}{'try' if is_try else 'if 1'}:\n{indent}    pass"
 
 
 def _find_opening(lines: list[str], position: int) -> int:
@@ -169,9 +169,9 @@ def _find_opening(lines: list[str], position: int) -> int:
 
     That is an `if` for an `else`. If there is none, it is the line itself.
     """
-    indent, found = _measure_indent(lines[position]), position
-    while _GOES_ON.match(lines[found].lstrip()):
-        above = found - 1
+    indent, opening = _measure_indent(lines[position]), position
+    while _GOES_ON.match(lines[opening].lstrip()):
+        above = opening - 1
         while above >= 0 and (not lines[above].strip() or _measure_indent(lines[above]) > indent):
             above -= 1
         if (
@@ -179,31 +179,31 @@ def _find_opening(lines: list[str], position: int) -> int:
             or _measure_indent(lines[above]) < indent
             or position - above > _MAX_JOINED_LINES
         ):
-            return found
-        found = above
-    return found
+            return opening
+        opening = above
+    return opening
 
 
 def _select_below(lines: list[str], num_kept: int, indent: int) -> list[str]:
     """Return the rest of the cursor's line, `num_kept` more, and lines that close blocks."""
     end = _whole_to(lines, num_kept)
-    kept = lines[:end]
-    last = next((_measure_indent(line) for line in kept[:0:-1] if line.strip()), indent)
+    selected = lines[:end]
+    last = next((_measure_indent(line) for line in selected[:0:-1] if line.strip()), indent)
     depth = 0  # brackets opened by lines that are left out
     for line in lines[end:]:
         if not line[: last + 1].strip():
             continue  # indented more, or blank
-        here = _measure_indent(line)
-        is_theirs = depth > 0
+        line_indent = _measure_indent(line)
+        is_inside_omitted = depth > 0
         depth = max(0, depth - _num_closed(line))
-        is_closing = _CLOSES.match(line, here) is not None and not is_theirs
-        if is_closing or here < last:
-            last = here
+        is_closing = _CLOSES.match(line, line_indent) is not None and not is_inside_omitted
+        if is_closing or line_indent < last:
+            last = line_indent
         if is_closing:
-            kept.append(line.rstrip().rstrip(","))  # the text after it is left out
-        if here == 0 and not is_theirs:
+            selected.append(line.rstrip().rstrip(","))  # the text after it is left out
+        if line_indent == 0 and not is_inside_omitted:
             break
-    return kept
+    return selected
 
 
 def _measure_indent(line: str) -> int:

@@ -89,11 +89,11 @@ class ExperimentSet:
 
 def read_experiments(path: Path) -> ExperimentSet:
     """Read the operator's file. Messages name the file and the entry. Raises BadSetting."""
-    parsed = read_toml(path, _ExperimentsFile, setting="CARET_EXPERIMENTS_FILE")
-    names = [entry.name for entry in parsed.experiments]
+    file = read_toml(path, _ExperimentsFile, setting="CARET_EXPERIMENTS_FILE")
+    names = [entry.name for entry in file.experiments]
     if len(set(names)) < len(names):
         raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: two experiments have the same name.")
-    return ExperimentSet(_read_experiment(entry, path) for entry in parsed.experiments)
+    return ExperimentSet(_read_experiment(entry, path) for entry in file.experiments)
 
 
 def _read_experiment(entry: ExperimentEntry, path: Path) -> Experiment:

@@ -70,16 +70,16 @@ def _read_mode(text: str) -> Mode:
     try:
         return Mode(text)
     except ValueError:
-        known = ", ".join(Mode)
-        raise BadRequest("unknown_mode", f"The mode is not one of {known}.") from None
+        modes = ", ".join(Mode)
+        raise BadRequest("unknown_mode", f"The mode is not one of {modes}.") from None
 
 
 def _read_trigger(text: str) -> Trigger:
     try:
         return Trigger(text)
     except ValueError:
-        known = ", ".join(Trigger)
-        raise BadRequest("invalid_field", f"The trigger is not one of {known}.") from None
+        triggers = ", ".join(Trigger)
+        raise BadRequest("invalid_field", f"The trigger is not one of {triggers}.") from None
 
 
 def _read_language(text: str) -> str:
@@ -91,12 +91,12 @@ def _read_language(text: str) -> str:
     return language
 
 
-def _max_tokens(asked: int | None, mode: Mode) -> int:
-    if asked is None:
+def _max_tokens(requested_tokens: int | None, mode: Mode) -> int:
+    if requested_tokens is None:
         return DEFAULT_MAX_TOKENS[mode]
-    if asked < 1:
+    if requested_tokens < 1:
         raise BadRequest("invalid_field", "max_tokens must be at least 1.")
-    return min(asked, MAX_TOKENS)  # some clients always request thousands of tokens
+    return min(requested_tokens, MAX_TOKENS)  # some clients always request thousands of tokens
 
 
 def _check_sizes(draft: UnvalidatedRequest) -> None:

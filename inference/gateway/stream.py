@@ -25,7 +25,7 @@ async def stream(client: ResponseWriter, account: RequestTrace) -> AsyncIterator
         account.fail(error)
         await _send_ignoring_disconnect(client.write_error(error, account))
     except CompletionDropped as dropped:
-        account.finish(dropped.finish)
+        account.finish(dropped.finish_reason)
         await _send_ignoring_disconnect(client.write_done(account))
     except ClientDisconnected:
         account.finish(FinishReason.CANCELLED)
@@ -62,5 +62,5 @@ async def _send_ignoring_disconnect(telling: Awaitable[None]) -> None:
 
 
 def _reason_of_cancellation(cancelled: asyncio.CancelledError) -> FinishReason:
-    told = cancelled.args[0] if cancelled.args else None
-    return FinishReason.SUPERSEDED if told == FinishReason.SUPERSEDED else FinishReason.CANCELLED
+    reason = cancelled.args[0] if cancelled.args else None
+    return FinishReason.SUPERSEDED if reason == FinishReason.SUPERSEDED else FinishReason.CANCELLED

@@ -48,7 +48,7 @@ class TokenEncoder(Protocol):
 @asynccontextmanager
 async def generate(
     engine: Engine,
-    asked: EngineRequest,
+    engine_request: EngineRequest,
     replicas: ReplicaStates,
     account: RequestTrace,
     tokens: TokenEncoder,
@@ -62,13 +62,13 @@ async def generate(
     """
     account.mark_engine_called()
 
-    def stream_from(request: EngineRequest, begun: str) -> AsyncGenerator[EngineChunk, None]:
-        return _stream_chunks(engine, request, replicas, account, tokens, begun=begun)
+    def stream_from(request: EngineRequest, text_before: str) -> AsyncGenerator[EngineChunk, None]:
+        return _stream_chunks(engine, request, replicas, account, tokens, text_before=text_before)
 
     stream = (
-        stream_from(asked, "")
+        stream_from(engine_request, "")
         if continues_below is None
-        else _stream_lines(stream_from, asked, tokens, continues_below)
+        else _stream_lines(stream_from, engine_request, tokens, continues_below)
     )
     try:
         async with asyncio.timeout(MAX_COMPLETION_S), aclosing(stream) as chunks:
@@ -85,47 +85,47 @@ def _find_overdue(account: RequestTrace) -> CompletionError:
 
 async def _stream_lines(
     stream_from: Callable[[EngineRequest, str], AsyncGenerator[EngineChunk, None]],
-    asked: EngineRequest,
+    engine_request: EngineRequest,
     tokens: TokenEncoder,
     continues_below: ContinuesBelow,
 ) -> AsyncGenerator[EngineChunk, None]:
     """Yield the chunks of a line, and of the lines below it that belong to the completion."""
     text, is_resumed = "", False
-    async with aclosing(stream_from(asked, "")) as chunks:
+    async with aclosing(stream_from(engine_request, "")) as chunks:
         async for chunk in chunks:
             if is_resumed:
                 continue  # only the counts at the end
             text += chunk.text
             if chunk.stop is EngineStop.LINE and continues_below(text):
-                is_resumed = len(tokens.encode(f"{text}\n")) < asked.max_tokens
+                is_resumed = len(tokens.encode(f"{text}\n")) < engine_request.max_tokens
             yield replace(chunk, text=f"{chunk.text}\n", stop=None) if is_resumed else chunk
     if is_resumed:
-        async with aclosing(stream_from(asked.without_line_stop(), f"{text}\n")) as chunks:
+        async with aclosing(stream_from(engine_request.without_line_stop(), f"{text}\n")) as chunks:
             async for chunk in chunks:
                 yield chunk
 
 
 async def _stream_chunks(
     engine: Engine,
-    asked: EngineRequest,
+    engine_request: EngineRequest,
     replicas: ReplicaStates,
     account: RequestTrace,
     tokens: TokenEncoder,
     *,
-    begun: str,
+    text_before: str,
 ) -> AsyncGenerator[EngineChunk, None]:
-    """Yield the chunks after the text `begun`."""
-    attempts = [asked, *asked.for_fallbacks()]
-    texts = [begun]
-    said = tokens.encode(begun) if begun else []  # the token IDs of `texts`
+    """Yield the chunks after the text `text_before`."""
+    attempts = [engine_request, *engine_request.for_fallbacks()]
+    texts = [text_before]
+    token_ids = tokens.encode(text_before) if text_before else []  # the token IDs of `texts`
     stop: EngineStop | None = None
     while stop is None:
-        request = attempts.pop(0).resume_after(said)
+        request = attempts.pop(0).resume_after(token_ids)
         try:
             with _track_attempt(request, replicas, account) as attempt:
                 async with engine.complete(request) as chunks:
                     async for chunk in chunks:
-                        _on_chunk(chunk, request, attempt, account, num_said=len(said))
+                        _on_chunk(chunk, request, attempt, account, num_said=len(token_ids))
                         texts.append(chunk.text)
                         stop = chunk.stop or stop
                         yield chunk
@@ -143,8 +143,10 @@ async def _stream_chunks(
                 raise
             # Encode the text again instead of using the engine's count: the engine held back text
             # that could begin a stop string, and that is generated again.
-            said = tokens.encode("".join(texts))
-            stop = _to_engine_stop(num_left=asked.max_tokens - len(said), has_next=bool(attempts))
+            token_ids = tokens.encode("".join(texts))
+            stop = _to_engine_stop(
+                num_left=engine_request.max_tokens - len(token_ids), has_next=bool(attempts)
+            )
             _log_failure(error, request, account, stop)
         if stop is None:
             account.mark_rerouted(attempts[0])
@@ -169,13 +171,16 @@ def _to_engine_stop(*, num_left: int, has_next: bool) -> EngineStop | None:
 
 
 def _log_failure(
-    error: EngineError, lost: EngineRequest, account: RequestTrace, stop: EngineStop | None
+    error: EngineError,
+    failed_request: EngineRequest,
+    account: RequestTrace,
+    stop: EngineStop | None,
 ) -> None:
     if account.generated_tokens:
         log.warning(
             _EVENTS[stop],
             request_id=account.arrival.request_id,
-            lost=lost.replica_name,
+            lost=failed_request.replica_name,
             error=error.code,
             generated_tokens=account.generated_tokens,
         )

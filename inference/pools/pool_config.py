@@ -163,10 +163,12 @@ class Pool:
 
         A replica without a known limit counts like the smallest of the others.
         """
-        known = [each.max_num_seqs for each in self.replicas if each.max_num_seqs is not None]
-        if not known:
+        known_limits = [
+            each.max_num_seqs for each in self.replicas if each.max_num_seqs is not None
+        ]
+        if not known_limits:
             return None
-        return sum(known) + min(known) * (len(self.replicas) - len(known))
+        return sum(known_limits) + min(known_limits) * (len(self.replicas) - len(known_limits))
 
 
 class PoolConfig:
@@ -179,18 +181,22 @@ class PoolConfig:
         """There must be a shared pool for each tier."""
         self._by_name: Final = {pool.name: pool for pool in pools}
         every = self._by_name.values()
-        self._shared = {pool.tier: pool.name for pool in every if not pool.tenants}
-        self._dedicated = {(slug, pool.tier): pool.name for pool in every for slug in pool.tenants}
+        self._shared_pools = {pool.tier: pool.name for pool in every if not pool.tenants}
+        self._dedicated_pools = {
+            (slug, pool.tier): pool.name for pool in every for slug in pool.tenants
+        }
 
     @property
     def by_name(self) -> Mapping[str, Pool]:
         return self._by_name
 
     def find(self, snapshot: TenantSnapshot, tier: Tier) -> Pool:
-        return self._by_name[self._dedicated.get((snapshot.slug, tier)) or self._shared[tier]]
+        return self._by_name[
+            self._dedicated_pools.get((snapshot.slug, tier)) or self._shared_pools[tier]
+        ]
 
     def find_shared(self, tier: Tier) -> Pool:
-        return self._by_name[self._shared[tier]]
+        return self._by_name[self._shared_pools[tier]]
 
     def set_replicas(self, pool: str, replicas: Iterable[Replica]) -> None:
         """Set the replicas of a pool. Requests in flight elsewhere continue."""
@@ -205,9 +211,9 @@ class PoolConfig:
 
 def read_catalog(path: Path) -> PoolConfig:
     """Read the operator's file. Messages name the file and the entry. Raises BadSetting."""
-    parsed = read_toml(path, _PoolsFile, setting="CARET_POOLS_FILE")
-    _check_shares(parsed.pools, path)
-    pools = [_build_pool(entry, path) for entry in parsed.pools]
+    file = read_toml(path, _PoolsFile, setting="CARET_POOLS_FILE")
+    _check_shares(file.pools, path)
+    pools = [_build_pool(entry, path) for entry in file.pools]
     _check_replicas(pools, path)
     return PoolConfig(pools)
 
@@ -217,24 +223,24 @@ def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
 
     Each tenant has at most one dedicated pool per tier. Raises BadSetting.
     """
-    if twice := _find_duplicate(entry.name for entry in entries):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the name {twice}.")
-    shared = [entry.tier for entry in entries if not entry.tenants]
-    if twice := _find_duplicate(shared):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools for the tier {twice}.")
-    if missing := set(Tier) - set(shared):
+    if duplicate := _find_duplicate(entry.name for entry in entries):
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the name {duplicate}.")
+    shared_tiers = [entry.tier for entry in entries if not entry.tenants]
+    if duplicate := _find_duplicate(shared_tiers):
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools for the tier {duplicate}.")
+    if missing := set(Tier) - set(shared_tiers):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: no pool for the tier {min(missing)}.")
-    if twice := _find_duplicate(
+    if duplicate := _find_duplicate(
         f"{slug} ({entry.tier})" for entry in entries for slug in entry.tenants
     ):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the tenant {twice}.")
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the tenant {duplicate}.")
 
 
 def _check_replicas(pools: list[Pool], path: Path) -> None:
     """Check that a replica in two pools has the same options in both. Raises BadSetting."""
-    said: dict[str, Replica] = {}
+    replicas_by_url: dict[str, Replica] = {}
     for replica in (replica for pool in pools for replica in pool.replicas):
-        if said.setdefault(replica.url, replica) != replica:
+        if replicas_by_url.setdefault(replica.url, replica) != replica:
             raise BadSetting(
                 f"CARET_POOLS_FILE: {path}: two entries of {replica.name} that differ."
             )
@@ -242,11 +248,11 @@ def _check_replicas(pools: list[Pool], path: Path) -> None:
 
 def _find_duplicate(names: Iterable[str]) -> str | None:
     """Return the first name that occurs twice."""
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in earlier_names:
             return name
-        seen.add(name)
+        earlier_names.add(name)
     return None
 
 

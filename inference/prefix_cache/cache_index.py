@@ -75,7 +75,7 @@ class ReplicaBlocks:
         self._names = names
         self._max_blocks = max_blocks
         self._name_of: dict[EngineHash, BlockHash] = {}  # in order of storing
-        self._held: set[BlockHash] = set()
+        self._blocks: set[BlockHash] = set()
         self.block_tokens: int | None = None  # None: unknown
 
     def __len__(self) -> int:
@@ -98,13 +98,13 @@ class ReplicaBlocks:
     def count_leading(self, chain: Sequence[BlockHash]) -> int:
         """Return how many leading blocks of a prompt are cached."""
         for number, name in enumerate(chain):
-            if name not in self._held:
+            if name not in self._blocks:
                 return number
         return len(chain)
 
     def _clear(self) -> None:
         self._name_of.clear()
-        self._held.clear()
+        self._blocks.clear()
 
     def _store(self, event: BlockStored) -> None:
         before = self._find_parent(event)
@@ -113,7 +113,7 @@ class ReplicaBlocks:
         chain = self._names.hash_chain(before, event.token_ids, block_tokens=event.block_size)
         for engine_hash, name in zip(event.block_hashes, chain, strict=False):
             self._name_of[engine_hash] = name
-            self._held.add(name)
+            self._blocks.add(name)
         while len(self._name_of) > self._max_blocks:
             self._forget_block(next(iter(self._name_of)))
 
@@ -144,7 +144,7 @@ class ReplicaBlocks:
     def _forget_block(self, engine_hash: EngineHash) -> None:
         name = self._name_of.pop(engine_hash, None)
         if name is not None:
-            self._held.discard(name)
+            self._blocks.discard(name)
 
 
 class PrefixCacheIndex:
@@ -152,15 +152,15 @@ class PrefixCacheIndex:
 
     def __init__(self, names: BlockHasher | None = None) -> None:
         self._names = names or BlockHasher()
-        self._held: dict[str, ReplicaBlocks] = {}
+        self._blocks_by_url: dict[str, ReplicaBlocks] = {}
 
     def add_replica(self, url: str) -> ReplicaBlocks:
         """Return the blocks of a replica, to be updated from its events."""
-        return self._held.setdefault(url, ReplicaBlocks(self._names))
+        return self._blocks_by_url.setdefault(url, ReplicaBlocks(self._names))
 
     def remove_replica(self, url: str) -> None:
         """Forget a replica that is gone."""
-        self._held.pop(url, None)
+        self._blocks_by_url.pop(url, None)
 
     def count_cached_tokens(
         self, urls: Sequence[str], salt: CacheSalt, token_ids: Sequence[int]
@@ -172,12 +172,12 @@ class PrefixCacheIndex:
         chains: dict[int, list[BlockHash]] = {}
         cached = {}
         for url in urls:
-            held = self._held.get(url)
-            if held is None or held.block_tokens is None:
+            blocks = self._blocks_by_url.get(url)
+            if blocks is None or blocks.block_tokens is None:
                 continue
-            size = held.block_tokens
+            size = blocks.block_tokens
             if size not in chains:
                 root = self._names.hash_root(salt)
                 chains[size] = self._names.hash_chain(root, token_ids, block_tokens=size)
-            cached[url] = held.count_leading(chains[size]) * size
+            cached[url] = blocks.count_leading(chains[size]) * size
         return cached

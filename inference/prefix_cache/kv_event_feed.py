@@ -35,14 +35,14 @@ class KvEventPublication:
 
 
 class KvEventFeed:
-    def __init__(self, publication: KvEventPublication, held: ReplicaBlocks) -> None:
+    def __init__(self, publication: KvEventPublication, blocks: ReplicaBlocks) -> None:
         self._publication = publication
-        self._held = held
+        self._blocks = blocks
         self._sequence = BatchSequence()
 
     async def run(self) -> None:
         """Follow the events until cancelled."""
-        self._held.reset()
+        self._blocks.reset()
         self._sequence = BatchSequence()
         with _open_socket(zmq.SUB, self._publication.events) as subscription:
             subscription.setsockopt(zmq.SUBSCRIBE, b"")
@@ -89,15 +89,15 @@ class KvEventFeed:
         self._sequence.mark_applied(number)
         try:
             for event in decode_events(payload):
-                self._held.apply(event)
+                self._blocks.apply(event)
         except (MalformedKvEvents, OverflowError):
             self._reset_blocks("garbled")
 
     def _reset_blocks(self, reason: str) -> None:
         """Clear the index, since it may be wrong."""
-        if len(self._held):
+        if len(self._blocks):
             log.info("kv_events.lost", replica=self._publication.replica, reason=reason)
-        self._held.reset()
+        self._blocks.reset()
 
 
 async def _receive_replay(socket: zmq.asyncio.Socket) -> AsyncIterator[tuple[int, bytes]]:

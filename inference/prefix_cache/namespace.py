@@ -23,11 +23,11 @@ class CacheNamespaces:
     def __init__(self, root_secret: bytes) -> None:
         self._root_secret = root_secret
         self._tenant_secrets: dict[TenantId, bytes] = {}
-        self._named = lru_cache(maxsize=_MAX_HELD)(self._compute_salt)
+        self._cached_salt = lru_cache(maxsize=_MAX_HELD)(self._compute_salt)
 
     def derive_salt(self, principal: Principal) -> CacheSalt:
         """Return the salt, 64 hex digits."""
-        return self._named(principal.snapshot.tenant_id, principal.namespace)
+        return self._cached_salt(principal.snapshot.tenant_id, principal.namespace)
 
     def _compute_salt(self, tenant_id: TenantId, namespace: str) -> CacheSalt:
         digest = hmac.digest(self._derive_secret(tenant_id), namespace.encode(), hashlib.sha256)

@@ -73,26 +73,28 @@ class WarmupQueue:
     def __init__(self, clock: Clock) -> None:
         self.num_ended: Counter[str] = Counter()  # by result: warmed, shed, an error's code ...
         self._clock = clock
-        self._wishes: list[_WarmupRequest] = []  # oldest first
-        self._has_wishes = asyncio.Event()
-        self._at_work: list[_WarmupRequest] = []  # longest running first
+        self._requests: list[_WarmupRequest] = []  # oldest first
+        self._has_requests = asyncio.Event()
+        self._running: list[_WarmupRequest] = []  # longest running first
         self._seen_s: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     @property
     def num_waiting(self) -> int:
-        return len(self._wishes)
+        return len(self._requests)
 
     def on_file_opened(self, tenant_id: TenantId, arrival: IncomingRequest) -> None:
         """Queue a warm-up. It replaces the tenant's oldest one: the latest file is edited first."""
-        own = [wish for wish in self._wishes if wish.tenant_id == tenant_id]
-        if len(own) >= MAX_OF_TENANT:
-            self._wishes.remove(own[0])
+        requests_of_tenant = [
+            request for request in self._requests if request.tenant_id == tenant_id
+        ]
+        if len(requests_of_tenant) >= MAX_OF_TENANT:
+            self._requests.remove(requests_of_tenant[0])
             self.num_ended["evicted"] += 1
-        if len(self._wishes) >= MAX_WAITING:
+        if len(self._requests) >= MAX_WAITING:
             self.num_ended["full"] += 1
             return
-        self._wishes.append(_WarmupRequest(tenant_id, arrival))
-        self._has_wishes.set()
+        self._requests.append(_WarmupRequest(tenant_id, arrival))
+        self._has_requests.set()
         self._preempt()
 
     def on_request_admitted(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
@@ -115,52 +117,52 @@ class WarmupQueue:
 
     async def _run_worker(self, warm: Warm) -> None:
         while True:
-            await self._has_wishes.wait()
-            if not self._wishes:  # another worker was faster
-                self._has_wishes.clear()
+            await self._has_requests.wait()
+            if not self._requests:  # another worker was faster
+                self._has_requests.clear()
                 continue
-            wish = self._take_next()
-            self._at_work.append(wish)
+            request = self._take_next()
+            self._running.append(request)
             try:
-                ending = await self._run_request(wish, warm)
+                ending = await self._run_request(request, warm)
             finally:
-                self._at_work.remove(wish)
+                self._running.remove(request)
             if ending is not None:
                 self.num_ended[ending] += 1
             else:  # It has waited before, so it goes first. It stayed in memory while running.
-                self._wishes.insert(0, wish)
-                self._has_wishes.set()
+                self._requests.insert(0, request)
+                self._has_requests.set()
 
     def _take_next(self) -> _WarmupRequest:
         """Return the oldest of a tenant that has none running; otherwise the oldest."""
-        wish = next(filter(self._is_first_of_tenant, self._wishes), self._wishes[0])
-        self._wishes.remove(wish)
-        return wish
+        request = next(filter(self._is_first_of_tenant, self._requests), self._requests[0])
+        self._requests.remove(request)
+        return request
 
-    async def _run_request(self, wish: _WarmupRequest, warm: Warm) -> str | None:
+    async def _run_request(self, request: _WarmupRequest, warm: Warm) -> str | None:
         """Run until there is a result; None: another tenant goes first, try again later."""
-        while not self._is_blocking_tenant(wish):
-            if self._clock.monotonic_s() - wish.arrival.received_s > MAX_AGE_S:
+        while not self._is_blocking_tenant(request):
+            if self._clock.monotonic_s() - request.arrival.received_s > MAX_AGE_S:
                 return "stale"
-            wish.num_tries += 1
-            ending = await _try_warm_up(wish, warm)
-            if ending not in ("shed", "preempted") or wish.num_tries >= MAX_TRIES:
+            request.num_tries += 1
+            ending = await _try_warm_up(request, warm)
+            if ending not in ("shed", "preempted") or request.num_tries >= MAX_TRIES:
                 return ending
-            if not self._is_blocking_tenant(wish):
+            if not self._is_blocking_tenant(request):
                 await asyncio.sleep(PAUSE_S)
         return None
 
-    def _is_blocking_tenant(self, wish: _WarmupRequest) -> bool:
-        num_of_tenant = sum(each.tenant_id == wish.tenant_id for each in self._at_work)
-        return num_of_tenant > 1 and any(map(self._is_first_of_tenant, self._wishes))
+    def _is_blocking_tenant(self, request: _WarmupRequest) -> bool:
+        num_of_tenant = sum(each.tenant_id == request.tenant_id for each in self._running)
+        return num_of_tenant > 1 and any(map(self._is_first_of_tenant, self._requests))
 
-    def _is_first_of_tenant(self, wish: _WarmupRequest) -> bool:
+    def _is_first_of_tenant(self, request: _WarmupRequest) -> bool:
         """Return whether no warm-up of its tenant is running."""
-        return all(each.tenant_id != wish.tenant_id for each in self._at_work)
+        return all(each.tenant_id != request.tenant_id for each in self._running)
 
     def _preempt(self) -> None:
         """Cancel the latest warm-up that blocks another tenant. A pausing one checks by itself."""
-        latest = next(filter(self._is_blocking_tenant, reversed(self._at_work)), None)
+        latest = next(filter(self._is_blocking_tenant, reversed(self._running)), None)
         if latest is not None and latest.trying is not None:
             latest.trying.cancel()
             latest.trying = None  # cancel only once: it may take time to end
@@ -175,16 +177,16 @@ class WarmupQueue:
         return now_s - last_s > REMEMBERED_S
 
 
-async def _try_warm_up(wish: _WarmupRequest, warm: Warm) -> str:
+async def _try_warm_up(request: _WarmupRequest, warm: Warm) -> str:
     """Run one attempt, and return its result.
 
     It is a task of its own, so that a request that needs the replica can cancel it alone.
     """
-    task = wish.trying = asyncio.ensure_future(warm(wish.arrival))
+    task = request.trying = asyncio.ensure_future(warm(request.arrival))
     try:
         await asyncio.wait({task})
     finally:
-        wish.trying = None
+        request.trying = None
         task.cancel()  # needed if the waiting task was cancelled; otherwise the task has ended
         (defect,) = await asyncio.gather(task, return_exceptions=True)
     if defect is None:
@@ -192,8 +194,8 @@ async def _try_warm_up(wish: _WarmupRequest, warm: Warm) -> str:
     if isinstance(defect, asyncio.CancelledError):
         return "preempted"
     if isinstance(defect, CompletionDropped):
-        return defect.finish.value
+        return defect.finish_reason.value
     if isinstance(defect, CompletionError):
         return defect.code
-    log.error("warm_up.internal_error", request_id=wish.arrival.request_id, **describe(defect))
+    log.error("warm_up.internal_error", request_id=request.arrival.request_id, **describe(defect))
     return "defect"

@@ -164,10 +164,12 @@ class FileJournal:
         if not self._shipped:
             return
         backlog = await shipment.read_backlog()
-        lost = [each.path for each in self._shipped if each.receipt.server != backlog.server]
-        if lost:
-            log.warning("usage.redelivered", segments=len(lost))
-            self._closed[:0] = lost
+        lost_segments = [
+            each.path for each in self._shipped if each.receipt.server != backlog.server
+        ]
+        if lost_segments:
+            log.warning("usage.redelivered", segments=len(lost_segments))
+            self._closed[:0] = lost_segments
         self._shipped = deque(
             each for each in self._shipped if each.receipt.server == backlog.server
         )

@@ -96,8 +96,8 @@ class SpanRecorder:
         if parent is not None and self._trusts_clients:
             context = trace.set_span_in_context(NonRecordingSpan(parent))
         # Samplers use the low 64 bits as random; in a UUID, two of them are constant.
-        drawn = (request_id << 2) & _LOW_64_BITS
-        decision = self._sampler.should_sample(context, drawn, "completion").decision
+        random_id = (request_id << 2) & _LOW_64_BITS
+        decision = self._sampler.should_sample(context, random_id, "completion").decision
         return decision is Decision.RECORD_AND_SAMPLE
 
 

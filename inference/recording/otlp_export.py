@@ -50,10 +50,10 @@ def _make_sampler(share: float | None) -> Sampler:
 
 
 def _make_resource() -> Resource:
-    named = Resource.create()
-    name = str(named.attributes.get(SERVICE_NAME, ""))
+    resource = Resource.create()
+    name = str(resource.attributes.get(SERVICE_NAME, ""))
     if name and not name.startswith("unknown_service"):
-        return named
+        return resource
     return Resource.create({SERVICE_NAME: "caret-gateway"})
 
 

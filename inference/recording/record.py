@@ -84,7 +84,7 @@ def _record_of(
         tier=request.tier,
         pool=account.pool,
         replica=account.replica,
-        finish=account.finish_reason or FinishReason.CANCELLED,
+        finish_reason=account.finish_reason or FinishReason.CANCELLED,
         error_code=account.error_code,
         prompt_tokens=account.prompt_tokens,
         cached_tokens=account.cached_tokens,

@@ -53,8 +53,8 @@ class SlowestRequests:
     def records(self) -> list[CompletionRecord]:
         """Return the records, slowest first."""
         self._evict_expired()
-        held = sorted((each for heap in self._slots.values() for each in heap), reverse=True)
-        return [record for _, _, record in held[:MAX_RECORDS]]
+        entries = sorted((each for heap in self._slots.values() for each in heap), reverse=True)
+        return [record for _, _, record in entries[:MAX_RECORDS]]
 
     def encode(self) -> bytes:
         return encode_records(list(self.records()))

@@ -33,17 +33,17 @@ def compute_stage_timings(account: RequestTrace, *, recorded_s: float) -> list[S
     """
     closed_s = account.closed_s if account.closed_s is not None else recorded_s
     began_s = account.arrival.received_s
-    found: list[StageTiming] = []
+    timings: list[StageTiming] = []
     for stage, mark_s in zip(STAGES, _list_marks(account), strict=False):
         if mark_s is None:
-            found.append(StageTiming(stage, began_s, closed_s, False))
+            timings.append(StageTiming(stage, began_s, closed_s, False))
             break
-        found.append(StageTiming(stage, began_s, mark_s, True))
+        timings.append(StageTiming(stage, began_s, mark_s, True))
         began_s = mark_s
     else:
-        found.append(StageTiming("stream", began_s, closed_s, True))
-    found.append(StageTiming("record", closed_s, recorded_s, True))
-    return found
+        timings.append(StageTiming("stream", began_s, closed_s, True))
+    timings.append(StageTiming("record", closed_s, recorded_s, True))
+    return timings
 
 
 def _list_marks(account: RequestTrace) -> tuple[float | None, ...]:

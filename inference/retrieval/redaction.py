@@ -24,8 +24,8 @@ async def redact_in_slices(path: str, text: str) -> str:
     kind, lines, num_chars = file_type(path), [], 0
     for line in redact_private_keys(text).split("\n"):
         spans: list[tuple[int, int]] = []
-        for found in find_secret_spans(line, kind):
-            spans += found
+        for found_spans in find_secret_spans(line, kind):
+            spans += found_spans
             num_chars += max(_LEAST_CHARS, min(len(line), MAX_LINE_CHARS))
             if num_chars >= _CHARS_AT_ONCE:
                 num_chars = 0

@@ -65,21 +65,25 @@ class RetrievalClient:
         self._clock = clock
         self._gateway = secrets.token_hex(16)
         self._secret = secrets.token_bytes(32)
-        self._awaited: OrderedDict[str, _PendingQuery] = OrderedDict()  # by question_id
-        self._sent = TenantLru[FileKey, tuple[bytes, float]](max_items=_MAX_SENT)  # digest, expiry
+        self._pending_queries: OrderedDict[str, _PendingQuery] = OrderedDict()  # by question_id
+        self._last_uploads = TenantLru[FileKey, tuple[bytes, float]](
+            max_items=_MAX_SENT
+        )  # digest, expiry
 
     async def run(self) -> None:
         """Send messages and receive results until cancelled."""
         while True:
             try:
-                await self._outbox.wait_for_message(timeout_s=POLL_S if self._awaited else IDLE_S)
+                await self._outbox.wait_for_message(
+                    timeout_s=POLL_S if self._pending_queries else IDLE_S
+                )
                 await self.send_pending()
                 await self.receive_results()
             except (RedisError, OSError, TimeoutError) as error:
                 log.warning("retrieval.unreachable", error=type(error).__name__)
                 self._outbox.clear()
-                self._awaited.clear()
-                self._sent.clear()
+                self._pending_queries.clear()
+                self._last_uploads.clear()
                 await asyncio.sleep(_PAUSE_S)
             self._memory.evict_expired()
 
@@ -94,10 +98,10 @@ class RetrievalClient:
     async def receive_results(self) -> None:
         """Receive the results that are there. Raises RedisError."""
         self._expire_pending()
-        if not self._awaited:
+        if not self._pending_queries:
             return
-        taken = await cast(Any, self._redis.lpop(answers_key(self._gateway), 64))
-        for data in taken or ():
+        results = await cast(Any, self._redis.lpop(answers_key(self._gateway), 64))
+        for data in results or ():
             self._on_result(data)
 
     async def _send_message(self, errand: OutgoingMessage) -> None:
@@ -119,7 +123,9 @@ class RetrievalClient:
             QUESTIONS, errand.tenant_id, question, at_most=MAX_QUESTIONS_QUEUED
         )
         until_s = self._clock.monotonic_s() + MAX_WAIT_S
-        self._awaited[question.question_id] = _PendingQuery(errand.tenant_id, errand.key, until_s)
+        self._pending_queries[question.question_id] = _PendingQuery(
+            errand.tenant_id, errand.key, until_s
+        )
         self._bound_pending(errand.tenant_id)
 
     def _bound_pending(self, asker: TenantId) -> None:
@@ -128,20 +134,20 @@ class RetrievalClient:
         It is the oldest of the tenant that asked, if it has used its share, otherwise of the tenant
         with the most queries.
         """
-        counts = Counter(each.tenant_id for each in self._awaited.values())
+        counts = Counter(each.tenant_id for each in self._pending_queries.values())
         if counts[asker] <= _MAX_AWAITED * MAX_SHARE:
-            if len(self._awaited) <= _MAX_AWAITED:
+            if len(self._pending_queries) <= _MAX_AWAITED:
                 return
             ((asker, _),) = counts.most_common(1)
-        ids = (key for key, each in self._awaited.items() if each.tenant_id == asker)
-        del self._awaited[next(ids)]
+        ids = (key for key, each in self._pending_queries.items() if each.tenant_id == asker)
+        del self._pending_queries[next(ids)]
 
     async def _append_to_stream(
         self, stream: str, tenant_id: TenantId, message: FileUpload | SnippetQuery, *, at_most: int
     ) -> None:
-        sealed = self._sealer.seal(tenant_id, message)
+        data = self._sealer.seal(tenant_id, message)
         limits = (str(STREAM_MS), str(at_most))
-        await cast(Any, self._redis.eval(ADD_SCRIPT, 1, stream, cast(Any, sealed), FIELD, *limits))
+        await cast(Any, self._redis.eval(ADD_SCRIPT, 1, stream, cast(Any, data), FIELD, *limits))
 
     def _is_new(self, errand: OutgoingMessage) -> bool:
         """Return whether the file is new or changed, and note it."""
@@ -150,35 +156,35 @@ class RetrievalClient:
         data = errand.text.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(data, key=self._secret, digest_size=16).digest()
         now_s = self._clock.monotonic_s()
-        held = self._sent.get(errand.key)
-        if held is not None and held[0] == digest and held[1] > now_s:
+        last_upload = self._last_uploads.get(errand.key)
+        if last_upload is not None and last_upload[0] == digest and last_upload[1] > now_s:
             return False
-        self._sent.set(errand.key, (digest, now_s + RESEND_S))
+        self._last_uploads.set(errand.key, (digest, now_s + RESEND_S))
         return True
 
     def _on_result(self, data: bytes) -> None:
         try:
-            tenant_id, found = self._sealer.open(data, SnippetResult)
+            tenant_id, result = self._sealer.open(data, SnippetResult)
         except UnreadableMessage as error:
             log.warning("retrieval.unreadable", reason=str(error))
             return
-        awaited = self._awaited.pop(found.question_id, None)
-        if awaited is None or awaited.tenant_id != tenant_id:
+        query = self._pending_queries.pop(result.question_id, None)
+        if query is None or query.tenant_id != tenant_id:
             return  # too late, or for another tenant
-        snippets = tuple(Snippet(each.path, each.text, each.score) for each in found.snippets)
-        self._memory.store(awaited.key, snippets)
+        snippets = tuple(Snippet(each.path, each.text, each.score) for each in result.snippets)
+        self._memory.store(query.key, snippets)
         if not snippets:
-            self._outbox.schedule_retry(awaited.key)
+            self._outbox.schedule_retry(query.key)
 
     def _expire_pending(self) -> None:
         """Drop queries whose results take too long. The oldest queries are first."""
         now_s = self._clock.monotonic_s()
         scopes = set()
-        while self._awaited:
-            question_id, awaited = next(iter(self._awaited.items()))
+        while self._pending_queries:
+            question_id, awaited = next(iter(self._pending_queries.items()))
             if awaited.until_s > now_s:
                 break
-            del self._awaited[question_id]
+            del self._pending_queries[question_id]
             self._outbox.schedule_retry(awaited.key)
             scopes.add(awaited.key.scope)
         for scope in scopes:
@@ -187,7 +193,7 @@ class RetrievalClient:
     def _resend_files(self, scope: tuple[str, str]) -> None:
         """Send all files of the scope again: without a running worker they were not indexed."""
         self._outbox.reset_files(scope)
-        self._sent.remove_scope(scope)
+        self._last_uploads.remove_scope(scope)
 
 
 def _clean_text(text: str) -> str:

@@ -78,11 +78,11 @@ class SendQueue:
         self._due_files.remove_scope(scope)
 
     def _postpone(self, errand: OutgoingMessage) -> None:
-        noted = self._schedule_of(is_query=errand.is_query)
-        due = noted.get(errand.key) or _ResendSchedule()
+        schedules = self._schedule_of(is_query=errand.is_query)
+        schedule = schedules.get(errand.key) or _ResendSchedule()
         every_s = QUESTION_EVERY_S if errand.is_query else FILE_EVERY_S
-        due.due_s = self._clock.monotonic_s() + every_s
-        noted.set(errand.key, due)
+        schedule.due_s = self._clock.monotonic_s() + every_s
+        schedules.set(errand.key, schedule)
 
     def dequeue(self) -> OutgoingMessage | None:
         """Return the next message. Queries go first, since a user is typing."""

@@ -29,27 +29,27 @@ def rank_by_hash(key: str, replicas: Sequence[Replica]) -> list[Replica]:
 
 
 def filter_with_capacity(
-    ranked: Sequence[Replica], num_under_way: Callable[[Replica], int]
+    candidates: Sequence[Replica], num_under_way: Callable[[Replica], int]
 ) -> tuple[Replica, ...]:
     """Return the replicas that may get one more request, in the same order; at least one."""
-    total = sum(map(num_under_way, ranked)) + 1
-    bound = max(ALWAYS_ROOM, math.ceil(CAPACITY * total / len(ranked)))
-    return tuple(replica for replica in ranked if num_under_way(replica) < bound)
+    total = sum(map(num_under_way, candidates)) + 1
+    max_in_flight = max(ALWAYS_ROOM, math.ceil(CAPACITY * total / len(candidates)))
+    return tuple(replica for replica in candidates if num_under_way(replica) < max_in_flight)
 
 
-def prefer_cached(preferred: Sequence[Replica], cached: Mapping[str, int]) -> tuple[Replica, ...]:
+def prefer_cached(replicas: Sequence[Replica], cached: Mapping[str, int]) -> tuple[Replica, ...]:
     """Move the replica that has clearly more of the prompt in its cache to the front.
 
     `cached` has tokens by address, without replicas that do not publish events.
     """
-    first = preferred[0]
-    told = [replica for replica in preferred if replica.url in cached]
+    first = replicas[0]
+    reporting = [replica for replica in replicas if replica.url in cached]
     if first.url not in cached:
-        return tuple(preferred)
-    best = max(told, key=lambda replica: cached[replica.url])
+        return tuple(replicas)
+    best = max(reporting, key=lambda replica: cached[replica.url])
     if cached[best.url] - cached[first.url] < CLEARLY_MORE:
-        return tuple(preferred)
-    return (best, *(replica for replica in preferred if replica is not best))
+        return tuple(replicas)
+    return (best, *(replica for replica in replicas if replica is not best))
 
 
 def _compute_score(key: str, replica: Replica) -> bytes:

@@ -92,17 +92,21 @@ def _choose_replicas(
     router: Router, admitted: AdmittedRequest, prompt: Prompt, *, salt: CacheSalt
 ) -> tuple[Replica, ...]:
     """Return the replica to use first, and those to use if it fails. Raises CompletionDropped."""
-    every = router.pools.by_name[admitted.pool].replicas
-    staying = [replica for replica in every if not router.replicas.is_drained(replica)]
-    if not staying:
+    replicas = router.pools.by_name[admitted.pool].replicas
+    undrained = [replica for replica in replicas if not router.replicas.is_drained(replica)]
+    if not undrained:
         raise CompletionDropped(FinishReason.SHED)
-    ranked = rank_by_hash(_build_key(salt, admitted.request, prompt), staying)
-    well = [replica for replica in ranked if router.replicas.is_available(replica)] or ranked
-    quick = [replica for replica in well if not router.replicas.is_ejected(replica)] or well
-    roomy = filter_with_capacity(
-        _drop_unprofitable_speculation(router, admitted, quick), router.replicas.num_in_flight
+    by_hash = rank_by_hash(_build_key(salt, admitted.request, prompt), undrained)
+    available = [replica for replica in by_hash if router.replicas.is_available(replica)] or by_hash
+    fast = [
+        replica for replica in available if not router.replicas.is_ejected(replica)
+    ] or available
+    with_capacity = filter_with_capacity(
+        _drop_unprofitable_speculation(router, admitted, fast), router.replicas.num_in_flight
     )
-    in_turn = dict.fromkeys((*_prefer_cached_replicas(router, roomy, salt, prompt), *well))
+    in_turn = dict.fromkeys(
+        (*_prefer_cached_replicas(router, with_capacity, salt, prompt), *available)
+    )
     return tuple(in_turn)[: 1 + _MAX_RETRIES]
 
 
@@ -116,12 +120,12 @@ def _drop_unprofitable_speculation(
 
 
 def _prefer_cached_replicas(
-    router: Router, preferred: tuple[Replica, ...], salt: CacheSalt, prompt: Prompt
+    router: Router, replicas: tuple[Replica, ...], salt: CacheSalt, prompt: Prompt
 ) -> tuple[Replica, ...]:
-    urls = [replica.url for replica in preferred if replica.kv_events is not None]
+    urls = [replica.url for replica in replicas if replica.kv_events is not None]
     if len(urls) < 2:  # nothing to compare: the prompt need not be hashed
-        return preferred
-    return prefer_cached(preferred, router.index.count_cached_tokens(urls, salt, prompt.token_ids))
+        return replicas
+    return prefer_cached(replicas, router.index.count_cached_tokens(urls, salt, prompt.token_ids))
 
 
 def _build_key(salt: CacheSalt, request: CompletionRequest, prompt: Prompt) -> str:

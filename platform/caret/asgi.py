@@ -45,9 +45,13 @@ def _add_guards(application: Application) -> Application:
     # Imported here: it needs Django to be set up.
     from console.web.static_files import StaticFiles, all_static_files
 
-    limited = ConcurrencyLimitMiddleware(application, LIMITS)
-    bounded = BodyLimitMiddleware(limited, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-    return HealthCheckMiddleware(StaticFiles(CredentialNotes(bounded), all_static_files), _is_ready)
+    with_concurrency_limit = ConcurrencyLimitMiddleware(application, LIMITS)
+    with_body_limit = BodyLimitMiddleware(
+        with_concurrency_limit, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    )
+    return HealthCheckMiddleware(
+        StaticFiles(CredentialNotes(with_body_limit), all_static_files), _is_ready
+    )
 
 
 async def _is_ready() -> bool:

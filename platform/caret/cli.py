@@ -32,13 +32,13 @@ def run(argv: list[str]) -> int:
 
 def _help(argv: list[str]) -> int:
     """Print our help: Django's does not list our commands, and needs the settings."""
-    if not (wanted := argv[2:]):
+    if not (arguments := argv[2:]):
         from caret.cli_help import overview
 
         sys.stdout.write(overview())
         return ExitCode.OK
-    if wanted[0] in _COMMANDS:
-        return _COMMANDS[wanted[0]]([argv[0], wanted[0], "--help"])
+    if arguments[0] in _COMMANDS:
+        return _COMMANDS[arguments[0]]([argv[0], arguments[0], "--help"])
     return _django(argv)
 
 

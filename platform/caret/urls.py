@@ -8,7 +8,7 @@ from console.operator_admin.urls import operators
 urlpatterns = [
     path("api/v1/", include("console.api.urls")),
     path("scim/v2/", include("console.scim.urls")),
-    path("", include("console.views.allauth_urls")),
+    path("", include("console.views.sign_in.allauth_urls")),
     path("", include("console.urls")),
 ]
 if settings.OPERATORS_PATH is not None:

@@ -57,14 +57,14 @@ class Conflict(DomainError):
 class VersionConflict(Conflict):
     code = "version_conflict"
 
-    def __init__(self, *, held: int, replaced: int | None) -> None:
+    def __init__(self, *, current_version: int, expected_version: int | None) -> None:
         super().__init__(
             gettext_noop("The current version is {held}, not {replaced}. Reload and try again."),
-            held=held,
-            replaced=replaced,
+            held=current_version,
+            replaced=expected_version,
         )
-        self.held = held
-        self.replaced = replaced
+        self.current_version = current_version
+        self.expected_version = expected_version
 
 
 class LimitReached(DomainError):

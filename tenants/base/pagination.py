@@ -65,7 +65,7 @@ def read_cursor(text: str | None) -> PagePosition | None:
 
 
 def fetch_first(
-    found: QuerySet[_ModelRow],
+    rows: QuerySet[_ModelRow],
     *,
     limit: int,
     after: PagePosition | None,
@@ -78,16 +78,16 @@ def fetch_first(
     assert 1 <= limit <= MAX_PAGE
     if after is not None:
         earlier = Q(**{f"{time_field}__lt": after.at})
-        found = found.filter(earlier | Q(**{time_field: after.at, "id__lt": after.id}))
-    return list(found.order_by(f"-{time_field}", "-id")[: limit + 1])
+        rows = rows.filter(earlier | Q(**{time_field: after.at, "id__lt": after.id}))
+    return list(rows.order_by(f"-{time_field}", "-id")[: limit + 1])
 
 
 def build_page(
     rows: Sequence[_Row], *, limit: int, place: Callable[[_Row], PagePosition]
 ) -> Page[_Row]:
-    shown = list(rows[:limit])
+    page_rows = list(rows[:limit])
     has_more = len(rows) > limit
-    return Page(shown, write_cursor(place(shown[-1])) if has_more else None)
+    return Page(page_rows, write_cursor(place(page_rows[-1])) if has_more else None)
 
 
 def slice_page(rows: Sequence[_Row], *, limit: int, cursor: str | None) -> Page[_Row]:

@@ -29,19 +29,19 @@ logger = structlog.get_logger(__name__)
 @contextmanager
 def redis_lock(connection: redis.Redis, name: str, *, hold_s: float = HOLD_S) -> Iterator[bool]:
     """Yield whether this process holds the lock. Raises redis.RedisError."""
-    key, word = f"caret:lock:{name}", secrets.token_hex(8)
-    if not connection.set(key, word, nx=True, px=_to_ms(hold_s)):
+    key, token = f"caret:lock:{name}", secrets.token_hex(8)
+    if not connection.set(key, token, nx=True, px=_to_ms(hold_s)):
         yield False
         return
-    over = Event()
-    held = Thread(target=_hold_on, args=(connection, key, word, hold_s, over), daemon=True)
-    held.start()
+    has_ended = Event()
+    renewal = Thread(target=_hold_on, args=(connection, key, token, hold_s, has_ended), daemon=True)
+    renewal.start()
     try:
         yield True
     finally:
-        over.set()
-        held.join()  # bounded by the connection's timeouts
-        connection.eval(_LET_GO, 1, key, word)
+        has_ended.set()
+        renewal.join()  # bounded by the connection's timeouts
+        connection.eval(_LET_GO, 1, key, token)
 
 
 def _hold_on(connection: redis.Redis, key: str, word: str, hold_s: float, over: Event) -> None:

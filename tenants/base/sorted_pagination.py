@@ -33,23 +33,23 @@ class SortOrder:
 
 
 def fetch_sorted_page(
-    found: QuerySet[_Row], *, order: SortOrder, limit: int, cursor: str | None
+    items: QuerySet[_Row], *, order: SortOrder, limit: int, cursor: str | None
 ) -> Page[_Row]:
     """Return one page of sorted rows; rows with equal keys are sorted by id. One query.
 
     Raises InvalidValue.
     """
     assert 1 <= limit <= MAX_PAGE
-    rows = found.annotate(place=order.by)
+    rows = items.annotate(place=order.by)
     step = "lt" if order.is_descending else "gt"
     if cursor:
         place, row_id = _decode_cursor(cursor, order)
         beyond = Q(**{f"place__{step}": place})
         rows = rows.filter(beyond | Q(**{"place": place, f"id__{step}": row_id}))
     sign = "-" if order.is_descending else ""
-    listed = list(rows.order_by(f"{sign}place", f"{sign}id")[: limit + 1])
-    shown = listed[:limit]
-    return Page(shown, _encode_cursor(shown[-1]) if len(listed) > limit else None)
+    fetched_rows = list(rows.order_by(f"{sign}place", f"{sign}id")[: limit + 1])
+    page_rows = fetched_rows[:limit]
+    return Page(page_rows, _encode_cursor(page_rows[-1]) if len(fetched_rows) > limit else None)
 
 
 def _encode_cursor(row: Any) -> str:

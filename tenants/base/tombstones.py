@@ -36,9 +36,9 @@ def write_on_commit(tenant_id: TenantId, names: Iterable[str]) -> None:
 
     The erasure stays committed even if the store is down.
     """
-    held = list(names)
-    if held:
-        transaction.on_commit(lambda: write(tenant_id, held), robust=True)
+    name_list = list(names)
+    if name_list:
+        transaction.on_commit(lambda: write(tenant_id, name_list), robust=True)
 
 
 def write(tenant_id: TenantId, names: Iterable[str]) -> int:

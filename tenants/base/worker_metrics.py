@@ -34,11 +34,11 @@ class TaskCounts:
 
     def on_finished(self, task: str, *, took_s: float, has_failed: bool, now_s: float) -> None:
         """Count one finished task. One round trip. `now_s`: Unix time. Raises redis.RedisError."""
-        bound = next((str(each) for each in BOUNDS_S if took_s <= each), _INFINITE)
+        upper_bound = next((str(each) for each in BOUNDS_S if took_s <= each), _INFINITE)
         with self._connection.pipeline(transaction=False) as pipeline:
             pipeline.hincrby(KEY, f"{_FAILED if has_failed else _SUCCEEDED}|{task}", 1)
             pipeline.hincrbyfloat(KEY, f"{_SECONDS}|{task}", took_s)
-            pipeline.hincrby(KEY, f"{_BUCKET}|{task}|{bound}", 1)
+            pipeline.hincrby(KEY, f"{_BUCKET}|{task}|{upper_bound}", 1)
             if not has_failed:
                 pipeline.hset(KEY, f"{_LAST}|{task}", str(now_s))
             pipeline.execute()
@@ -55,11 +55,11 @@ class WorkerMetricsCollector(Collector):
         self._queues = queues
 
     def collect(self) -> Iterator[Metric]:
-        counted = {
+        counts = {
             name.decode(): float(value)
             for name, value in cast(dict[bytes, bytes], self._connection.hgetall(KEY)).items()
         }
-        yield from _of_tasks(counted)
+        yield from _of_tasks(counts)
         yield self._collect_queues()
         yield from self._collect_usage()
 
@@ -72,7 +72,7 @@ class WorkerMetricsCollector(Collector):
         return lengths
 
     def _collect_usage(self) -> Iterator[Metric]:
-        waiting = self._connection.xlen(USAGE_STREAM)
+        num_waiting = self._connection.xlen(USAGE_STREAM)
         oldest: Any = self._connection.xrange(USAGE_STREAM, count=1)
         seconds, micros = self._connection.time()
         age_s = 0.0
@@ -82,7 +82,7 @@ class WorkerMetricsCollector(Collector):
         yield GaugeMetricFamily(
             "caret_usage_stream_length",
             "Usage records that are delivered but not ingested.",
-            value=waiting,
+            value=num_waiting,
         )
         yield GaugeMetricFamily(
             "caret_usage_stream_oldest_seconds",
@@ -91,33 +91,33 @@ class WorkerMetricsCollector(Collector):
         )
 
 
-def _of_tasks(counted: dict[str, float]) -> Iterator[Metric]:
+def _of_tasks(counts: dict[str, float]) -> Iterator[Metric]:
     ended = CounterMetricFamily(
         "caret_celery_tasks", "Tasks that workers have finished.", labels=["task", "result"]
     )
-    took = HistogramMetricFamily(
+    durations = HistogramMetricFamily(
         "caret_celery_task_duration_seconds", "Duration of finished tasks.", labels=["task"]
     )
-    last = GaugeMetricFamily(
+    last_success = GaugeMetricFamily(
         "caret_celery_task_last_success_timestamp_seconds",
         "Unix time of the last success.",
         labels=["task"],
     )
-    for task in sorted({name.split("|")[1] for name in counted}):
+    for task in sorted({name.split("|")[1] for name in counts}):
         for result in (_SUCCEEDED, _FAILED):
-            ended.add_metric([task, result], counted.get(f"{result}|{task}", 0.0))
-        took.add_metric(
-            [task], _read_buckets(counted, task), sum_value=counted.get(f"{_SECONDS}|{task}", 0.0)
+            ended.add_metric([task, result], counts.get(f"{result}|{task}", 0.0))
+        durations.add_metric(
+            [task], _read_buckets(counts, task), sum_value=counts.get(f"{_SECONDS}|{task}", 0.0)
         )
-        if (moment_s := counted.get(f"{_LAST}|{task}")) is not None:
-            last.add_metric([task], moment_s)
-    yield from (ended, took, last)
+        if (moment_s := counts.get(f"{_LAST}|{task}")) is not None:
+            last_success.add_metric([task], moment_s)
+    yield from (ended, durations, last_success)
 
 
-def _read_buckets(counted: dict[str, float], task: str) -> list[tuple[str, float]]:
+def _read_buckets(counts: dict[str, float], task: str) -> list[tuple[str, float]]:
     """Return cumulative buckets, as Prometheus expects them."""
     total, buckets = 0.0, []
-    for bound in (*map(str, BOUNDS_S), _INFINITE):
-        total += counted.get(f"{_BUCKET}|{task}|{bound}", 0.0)
-        buckets.append((bound, total))
+    for upper_bound in (*map(str, BOUNDS_S), _INFINITE):
+        total += counts.get(f"{_BUCKET}|{task}|{upper_bound}", 0.0)
+        buckets.append((upper_bound, total))
     return buckets

@@ -41,8 +41,8 @@ LINES = {line.code: line for line in (TokenLine(t, k) for t in Tier for k in Pri
 
 
 def quantity(line: TokenLine, tokens: Mapping[Tier, TokenCounts]) -> int:
-    found = tokens.get(line.tier)
-    return 0 if found is None else int(getattr(found, line.kind.value))
+    counts = tokens.get(line.tier)
+    return 0 if counts is None else int(getattr(counts, line.kind.value))
 
 
 def unit_price(line: TokenLine, prices: Mapping[Tier, TierPrices]) -> int:

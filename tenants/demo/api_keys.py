@@ -94,8 +94,8 @@ def _gets_key(keyring: DemoKeys, person: DemoUser) -> Callable[[datetime], None]
             expires_at=now + timedelta(days=365),
         )
         actor = company.member_with_role(Role.ADMINISTRATOR)
-        created = create_key(actor=actor, new=new, now=now).key
-        key_id = _id_of(actor, created.lookup_id)
+        key = create_key(actor=actor, new=new, now=now).key
+        key_id = _id_of(actor, key.lookup_id)
         keyring.coders[person.user_id] = keyring.make_developer(key_id, person)
 
     return get
@@ -113,11 +113,9 @@ def _of_services(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
         new = KeyRequest(KeyKind.SERVICE, None, name, None, scopes, networks)
 
         def make(now: datetime) -> None:
-            created = create_key(actor=actor, new=new, now=now).key
+            key = create_key(actor=actor, new=new, now=now).key
             if KeyScope.INFERENCE in scopes:
-                keyring.coders[None] = keyring.make_developer(
-                    _id_of(actor, created.lookup_id), None
-                )
+                keyring.coders[None] = keyring.make_developer(_id_of(actor, key.lookup_id), None)
 
         return TimelineEvent(stage.moment_at(0.04, hour=14), make)
 
@@ -172,5 +170,5 @@ def _note_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
 
 def _id_of(actor: Actor, lookup_id: LookupId) -> UUID:
     with tenant_scope(actor.tenant_id):
-        found = ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id)
-        return found.values_list("id", flat=True).get()
+        keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id)
+        return keys.values_list("id", flat=True).get()

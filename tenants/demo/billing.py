@@ -122,8 +122,8 @@ def _make_budget_cut(company: DemoCompany, limit_micros: int) -> Callable[[datet
 
     def narrow(now: datetime) -> None:
         actor = company.member_with_role(Role.BILLING)
-        held = page_of_budgets(actor=actor, limit=100, cursor=None, now=now).rows
-        for budget in held:
+        budgets = page_of_budgets(actor=actor, limit=100, cursor=None, now=now).rows
+        for budget in budgets:
             if budget.scope is BudgetScope.TENANT:
                 terms = BudgetTerms(limit_micros, is_hard=False)
                 change_budget(
@@ -142,12 +142,12 @@ def _plan_nights(stage: DemoTimeline) -> list[TimelineEvent]:
 
 
 def _plan_invoices(stage: DemoTimeline) -> list[TimelineEvent]:
-    month, found = next_month(utc_day(stage.begins_at)), []
+    month, events = next_month(utc_day(stage.begins_at)), []
     while begins_at(month) <= stage.now:
         at = begins_at(month) + GRACE + _MOMENT
-        found.append(TimelineEvent(at, lambda now: issue_due(stage.tenant_id, now=now)))
+        events.append(TimelineEvent(at, lambda now: issue_due(stage.tenant_id, now=now)))
         month = next_month(month)
-    return found
+    return events
 
 
 def _grant_credit(stage: DemoTimeline, now: datetime) -> None:
@@ -180,5 +180,5 @@ def _correct_invoice(stage: DemoTimeline, now: datetime) -> None:
 def _mark_alerts_delivered(stage: DemoTimeline) -> None:
     """Mark budget alerts as delivered: nobody receives alerts of generated spending."""
     with tenant_scope(stage.tenant_id):
-        waiting = AlertDelivery.objects.filter(tenant_id=stage.tenant_id, delivered_at=None)
-        waiting.update(delivered_at=stage.now, next_at=None, attempts=1)
+        pending = AlertDelivery.objects.filter(tenant_id=stage.tenant_id, delivered_at=None)
+        pending.update(delivered_at=stage.now, next_at=None, attempts=1)

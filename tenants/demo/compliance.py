@@ -58,9 +58,11 @@ def _build_all(company: DemoCompany, at: datetime) -> None:
     )
     period = Period(at - _MONTH, at)
     _fail_export(company, auditor, ExportRequest("usage_days", "xlsx", period), at)
-    dropped = request_export(actor=auditor, wish=ExportRequest("members", "csv", period), now=at)
+    dropped = request_export(
+        actor=auditor, export_request=ExportRequest("members", "csv", period), now=at
+    )
     cancel_export(actor=auditor, build_id=dropped.id, now=at + timedelta(minutes=1))
-    for number, (actor, wish) in enumerate(
+    for number, (actor, export_request) in enumerate(
         (
             (auditor, ExportRequest("usage_days", "csv", period)),
             (payer, ExportRequest("invoices", "xlsx", Period(company.stage.begins_at, at))),
@@ -68,15 +70,17 @@ def _build_all(company: DemoCompany, at: datetime) -> None:
         )
     ):
         asked_at = at + timedelta(minutes=20 * number + 20)
-        request_export(actor=actor, wish=wish, now=asked_at)
+        request_export(actor=actor, export_request=export_request, now=asked_at)
         _build_export(company, asked_at + timedelta(minutes=1))
 
 
-def _fail_export(company: DemoCompany, actor: Actor, wish: ExportRequest, at: datetime) -> None:
+def _fail_export(
+    company: DemoCompany, actor: Actor, export_request: ExportRequest, at: datetime
+) -> None:
     """Let an export fail after all attempts, as if its workers were killed."""
     tenant_id = company.stage.tenant_id
     with tenant_scope(tenant_id):
-        request_export(actor=actor, wish=wish, now=at)
+        request_export(actor=actor, export_request=export_request, now=at)
         for number in range(MAX_ATTEMPTS):
             claim_next(tenant_id, _make_clock(at + 2 * number * CLAIM_FOR))
     _build_export(company, at + 2 * MAX_ATTEMPTS * CLAIM_FOR)

@@ -65,8 +65,8 @@ def keep_some(company: DemoCompany, at: datetime) -> None:
 def _choose_willing_users(company: DemoCompany) -> list[DemoUser]:
     """Return at least two users who are members by then and stay."""
     staying = [each for each in company.people if each not in (company.leaver, company.erased)]
-    found = [each for each in staying if each in company.developers]
-    return [*found[:_KEPT_OF], *found[_KEPT_OF::_AGREEING]]
+    developers = [each for each in staying if each in company.developers]
+    return [*developers[:_KEPT_OF], *developers[_KEPT_OF::_AGREEING]]
 
 
 def _make_consent(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
@@ -89,7 +89,7 @@ def _withdraw_consent(company: DemoCompany, person: DemoUser, now: datetime) -> 
 def _make_items(user_id: UserId, at: datetime) -> list[Item]:
     """Return a completion of generated code, and its outcome."""
     request_id: RequestId = new_request_id(now_ms=to_unix_ms(at))
-    asked = CapturedCompletion(
+    completion = CapturedCompletion(
         request_id=request_id,
         user_id=user_id,
         occurred_at_ms=to_unix_ms(at),
@@ -101,7 +101,7 @@ def _make_items(user_id: UserId, at: datetime) -> list[Item]:
         suffix="",
         chat=(),
         completion=_COMPLETION,
-        finish=FinishReason.STOP,
+        finish_reason=FinishReason.STOP,
     )
     edit = CapturedEdit(
         request_id=request_id,
@@ -111,4 +111,4 @@ def _make_items(user_id: UserId, at: datetime) -> list[Item]:
         after_ms=1_200,
         text=_COMPLETION,
     )
-    return [asked, edit]
+    return [completion, edit]

@@ -53,9 +53,9 @@ def mark_begun(stage: DemoTimeline) -> None:
         _record(stage, BEGUN, ({"name": row.name}, {"name": name}), made_at)
 
 
-def mark_filled(stage: DemoTimeline, made: dict[str, int]) -> None:
+def mark_filled(stage: DemoTimeline, row_counts: dict[str, int]) -> None:
     with tenant_scope(stage.tenant_id):
-        _record(stage, FILLED, (None, {"seed": stage.seed, **made}), stage.now)
+        _record(stage, FILLED, (None, {"seed": stage.seed, **row_counts}), stage.now)
 
 
 def _record(

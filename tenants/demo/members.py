@@ -149,10 +149,10 @@ def _make_teams(owner: Actor, now: datetime) -> dict[str, UUID]:
 
 def _let_in(company: DemoCompany, person: DemoUser, now: datetime) -> None:
     """Add a user by an invitation that the user accepts within minutes."""
-    stage, mailed = company.stage, list[TenantToken]()
+    stage, tokens = company.stage, list[TenantToken]()
 
     def deliver(_: str, token: TenantToken) -> bool:
-        mailed.append(token)
+        tokens.append(token)
         return True
 
     character = person.character
@@ -164,9 +164,9 @@ def _let_in(company: DemoCompany, person: DemoUser, now: datetime) -> None:
         now=now,
     )
     guest = InvitationBearer(person.user_id, person.address, "")
-    accept_invitation(guest=guest, text=mailed[0].text, now=now + 4 * _MINUTE)
+    accept_invitation(guest=guest, text=tokens[0].text, now=now + 4 * _MINUTE)
     _put_into_team(company, person, now + 5 * _MINUTE)
-    assert stage.tenant_id == mailed[0].tenant_id
+    assert stage.tenant_id == tokens[0].tenant_id
 
 
 def _make_joining(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:

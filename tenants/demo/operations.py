@@ -55,32 +55,32 @@ class SeedOptions:
     seed: int
 
 
-def seed(wish: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
+def seed(options: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
     """Seed a tenant and return the numbers of generated rows.
 
     Raises InvalidValue, NotFound, DemoDataExists, and Conflict for a tenant that is not a
     demonstration tenant.
     """
-    _check_options(wish)
-    tenant_id = require_demonstration(wish.slug)
+    _check_options(options)
+    tenant_id = require_demonstration(options.slug)
     if is_marked(tenant_id, FILLED):
-        raise DemoDataExists("{slug} is filled already.", slug=wish.slug)
+        raise DemoDataExists("{slug} is filled already.", slug=options.slug)
     if is_marked(tenant_id, BEGUN):
         raise Conflict(
             "The demo tenant {slug} was only partly created. Start again with an empty "
             "home directory.",
-            slug=wish.slug,
+            slug=options.slug,
         )
-    begins_at = midnight(now) - timedelta(days=wish.num_days)
-    stage = DemoTimeline(tenant_id, wish.slug, begins_at, now, wish.seed)
+    begins_at = midnight(now) - timedelta(days=options.num_days)
+    stage = DemoTimeline(tenant_id, options.slug, begins_at, now, options.seed)
     say("People and teams")
     mark_begun(stage)
     price_from_the_beginning(stage)
     cast = make_personas(
-        wish.num_people, domain=f"{wish.slug}.example", random=stage.make_random("characters")
+        options.num_people, domain=f"{options.slug}.example", random=stage.make_random("characters")
     )
     company = found(stage, cast)
-    say(f"{wish.num_days} days of work")
+    say(f"{options.num_days} days of work")
     with tenant_scope(tenant_id):
         run_events(_plan_quarter(company), until=now)
     say("Hours and days are counted")
@@ -109,11 +109,11 @@ def _plan_quarter(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _finish_tenant(stage: DemoTimeline) -> dict[str, int]:
-    made = _count_rows(stage)
-    mark_filled(stage, made)
+    row_counts = _count_rows(stage)
+    mark_filled(stage, row_counts)
     sign_head(tenant_id=stage.tenant_id, keys=signing_keys(), now=stage.now)
     settle_sinks(stage)
-    return made
+    return row_counts
 
 
 def _plan_signatures(stage: DemoTimeline) -> list[TimelineEvent]:
@@ -131,7 +131,7 @@ def _plan_signatures(stage: DemoTimeline) -> list[TimelineEvent]:
 
 
 def _count_rows(stage: DemoTimeline) -> dict[str, int]:
-    counted = {
+    models = {
         "requests": UsageRecord,
         "outcomes": Outcome,
         "typed": TypingReport,
@@ -140,15 +140,15 @@ def _count_rows(stage: DemoTimeline) -> dict[str, int]:
     with tenant_scope(stage.tenant_id):
         return {
             name: model._default_manager.filter(tenant_id=stage.tenant_id).count()
-            for name, model in counted.items()
+            for name, model in models.items()
         }
 
 
-def _check_options(wish: SeedOptions) -> None:
+def _check_options(options: SeedOptions) -> None:
     """Check the options. Raises InvalidValue."""
-    if not MIN_DAYS <= wish.num_days <= MAX_DAYS:
+    if not MIN_DAYS <= options.num_days <= MAX_DAYS:
         raise InvalidValue("days", "Enter {least} to {most} days.", least=MIN_DAYS, most=MAX_DAYS)
-    if not MIN_PEOPLE <= wish.num_people <= MAX_PEOPLE:
+    if not MIN_PEOPLE <= options.num_people <= MAX_PEOPLE:
         raise InvalidValue(
             "people", "Enter {least} to {most} users.", least=MIN_PEOPLE, most=MAX_PEOPLE
         )

@@ -72,8 +72,8 @@ def _plan_change(
     company: DemoCompany, share: float, more: dict[str, Any], reason: str
 ) -> TimelineEvent:
     def change(now: datetime) -> None:
-        held = find_policy(tenant_id=company.stage.tenant_id).policy
-        document = write_policy(msgspec.structs.replace(held, **more))
+        policy = find_policy(tenant_id=company.stage.tenant_id).policy
+        document = write_policy(msgspec.structs.replace(policy, **more))
         actor = company.member_with_role(Role.ADMINISTRATOR)
         set_policy(actor=actor, document=document, reason=reason, now=now)
 
@@ -100,12 +100,15 @@ def _plan_overrides(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _plan_override(
-    company: DemoCompany, share: float, about: tuple[SubjectKind, UUID], document: dict[str, Any]
+    company: DemoCompany,
+    share: float,
+    subject_kind_and_id: tuple[SubjectKind, UUID],
+    document: dict[str, Any],
 ) -> TimelineEvent:
     def say(now: datetime) -> None:
         set_override(
             actor=company.member_with_role(Role.ADMINISTRATOR),
-            subject=OverrideSubject(*about),
+            subject=OverrideSubject(*subject_kind_and_id),
             document=document,
             reason="Agreed with the team.",
             now=now,
@@ -160,10 +163,10 @@ def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
             now=now.replace(hour=17),
         )
 
-    held = placing("Case 2041", "A dispute with a supplier.", company.spender.user_id)
+    place_case = placing("Case 2041", "A dispute with a supplier.", company.spender.user_id)
     return [
         TimelineEvent(stage.moment_at(0.35, hour=9), passes),
-        TimelineEvent(stage.moment_at(0.7, hour=9), held),
+        TimelineEvent(stage.moment_at(0.7, hour=9), place_case),
     ]
 
 

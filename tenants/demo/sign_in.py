@@ -92,7 +92,7 @@ def _set_provider(company: DemoCompany, now: datetime) -> None:
     if company.stage.slug in _BY_SAML:
         metadata = _METADATA.format(host=host, certificate=_make_certificate(host, now))
         set_saml_provider(
-            actor=owner, described=SamlProviderConfig(metadata, None, _fetch_nothing), now=now
+            actor=owner, config=SamlProviderConfig(metadata, None, _fetch_nothing), now=now
         )
     else:
         new = OidcProviderConfig(f"https://{host}/", "caret", "of a demonstration")
@@ -107,17 +107,17 @@ def _make_certificate(host: str, now: datetime) -> str:
     """Return a certificate whose key is discarded, so that nobody can sign in with it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1)
-    made = made.not_valid_before(now).not_valid_after(now + timedelta(days=1_825))
-    signed = made.public_key(key.public_key()).sign(key, hashes.SHA256())
-    return base64.b64encode(signed.public_bytes(serialization.Encoding.DER)).decode()
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1)
+    builder = builder.not_valid_before(now).not_valid_after(now + timedelta(days=1_825))
+    certificate = builder.public_key(key.public_key()).sign(key, hashes.SHA256())
+    return base64.b64encode(certificate.public_bytes(serialization.Encoding.DER)).decode()
 
 
 def _make_tokens(company: DemoCompany, now: datetime) -> None:
     owner = company.member_with_role(Role.OWNER)
-    tried = create_scim_token(actor=owner, name="A first try", now=now)
+    first_token = create_scim_token(actor=owner, name="A first try", now=now)
     later = now + timedelta(hours=2)
-    revoke_scim_token(actor=owner, token_id=tried.token.id, now=later)
+    revoke_scim_token(actor=owner, token_id=first_token.token.id, now=later)
     create_scim_token(actor=owner, name="Identity provider", now=later)
 
 

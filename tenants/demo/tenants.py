@@ -59,13 +59,13 @@ class DemoTenant(TypedDict):
     api_key: str
 
 
-def ensure_demonstration(*, known: Mapping[str, DemoTenant], now: datetime) -> list[DemoTenant]:
-    """Create or complete the tenants. `known` are the values of the last run by slug.
+def ensure_demonstration(*, last_run: Mapping[str, DemoTenant], now: datetime) -> list[DemoTenant]:
+    """Create or complete the tenants. `last_run` are the values of the last run by slug.
 
     Raises redis.RedisError if a snapshot cannot be published, because a returned key must work at
     once.
     """
-    return [_ensure_tenant(slug, name, known.get(slug), now) for slug, name in NAMES.items()]
+    return [_ensure_tenant(slug, name, last_run.get(slug), now) for slug, name in NAMES.items()]
 
 
 def read_state(path: Path) -> dict[str, DemoTenant]:
@@ -85,7 +85,9 @@ def write_state(path: Path, state: list[DemoTenant]) -> None:
     draft.replace(path)
 
 
-def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime) -> DemoTenant:
+def _ensure_tenant(
+    slug: str, name: str, last_values: DemoTenant | None, now: datetime
+) -> DemoTenant:
     owner_email = f"owner@{slug}.example"
     admin_email, developer_email = f"admin@{slug}.example", f"developer@{slug}.example"
     _ensure_plan(now)
@@ -93,15 +95,23 @@ def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime
     actor = system_actor(tenant_id)
     _ensure_budget(actor, now)
     owner_password = _ensure_member(
-        actor, owner_email, Role.OWNER, known and known.get("owner_password"), now
+        actor, owner_email, Role.OWNER, last_values and last_values.get("owner_password"), now
     )
     admin_password = _ensure_member(
-        actor, admin_email, Role.ADMINISTRATOR, known and known.get("admin_password"), now
+        actor,
+        admin_email,
+        Role.ADMINISTRATOR,
+        last_values and last_values.get("admin_password"),
+        now,
     )
     developer_password = _ensure_member(
-        actor, developer_email, Role.DEVELOPER, known and known.get("developer_password"), now
+        actor,
+        developer_email,
+        Role.DEVELOPER,
+        last_values and last_values.get("developer_password"),
+        now,
     )
-    api_key = _ensure_key(actor, developer_email, known and known.get("api_key"), now)
+    api_key = _ensure_key(actor, developer_email, last_values and last_values.get("api_key"), now)
     publish(tenant_id=tenant_id, now=now)
     return DemoTenant(
         slug=slug,
@@ -118,16 +128,16 @@ def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime
 def _create_demo_tenant(slug: str, name: str, owner_email: str, now: datetime) -> TenantId:
     """Create the tenant as an operator does, and accept the invitation as its owner."""
     new = NewTenant(slug=slug, name=name, owner_email=owner_email, plan=PLAN)
-    created = onboard_tenant(new=new, actor_for=system_actor, now=now)
+    tenant = onboard_tenant(new=new, actor_for=system_actor, now=now)
     owner_id = find_user(email=owner_email) or _create_user(
         owner_email, Role.OWNER, secrets.token_urlsafe(12), now
     )
     accept_invitation(
         guest=InvitationBearer(owner_id, address=None, request_id=""),
-        text=created.owner_invitation.url.rpartition("/")[2],
+        text=tenant.owner_invitation.url.rpartition("/")[2],
         now=now,
     )
-    return created.tenant_id
+    return tenant.tenant_id
 
 
 def _ensure_plan(now: datetime) -> None:

@@ -74,24 +74,24 @@ def day_of(
 
 def _store_rows(stage: DemoTimeline, rows: Sequence[Row]) -> None:
     with tenant_scope(stage.tenant_id):
-        asked = [row for row in rows if isinstance(row, UsageRecord)]
-        if not asked:
+        completions = [row for row in rows if isinstance(row, UsageRecord)]
+        if not completions:
             return
         batch = allocate_batch(stage.tenant_id)
-        for row in asked:
+        for row in completions:
             row.batch = batch
-        _insert_rows(UsageRecord, asked)
+        _insert_rows(UsageRecord, completions)
         _insert_rows(Outcome, [row for row in rows if isinstance(row, Outcome)])
         _insert_rows(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
         # The hours of completions suffice, because outcomes belong to those.
         mark_dirty(
             stage.tenant_id, dirty_hours_for(row for row in rows if not isinstance(row, Outcome))
         )
-        record_key_use({(row.key_id, row.occurred_at) for row in asked})
+        record_key_use({(row.key_id, row.occurred_at) for row in completions})
 
 
 def _insert_rows(model: type[Model], rows: Iterable[Model]) -> None:
-    left = list(rows)
-    while left:
-        insert_new(model, left[:_AT_ONCE])
-        left = left[_AT_ONCE:]
+    remaining = list(rows)
+    while remaining:
+        insert_new(model, remaining[:_AT_ONCE])
+        remaining = remaining[_AT_ONCE:]

@@ -21,9 +21,9 @@ def republish_snapshots() -> None:
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def scrape_gateways() -> None:
     now = timezone.now()
-    found = installation_status.read_installation(now=now)
-    recent_scrapes.keep(connect(), found.readings, now_s=now.timestamp())
-    daily_usage.record_replica_seconds(connect(), found, now=now)
+    installation = installation_status.read_installation(now=now)
+    recent_scrapes.keep(connect(), installation.readings, now_s=now.timestamp())
+    daily_usage.record_replica_seconds(connect(), installation, now=now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

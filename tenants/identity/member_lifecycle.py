@@ -40,12 +40,12 @@ def change_role(
     actor.require(Permission.WRITE_MEMBERS)
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
-        held = _lock_membership(actor, user_id, wanted=role)
-        if held is not role:
+        old_role = _lock_membership(actor, user_id, new_role=role)
+        if old_role is not role:
             Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id).update(role=role)
             # The member may have lost the permission to invite.
             revoke_invitations_by(actor=actor, user_id=user_id, now=now)
-            _record_change(actor, "member.role_changed", user_id, (held, role), reason, now)
+            _record_change(actor, "member.role_changed", user_id, (old_role, role), reason, now)
         member = find_member(actor=actor, user_id=user_id)
         return MembershipChange(member, find_keys_shown_to(actor=actor, user_id=user_id, now=now))
 
@@ -63,10 +63,10 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
     actor.require_open()
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
-        held = _lock_membership(actor, user_id, wanted=None)
+        old_role = _lock_membership(actor, user_id, new_role=None)
         end_membership(actor=actor, user_id=user_id, now=now)
         unowned_keys = find_keys_shown_to(actor=actor, user_id=user_id, now=now)
-        _record_change(actor, "member.removed", user_id, (held, None), reason, now)
+        _record_change(actor, "member.removed", user_id, (old_role, None), reason, now)
     return unowned_keys
 
 
@@ -83,20 +83,20 @@ def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     revoke_keys_of(actor=actor, owner_id=user_id, reason="The owner's membership ended.", now=now)
 
 
-def _lock_membership(actor: Actor, user_id: UserId, *, wanted: Role | None) -> Role:
-    """Lock the tenant and return the member's role; `wanted` None: the member is to leave.
+def _lock_membership(actor: Actor, user_id: UserId, *, new_role: Role | None) -> Role:
+    """Lock the tenant and return the member's role; `new_role` None: the member is to leave.
 
     Raises Forbidden, NotFound, Conflict.
     """
     # Locks the tenant: two owners who leave at once cannot leave it without an owner.
     mark_snapshot_stale(tenant_id=actor.tenant_id)
-    held = Role(find_membership(tenant_id=actor.tenant_id, user_id=user_id).role)
-    is_leaving = wanted is None and user_id == actor.user_id
-    if Role.OWNER in (held, wanted) and not is_leaving:
+    old_role = Role(find_membership(tenant_id=actor.tenant_id, user_id=user_id).role)
+    is_leaving = new_role is None and user_id == actor.user_id
+    if Role.OWNER in (old_role, new_role) and not is_leaving:
         actor.require(Permission.WRITE_OWNERS)
-    if held is Role.OWNER and wanted is not Role.OWNER:
+    if old_role is Role.OWNER and new_role is not Role.OWNER:
         require_another_owner(actor, user_id)
-    return held
+    return old_role
 
 
 def require_another_owner(actor: Actor, user_id: UserId) -> None:

@@ -62,10 +62,10 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     budget = hard.annotate(alerted_at=Subquery(alerts.values("created_at"))).exclude(
         alerted_at=None
     )
-    found = budget.first()
-    if found is None:
+    exhausted = budget.first()
+    if exhausted is None:
         return None
     # The limit may have been raised since the alert.
     month = read_month(tenant_id, month_of(day))
     price = read_price_book(tenant_id).price_on(day)
-    return found.alerted_at if is_exhausted(found, month, price) else None
+    return exhausted.alerted_at if is_exhausted(exhausted, month, price) else None

@@ -23,7 +23,7 @@ from tenants.identity.invitations.operations import LIFETIME, create_owner_invit
 from tenants.identity.members.operations import create_tenant, read_tenant_name
 from tenants.models import Invitation, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
-from tenants.security.audit.operations import record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.errors import RootKeyUnavailable
 from tenants.security.encryption.key_creation import create_tenant_key
@@ -90,16 +90,29 @@ def invite_owner(*, actor: Actor, email: str, now: datetime) -> OwnerInvitation:
 def rename_tenant(*, actor: Actor, name: str, reason: str, now: datetime) -> None:
     """Change the name that people see. The slug stays. Raises Forbidden, InvalidValue."""
     actor.require_operator()
-    name, reason = read_tenant_name(name), parse_reason(reason)
+    change_tenant_columns(
+        actor=actor,
+        action="tenant.renamed",
+        columns={"name": read_tenant_name(name)},
+        reason=parse_reason(reason),
+        now=now,
+    )
+
+
+def change_tenant_columns(
+    *, actor: Actor, action: str, columns: ChangeFields, reason: str, now: datetime
+) -> None:
+    """Update the tenant's row, and record the old and the new values in its audit log."""
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)
-        Tenant.objects.filter(id=actor.tenant_id).update(name=name)
+        before = {name: getattr(row, name) for name in columns}
+        Tenant.objects.filter(id=actor.tenant_id).update(**columns)
         record_change(
             actor=actor,
-            action="tenant.renamed",
+            action=action,
             target=f"tenant:{row.slug}",
-            change=({"name": row.name}, {"name": name}),
+            change=(before, columns),
             reason=reason,
             now=now,
         )
@@ -130,8 +143,10 @@ def _invite_owner(actor: Actor, email: str, now: datetime) -> TenantToken:
 def _to_invitation(email: str, token: TenantToken, now: datetime) -> OwnerInvitation:
     """Return the invitation as shown to the operator, after the e-mail was sent."""
     with tenant_scope(token.tenant_id):
-        mailed = Invitation.objects.filter(digest=token_digest(token), mailed_at__isnull=False)
-        is_mailed = mailed.exists()
+        mailed_invitations = Invitation.objects.filter(
+            digest=token_digest(token), mailed_at__isnull=False
+        )
+        is_mailed = mailed_invitations.exists()
     return OwnerInvitation(
         email.strip().lower(), invitation_url(token), now + LIFETIME, is_mailed=is_mailed
     )

@@ -82,10 +82,10 @@ class ApiKey(models.Model):
 def idle_among(keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime) -> QuerySet[ApiKey]:
     """Return the active keys that were not created, rotated or used within `unused_for`."""
     # Postgres' GREATEST ignores nulls.
-    touched = Greatest("created_at", "issued_at", "last_used_at")
+    last_activity = Greatest("created_at", "issued_at", "last_used_at")
     return (
         keys.filter(active(now))
-        .annotate(touched_at=touched)
+        .annotate(touched_at=last_activity)
         .filter(touched_at__lt=now - unused_for)
     )
 

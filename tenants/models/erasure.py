@@ -51,7 +51,7 @@ class Erasure(models.Model):
 
 def shredded_only(name: str, table: str) -> DeletableWhen:
     """Return the condition to delete append-only rows: the tenant's erasure was requested."""
-    demanded = f"e.tenant_id = {table}.tenant_id AND e.user_id IS NULL"
+    condition = f"e.tenant_id = {table}.tenant_id AND e.user_id IS NULL"
     return DeletableWhen(
-        name=name, condition=f"EXISTS (SELECT FROM tenants_erasure e WHERE {demanded})"
+        name=name, condition=f"EXISTS (SELECT FROM tenants_erasure e WHERE {condition})"
     )

@@ -41,8 +41,8 @@ class UsageRecord(models.Model):
     tier = models.TextField()
     pool = models.TextField()  # "": not routed
     replica = models.TextField()
-    finish = models.TextField()
-    error_code = models.TextField()  # "" unless finish is error
+    finish_reason = models.TextField()
+    error_code = models.TextField()  # "" unless finish_reason is error
     prompt_tokens = models.IntegerField()
     # None: the engine was stopped before it reported.
     cached_tokens = models.IntegerField(null=True)
@@ -84,7 +84,7 @@ class UsageRecord(models.Model):
             models.Index(
                 fields=["tenant", "occurred_at"],
                 name="usage_record_denied",
-                condition=models.Q(finish__in=["error", "filtered"]),
+                condition=models.Q(finish_reason__in=["error", "filtered"]),
             ),
         ]
 

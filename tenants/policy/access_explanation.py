@@ -51,17 +51,17 @@ def explain_access(
     question: AccessQuery,
     version: int | None = None,
 ) -> AccessExplanation:
-    listed = list(overrides)
-    narrowed = apply_overrides(policy, (each.override for each in listed))
+    override_list = list(overrides)
+    effective = apply_overrides(policy, (each.override for each in override_list))
     rules = [replace(rule, version=version) for rule in _rules_of_policy(policy, question)]
-    for each in listed:
+    for each in override_list:
         rules += [
             replace(rule, version=each.version) for rule in _rules_of_override(each, question)
         ]
     return AccessExplanation(
         rules=rules,
-        may_retrieve=is_indexing_allowed(narrowed, repository=question.repository),
-        policy=narrowed,
+        may_retrieve=is_indexing_allowed(effective, repository=question.repository),
+        policy=effective,
     )
 
 
@@ -73,12 +73,12 @@ def _rules_of_policy(policy: TenantPolicy, question: AccessQuery) -> list[Blocki
     return off + unnamed + _exclusion_rules(TENANT, policy.content_exclusion, question)
 
 
-def _rules_of_override(named: NamedOverride, question: AccessQuery) -> list[BlockingRule]:
-    override = named.override
+def _rules_of_override(named_override: NamedOverride, question: AccessQuery) -> list[BlockingRule]:
+    override = named_override.override
     off = []
     if override.features is not None:
-        off = _feature_rules(named.name, override.features, question)
-    return off + _exclusion_rules(named.name, override.content_exclusion, question)
+        off = _feature_rules(named_override.name, override.features, question)
+    return off + _exclusion_rules(named_override.name, override.content_exclusion, question)
 
 
 def _feature_rules(name: str, on: frozenset[Feature], question: AccessQuery) -> list[BlockingRule]:
@@ -90,8 +90,8 @@ def _feature_rules(name: str, on: frozenset[Feature], question: AccessQuery) -> 
 def _exclusion_rules(
     name: str, exclusion: dict[str, tuple[str, ...]], question: AccessQuery
 ) -> list[BlockingRule]:
-    found = matching_globs(exclusion, repository=question.repository, path=question.path)
+    matches = matching_globs(exclusion, repository=question.repository, path=question.path)
     return [
         BlockingRule(name, "content_exclusion", "path_excluded", f'"{repository}": "{glob}"')
-        for repository, glob in found
+        for repository, glob in matches
     ]

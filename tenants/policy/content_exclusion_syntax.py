@@ -41,7 +41,7 @@ _ESCAPE: Final = re.compile(r"\\(.)")
 
 @dataclass(slots=True)
 class _ParseState:
-    found: dict[str, list[str]] = field(default_factory=dict)
+    globs_by_repository: dict[str, list[str]] = field(default_factory=dict)
     everywhere: list[str] = field(default_factory=list)  # patterns alone on a line
     repository: str | None = None  # that the next pattern belongs to; None: no repository yet
 
@@ -52,7 +52,7 @@ def read_exclusions(text: str) -> dict[str, tuple[str, ...]]:
     for number, line in enumerate(text.splitlines(), start=1):
         if not _NOTHING.fullmatch(line):
             _read_line(reading, number, line)
-    found = reading.found
+    found = reading.globs_by_repository
     if reading.everywhere:
         found = found | {_ALL: [*reading.everywhere, *found.get(_ALL, ())]}
     return {name: tuple(dict.fromkeys(globs)) for name, globs in found.items()}
@@ -64,32 +64,32 @@ def write_exclusions(exclusion: dict[str, tuple[str, ...]]) -> str:
 
 
 def _read_line(reading: _ParseState, number: int, line: str) -> None:
-    if found := _GLOB.fullmatch(line):
+    if match := _GLOB.fullmatch(line):
         if reading.repository is None:
             raise InvalidValue(
                 FIELD, 'Line {number}: start with a repository, such as "*":.', number=number
             )
-        glob = found["quoted"] or found["bare"].rstrip()
-        reading.found[reading.repository].append(_unquote_text(number, glob))
+        glob = match["quoted"] or match["bare"].rstrip()
+        reading.globs_by_repository[reading.repository].append(_unquote_text(number, glob))
         return
-    found = None if line[:1].isspace() else _REPOSITORY.fullmatch(line)
-    if found is None and (glob := _read_pattern(line)):
+    match = None if line[:1].isspace() else _REPOSITORY.fullmatch(line)
+    if match is None and (glob := _read_pattern(line)):
         reading.everywhere.append(glob)
         return
-    if found is None:
+    if match is None:
         raise InvalidValue(
             FIELD,
             'Line {number}: enter a repository and a colon ("*": for all), or a dash and '
             "a pattern.",
             number=number,
         )
-    name = _unquote_text(number, found["name"].rstrip())
-    if name in reading.found:
+    name = _unquote_text(number, match["name"].rstrip())
+    if name in reading.globs_by_repository:
         raise InvalidValue(
             FIELD, 'Line {number}: "{name}" is already defined above.', number=number, name=name
         )
     reading.repository = name
-    reading.found[name] = list(_parse_list(number, found["rest"]))
+    reading.globs_by_repository[name] = list(_parse_list(number, match["rest"]))
 
 
 def _read_pattern(line: str) -> str:
@@ -106,22 +106,22 @@ def _parse_list(number: int, rest: str) -> Iterator[str]:
     """Yield the patterns on the repository's own line."""
     if _NOTHING.fullmatch(rest):
         return
-    found = _LIST.fullmatch(rest)
-    if found is None:
+    match = _LIST.fullmatch(rest)
+    if match is None:
         raise InvalidValue(
             FIELD,
             'Line {number}: after the colon, enter nothing or a list such as ["**/.env", "*.pem"].',
             number=number,
         )
-    left = found["globs"].strip()
-    while left:
-        part = _PART.match(left)
+    globs = match["globs"].strip()
+    while globs:
+        part = _PART.match(globs)
         if part is None:
             raise InvalidValue(
                 FIELD, "Line {number}: separate the patterns in a list with commas.", number=number
             )
         yield _unquote_text(number, part["glob"].rstrip())
-        left = left[part.end() :].strip()
+        globs = globs[part.end() :].strip()
 
 
 def _unquote_text(number: int, text: str) -> str:

@@ -50,19 +50,21 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
     )
     if not actor.has_permission(Permission.READ_USAGE):
         records = records.filter(user_id=actor.user_id) if actor.user_id else records.none()
-    refused = Q(finish=FinishReason.ERROR, error_code__in=REFUSALS)
-    withheld = Q(finish=FinishReason.FILTERED, filter_reason__in=WITHHELD)
+    is_rejected = Q(finish_reason=FinishReason.ERROR, error_code__in=REFUSALS)
+    is_withheld = Q(finish_reason=FinishReason.FILTERED, filter_reason__in=WITHHELD)
     # One query for both, because reading all records takes most of the time.
-    reason = Case(When(finish=FinishReason.ERROR, then="error_code"), default="filter_reason")
+    reason = Case(
+        When(finish_reason=FinishReason.ERROR, then="error_code"), default="filter_reason"
+    )
     with tenant_scope(actor.tenant_id):
         rows = list(
-            records.filter(refused | withheld)
+            records.filter(is_rejected | is_withheld)
             .annotate(reason=reason)
             .values("reason", "mode", "user_id")
             .annotate(num=Count("request_id"), last_at=Max("occurred_at"))
             .order_by()
         )
-    counted = [
+    reports = [
         DenialReport(
             reason=row["reason"],
             mode=row["mode"],
@@ -72,4 +74,4 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
         )
         for row in rows
     ]
-    return sorted(counted, key=lambda each: (-each.num, each.reason, each.mode, str(each.user_id)))
+    return sorted(reports, key=lambda each: (-each.num, each.reason, each.mode, str(each.user_id)))

@@ -30,22 +30,26 @@ class PolicyDiff:
 
 
 def diff_policies(members: Iterable[AffectedMember]) -> PolicyDiff:
-    listed = list(members)
-    changed = [each for each in listed if each.before != each.after]
-    lost = Counter(f for m in changed for f in features_of(m.before) - features_of(m.after))
-    gained = Counter(f for m in changed for f in features_of(m.after) - features_of(m.before))
-    fields = Counter(name for each in changed for name in _changed_fields(each))
+    member_list = list(members)
+    changed_members = [each for each in member_list if each.before != each.after]
+    lost_features = Counter(
+        f for m in changed_members for f in features_of(m.before) - features_of(m.after)
+    )
+    gained_features = Counter(
+        f for m in changed_members for f in features_of(m.after) - features_of(m.before)
+    )
+    fields = Counter(name for each in changed_members for name in _changed_fields(each))
     return PolicyDiff(
-        num_members=len(listed),
-        affected=sorted(each.email for each in changed),
+        num_members=len(member_list),
+        affected=sorted(each.email for each in changed_members),
         fields=dict(sorted(fields.items())),
-        features_lost=dict(sorted(lost.items())),
-        features_gained=dict(sorted(gained.items())),
+        features_lost=dict(sorted(lost_features.items())),
+        features_gained=dict(sorted(gained_features.items())),
         globs_added=sorted(
-            {g for m in changed for g in _collect_globs(m.after) - _collect_globs(m.before)}
+            {g for m in changed_members for g in _collect_globs(m.after) - _collect_globs(m.before)}
         ),
         globs_removed=sorted(
-            {g for m in changed for g in _collect_globs(m.before) - _collect_globs(m.after)}
+            {g for m in changed_members for g in _collect_globs(m.before) - _collect_globs(m.after)}
         ),
     )
 
@@ -61,32 +65,32 @@ def _collect_globs(policy: TenantPolicy) -> set[tuple[str, str]]:
     return {(repository, glob) for repository, globs in of.items() for glob in globs}
 
 
-def is_destructive(*, held: TenantPolicy, wanted: TenantPolicy) -> bool:
+def is_destructive(*, current: TenantPolicy, proposed: TenantPolicy) -> bool:
     """Return whether the change erases data, revokes keys sooner or drops the second factor."""
     return (
-        _shrinks_content(held, wanted)
-        or not set(held.retrieval) <= set(wanted.retrieval)
-        or any(_days_of(wanted, each) < _days_of(held, each) for each in DataClass)
-        or _revokes_sooner(held, wanted)
-        or (held.is_mfa_required and not wanted.is_mfa_required)
+        _shrinks_content(current, proposed)
+        or not set(current.retrieval) <= set(proposed.retrieval)
+        or any(_days_of(proposed, each) < _days_of(current, each) for each in DataClass)
+        or _revokes_sooner(current, proposed)
+        or (current.is_mfa_required and not proposed.is_mfa_required)
     )
 
 
-def _shrinks_content(held: TenantPolicy, wanted: TenantPolicy) -> bool:
-    if held.content_capture is None:
+def _shrinks_content(current: TenantPolicy, proposed: TenantPolicy) -> bool:
+    if current.content_capture is None:
         return False
     if (
-        wanted.content_capture is None
-        or wanted.content_capture.retention_days < held.content_capture.retention_days
+        proposed.content_capture is None
+        or proposed.content_capture.retention_days < current.content_capture.retention_days
     ):
         return True
-    return held.content_capture.training and not wanted.content_capture.training
+    return current.content_capture.training and not proposed.content_capture.training
 
 
 def _days_of(policy: TenantPolicy, data_class: DataClass) -> int:
     return policy.retention_days.get(data_class.value, DATA_CLASSES[data_class].default_days)
 
 
-def _revokes_sooner(held: TenantPolicy, wanted: TenantPolicy) -> bool:
-    before, after = held.revoke_idle_keys_after_days, wanted.revoke_idle_keys_after_days
+def _revokes_sooner(current: TenantPolicy, proposed: TenantPolicy) -> bool:
+    before, after = current.revoke_idle_keys_after_days, proposed.revoke_idle_keys_after_days
     return after is not None and (before is None or after < before)

@@ -23,7 +23,7 @@ from tenants.policy.access_explanation import (
 from tenants.policy.diff import AffectedMember, PolicyDiff, diff_policies
 from tenants.policy.document import read_policy
 from tenants.policy.effective_policy import EffectivePolicy, resolve_policy
-from tenants.policy.overrides.document import read_layer
+from tenants.policy.overrides.document import parse_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,
     OverrideSubject,
@@ -51,32 +51,32 @@ def preview_policy(*, actor: Actor, document: object, now: datetime) -> DryRun:
     after = read_policy(document)
     with tenant_scope(actor.tenant_id):
         before = find_policy_document(tenant_id=actor.tenant_id)
-        layers = read_overrides(tenant_id=actor.tenant_id)
+        overrides = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
         beyond = _count_keys_beyond_lifetime(actor, after, now)
         idle = _count_idle_keys(actor, after, now)
     affected = (
         AffectedMember(
-            each.email, layers.apply(before, each.user_id), layers.apply(after, each.user_id)
+            each.email, overrides.apply(before, each.user_id), overrides.apply(after, each.user_id)
         )
         for each in members
     )
     return DryRun(diff_policies(affected), _sees_members(actor), beyond, idle)
 
 
-def preview_layer(*, actor: Actor, subject: OverrideSubject, document: object) -> DryRun:
+def preview_override_change(*, actor: Actor, subject: OverrideSubject, document: object) -> DryRun:
     """Preview the effect of an override for a team or a user.
 
     Raises Forbidden, InvalidValue, NotFound.
     """
     actor.require(Permission.WRITE_POLICY)
-    said = read_layer(document)
+    override = parse_override(document)
     with tenant_scope(actor.tenant_id):
         find_name(tenant_id=actor.tenant_id, subject=subject)
         policy = find_policy_document(tenant_id=actor.tenant_id)
-        layers = read_overrides(tenant_id=actor.tenant_id)
+        overrides = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
-    affected = (_apply_override(each, policy, layers, (subject, said)) for each in members)
+    affected = (_apply_override(each, policy, overrides, (subject, override)) for each in members)
     return DryRun(diff_policies(affected), _sees_members(actor), 0, 0)
 
 
@@ -100,10 +100,10 @@ def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy
     return resolve_policy(policy.policy, overrides)
 
 
-def named_layers(found: Iterable[OverrideInForce]) -> list[NamedOverride]:
+def name_overrides(overrides: Iterable[OverrideInForce]) -> list[NamedOverride]:
     return [
-        NamedOverride(f"{each.subject.kind}:{each.name}", each.layer, each.version)
-        for each in found
+        NamedOverride(f"{each.subject.kind}:{each.name}", each.override, each.version)
+        for each in overrides
     ]
 
 
@@ -120,7 +120,7 @@ def _read_policy_and_overrides(
         overrides = (
             [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
         )
-    return policy, named_layers(overrides)
+    return policy, name_overrides(overrides)
 
 
 def _find_member(actor: Actor, email: str) -> MemberRow:
@@ -130,32 +130,32 @@ def _find_member(actor: Actor, email: str) -> MemberRow:
     InvalidValue.
     """
     members = list_members(tenant_id=actor.tenant_id)
-    found = [member for member in members if member.email == email.strip().lower()]
-    if not found or found[0].user_id != actor.user_id:
+    matches = [member for member in members if member.email == email.strip().lower()]
+    if not matches or matches[0].user_id != actor.user_id:
         actor.require(Permission.READ_OVERRIDES)
-    if not found:
+    if not matches:
         raise InvalidValue("user_email", "This user is not a member of the tenant.")
-    return found[0]
+    return matches[0]
 
 
 def _apply_override(
     member: MemberRow,
     policy: TenantPolicy,
-    layers: PolicyOverrides,
-    said: tuple[OverrideSubject, PolicyOverride],
+    overrides: PolicyOverrides,
+    subject_and_override: tuple[OverrideSubject, PolicyOverride],
 ) -> AffectedMember:
-    subject, layer = said
-    before = layers.apply(policy, member.user_id)
-    if not _is_about(subject, member.user_id, layers):
+    subject, override = subject_and_override
+    before = overrides.apply(policy, member.user_id)
+    if not _is_about(subject, member.user_id, overrides):
         return AffectedMember(member.email, before, before)
-    own = layers.for_user(member.user_id)
-    others = (each.layer for each in own if each.subject != subject)
-    return AffectedMember(member.email, before, apply_overrides(policy, (*others, layer)))
+    own = overrides.for_user(member.user_id)
+    others = (each.override for each in own if each.subject != subject)
+    return AffectedMember(member.email, before, apply_overrides(policy, (*others, override)))
 
 
-def _is_about(subject: OverrideSubject, user_id: UserId, layers: PolicyOverrides) -> bool:
+def _is_about(subject: OverrideSubject, user_id: UserId, overrides: PolicyOverrides) -> bool:
     if subject.kind is SubjectKind.TEAM:
-        return subject.id in layers.teams_of.get(user_id, ())
+        return subject.id in overrides.teams_of.get(user_id, ())
     return str(subject.id) == user_id
 
 

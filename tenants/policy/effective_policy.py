@@ -17,14 +17,14 @@ class EffectivePolicy:
 
 
 def resolve_policy(policy: TenantPolicy, overrides: list[NamedOverride]) -> EffectivePolicy:
-    narrowed = apply_overrides(policy, (each.override for each in overrides))
-    changed = [
+    effective = apply_overrides(policy, (each.override for each in overrides))
+    changed_names = [
         name
         for name in policy.__struct_fields__
-        if getattr(policy, name) != getattr(narrowed, name)
+        if getattr(policy, name) != getattr(effective, name)
     ]
-    decided_by = {name: _find_deciding(name, policy, overrides) for name in changed}
-    return EffectivePolicy(narrowed, decided_by, overrides)
+    decided_by = {name: _find_deciding(name, policy, overrides) for name in changed_names}
+    return EffectivePolicy(effective, decided_by, overrides)
 
 
 def _find_deciding(

@@ -61,18 +61,22 @@ def set_policy(
     with tenant_scope(actor.tenant_id):
         # Locks the tenant first, so that two concurrent changes become two consecutive versions.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        held = find_policy(tenant_id=actor.tenant_id)
-        if expected_version not in (None, held.version):
-            raise VersionConflict(held=held.version, replaced=expected_version)
-        insert_version(actor=actor, policy=policy, version=held.version + 1, reason=reason, now=now)
-        change = PolicyChange(actor, held.policy, policy, held.version + 1, now)
+        current = find_policy(tenant_id=actor.tenant_id)
+        if expected_version not in (None, current.version):
+            raise VersionConflict(
+                current_version=current.version, expected_version=expected_version
+            )
+        insert_version(
+            actor=actor, policy=policy, version=current.version + 1, reason=reason, now=now
+        )
+        change = PolicyChange(actor, current.policy, policy, current.version + 1, now)
         for effect in _effects:
             effect(change)
         record_change(
             actor=actor,
             action="policy.changed",
-            target=f"policy:{held.version + 1}",
-            change=(_to_change_fields(held.policy), _to_change_fields(policy)),
+            target=f"policy:{current.version + 1}",
+            change=(_to_change_fields(current.policy), _to_change_fields(policy)),
             reason=reason,
             now=now,
         )

@@ -93,9 +93,9 @@ def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[Po
         rows = PolicyVersion.objects.filter(tenant_id=actor.tenant_id).select_related("author")
         if after is not None:
             rows = rows.filter(version__lt=after.id.int % _MAX_VERSION)
-        found = list(rows.order_by("-version")[: limit + 1])
-        erased = find_erased_users(actor.tenant_id, [row.author_id for row in found])
-    page = build_page(found, limit=limit, place=_to_position)
+        versions = list(rows.order_by("-version")[: limit + 1])
+        erased = find_erased_users(actor.tenant_id, [row.author_id for row in versions])
+    page = build_page(versions, limit=limit, place=_to_position)
     return map_page(page, lambda row: _to_policy_in_force(row, erased))
 
 

@@ -29,8 +29,10 @@ def mark_snapshot_stale(*, tenant_id: TenantId) -> None:
     Call it in the transaction of every change that gateways must learn. The row stays locked until
     the commit, so that versions grow in the order of commits. Raises NotFound.
     """
-    raised = Tenant.objects.filter(id=tenant_id).update(snapshot_version=F("snapshot_version") + 1)
-    if raised != 1:
+    num_updated = Tenant.objects.filter(id=tenant_id).update(
+        snapshot_version=F("snapshot_version") + 1
+    )
+    if num_updated != 1:
         raise NotFound("This tenant does not exist.")
     transaction.on_commit(lambda: _publish(tenant_id), robust=True)
 

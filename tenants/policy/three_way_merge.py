@@ -13,12 +13,19 @@ class MergeResult:
     both_changed: list[str]  # fields that both changed to different values; the second's are used
 
 
-def merge_policies(*, seen: TenantPolicy, wanted: TenantPolicy, held: TenantPolicy) -> MergeResult:
-    """Apply the changes from `seen` to `wanted` to the policy in force, `held`."""
-    mine, theirs = changed_fields(seen, wanted), changed_fields(seen, held)
-    both = [name for name in mine if name in theirs and name in changed_fields(wanted, held)]
+def merge_policies(
+    *, base: TenantPolicy, proposed: TenantPolicy, current: TenantPolicy
+) -> MergeResult:
+    """Apply the changes from `base` to `proposed` to the policy in force, `current`."""
+    own_changes, other_changes = changed_fields(base, proposed), changed_fields(base, current)
+    conflicts = [
+        name
+        for name in own_changes
+        if name in other_changes and name in changed_fields(proposed, current)
+    ]
     return MergeResult(
-        msgspec.structs.replace(held, **{name: getattr(wanted, name) for name in mine}), both
+        msgspec.structs.replace(current, **{name: getattr(proposed, name) for name in own_changes}),
+        conflicts,
     )
 
 

@@ -61,14 +61,16 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
         mark_snapshot_stale(
             tenant_id=actor.tenant_id
         )  # locks the tenant: the policy cannot change meanwhile
-        lets = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.content_capture)
-        if effective_consent(choice.consent, lets) != choice.consent:
+        allowance = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.content_capture)
+        if effective_consent(choice.consent, allowance) != choice.consent:
             raise Conflict("Your organisation does not allow this.")
-        said = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(user_id, [])
-        if answers := answers_of_choice(user_id, said, choice.consent):
+        statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(
+            user_id, []
+        )
+        if answers := answers_of_choice(user_id, statements, choice.consent):
             write_receipts(answers, actor=actor, now=now)
             _erase_what_ended(actor, answers, now)
-            _record_change(actor, user_id, change=(consent_of(said), choice.consent), now=now)
+            _record_change(actor, user_id, change=(consent_of(statements), choice.consent), now=now)
         return get_own_consent(actor=actor)
 
 
@@ -82,8 +84,8 @@ def end_consent(*, actor: Actor, user_id: UserId, now: datetime) -> None:
 
     Call this in the same transaction. A user who returns must consent again.
     """
-    said = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(user_id, [])
-    answers = answers_of_choice(user_id, said, NO_CONSENT)
+    statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(user_id, [])
+    answers = answers_of_choice(user_id, statements, NO_CONSENT)
     write_receipts(answers, actor=actor, now=now)
     _erase_what_ended(actor, answers, now)
 
@@ -98,12 +100,16 @@ def record_consent_by_policy(change: PolicyChange) -> None:
     answers = answers_of_policy(before, after)
     if any(answer.is_given for answer in answers) and after is not None:
         require_current(
-            "content_capture.consent_text", asked=after.consent_text, current=TENANT_CONSENT_TEXT
+            "content_capture.consent_text",
+            accepted_version=after.consent_text,
+            current=TENANT_CONSENT_TEXT,
         )
     if not all(answer.is_given for answer in answers):
-        lets = tenant_consent(after)
-        for user_id, said in find_latest_statements(tenant_id=actor.tenant_id).items():
-            answers += answers_of_choice(user_id, said, effective_consent(consent_of(said), lets))
+        allowance = tenant_consent(after)
+        for user_id, statements in find_latest_statements(tenant_id=actor.tenant_id).items():
+            answers += answers_of_choice(
+                user_id, statements, effective_consent(consent_of(statements), allowance)
+            )
     write_receipts(answers, actor=actor, now=now, policy_version=change.version)
     _erase_what_ended(actor, answers, now)
 
@@ -136,7 +142,7 @@ def _check_choice(choice: ConsentChoice) -> None:
         )
     for kind, current in USER_WORDINGS.items():
         if choice.consent.is_given(kind) and current not in choice.consent_texts:
-            require_current("consent_texts", asked="", current=current)
+            require_current("consent_texts", accepted_version="", current=current)
 
 
 def _record_change(

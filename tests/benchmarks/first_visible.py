@@ -117,8 +117,8 @@ async def _say(request: web.Request, response: web.StreamResponse) -> None:
     await asyncio.sleep(FIRST_TOKEN_S - TOKEN_S)
     for number, text in enumerate(_TOKENS[:num_tokens], start=1):
         await asyncio.sleep(TOKEN_S)
-        finish = "stop" if number == num_tokens else None
-        choice = {"index": 0, "text": text, "finish_reason": finish}
+        finish_reason = "stop" if number == num_tokens else None
+        choice = {"index": 0, "text": text, "finish_reason": finish_reason}
         event = {"choices": [choice], "usage": {"completion_tokens": number}}
         await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
     await response.write(b"data: [DONE]\n\n")

@@ -279,7 +279,7 @@ def _completions(home: Home) -> list[CompletionRecord]:
 
 def _tell(report: Report, name: str, replay: Replay, sent: Sequence[CompletionRecord]) -> None:
     keys = [stroke for stroke in replay.strokes if stroke.is_key]
-    finishes = Counter(str(record.finish) for record in sent)
+    finishes = Counter(str(record.finish_reason) for record in sent)
     triggers = Counter(str(record.trigger) for record in sent)
     share = len(sent) / len(keys)
     more = {"keystrokes": len(keys), "finishes": finishes, "triggers": triggers}

@@ -208,7 +208,7 @@ def _tell(report: Report, phases: Phases, *, target_ms: float, capacity: float) 
     report.figure("burst.offered", len(phases.burst) / phases.burst_s / capacity, "capacities")
     report.figure("burst.served", len(first_ms) / phases.burst_s / capacity, "capacities")
     report.figure("burst.withheld", phases.num_withheld, "requests")
-    finishes = Counter(seen.finish for seen in phases.burst)
+    finishes = Counter(seen.finish_reason for seen in phases.burst)
     report.judged(
         "burst.errors", finishes["error"], "requests", passed=not finishes["error"], target="0"
     )

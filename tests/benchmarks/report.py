@@ -99,7 +99,7 @@ def _overview(tenant: str) -> Callable[[], object]:
     from tenants.usage.reports.queries import ReportQuery
 
     asked = ReportQuery(START.date(), END.date())
-    return lambda: overview(actor=_actor(tenant), asked=asked, now=NOW)
+    return lambda: overview(actor=_actor(tenant), query=asked, now=NOW)
 
 
 def _slowest(tenant: str) -> Callable[[], object]:
@@ -107,7 +107,7 @@ def _slowest(tenant: str) -> Callable[[], object]:
 
     wanted = RequestFilter(START, END, order=RequestSort.SLOW)
     return lambda: page_of_requests(
-        actor=_actor(tenant), wanted=wanted, limit=50, cursor=None, now=NOW
+        actor=_actor(tenant), request_filter=wanted, limit=50, cursor=None, now=NOW
     )
 
 
@@ -117,7 +117,7 @@ def _asking(tenant: str, kind: object, group_by: object) -> Callable[[], object]
     assert isinstance(kind, ReportKind)
     assert group_by is None or isinstance(group_by, GroupBy)
     asked = ReportQuery(START.date(), END.date(), group_by)
-    return lambda: report(actor=_actor(tenant), kind=kind, asked=asked)
+    return lambda: report(actor=_actor(tenant), kind=kind, query=asked)
 
 
 def _actor(tenant: str):  # type: ignore[no-untyped-def]  # Django is not set up yet

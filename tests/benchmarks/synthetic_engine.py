@@ -33,9 +33,15 @@ _OK: Final = b"HTTP/1.1 200 OK\r\ncontent-type: "
 _HEAD: Final = _OK + b"text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
-def _event(texts: list[str], finish: str | None, usage: dict[str, Any]) -> bytes:
+def _event(texts: list[str], finish_reason: str | None, usage: dict[str, Any]) -> bytes:
     choices = [
-        {"index": 0, "text": text, "logprobs": None, "finish_reason": finish, "stop_reason": None}
+        {
+            "index": 0,
+            "text": text,
+            "logprobs": None,
+            "finish_reason": finish_reason,
+            "stop_reason": None,
+        }
         for text in texts
     ]
     event = {

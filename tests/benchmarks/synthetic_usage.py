@@ -22,7 +22,7 @@ _ID_SQL: Final = """(lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '
     || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"""
 _RECORDS_SQL: Final = f"""
 INSERT INTO tenants_usage_record (tenant_id, occurred_at, request_id, user_id, key_id, protocol,
-    mode, language, tier, pool, replica, finish, error_code, prompt_tokens, cached_tokens,
+    mode, language, tier, pool, replica, finish_reason, error_code, prompt_tokens, cached_tokens,
     generated_tokens, assemble_ms, first_token_ms, engine_ms, total_ms, trigger, variant,
     filter_reason, num_files, num_snippets, editor, model, num_chars, num_lines, is_parsed)
 SELECT %(tenant)s, at, {_ID_SQL}, ('00000000-0000-4000-8000-' || lpad(to_hex(who), 12, '0'))::uuid,
@@ -45,7 +45,7 @@ INSERT INTO tenants_outcome (tenant_id, occurred_at, outcome_id, request_id, use
 SELECT tenant_id, occurred_at + interval '2 seconds', gen_random_uuid(), request_id, user_id,
     CASE WHEN random() < 0.3 THEN 'accepted' ELSE 'rejected' END, 40, 1000, 1
 FROM tenants_usage_record
-WHERE tenant_id = %(tenant)s AND finish = 'stop' AND random() < 0.5
+WHERE tenant_id = %(tenant)s AND finish_reason = 'stop' AND random() < 0.5
 """
 
 

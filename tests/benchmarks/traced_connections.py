@@ -28,7 +28,7 @@ class Seen:
     """One completion. Times are in ms."""
 
     asked_s: float  # perf_counter
-    finish: str  # "error" for any error code
+    finish_reason: str  # "error" for any error code
     end_ms: float  # as the client measures it
     first_ms: float | None  # the first text, as the client measures it; None: there was no text
     # Until the engine's first token reached the gateway, as the gateway reports it; None: there was
@@ -38,7 +38,7 @@ class Seen:
 
     @property
     def is_shed(self) -> bool:
-        return self.finish == "shed"
+        return self.finish_reason == "shed"
 
     @property
     def ended_s(self) -> float:
@@ -54,7 +54,7 @@ class WatchedLine(WebSocketLine):
         elif payload.startswith((b'{"type":"done"', b'{"type":"error"')):
             seen = self._seen(_decode(payload))
             self.seen(seen)
-            self._end(seen.finish)
+            self._end(seen.finish_reason)
         else:
             super()._on_frame(kind, payload)
 
@@ -63,7 +63,7 @@ class WatchedLine(WebSocketLine):
         engine_ms = meta.get("engine_ms")
         return Seen(
             asked_s=self._asked_s,
-            finish=end.get("finish_reason", "error"),
+            finish_reason=end.get("finish_reason", "error"),
             end_ms=self._since_asked_ms(),
             first_ms=self._first_ms,
             gateway_first_ms=None if engine_ms is None else meta["time_to_engine_ms"] + engine_ms,

@@ -64,7 +64,7 @@ def policy_to_go_back_to(scene: Scene) -> str:
     return f"/policies/review?from={get_policy(actor=_owner(scene)).version}"
 
 
-def layer(scene: Scene) -> str:
+def policy_override(scene: Scene) -> str:
     return f"/policies/overrides/user/{scene.company.developer.user_id}"
 
 
@@ -73,7 +73,9 @@ def export(scene: Scene) -> str:
     october = Period(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
     wish = ExportRequest("members", "csv", october)
     build = (
-        found[0] if found else request_export(actor=_owner(scene), wish=wish, now=timezone.now())
+        found[0]
+        if found
+        else request_export(actor=_owner(scene), export_request=wish, now=timezone.now())
     )
     return f"/exports/{build.id}"
 

@@ -47,7 +47,7 @@ OTHER_INTERFACES: Final = ("api/v1/", "scim/v2/")
 # Targets of forms, which are not opened as pages. With an example if they have arguments.
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/sign-out": lambda scene: "/operators/sign-out",
-    "operators/tenants/<uuid:tenant_id>/edit/<what>": example_urls.operators_change,
+    "operators/tenants/<uuid:tenant_id>/edit/<field>": example_urls.operators_change,
     "operators/tenants/<uuid:tenant_id>/owners": example_urls.below(
         example_urls.operators_tenant, "owners"
     ),
@@ -101,7 +101,7 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "playground/start": lambda scene: "/playground/start",
     "policies/versions/<int:version>/undo": example_urls.below(example_urls.policy_version, "undo"),
     "policies/overrides/<kind>/<uuid:subject_id>/versions/<int:version>/undo": example_urls.below(
-        example_urls.layer, "versions/1/undo"
+        example_urls.policy_override, "versions/1/undo"
     ),
     "retention/classes/<data_class>/versions/<int:version>/undo": example_urls.below(
         example_urls.data_class, "versions/1/undo"
@@ -148,10 +148,10 @@ _NAMED: Final = (
     Page("keys/<lookup_id>/revoke", path=example_urls.below(example_urls.key, "revoke")),
     Page("policies/review", path=example_urls.policy_to_go_back_to),
     Page("policies/versions/<int:version>", path=example_urls.policy_version),
-    Page("policies/overrides/<kind>/<uuid:subject_id>", path=example_urls.layer),
+    Page("policies/overrides/<kind>/<uuid:subject_id>", path=example_urls.policy_override),
     Page(
         "policies/overrides/<kind>/<uuid:subject_id>/review",
-        path=example_urls.below(example_urls.layer, "review"),
+        path=example_urls.below(example_urls.policy_override, "review"),
     ),
     Page("members/<uuid:user_id>", path=example_urls.member),
     Page("members/<uuid:user_id>/role", path=example_urls.below(example_urls.member, "role")),

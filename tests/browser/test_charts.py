@@ -28,7 +28,7 @@ def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
         made = make_company("initech", ACME)
         for person in [made.developer, *colleagues(made, 5)]:
             use(made, person, num=2, accepted=1, generated_tokens=1_234)
-            use(made, person, finish="superseded", generated_tokens=10)
+            use(made, person, finish_reason="superseded", generated_tokens=10)
         count(made)
         return made
 

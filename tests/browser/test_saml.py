@@ -77,7 +77,7 @@ def test_the_requesting_session_is_signed_in(
     make_domain(company, f"{company.slug}.example", verified=True)
     described = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
     with override_settings(PRIVATE_TARGETS=[ip_network("127.0.0.0/8")]):
-        set_saml_provider(actor=company.platform, described=described, now=timezone.now())
+        set_saml_provider(actor=company.platform, config=described, now=timezone.now())
     idp.signed_in_email = company.people[Role.OWNER].email
     url = f"http://localhost:{port}"
 

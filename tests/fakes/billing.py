@@ -139,7 +139,7 @@ def hard_budgets(company: Company) -> dict[str, tuple[str, ...]]:
     spending = read_snapshot(tenant_id=company.tenant_id, now=NOW).spending
     num_places = len(spending.budgets)
     places = {
-        user: read_places(written, num_places=num_places)
+        user: read_places(written, num_indexes=num_places)
         for user, written in spending.budgets_of.items()
     }
     return {

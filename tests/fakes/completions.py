@@ -18,7 +18,7 @@ _USUAL: Final[dict[str, Any]] = {
     "tier": Tier.FAST,
     "pool": "fast",
     "replica": "10.0.0.1:8000",
-    "finish": FinishReason.STOP,
+    "finish_reason": FinishReason.STOP,
     "error_code": "",
     "prompt_tokens": 1_900,
     "cached_tokens": 1_880,

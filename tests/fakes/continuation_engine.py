@@ -38,8 +38,8 @@ class ContinuationEngine:
                 assert request.transport is not None
                 request.transport.close()
                 return response
-            finish = None if number + 1 < end else "length"
-            choice = {"index": 0, "text": self.texts[number], "finish_reason": finish}
+            finish_reason = None if number + 1 < end else "length"
+            choice = {"index": 0, "text": self.texts[number], "finish_reason": finish_reason}
             usage = {"completion_tokens": number + 1 - begin}
             await _send_event(response, {"choices": [choice], "usage": usage})
             await asyncio.sleep(_TOKEN_S)

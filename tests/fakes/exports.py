@@ -30,7 +30,7 @@ def start_export(
 ) -> uuid.UUID:
     wish = ExportRequest(definition, media, period)
     actor = actor or company.administrator.actor
-    return request_export(actor=actor, wish=wish, now=timezone.now()).id
+    return request_export(actor=actor, export_request=wish, now=timezone.now()).id
 
 
 def build_all(company: Company) -> None:

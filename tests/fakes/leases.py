@@ -96,7 +96,7 @@ class FakeLeaseStore:
             used -= pool.take_back_ended_leases(now_s, but=gateway)
         grant, used = _share(used, kept, request)
         pool.leases[gateway] = Lease(
-            request.number, request.since, request.settled, grant.held, now_s + LEASE_S
+            request.number, request.since, request.settled, grant.granted_units, now_s + LEASE_S
         )
         if request.spec.interval_s is None:
             pool.used = round(used)

@@ -52,10 +52,10 @@ def csv_response(
     )
 
 
-def csv_error(*asked: forms.Form) -> HttpResponse:
+def csv_error(*form_list: forms.Form) -> HttpResponse:
     """Return status 400 with the errors of the query parameters, one parameter a line."""
-    wrong = [(name, said) for form in asked for name, said in form.errors.items()]
-    lines = [f"{name}: {' '.join(map(str, said))}\n" for name, said in wrong]
+    errors = [(name, messages) for form in form_list for name, messages in form.errors.items()]
+    lines = [f"{name}: {' '.join(map(str, messages))}\n" for name, messages in errors]
     return HttpResponse("".join(lines), status=400, content_type="text/plain; charset=utf-8")
 
 
@@ -71,13 +71,13 @@ def collect_rows(page_after: Callable[[str | None], Page[_Row]]) -> CsvRows[_Row
     return CsvRows(rows, is_cut=page.next_cursor is not None, last_page=page)
 
 
-def notes_of(listed: CsvRows[_Row]) -> list[str]:
-    if not listed.is_cut:
+def notes_of(rows: CsvRows[_Row]) -> list[str]:
+    if not rows.is_cut:
         return []
-    said = gettext(
+    text = gettext(
         "Truncated: a file has at most %(num)s rows. Narrow your filters, or create an export."
     )
-    return [said % {"num": MAX_ROWS}]
+    return [text % {"num": MAX_ROWS}]
 
 
 def _format_cell(value: Value) -> Value:

@@ -117,33 +117,33 @@ class ListPage(Generic[_Row]):
         form = self._bound_form(request)
         if form is not None and form.errors:
             return csv_error(form)
-        asked = self._read_query(request, member, form)
+        query = self._read_query(request, member, form)
         limit = self.csv.query_rows or MAX_PAGE
-        found = collect_rows(lambda cursor: self.query(replace(asked, limit=limit, cursor=cursor)))
-        cells = [line for row in found.rows for line in self.csv.cells(row)]
+        rows = collect_rows(lambda cursor: self.query(replace(query, limit=limit, cursor=cursor)))
+        cells = [line for row in rows.rows for line in self.csv.cells(row)]
         header = list(self.csv.columns)
-        notes = notes_of(found)
+        notes = notes_of(rows)
         if self.csv.notes is not None:
-            notes += self.csv.notes(asked, found)
+            notes += self.csv.notes(query, rows)
         return csv_response(self.csv.name, header, cells, notes=notes)
 
     def page_context(self, request: HttpRequest, member: CurrentMember) -> dict[str, Any]:
         """Return the values for the page's templates. Raises InvalidValue."""
         form = self._bound_form(request)
-        asked = self._read_query(request, member, form)
-        page, errors = self._find_page(asked, form)
-        found: dict[str, Any] = {
+        query = self._read_query(request, member, form)
+        page, errors = self._find_page(query, form)
+        context: dict[str, Any] = {
             "rows": page.rows,
             "page_links": page_links(request, page, has_file=self.csv is not None),
         }
         if form is not None:
-            found["form"] = form
-            found["is_filtered"] = any(request.GET.get(name) for name in form.fields)
+            context["form"] = form
+            context["is_filtered"] = any(request.GET.get(name) for name in form.fields)
         if self.orders is not None:
-            found["headings"] = headings(request, asked.sorting, self.orders.titles)
+            context["headings"] = headings(request, query.sorting, self.orders.titles)
         if self.context is not None:
-            found |= self.context(asked, page)
-        return found | errors
+            context |= self.context(query, page)
+        return context | errors
 
     def _bound_form(self, request: HttpRequest) -> forms.Form | None:
         return None if self.form is None else self.form(request.GET)
@@ -164,13 +164,13 @@ class ListPage(Generic[_Row]):
         )
 
     def _find_page(
-        self, asked: ListQuery, form: forms.Form | None
+        self, query: ListQuery, form: forms.Form | None
     ) -> tuple[Page[_Row], dict[str, str]]:
         """Return the page; an empty one with the error if the page shows it."""
         try:
             if self.shows_errors and form is not None and form.errors:
                 raise InvalidValue("filter", "This filter is not valid.")
-            return self.query(asked), {}
+            return self.query(query), {}
         except InvalidValue as error:
             if not self.shows_errors:
                 raise

@@ -39,5 +39,9 @@ def wants_csv(request: HttpRequest) -> bool:
 
 def page_url(name: str, **query: str) -> str:
     """Return the URL of a console page with its query. Empty values are left out."""
-    asked = urlencode({key: value for key, value in query.items() if value})
-    return f"{reverse(f'console:{name}')}?{asked}" if asked else reverse(f"console:{name}")
+    query_string = urlencode({key: value for key, value in query.items() if value})
+    return (
+        f"{reverse(f'console:{name}')}?{query_string}"
+        if query_string
+        else reverse(f"console:{name}")
+    )

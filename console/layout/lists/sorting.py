@@ -50,13 +50,13 @@ def headings(
     request: HttpRequest, sorting: TableSorting[_Order], titles: Mapping[_Order, str | Promise]
 ) -> dict[str, SortableHeading]:
     """Return the headings by the order's value."""
-    found = {}
+    headings_by_order = {}
     for order, title in titles.items():
         is_sorted, down = order is sorting.order, sorting.is_descending
         url = with_query(request, sort=f"-{order}" if is_sorted and not down else str(order))
         way = ("descending" if down else "ascending") if is_sorted else ""
-        found[order.value] = SortableHeading(str(title), url, way)
-    return found
+        headings_by_order[order.value] = SortableHeading(str(title), url, way)
+    return headings_by_order
 
 
 def with_query(request: HttpRequest, **values: str | None) -> str:

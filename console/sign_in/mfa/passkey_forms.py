@@ -56,10 +56,10 @@ class AddPasskey(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no types
     passwordless = None  # no such checkbox: any passkey that verifies its user may sign in alone
 
     def clean_credential(self) -> dict[str, Any]:
-        owned = Authenticator.objects.filter(user=self.user, type=Authenticator.Type.WEBAUTHN)
-        if owned.count() >= MAX_PASSKEYS:
-            said = gettext("You already have %(most)s passkeys. Remove one first.")
-            raise ValidationError(said % {"most": MAX_PASSKEYS})
+        passkeys = Authenticator.objects.filter(user=self.user, type=Authenticator.Type.WEBAUTHN)
+        if passkeys.count() >= MAX_PASSKEYS:
+            text = gettext("You already have %(most)s passkeys. Remove one first.")
+            raise ValidationError(text % {"most": MAX_PASSKEYS})
         return _parse_registration(self.cleaned_data["credential"])
 
 
@@ -103,11 +103,11 @@ class SignInByPasskey(_CheckedPasskeyForm, LoginWebAuthnForm):  # type: ignore[m
 def _parse_authentication(answer: Mapping[str, Any]) -> AuthenticationResponse:
     """Return the parsed assertion. Raises ValidationError."""
     try:
-        parsed = AuthenticationResponse.from_dict(answer)
+        response = AuthenticationResponse.from_dict(answer)
         answer["response"].get("userHandle")
     except _MALFORMED as error:
         raise ValidationError(_NOT_UNDERSTOOD) from error
-    return parsed
+    return response
 
 
 def _parse_registration(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,21 +116,21 @@ def _parse_registration(answer: Mapping[str, Any]) -> dict[str, Any]:
     Raises ValidationError, also for a key type that we cannot verify.
     """
     try:
-        parsed = RegistrationResponse.from_dict(answer)
-        attested = parsed.response.attestation_object.auth_data.credential_data
-        if attested is None or not _can_verify(attested.public_key):
+        registration = RegistrationResponse.from_dict(answer)
+        credential = registration.response.attestation_object.auth_data.credential_data
+        if credential is None or not _can_verify(credential.public_key):
             raise ValidationError(_NOT_UNDERSTOOD)
         properties = answer.get("clientExtensionResults", {}).get("credProps", {})
         is_resident = properties.get("rk") is True
     except _MALFORMED as error:
         raise ValidationError(_NOT_UNDERSTOOD) from error
-    kept = {name: dict(parsed)[name] for name in ("id", "rawId", "type")}
+    fields = {name: dict(registration)[name] for name in ("id", "rawId", "type")}
     response = {
         "clientDataJSON": answer["response"]["clientDataJSON"],
         "attestationObject": answer["response"]["attestationObject"],
     }
     results = {"credProps": {"rk": is_resident}}
-    return {**kept, "response": response, "clientExtensionResults": results}
+    return {**fields, "response": response, "clientExtensionResults": results}
 
 
 def _can_verify(key: CoseKey) -> bool:

@@ -51,9 +51,9 @@ class _LimitsGuesses:
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if self.field in request.POST:
             self.attempt = attempt_at(request, self.secret, self.user().email)
-            if (throttled := count_attempt(self.attempt)) is not None:
-                response = self.refusal(throttled.message, HTTPStatus.TOO_MANY_REQUESTS)
-                response["Retry-After"] = str(throttled.wait_s)
+            if (throttle := count_attempt(self.attempt)) is not None:
+                response = self.refusal(throttle.message, HTTPStatus.TOO_MANY_REQUESTS)
+                response["Retry-After"] = str(throttle.wait_s)
                 return response
         return super().post(request, *args, **kwargs)  # type: ignore[misc,no-any-return]  # allauth's
 
@@ -82,8 +82,8 @@ class _AuthenticateView(_LimitsGuesses, AuthenticateView):  # type: ignore[misc]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        owned = Authenticator.objects.filter(user=self.stage.login.user)
-        types = set(owned.values_list("type", flat=True))
+        authenticators = Authenticator.objects.filter(user=self.stage.login.user)
+        types = set(authenticators.values_list("type", flat=True))
         return {
             **context,
             **kwargs,

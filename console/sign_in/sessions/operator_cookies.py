@@ -38,14 +38,14 @@ class OperatorCookieMiddleware:
         if not is_operator_path(request):
             return self._get_response(request)
         names = cookie_names()
-        for known, own in names.items():
-            request.COOKIES.pop(known, None)
-            if own in request.COOKIES:
-                request.COOKIES[known] = request.COOKIES[own]
+        for usual_name, own_name in names.items():
+            request.COOKIES.pop(usual_name, None)
+            if own_name in request.COOKIES:
+                request.COOKIES[usual_name] = request.COOKIES[own_name]
         response = self._get_response(request)
-        for known, own in names.items():
-            if known in response.cookies:
-                _rename_cookie(response, response.cookies.pop(known), own)
+        for usual_name, own_name in names.items():
+            if usual_name in response.cookies:
+                _rename_cookie(response, response.cookies.pop(usual_name), own_name)
         return response
 
 

@@ -47,7 +47,7 @@ def password_session_required(view: Callable[..., HttpResponse]) -> Callable[...
     @wraps(view)
     def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         if provider_of(request) is not None:
-            return render(request, "console/by_provider.html", status=403)
+            return render(request, "console/sign_in/provider_required.html", status=403)
         return view(request, *args, **kwargs)
 
     return guarded

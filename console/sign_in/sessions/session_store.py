@@ -71,8 +71,8 @@ class SessionStore(db.SessionStore):
             text = unseal(_sealing_key(), b64decode(session_data), bound_to=self._bound_to())
         except (DecryptionFailed, ValueError):
             return {}
-        remembered: dict[str, Any] = self.serializer().loads(text)
-        return remembered
+        data: dict[str, Any] = self.serializer().loads(text)
+        return data
 
     def _bound_to(self) -> bytes:
         return f"session/1|{self.session_key}".encode()
@@ -92,12 +92,12 @@ class HashedSessions(SessionMiddleware):
         request.session = SessionStore.from_token(token)
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        answered = super().process_response(request, response)
-        cookie = answered.cookies.get(settings.SESSION_COOKIE_NAME)
+        final_response = super().process_response(request, response)
+        cookie = final_response.cookies.get(settings.SESSION_COOKIE_NAME)
         if cookie is not None and cookie.value:  # empty: the session has ended
             assert isinstance(request.session, SessionStore)
-            answered.cookies[settings.SESSION_COOKIE_NAME] = request.session.token
-        return answered
+            final_response.cookies[settings.SESSION_COOKIE_NAME] = request.session.token
+        return final_response
 
 
 def _sealing_key() -> bytes:

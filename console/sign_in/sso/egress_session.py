@@ -34,14 +34,14 @@ def guarded_session() -> requests.Session:
 class _EgressCheckedAdapter(BaseAdapter):
     def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:  # type: ignore[override]  # the arguments that we leave are bounds of its own
         """Send the request within BOUNDS. Raises requests.ConnectionError."""
-        asked = OutboundRequest(
+        outbound = OutboundRequest(
             method=str(request.method),
             url=str(request.url),
             headers=_decode_headers(request.headers),
             body=_body_bytes(request.body),
         )
         try:
-            answer = send_request(asked, settings.PRIVATE_TARGETS, BOUNDS)
+            answer = send_request(outbound, settings.PRIVATE_TARGETS, BOUNDS)
         except RequestFailed as error:
             raise requests.ConnectionError(str(error), request=request) from error
         return _to_requests_response(request, answer)

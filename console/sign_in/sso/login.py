@@ -134,4 +134,4 @@ def _note_refusal(request: HttpRequest, tenant_id: TenantId, reason: str, detail
 
 def login_error(request: HttpRequest, message: str, status: int = 403) -> HttpResponse:
     context = {"message": gettext(message), "next": "/", "email": ""}
-    return render(request, "console/sign_in.html", context, status=status)
+    return render(request, "console/sign_in/sign_in.html", context, status=status)

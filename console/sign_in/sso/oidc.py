@@ -52,18 +52,21 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
     ) -> list[SocialApp]:
         """Return only the app of the tenant that `provider` names, never all apps."""
         tenant_id = _tenant_id(provider or "")
-        found = None if tenant_id is None else find_provider(tenant_id)
-        if not isinstance(found, OpenIdProvider) or client_id not in (None, found.client_id):
+        oidc_provider = None if tenant_id is None else find_provider(tenant_id)
+        if not isinstance(oidc_provider, OpenIdProvider) or client_id not in (
+            None,
+            oidc_provider.client_id,
+        ):
             return []
         return [
             SocialApp(
                 provider=OpenIDConnectProvider.id,
                 provider_id=provider,
-                name=found.issuer,
-                client_id=found.client_id,
-                secret=found.client_secret,
+                name=oidc_provider.issuer,
+                client_id=oidc_provider.client_id,
+                secret=oidc_provider.client_secret,
                 settings={
-                    "server_url": found.issuer.rstrip("/"),
+                    "server_url": oidc_provider.issuer.rstrip("/"),
                     "oauth_pkce_enabled": True,
                     "fetch_userinfo": False,
                 },
@@ -180,12 +183,12 @@ def _show_refusal(request: HttpRequest, provider_id: str, error: Exception) -> H
     """Refuse the sign-in. allauth itself raises OAuth2Error, for example for a rejected code."""
     tenant_id = _tenant_id(provider_id)
     assert tenant_id is not None  # it has a provider
-    refused = error if isinstance(error, ProviderRefused) else None
+    refusal = error if isinstance(error, ProviderRefused) else None
     return refuse(
         request,
         tenant_id,
-        refused.reason if refused else "provider_error",
-        detail=refused.detail if refused else type(error).__name__,
+        refusal.reason if refusal else "provider_error",
+        detail=refusal.detail if refusal else type(error).__name__,
     )
 
 
@@ -195,8 +198,8 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
     if not _is_verified(claims):
         message = gettext("Your identity provider has not verified your e-mail address.")
         return refuse(request, tenant_id, "address_not_verified", message=message)
-    asked = sociallogin.state.get("data") or {}
-    if _ASKED_AGAIN_AT not in asked:  # an older release sent this request: its purpose is unknown
+    state = sociallogin.state.get("data") or {}
+    if _ASKED_AGAIN_AT not in state:  # an older release sent this request: its purpose is unknown
         return _ask_anew(request, tenant_id, sociallogin.get_redirect_url(request))
     arrival = SsoLogin(
         tenant_id=tenant_id,
@@ -204,7 +207,7 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
         name=str(claims.get("name") or ""),
         target=sociallogin.get_redirect_url(request),
         signed_in_at_s=_signed_in_at_s(claims),
-        asked_again_at_s=asked[_ASKED_AGAIN_AT],
+        asked_again_at_s=state[_ASKED_AGAIN_AT],
     )
     return complete_sso_login(request, arrival)
 
@@ -221,8 +224,8 @@ def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str | None) -> 
 
 
 def _signed_in_at_s(claims: dict[str, Any]) -> int | None:
-    said = claims.get("auth_time")
-    return said if type(said) is int else None  # bool is a subclass of int
+    auth_time = claims.get("auth_time")
+    return auth_time if type(auth_time) is int else None  # bool is a subclass of int
 
 
 def _is_verified(claims: dict[str, Any]) -> bool:
@@ -230,8 +233,8 @@ def _is_verified(claims: dict[str, Any]) -> bool:
 
     Providers that verify each address omit the claim. Some send "true" as a string.
     """
-    said = claims.get("email_verified", True)
-    return said is True or said == "true"
+    claim = claims.get("email_verified", True)
+    return claim is True or claim == "true"
 
 
 def _tenant_id(text: str) -> TenantId | None:

@@ -88,14 +88,14 @@ def consume(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     try:
         with _VERIFYING.acquire(provider.tenant_id):
             encoded = request.POST.get("SAMLResponse", "")
-            asserted = read_response(encoded, provider, _service_provider(provider.tenant_id))
-        ticket = _ticket_for(provider.tenant_id, asserted)
+            assertion = read_response(encoded, provider, _service_provider(provider.tenant_id))
+        ticket = _ticket_for(provider.tenant_id, assertion)
     except InvalidSamlResponse as error:
         return refuse(request, provider.tenant_id, error.reason, detail=error.detail)
     except (BulkheadFull, redis.RedisError):
         return login_error(request, BUSY, 503)
-    done = reverse("saml_done", args=[tenant_id])
-    response = redirect(f"{done}?ticket={ticket}")
+    done_url = reverse("saml_done", args=[tenant_id])
+    response = redirect(f"{done_url}?ticket={ticket}")
     response.status_code = 303  # 303 makes browsers send a GET with the session cookie
     return response
 
@@ -107,14 +107,14 @@ def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
         raise Http404
     question = request.session.get(_QUESTION, {})
     try:
-        asserted = _asserted_under(tenant, request.GET.get("ticket", ""))
+        assertion = _asserted_under(tenant, request.GET.get("ticket", ""))
     except redis.RedisError:
         return login_error(request, BUSY, 503)
-    is_answer = asserted is not None and (asserted.in_response_to, tenant) == (
+    is_answer = assertion is not None and (assertion.in_response_to, tenant) == (
         question.get("id"),
         question.get("tenant_id"),
     )
-    if asserted is None or not is_answer:
+    if assertion is None or not is_answer:
         return refuse(request, tenant, "unsolicited")
     del request.session[_QUESTION]
     if not question.keys() >= {"asked_at", "again", "target"}:  # an older release sent this request
@@ -123,10 +123,10 @@ def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
         return refuse(request, tenant, "too_late")
     arrival = SsoLogin(
         tenant_id=tenant,
-        email=asserted.email,
-        name=asserted.name,
+        email=assertion.email,
+        name=assertion.name,
         target=question["target"],
-        signed_in_at_s=asserted.signed_in_at_s,
+        signed_in_at_s=assertion.signed_in_at_s,
         asked_again_at_s=question["asked_at"] if question["again"] else None,
     )
     return complete_sso_login(request, arrival)
@@ -158,26 +158,26 @@ def _service_provider(tenant_id: TenantId) -> ServiceProvider:
     )
 
 
-def _ticket_for(tenant_id: TenantId, asserted: SamlAssertion) -> str:
+def _ticket_for(tenant_id: TenantId, assertion: SamlAssertion) -> str:
     """Store the assertion and return its ticket.
 
     Raises InvalidSamlResponse for a replayed or too long assertion, redis.RedisError.
     """
-    kept = msgspec.json.encode(asserted)
-    if len(kept) > _MAX_KEPT_BYTES:
+    encoded = msgspec.json.encode(assertion)
+    if len(encoded) > _MAX_KEPT_BYTES:
         raise InvalidSamlResponse("too_long")
-    seen = hashlib.sha256(f"{tenant_id}|{asserted.assertion_id}".encode()).hexdigest()
-    if not connect().set(f"caret:saml:seen:{seen}", 1, nx=True, ex=_SEEN_S):
+    digest = hashlib.sha256(f"{tenant_id}|{assertion.assertion_id}".encode()).hexdigest()
+    if not connect().set(f"caret:saml:seen:{digest}", 1, nx=True, ex=_SEEN_S):
         raise InvalidSamlResponse("replayed")
     ticket = secrets.token_urlsafe(32)
-    connect().set(_cache_key(tenant_id, ticket), kept, ex=_TICKET_S)
+    connect().set(_cache_key(tenant_id, ticket), encoded, ex=_TICKET_S)
     return ticket
 
 
 def _asserted_under(tenant_id: TenantId, ticket: str) -> SamlAssertion | None:
     """Return the assertion of a ticket and delete it. Raises redis.RedisError."""
-    kept = connect().getdel(_cache_key(tenant_id, ticket))
-    return None if kept is None else msgspec.json.decode(kept, type=SamlAssertion)
+    encoded = connect().getdel(_cache_key(tenant_id, ticket))
+    return None if encoded is None else msgspec.json.decode(encoded, type=SamlAssertion)
 
 
 def _cache_key(tenant_id: TenantId, ticket: str) -> str:

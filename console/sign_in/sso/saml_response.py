@@ -243,10 +243,10 @@ def _require_addressed(response: Any, assertion: Any, us: ServiceProvider) -> st
     data = (
         f"./saml:Subject/saml:SubjectConfirmation[@Method='{_BEARER}']/saml:SubjectConfirmationData"
     )
-    confirmed = Xml.query(assertion, data)
-    signed = [(node.get("InResponseTo"), node.get("Recipient")) for node in confirmed]
-    ends = [node.get("NotOnOrAfter") for node in confirmed]
-    if signed != [(question, us.acs_url)] or not all(ends):
+    confirmations = Xml.query(assertion, data)
+    addressees = [(node.get("InResponseTo"), node.get("Recipient")) for node in confirmations]
+    ends = [node.get("NotOnOrAfter") for node in confirmations]
+    if addressees != [(question, us.acs_url)] or not all(ends):
         raise InvalidSamlResponse("wrong_subjectconfirmation")
     return question
 
@@ -266,12 +266,12 @@ def _signed_in_at_s(assertion: Any) -> int:
 
 def _find_email(name_id: dict[str, Any], attributes: dict[str, list[Any]]) -> str:
     """Return the e-mail address of the attributes or the name ID. Raises InvalidSamlResponse."""
-    told = _first_value(attributes, _EMAILS)
-    if told is None and name_id.get("Format") == _EMAIL_FORMAT:
-        told = name_id["Value"]
-    if not told:
+    email = _first_value(attributes, _EMAILS)
+    if email is None and name_id.get("Format") == _EMAIL_FORMAT:
+        email = name_id["Value"]
+    if not email:
         raise InvalidSamlResponse("no_email")
-    return str(told)
+    return str(email)
 
 
 def _first_value(attributes: dict[str, list[Any]], names: tuple[str, ...]) -> str | None:

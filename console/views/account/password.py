@@ -45,11 +45,11 @@ def password(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     except InvalidValue as error:
         return _show_error(request, member, form, ("password", translate_error(error)))
     except Conflict as error:
-        changed = ("current_password", translate_error(error))
-        return _show_error(request, member, form, changed, status=409)
+        error_pair = ("current_password", translate_error(error))
+        return _show_error(request, member, form, error_pair, status=409)
     except TooManyHashes:
-        busy = ("password", gettext(BUSY))
-        return _show_error(request, member, form, busy, status=503, retry_after_s=_BUSY_S)
+        error_pair = ("password", gettext(BUSY))
+        return _show_error(request, member, form, error_pair, status=503, retry_after_s=_BUSY_S)
 
 
 def _try_change(
@@ -57,9 +57,9 @@ def _try_change(
 ) -> HttpResponse:
     """Change the password. Raises InvalidValue, Conflict, TooManyHashes, redis.RedisError."""
     attempt = attempt_at(request, Secret.STEP_UP_PASSWORD, member.email)
-    if (throttled := count_attempt(attempt)) is not None:
-        error = ("current_password", throttled.message)
-        return _show_error(request, member, form, error, status=429, retry_after_s=throttled.wait_s)
+    if (throttle := count_attempt(attempt)) is not None:
+        error = ("current_password", throttle.message)
+        return _show_error(request, member, form, error, status=429, retry_after_s=throttle.wait_s)
     current = form.cleaned_data["current_password"]
     try:
         user = check_password(request, email=member.email, password=current)
@@ -69,9 +69,9 @@ def _try_change(
     if user is None:
         return _show_error(request, member, form, ("current_password", gettext(_WRONG)))
     forgive_attempt(attempt)
-    if (throttled := count_password_change(user_id=str(user.pk))) is not None:
-        error = ("password", throttled.message)
-        return _show_error(request, member, form, error, status=429, retry_after_s=throttled.wait_s)
+    if (throttle := count_password_change(user_id=str(user.pk))) is not None:
+        error = ("password", throttle.message)
+        return _show_error(request, member, form, error, status=429, retry_after_s=throttle.wait_s)
     _change_password(request, user.password, form.cleaned_data["password"])
     messages.success(request, gettext("Password changed. Your other sessions have ended."))
     response = redirect("console:password")

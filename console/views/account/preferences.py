@@ -58,5 +58,5 @@ def _render_page(
 
 
 def _initial_values(request: HttpRequest) -> dict[str, str]:
-    known = preferences_of(request)
-    return {"language": known.language, "zone": known.zone, "theme": known.theme}
+    current = preferences_of(request)
+    return {"language": current.language, "zone": current.zone, "theme": current.theme}

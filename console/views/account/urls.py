@@ -4,7 +4,7 @@ from django.urls import URLPattern, path
 
 from console.views.account import password, preferences
 from console.views.search import search
-from console.views.sign_in import resume, sign_in_again
+from console.views.sign_in.sign_in import resume, sign_in_again
 
 urlpatterns: list[URLPattern] = [
     path("search", search, name="search"),

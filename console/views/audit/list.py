@@ -117,23 +117,23 @@ class AuditEntryRow:
     target_url: str
 
 
-def _find_entries(asked: ListQuery) -> Page[AuditEntryRow]:
-    filters = asked.filters
+def _find_entries(query: ListQuery) -> Page[AuditEntryRow]:
+    filters = query.filters
     page = list_entries(
-        actor=asked.actor,
-        asked=AuditFilter(
+        actor=query.actor,
+        audit_filter=AuditFilter(
             action=filters["action"] or None,
-            actor=_resolve_actor(asked.member, filters["actor"]),
-            target=_resolve_target(asked.member, filters["target"]),
+            actor=_resolve_actor(query.member, filters["actor"]),
+            target=_resolve_target(query.member, filters["target"]),
             since=begin_of(filters["first"]),
             until=end_of(filters["last"]),
         ),
-        limit=asked.limit,
-        cursor=asked.cursor,
-        now=asked.now,
+        limit=query.limit,
+        cursor=query.cursor,
+        now=query.now,
     )
     references = {each for entry in page.rows for each in list_references(entry)}
-    names = find_resource_names(actor=asked.actor, references=references)
+    names = find_resource_names(actor=query.actor, references=references)
     return map_page(page, lambda entry: _present_entry(entry, names))
 
 
@@ -145,8 +145,8 @@ def _resolve_actor(member: CurrentMember, text: str) -> str | None:
     """
     if "@" not in text:
         return text or None
-    found = find_member_by_email(actor=member.actor, email=text)
-    return _NOBODY if found is None else found.user_id
+    actor_member = find_member_by_email(actor=member.actor, email=text)
+    return _NOBODY if actor_member is None else actor_member.user_id
 
 
 def _resolve_target(member: CurrentMember, text: str) -> str | None:
@@ -159,7 +159,7 @@ def _resolve_target(member: CurrentMember, text: str) -> str | None:
     if not text or ":" in text:
         return text or None
     teams = find_teams(
-        actor=member.actor, wanted=TeamFilter(text=text), limit=MAX_PAGE, cursor=None
+        actor=member.actor, team_filter=TeamFilter(text=text), limit=MAX_PAGE, cursor=None
     )
     found = [team for team in teams.rows if team.name.casefold() == text.casefold()]
     return f"team:{found[0].id}" if found else text
@@ -181,16 +181,18 @@ def _present_entry(entry: AuditEntryView, names: Mapping[str, str]) -> AuditEntr
     )
 
 
-def _list_suggestions(asked: ListQuery, _page: Page[AuditEntryRow]) -> dict[str, Any]:
+def _list_suggestions(query: ListQuery, _page: Page[AuditEntryRow]) -> dict[str, Any]:
     """Return functions that the page calls; the list alone needs no suggestions."""
 
     @cache  # two fields suggest them
     def emails() -> list[str]:
-        page = search_members(actor=asked.actor, wanted=MemberFilter(), limit=MAX_PAGE, cursor=None)
+        page = search_members(
+            actor=query.actor, member_filter=MemberFilter(), limit=MAX_PAGE, cursor=None
+        )
         return [row.email for row in page.rows]
 
     def teams() -> list[str]:
-        page = find_teams(actor=asked.actor, wanted=TeamFilter(), limit=MAX_PAGE, cursor=None)
+        page = find_teams(actor=query.actor, team_filter=TeamFilter(), limit=MAX_PAGE, cursor=None)
         return [row.name for row in page.rows]
 
     return {"emails": emails, "teams": teams, "kinds": _KINDS.items()}

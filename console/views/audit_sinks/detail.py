@@ -48,14 +48,14 @@ def sink(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResp
 def test(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
     try:
         with OUTWARD.acquire(member.actor.tenant_id):
-            tried = probe_sink(actor=member.actor, sink_id=sink_id, clock=timezone.now)
+            result = probe_sink(actor=member.actor, sink_id=sink_id, clock=timezone.now)
     except BulkheadFull:
         messages.warning(request, BUSY)
         return redirect("console:sinks-sink", sink_id)
-    if tried.delivered:
+    if result.delivered:
         toast(request, gettext("Test message delivered."))
     else:
-        messages.error(request, translate_delivery_error(tried.error))
+        messages.error(request, translate_delivery_error(result.error))
     return redirect("console:sinks-sink", sink_id)
 
 
@@ -75,13 +75,13 @@ def replay(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpRe
 @permission_required(Permission.WRITE_AUDIT_SINKS)
 @step_up_required
 def delete(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
-    found = get_sink(actor=member.actor, sink_id=sink_id)
+    sink = get_sink(actor=member.actor, sink_id=sink_id)
     if request.method == "GET":
         return render_page(
-            request, member, "console/audit_sinks/delete.html", {"row": row_of(found)}
+            request, member, "console/audit_sinks/delete.html", {"row": row_of(sink)}
         )
     delete_sink(actor=member.actor, sink_id=sink_id, now=timezone.now())
-    toast(request, gettext("%(name)s deleted. It gets no more entries.") % {"name": found.name})
+    toast(request, gettext("%(name)s deleted. It gets no more entries.") % {"name": sink.name})
     return redirect("console:sinks")
 
 
@@ -102,7 +102,7 @@ def _is_replayed(member: CurrentMember, sink_id: UUID, form: ReplayForm) -> bool
 def _render_page(
     request: HttpRequest, member: CurrentMember, sink_id: UUID, form: ReplayForm, status: int = 200
 ) -> HttpResponse:
-    found = get_sink(actor=member.actor, sink_id=sink_id)
+    sink = get_sink(actor=member.actor, sink_id=sink_id)
     can_push = member.actor.has_permission(Permission.WRITE_AUDIT_SINKS)
-    context = {"row": row_of(found), "form": form, "can_push": can_push}
+    context = {"row": row_of(sink), "form": form, "can_push": can_push}
     return render_page(request, member, _PAGE, context, status=status)

@@ -31,8 +31,8 @@ from tenants.compliance.audit_sinks.queries import list_sinks
 _NEW_PAGE: Final = "console/audit_sinks/create.html"
 
 
-def _find_sinks(asked: ListQuery) -> Page[SinkRow]:
-    page = list_sinks(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+def _find_sinks(query: ListQuery) -> Page[SinkRow]:
+    page = list_sinks(actor=query.actor, limit=query.limit, cursor=query.cursor)
     return map_page(page, row_of)
 
 
@@ -40,7 +40,7 @@ _SINKS: Final = ListPage(
     template="console/audit_sinks/list.html",
     query=_find_sinks,
     page_rows=50,
-    context=lambda asked, _: {"can_push": asked.actor.has_permission(Permission.WRITE_AUDIT_SINKS)},
+    context=lambda query, _: {"can_push": query.actor.has_permission(Permission.WRITE_AUDIT_SINKS)},
     # As on the page, addresses omit the parts that may be secret.
     csv=CsvFile(
         "sinks",
@@ -92,10 +92,10 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = SinkForm(request.POST or None)
     if request.method == "GET":
         return render_page(request, member, _NEW_PAGE, {"form": form})
-    created = _created(member, form) if form.is_valid() else None
-    if created is None:
+    created_sink = _created(member, form) if form.is_valid() else None
+    if created_sink is None:
         return render_page(request, member, _NEW_PAGE, {"form": form}, status=400)
-    context = {"row": row_of(created.sink), "secret": created.secret}
+    context = {"row": row_of(created_sink.sink), "secret": created_sink.secret}
     return render_page(request, member, "console/audit_sinks/created.html", context)
 
 

@@ -72,10 +72,10 @@ class CustomerForm(forms.Form):
 @member_required
 @permission_required(Permission.READ_BILLING)
 def profile(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    found = find_profile(actor=member.actor)
+    customer_profile = find_profile(actor=member.actor)
     context = {
-        "profile": found,
-        "tax_percent": percent_of(found.tax),
+        "profile": customer_profile,
+        "tax_percent": percent_of(customer_profile.tax),
         "tabs": tabs("billing-profile"),
         "may_edit": member.actor.has_permission(Permission.WRITE_BILLING),
     }
@@ -97,13 +97,13 @@ def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _initial_values(member: CurrentMember) -> dict[str, str]:
-    held = find_profile(actor=member.actor).customer
+    customer = find_profile(actor=member.actor).customer
     return {
-        "name": held.name,
-        "address": "\n".join(held.address),
-        "tax_id": held.tax_id,
-        "email": held.email,
-        "country": held.country,
+        "name": customer.name,
+        "address": "\n".join(customer.address),
+        "tax_id": customer.tax_id,
+        "email": customer.email,
+        "country": customer.country,
     }
 
 

@@ -59,20 +59,20 @@ _SPANS: Final = {
 @member_required
 @permission_required(Permission.READ_BILLING)
 def account(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    chosen = request.GET.get("span", "30")
-    chosen, now = chosen if chosen in _SPANS else "30", timezone.now()
-    first = _SPANS[chosen].first(utc_day(now))
-    found = read_spending_overview(actor=member.actor, first=first, now=now)
-    context: dict[str, Any] = {"tabs": tabs("billing"), "account": found}
-    if found is not None:
-        context |= _spent_over_time(found, chosen, first) | _this_month(found)
-        context |= _budgets_context(member, found, now)
+    span = request.GET.get("span", "30")
+    span, now = span if span in _SPANS else "30", timezone.now()
+    first = _SPANS[span].first(utc_day(now))
+    spending = read_spending_overview(actor=member.actor, first=first, now=now)
+    context: dict[str, Any] = {"tabs": tabs("billing"), "account": spending}
+    if spending is not None:
+        context |= _spent_over_time(spending, span, first) | _this_month(spending)
+        context |= _budgets_context(member, spending, now)
     return render_page(request, member, _PAGE, context, part=_PART)
 
 
-def _this_month(found: SpendingOverview) -> dict[str, Any]:
-    rows = used_rows(found.days, found.month)
-    price = None if found.plan is None else found.plan.price
+def _this_month(spending: SpendingOverview) -> dict[str, Any]:
+    rows = used_rows(spending.days, spending.month)
+    price = None if spending.plan is None else spending.plan.price
     return {
         "rows": rows,
         "total_micros": sum(row.amount_micros for row in rows),
@@ -80,19 +80,21 @@ def _this_month(found: SpendingOverview) -> dict[str, Any]:
         "tokens_micros": sum(row.amount_micros for row in rows if not row.is_seats),
         "num_tokens": sum(row.quantity for row in rows if not row.is_seats),
         "prices": [] if price is None else price_rows(price),
-        "month_of_seats": 0 if price is None else price.seat_month_micros * found.num_seats,
+        "month_of_seats": 0 if price is None else price.seat_month_micros * spending.num_seats,
     }
 
 
-def _spent_over_time(found: SpendingOverview, chosen: str, first: date) -> dict[str, Any]:
-    asked = [each for each in found.days if each.day >= first]
-    by = spent_by_month if _SPANS[chosen].is_by_month else spent_by_day
-    spent: list[SpendRow] = by(asked, first, found.today)
+def _spent_over_time(spending: SpendingOverview, span_name: str, first: date) -> dict[str, Any]:
+    days_of_span = [each for each in spending.days if each.day >= first]
+    by = spent_by_month if _SPANS[span_name].is_by_month else spent_by_day
+    spend_rows: list[SpendRow] = by(days_of_span, first, spending.today)
     return {
-        "chart": spent_chart(spent, found.currency, is_by_month=_SPANS[chosen].is_by_month),
-        "spent_micros": sum(each.micros for each in spent),
+        "chart": spent_chart(
+            spend_rows, spending.currency, is_by_month=_SPANS[span_name].is_by_month
+        ),
+        "spent_micros": sum(each.micros for each in spend_rows),
         "spans": [
-            Tab(str(span.title), page_url("billing", span=name), name == chosen)
+            Tab(str(span.title), page_url("billing", span=name), name == span_name)
             for name, span in _SPANS.items()
         ],
     }
@@ -102,8 +104,8 @@ def _budgets_context(
     member: CurrentMember, account: SpendingOverview, now: datetime
 ) -> dict[str, Any]:
     price = None if account.plan is None else account.plan.price
-    found = list_nearest_limit(actor=member.actor, limit=_NUM_BUDGETS, price=price, now=now)
+    statuses = list_nearest_limit(actor=member.actor, limit=_NUM_BUDGETS, price=price, now=now)
     return {
-        "budgets": [present_budget(standing, account.currency) for standing in found],
+        "budgets": [present_budget(status, account.currency) for status in statuses],
         "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
     }

@@ -56,7 +56,9 @@ _View = Callable[[HttpRequest, CurrentMember, int], HttpResponse]
 
 _INVOICES: Final = ListPage(
     template="console/billing/invoices.html",
-    query=lambda asked: page_of_invoices(actor=asked.actor, limit=asked.limit, cursor=asked.cursor),
+    query=lambda list_query: page_of_invoices(
+        actor=list_query.actor, limit=list_query.limit, cursor=list_query.cursor
+    ),
     page_rows=50,
     context=lambda _asked, _page: {"tabs": tabs("billing-invoices")},
 )
@@ -87,12 +89,12 @@ def _answer_unreproducible(view: _View) -> _View:
 @permission_required(Permission.READ_BILLING)
 @_answer_unreproducible
 def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
-    found = find_invoice(actor=member.actor, number=number)
+    view = find_invoice(actor=member.actor, number=number)
     context = {
         "number": number,
-        "shown": shown_document(found),
-        "missing": [_MISSING[name] for name in list_missing_fields(found.document)],
-        "sha256": hashlib.sha256(found.json).hexdigest(),
+        "document": shown_document(view),
+        "missing": [_MISSING[name] for name in list_missing_fields(view.document)],
+        "sha256": hashlib.sha256(view.json).hexdigest(),
     }
     return render_page(request, member, _PAGE, context)
 
@@ -102,10 +104,10 @@ def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpRes
 @permission_required(Permission.READ_BILLING)
 @_answer_unreproducible
 def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
-    found = find_invoice(actor=member.actor, number=number).document
+    view = find_invoice(actor=member.actor, number=number).document
     return file_response(
-        render(found, logo=find_logo()),
-        name=f"{found.head.number}.pdf",
+        render(view, logo=find_logo()),
+        name=f"{view.head.number}.pdf",
         content_type="application/pdf",
     )
 
@@ -115,9 +117,9 @@ def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpRespons
 @permission_required(Permission.READ_BILLING)
 @_answer_unreproducible
 def as_json(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
-    found = find_invoice(actor=member.actor, number=number)
-    name = f"{found.document.head.number}.json"
-    return file_response(found.json, name=name, content_type="application/json")
+    view = find_invoice(actor=member.actor, number=number)
+    name = f"{view.document.head.number}.json"
+    return file_response(view.json, name=name, content_type="application/json")
 
 
 @dataclass(frozen=True, slots=True)

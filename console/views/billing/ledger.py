@@ -111,27 +111,31 @@ class LedgerFilterForm(DateRangeForm):
     )
 
 
-def _find_transactions(asked: ListQuery) -> Page[TransactionRow]:
+def _find_transactions(query: ListQuery) -> Page[TransactionRow]:
     page = page_of_ledger(
-        actor=asked.actor, limit=asked.limit, cursor=asked.cursor, asked=_read_filter(asked)
+        actor=query.actor,
+        limit=query.limit,
+        cursor=query.cursor,
+        ledger_filter=_read_filter(query),
     )
-    return map_page(page, lambda found: row_of(found, _ACCOUNTS))
+    return map_page(page, lambda transaction: row_of(transaction, _ACCOUNTS))
 
 
-def _read_filter(asked: ListQuery) -> LedgerFilter:
-    filters = asked.filters
+def _read_filter(query: ListQuery) -> LedgerFilter:
+    filters = query.filters
     account = LedgerAccountCode(filters["account"]) if filters["account"] else None
     return LedgerFilter(account=account, first=filters["first"], last=filters["last"])
 
 
-def _group_by_day(asked: ListQuery, page: Page[TransactionRow]) -> dict[str, Any]:
+def _group_by_day(query: ListQuery, page: Page[TransactionRow]) -> dict[str, Any]:
     rows: defaultdict[date, list[TransactionRow]] = defaultdict(list)
     for row in page.rows:
         rows[row.transaction.day].append(row)
     totals: defaultdict[date, list[DayKindTotal]] = defaultdict(list)
     if rows:
-        found = list_day_totals(actor=asked.actor, asked=_read_filter(asked), days=rows.keys())
-        for each in found:
+        for each in list_day_totals(
+            actor=query.actor, ledger_filter=_read_filter(query), days=rows.keys()
+        ):
             title = str(_KIND_TITLES[each.source_kind])
             totals[each.day].append(DayKindTotal(title, each.num_transactions, each.debit_micros))
     days = [_present_day(day, rows[day], totals[day]) for day in sorted(rows, reverse=True)]

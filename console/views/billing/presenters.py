@@ -72,10 +72,10 @@ def price_rows(price: PlanPrice) -> list[PriceRow]:
 
 def name_of(line: str) -> str:
     """Return the name of a ledger line, which is counted and priced separately."""
-    known = LINES.get(line)
-    if known is None:
+    token_line = LINES.get(line)
+    if token_line is None:
         return str(_("Seats")) if line == SEATS else line
-    return f"{_TIERS[known.tier]}, {_KINDS[known.kind]}"
+    return f"{_TIERS[token_line.tier]}, {_KINDS[token_line.kind]}"
 
 
 def used_rows(days: Iterable[DailyCostLine], month: date) -> list[UsedRow]:
@@ -110,10 +110,10 @@ def spent_by_month(days: Iterable[DailyCostLine], first: date, last: date) -> li
 _Sums = dict[tuple[date, str], int]
 
 
-def _sum_amounts(dated: Iterable[tuple[date, DailyCostLine]]) -> _Sums:
+def _sum_amounts(dated_lines: Iterable[tuple[date, DailyCostLine]]) -> _Sums:
     """Return the sums by start date and by tier or seats."""
     sums: defaultdict[tuple[date, str], int] = defaultdict(int)
-    for begins_on, each in dated:
+    for begins_on, each in dated_lines:
         sums[begins_on, each.line.partition(".")[0]] += each.amount_micros
     return sums
 
@@ -127,14 +127,14 @@ def _to_spend_row(begins_on: date, sums: _Sums) -> SpendRow:
     )
 
 
-def spent_chart(spent: Sequence[SpendRow], currency: Currency, *, is_by_month: bool) -> Chart:
+def spent_chart(rows: Sequence[SpendRow], currency: Currency, *, is_by_month: bool) -> Chart:
     name = "YEAR_MONTH_FORMAT" if is_by_month else "MONTH_DAY_FORMAT"
     series = [
-        Series(gettext("Seats"), [each.seats_micros / MICROS for each in spent]),
-        Series(gettext("Fast tier"), [each.fast_micros / MICROS for each in spent]),
-        Series(gettext("Quality tier"), [each.quality_micros / MICROS for each in spent]),
+        Series(gettext("Seats"), [each.seats_micros / MICROS for each in rows]),
+        Series(gettext("Fast tier"), [each.fast_micros / MICROS for each in rows]),
+        Series(gettext("Quality tier"), [each.quality_micros / MICROS for each in rows]),
     ]
-    times = [Time(date_format(each.begins_on, name)) for each in spent]
+    times = [Time(date_format(each.begins_on, name)) for each in rows]
     return bars(gettext("Spent over time"), times, series, _unit_of(currency))
 
 

@@ -47,16 +47,16 @@ def budget(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 def change(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
     form = ChangeForm(request.POST)
     if form.is_valid():
-        held = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
-        holder = BudgetTarget(held.scope, held.holder_id)
+        current = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
+        holder = BudgetTarget(current.scope, current.holder_id)
         effect = form.find_unconfirmed_effect(member.actor, holder)
         if effect is not None:
             return _render_page(request, member, budget_id, form=form, effect=effect)
-    if form.is_valid() and (changed := _change_budget(member, budget_id, form)) is not None:
+    if form.is_valid() and (budget := _change_budget(member, budget_id, form)) is not None:
         toast(
             request,
             gettext("Budget saved. It applies immediately."),
-            undo_url=reverse("console:budgets-undo", args=[budget_id, changed.version]),
+            undo_url=reverse("console:budgets-undo", args=[budget_id, budget.version]),
         )
         return redirect("console:budgets-budget", budget_id)
     return _render_page(request, member, budget_id, form=form, status=400)
@@ -73,8 +73,8 @@ def undo(
             actor=member.actor, budget_id=budget_id, version=version, now=timezone.now()
         )
     except (Conflict, InvalidValue):
-        said = gettext("Not undone: someone has changed the budget since.")
-        messages.error(request, said)
+        text = gettext("Not undone: someone has changed the budget since.")
+        messages.error(request, text)
     else:
         toast(request, gettext("Change undone. The previous budget applies immediately."))
     return redirect("console:budgets-budget", budget_id)
@@ -85,8 +85,10 @@ def undo(
 @permission_required(Permission.WRITE_BUDGETS)
 def secret(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
     """Show the secret. It needs a POST because the audit log records the access."""
-    found = find_webhook_secret(actor=member.actor, budget_id=budget_id, now=timezone.now())
-    return _render_page(request, member, budget_id, secret=found)
+    webhook_secret = find_webhook_secret(
+        actor=member.actor, budget_id=budget_id, now=timezone.now()
+    )
+    return _render_page(request, member, budget_id, secret=webhook_secret)
 
 
 @require_http_methods(["GET", "POST"])
@@ -94,9 +96,9 @@ def secret(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 @permission_required(Permission.WRITE_BUDGETS)
 @step_up_required
 def delete(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
-    found = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
+    budget = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
     if request.method == "GET":
-        context = {"bar": present_budget(found, found.currency), "budget": found}
+        context = {"bar": present_budget(budget, budget.currency), "budget": budget}
         return render_page(request, member, "console/budgets/delete.html", context)
     try:
         delete_budget(
@@ -154,13 +156,13 @@ def _render_page(
     status: int = 200,
     **more: object,
 ) -> HttpResponse:
-    found = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
+    budget = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
     context: dict[str, Any] = {
-        "budget": found,
-        "currency": found.currency,
-        "bar": present_budget(found, found.currency),
-        "alerts": alert_rows(found),
+        "budget": budget,
+        "currency": budget.currency,
+        "bar": present_budget(budget, budget.currency),
+        "alerts": alert_rows(budget),
         "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
-        "form": form or ChangeForm(initial=initial_of(found)),
+        "form": form or ChangeForm(initial=initial_of(budget)),
     }
     return render_page(request, member, _PAGE, context | more, status=status)

@@ -32,8 +32,8 @@ _INITIAL: Final = {"scope": BudgetScope.TENANT.value, "is_hard": True}
 _BudgetRow = tuple[BudgetBar, BudgetView]
 
 
-def _find_budgets(asked: ListQuery) -> Page[_BudgetRow]:
-    page = page_of_budgets(actor=asked.actor, limit=asked.limit, cursor=asked.cursor, now=asked.now)
+def _find_budgets(query: ListQuery) -> Page[_BudgetRow]:
+    page = page_of_budgets(actor=query.actor, limit=query.limit, cursor=query.cursor, now=query.now)
     return map_page(page, lambda budget: (present_budget(budget, budget.currency), budget))
 
 
@@ -41,7 +41,7 @@ _BUDGETS: Final = ListPage(
     template="console/budgets/list.html",
     query=_find_budgets,
     page_rows=50,
-    context=lambda asked, _: {"may_write": asked.actor.has_permission(Permission.WRITE_BUDGETS)},
+    context=lambda query, _: {"may_write": query.actor.has_permission(Permission.WRITE_BUDGETS)},
     csv=CsvFile(
         "budgets",
         {
@@ -75,13 +75,13 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         form = NewForm(initial=_INITIAL, teams=teams)
         return render_page(request, member, _NEW_PAGE, {"form": form, "currency": currency})
     form = NewForm(request.POST, teams=teams)
-    made = _create_budget(member, form) if form.is_valid() else None
-    if not isinstance(made, BudgetView):
-        context = {"form": form, "currency": currency, "effect": made}
-        status = 400 if made is None else 200
+    budget = _create_budget(member, form) if form.is_valid() else None
+    if not isinstance(budget, BudgetView):
+        context = {"form": form, "currency": currency, "effect": budget}
+        status = 400 if budget is None else 200
         return render_page(request, member, _NEW_PAGE, context, status=status)
     toast(request, gettext("Budget created. It applies immediately."))
-    return redirect("console:budgets-budget", made.id)
+    return redirect("console:budgets-budget", budget.id)
 
 
 def _create_budget(member: CurrentMember, form: NewForm) -> BudgetView | BudgetEffect | None:

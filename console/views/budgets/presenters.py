@@ -110,8 +110,8 @@ def alert_rows(budget: BudgetView) -> list[Threshold]:
 
 
 def _to_threshold(percent: int, alert: AlertView | None) -> Threshold:
-    sent = () if alert is None else tuple(_to_sent_alert(each) for each in alert.deliveries)
-    return Threshold(percent, alert, sent, is_in_next=alert is not None and not sent)
+    alerts = () if alert is None else tuple(_to_sent_alert(each) for each in alert.deliveries)
+    return Threshold(percent, alert, alerts, is_in_next=alert is not None and not alerts)
 
 
 def _to_sent_alert(delivery: DeliveryView) -> SentAlert:

@@ -76,37 +76,37 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     is_file = wants_csv(request)
     if is_file and question.is_invalid:
         return csv_error(question.form)
-    found = read_figures(
+    usage_figures = read_figures(
         actor=member.actor,
         kind=ReportKind.USAGE,
-        asked=question.report_query,
+        query=question.report_query,
         by=(GroupBy.DAY, GroupBy.LANGUAGE),
         names=_NAMES,
     )
-    rows = found.by[GroupBy.LANGUAGE]
+    rows = usage_figures.by[GroupBy.LANGUAGE]
     if is_file:
-        return _csv_response(question, found)
+        return _csv_response(question, usage_figures)
     namespace = read_namespace(actor=member.actor)
     context = {
         "question": question,
-        "found": found,
-        "filters": question.list_filters(found.choices, found.teams),
+        "usage": usage_figures,
+        "filters": question.list_filters(usage_figures.choices, usage_figures.teams),
         "namespace": namespace,
         "isolation": ISOLATION[namespace.isolation],
         "can_purge": member.actor.has_permission(Permission.WRITE_POLICY),
-        "total": _to_row(question, found.total),
+        "total": _to_row(question, usage_figures.total),
         "lines": [
             _to_row(question, row) for row in sorted(rows, key=_count_requests, reverse=True)
         ],
-        "charts": _build_charts(question, found),
+        "charts": _build_charts(question, usage_figures),
         "csv_url": f"?{question.with_filter(**{'as': 'csv'})}",
     }
     status = 400 if question.is_invalid else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _build_charts(question: UsageFilters, found: UsageFigures) -> list[Chart]:
-    rows, at = found.by[GroupBy.DAY], times(question)
+def _build_charts(question: UsageFilters, usage_figures: UsageFigures) -> list[Chart]:
+    rows, at = usage_figures.by[GroupBy.DAY], times(question)
     hits = [Series(gettext("Prefix-cache hits"), values(question, rows, cached))]
     tokens = [
         Series(gettext("From cache"), values(question, rows, lambda counts: counts.cached_tokens)),
@@ -152,10 +152,10 @@ def _count_requests(row: ReportRow) -> int:
     return row.counts.requests if row.counts else -1
 
 
-def _csv_response(question: UsageFilters, found: UsageFigures) -> HttpResponse:
-    lines = [_csv_cells(row) for row in [*found.by[GroupBy.LANGUAGE], found.total]]
+def _csv_response(question: UsageFilters, usage_figures: UsageFigures) -> HttpResponse:
+    lines = [_csv_cells(row) for row in [*usage_figures.by[GroupBy.LANGUAGE], usage_figures.total]]
     lines[-1][0] = "total"
-    notes = notes_of_figures(question, found)
+    notes = notes_of_figures(question, usage_figures)
     return csv_response("cache-by-language", ("language", *_NAMES), lines, notes=notes)
 
 

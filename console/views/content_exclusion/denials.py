@@ -82,8 +82,8 @@ class DenialPage(Page[DenialRow]):
     num_requests: int  # on all pages
 
 
-def _to_rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow]:
-    user_ids = {each.user_id for each in found if each.user_id is not None}
+def _to_rows(member: CurrentMember, reports: list[DenialReport]) -> list[DenialRow]:
+    user_ids = {each.user_id for each in reports if each.user_id is not None}
     emails = {}
     if member.actor.has_permission(Permission.READ_MEMBERS):
         emails = emails_of(actor=member.actor, user_ids=user_ids)
@@ -100,7 +100,7 @@ def _to_rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow
             num=each.num,
             last_at=each.last_at,
         )
-        for each in found
+        for each in reports
     ]
 
 
@@ -115,24 +115,24 @@ def _sort_rows(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list
     return sorted(rows, key=keys[sorting.order], reverse=sorting.is_descending)
 
 
-def _find_denials(asked: ListQuery) -> Page[DenialRow]:
-    days = int(asked.filters.get("days") or _SPANS[0])
-    found = count_denials(actor=asked.actor, num_days=days, now=asked.now)
-    rows = _sort_rows(_to_rows(asked.member, found), asked.sorting)
-    page = slice_page(rows, limit=asked.limit, cursor=asked.cursor)
+def _find_denials(query: ListQuery) -> Page[DenialRow]:
+    days = int(query.filters.get("days") or _SPANS[0])
+    reports = count_denials(actor=query.actor, num_days=days, now=query.now)
+    rows = _sort_rows(_to_rows(query.member, reports), query.sorting)
+    page = slice_page(rows, limit=query.limit, cursor=query.cursor)
     return DenialPage(page.rows, page.next_cursor, num_requests=sum(each.num for each in rows))
 
 
-def _context(asked: ListQuery, page: DenialPage) -> dict[str, Any]:
+def _context(query: ListQuery, page: DenialPage) -> dict[str, Any]:
     return {
-        "tabs": tabs(asked.request, asked.member),
+        "tabs": tabs(query.request, query.member),
         "num_requests": page.num_requests,
-        "are_all": _are_all(asked),
+        "are_all": _are_all(query),
     }
 
 
-def _are_all(asked: ListQuery) -> bool:
-    return asked.actor.has_permission(Permission.READ_USAGE)
+def _are_all(query: ListQuery) -> bool:
+    return query.actor.has_permission(Permission.READ_USAGE)
 
 
 _DENIALS: Final = ListPage(
@@ -153,7 +153,7 @@ _DENIALS: Final = ListPage(
             "count": lambda row: row.num,
             "last_seen_at": lambda row: row.last_at,
         },
-        notes=lambda asked, _: [] if _are_all(asked) else [gettext("only your own")],
+        notes=lambda query, _: [] if _are_all(query) else [gettext("only your own")],
         query_rows=MAX_ROWS,
     ),
 )

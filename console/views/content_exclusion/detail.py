@@ -85,53 +85,59 @@ def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     `step` is `test`, `review`, `add` or `remove-N` for a rule of the list, `list` or `yaml` for the
     other editor, or `edit` for a draft under review.
     """
-    held = get_policy(actor=member.actor)
+    current = get_policy(actor=member.actor)
     if request.method == "GET":
-        return _show_exclusion(request, member, held)
+        return _show_exclusion(request, member, current)
     member.actor.require(Permission.WRITE_POLICY)
     if request.POST.get("step") == "edit":
         draft = read_draft(request.POST)
         exclusion = draft.policy.content_exclusion
         editing = ExclusionEditor(ExclusionForm(), draft.expected_version, _list_rules(exclusion))
-        return _render_page(request, member, held, editing)
-    return _process_form(request, member, held)
+        return _render_page(request, member, current, editing)
+    return _process_form(request, member, current)
 
 
 def _show_exclusion(
-    request: HttpRequest, member: CurrentMember, held: PolicyInForce
+    request: HttpRequest, member: CurrentMember, current: PolicyInForce
 ) -> HttpResponse:
     """Show the rules in force. If the URL names a path, test it."""
-    in_force = held.policy.content_exclusion
-    asked = RepositoryFileForm(request.GET)
-    tested = _run_path_test(asked, in_force) if "path" in request.GET and asked.is_valid() else None
+    in_force = current.policy.content_exclusion
+    path_form = RepositoryFileForm(request.GET)
+    test_result = (
+        _run_path_test(path_form, in_force)
+        if "path" in request.GET and path_form.is_valid()
+        else None
+    )
     initial = {"content_exclusion": write_exclusions(in_force)}
-    if tested is not None:
-        initial |= {"repository": tested.repository, "path": tested.path}
+    if test_result is not None:
+        initial |= {"repository": test_result.repository, "path": test_result.path}
     editing = ExclusionEditor(
         ExclusionForm(initial=initial),
-        held.version,
+        current.version,
         _list_rules(in_force),
         is_yaml=request.GET.get("as") == "yaml",
-        tested=tested,
+        tested=test_result,
     )
-    return _render_page(request, member, held, editing)
+    return _render_page(request, member, current, editing)
 
 
-def _process_form(request: HttpRequest, member: CurrentMember, held: PolicyInForce) -> HttpResponse:
+def _process_form(
+    request: HttpRequest, member: CurrentMember, current: PolicyInForce
+) -> HttpResponse:
     step = request.POST.get("step", "")
-    expected_version = whole_number(request.POST.get("expected_version", "")) or held.version
+    expected_version = whole_number(request.POST.get("expected_version", "")) or current.version
     is_yaml = "content_exclusion" in request.POST
     form, rules = ExclusionForm(request.POST), _read_rules(request.POST, step)
-    wanted = _read_exclusions(form, None if is_yaml else rules)
+    exclusions = _read_exclusions(form, None if is_yaml else rules)
     editing = ExclusionEditor(form, expected_version, rules, is_yaml)
-    if wanted is None:
-        return _render_page(request, member, held, editing, status=400)
+    if exclusions is None:
+        return _render_page(request, member, current, editing, status=400)
     if step != "review":
-        return _render_page(request, member, held, _edit_further(editing, wanted, step))
-    seen = held
-    if expected_version != held.version:
-        seen = find_version(actor=member.actor, version=expected_version)
-    policy = msgspec.structs.replace(seen.policy, content_exclusion=wanted)
+        return _render_page(request, member, current, _edit_further(editing, exclusions, step))
+    base = current
+    if expected_version != current.version:
+        base = find_version(actor=member.actor, version=expected_version)
+    policy = msgspec.structs.replace(base.policy, content_exclusion=exclusions)
     return show_review(request, member, PolicyDraft(policy, expected_version, origin="exclusion"))
 
 
@@ -174,14 +180,14 @@ def _read_exclusions(
         return None
     try:
         if rules is None:
-            found = read_exclusions(form.cleaned_data["content_exclusion"])
+            exclusions = read_exclusions(form.cleaned_data["content_exclusion"])
         else:
-            found = _group_rules(rules)
-        check_exclusions(found)
+            exclusions = _group_rules(rules)
+        check_exclusions(exclusions)
     except InvalidValue as error:
         add_refusal(form, error)
         return None
-    return found
+    return exclusions
 
 
 def _group_rules(rules: list[Rule]) -> dict[str, tuple[str, ...]]:
@@ -202,14 +208,14 @@ def _run_path_test(form: RepositoryFileForm, exclusion: dict[str, tuple[str, ...
 def _render_page(
     request: HttpRequest,
     member: CurrentMember,
-    held: PolicyInForce,
+    current: PolicyInForce,
     editing: ExclusionEditor,
     status: int = 200,
 ) -> HttpResponse:
     context: dict[str, Any] = {
         "tabs": tabs(request, member),
-        "held": held,
-        "text": write_exclusions(held.policy.content_exclusion),
+        "current": current,
+        "text": write_exclusions(current.policy.content_exclusion),
         "form": editing.form,
         "tested": editing.tested,
         "rules": editing.rules,

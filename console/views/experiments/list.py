@@ -84,29 +84,29 @@ class ExperimentPage(Page[ExperimentView]):
     report: ExperimentsReport
 
 
-def _find_experiments(asked: ListQuery) -> ExperimentPage:
-    question = read_usage_filters(asked.request, now=asked.now)
-    found = read_experiments(actor=asked.actor, asked=question.report_query)
-    return ExperimentPage(found.experiments, None, found)
+def _find_experiments(query: ListQuery) -> ExperimentPage:
+    question = read_usage_filters(query.request, now=query.now)
+    experiments_report = read_experiments(actor=query.actor, query=question.report_query)
+    return ExperimentPage(experiments_report.experiments, None, experiments_report)
 
 
-def _context(asked: ListQuery, page: ExperimentPage) -> dict[str, Any]:
-    question = read_usage_filters(asked.request, now=asked.now)
+def _context(query: ListQuery, page: ExperimentPage) -> dict[str, Any]:
+    question = read_usage_filters(query.request, now=query.now)
     return {
         "question": question,
-        "found": page.report,
+        "report": page.report,
         "cards": [_card(question, each) for each in page.rows],
         "metrics": METRICS,
         "min_shown": MIN_SHOWN,
-        "csv_url": with_query(asked.request, **{"as": "csv"}),
+        "csv_url": with_query(query.request, **{"as": "csv"}),
     }
 
 
-def _card(question: UsageFilters, found: ExperimentView) -> ExperimentCard:
+def _card(question: UsageFilters, experiment: ExperimentView) -> ExperimentCard:
     return ExperimentCard(
-        found.name,
-        found.control,
-        [_line(question, found.name, variant) for variant in found.variants],
+        experiment.name,
+        experiment.control,
+        [_line(question, experiment.name, variant) for variant in experiment.variants],
     )
 
 
@@ -179,10 +179,10 @@ def _ms(value: float) -> str:
     return f"{number(value, 1)} ms"
 
 
-def _notes(asked: ListQuery, found: CsvRows[ExperimentView]) -> list[str]:
-    assert isinstance(found.last_page, ExperimentPage)
-    question = read_usage_filters(asked.request, now=asked.now)
-    return notes_of_figures(question, found.last_page.report)
+def _notes(query: ListQuery, rows: CsvRows[ExperimentView]) -> list[str]:
+    assert isinstance(rows.last_page, ExperimentPage)
+    question = read_usage_filters(query.request, now=query.now)
+    return notes_of_figures(question, rows.last_page.report)
 
 
 def _count(name: str) -> Callable[[_VariantOfExperiment], Value]:
@@ -193,12 +193,12 @@ def _count(name: str) -> Callable[[_VariantOfExperiment], Value]:
     return read
 
 
-def _estimate(metric: str, of: str, bound: str) -> Callable[[_VariantOfExperiment], Value]:
+def _estimate(metric: str, of: str, end: str) -> Callable[[_VariantOfExperiment], Value]:
     """Return the column of a bound: `value`, `low` or `high`."""
 
     def read(row: _VariantOfExperiment) -> Value:
         estimate: IntervalEstimate | None = getattr(getattr(row[1], of), metric)
-        return None if estimate is None else getattr(estimate, bound)
+        return None if estimate is None else getattr(estimate, end)
 
     return read
 
@@ -231,7 +231,7 @@ _EXPERIMENTS: Final = ListPage(
     csv=CsvFile(
         "experiments",
         _columns(),
-        split=lambda found: [(found, variant) for variant in found.variants],
+        split=lambda experiment: [(experiment, variant) for variant in experiment.variants],
         notes=_notes,
     ),
 )

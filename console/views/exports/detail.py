@@ -64,11 +64,11 @@ def export(request: HttpRequest, member: CurrentMember, export_id: UUID) -> Http
 @permission_required(Permission.EXPORT)
 @_in_conflict_told
 def proof(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
-    found = find_build(actor=member.actor, build_id=export_id)
-    if not found.proof:
+    job = find_build(actor=member.actor, build_id=export_id)
+    if not job.proof:
         raise Conflict("The proof is available when the export is finished.")
-    name = f"{found.name}.proof.json"
-    return file_response(found.proof, name=name, content_type="application/json")
+    name = f"{job.name}.proof.json"
+    return file_response(job.proof, name=name, content_type="application/json")
 
 
 @require_POST

@@ -31,9 +31,9 @@ from tenants.compliance.exports.rows import Period
 _NEW_PAGE: Final = "console/exports/create.html"
 
 
-def _find_exports(asked: ListQuery) -> Page[ExportRow]:
-    page = list_builds(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
-    titles = {each.name: gettext(each.title) for each in list_definitions(actor=asked.actor)}
+def _find_exports(query: ListQuery) -> Page[ExportRow]:
+    page = list_builds(actor=query.actor, limit=query.limit, cursor=query.cursor)
+    titles = {each.name: gettext(each.title) for each in list_definitions(actor=query.actor)}
     return map_page(page, lambda build: row_of(build, titles))
 
 
@@ -63,11 +63,11 @@ class NewExport(DateRangeForm):
     first = DayField(label=_("From"), required=True)
     last = DayField(label=_("To"), required=True)
 
-    def __init__(self, *args: Any, known: Iterable[DefinitionView], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, definitions: Iterable[DefinitionView], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields["definition"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [(each.name, gettext(each.title)) for each in known]
+        field.choices = [(each.name, gettext(each.title)) for each in definitions]
         # An evidence pack has only one format: the field is ignored.
         self.fields["format"].required = self.data.get("definition") != PACK
 
@@ -87,10 +87,12 @@ class NewExport(DateRangeForm):
 @member_required
 @permission_required(Permission.EXPORT)
 def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    known = list_definitions(actor=member.actor)
+    definitions = list_definitions(actor=member.actor)
     if request.method == "GET":
-        return _shown(request, member, NewExport(initial=_initial(request), known=known))
-    form = NewExport(request.POST, known=known)
+        return _shown(
+            request, member, NewExport(initial=_initial(request), definitions=definitions)
+        )
+    form = NewExport(request.POST, definitions=definitions)
     if form.is_valid() and _asked_for(request, member, form):
         return redirect("console:exports")
     return _shown(request, member, form, 400)
@@ -98,7 +100,7 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _asked_for(request: HttpRequest, member: CurrentMember, form: NewExport) -> bool:
     try:
-        request_export(actor=member.actor, wish=form.to_request(), now=timezone.now())
+        request_export(actor=member.actor, export_request=form.to_request(), now=timezone.now())
     except InvalidValue as error:
         field = {"since": "first", "until": "last"}.get(error.field, error.field)
         form.add_error(field if field in form.fields else None, translate_error(error))

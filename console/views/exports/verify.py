@@ -69,10 +69,10 @@ def _verify_upload(form: ExportForm) -> VerificationResult:
     proof = form.cleaned_data["proof"]
     kind = gettext("Export") if proof else gettext("Evidence pack")
     try:
-        signed = _verify_file(file, proof.read() if proof else None, signing_keys().public_keys())
+        document = _verify_file(file, proof.read() if proof else None, signing_keys().public_keys())
     except BrokenExport as error:
         return VerificationResult(kind, [], str(error))
-    return VerificationResult(kind, signed_fields(signed))
+    return VerificationResult(kind, signed_fields(document))
 
 
 def _verify_file(file: IO[bytes], proof: bytes | None, keys: PublicKeys) -> Document:

@@ -11,14 +11,14 @@ from tenants.identity.api_keys.scopes import MODES
 
 
 def show_once(
-    request: HttpRequest, member: CurrentMember, created: CreatedKey, *, is_new: bool = True
+    request: HttpRequest, member: CurrentMember, created_key: CreatedKey, *, is_new: bool = True
 ) -> HttpResponse:
     """Show the text. `is_new` is False after a rotation."""
-    completes = any(scope in MODES for scope in created.key.scopes)
+    completes = any(scope in MODES for scope in created_key.key.scopes)
     context = {
-        "text": created.text,
-        "line": key_line(member.actor, created.key),
+        "text": created_key.text,
+        "line": key_line(member.actor, created_key.key),
         "is_new": is_new,
-        "editors": settings_with(created.text) if completes else [],
+        "editors": settings_with(created_key.text) if completes else [],
     }
     return render_page(request, member, "console/keys/created.html", context)

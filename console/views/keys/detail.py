@@ -25,15 +25,15 @@ from tenants.identity.api_keys.unowned import is_unowned
 @require_GET
 @member_required
 def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
-    found = key_or_404(member, lookup_id)
+    api_key = key_or_404(member, lookup_id)
     now = timezone.now()
     context = {
-        "line": key_line(member.actor, found),
-        "scopes": scope_lines(found.scopes),
-        "was_rotated": found.issued_at != found.created_at,
-        "has_old_text": found.previous_ends_at is not None and found.previous_ends_at > now,
-        "is_unowned": is_unowned(actor=member.actor, lookup_id=found.lookup_id, now=now),
-        "target": f"key:{found.lookup_id}",
+        "line": key_line(member.actor, api_key),
+        "scopes": scope_lines(api_key.scopes),
+        "was_rotated": api_key.issued_at != api_key.created_at,
+        "has_old_text": api_key.previous_ends_at is not None and api_key.previous_ends_at > now,
+        "is_unowned": is_unowned(actor=member.actor, lookup_id=api_key.lookup_id, now=now),
+        "target": f"key:{api_key.lookup_id}",
         "reads_audit": member.actor.has_permission(Permission.READ_AUDIT),
     }
     return render_page(request, member, "console/keys/detail.html", context)

@@ -33,10 +33,10 @@ class KeyLifetime(forms.Form):
         label=_("Last day"), required=False, widget=forms.DateInput({"type": "date"}, "%Y-%m-%d")
     )
 
-    def set_choices(self, choices: list[tuple[str, str]], chosen: str) -> None:
+    def set_choices(self, choices: list[tuple[str, str]], initial: str) -> None:
         field = self.fields["lifetime"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices, field.initial = choices, chosen
+        field.choices, field.initial = choices, initial
 
     def clean(self) -> dict[str, Any]:
         if self.cleaned_data.get("lifetime") == ON_A_DAY and "day" in self.cleaned_data:
@@ -120,10 +120,10 @@ class NewKeyForm(KeyLifetime):
 
         Only service keys have API scopes; other kinds do not show them.
         """
-        named = list(self.cleaned_data.get("modes", ()))
+        names = list(self.cleaned_data.get("modes", ()))
         if self._is_service():
-            named += self.cleaned_data.get("scopes", ())
-        return frozenset(KeyScope(name) for name in named)
+            names += self.cleaned_data.get("scopes", ())
+        return frozenset(KeyScope(name) for name in names)
 
     def _is_service(self) -> bool:
         return self.cleaned_data.get("kind") == KeyKind.SERVICE

@@ -52,11 +52,11 @@ class RulesForm(forms.Form):
 @permission_required(Permission.WRITE_POLICY)
 @step_up_required
 def rules(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    held = get_policy(actor=member.actor)
+    current = get_policy(actor=member.actor)
     if request.method == "GET":
-        return _render_page(request, member, RulesForm(initial=_initial_values(held)))
+        return _render_page(request, member, RulesForm(initial=_initial_values(current)))
     form = RulesForm(request.POST)
-    if not form.is_valid() or not _save_rules(member, held, form):
+    if not form.is_valid() or not _save_rules(member, current, form):
         return _render_page(request, member, form, status=400)
     toast(request, gettext("Key policy applied."))
     return redirect("console:keys")
@@ -70,14 +70,14 @@ def _render_page(
     )
 
 
-def _initial_values(held: PolicyInForce) -> dict[str, object]:
-    document = write_policy(held.policy)
-    return {name: document.get(name) for name in _FIELDS} | {"version": held.version}
+def _initial_values(current: PolicyInForce) -> dict[str, object]:
+    document = write_policy(current.policy)
+    return {name: document.get(name) for name in _FIELDS} | {"version": current.version}
 
 
-def _save_rules(member: CurrentMember, held: PolicyInForce, form: RulesForm) -> bool:
+def _save_rules(member: CurrentMember, current: PolicyInForce, form: RulesForm) -> bool:
     """Save the rules. Return False if the form has an error."""
-    document = write_policy(held.policy) | {name: form.cleaned_data[name] for name in _FIELDS}
+    document = write_policy(current.policy) | {name: form.cleaned_data[name] for name in _FIELDS}
     try:
         set_policy(
             actor=member.actor,

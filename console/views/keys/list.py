@@ -73,57 +73,57 @@ class KeyFilterForm(forms.Form):
     look = forms.ChoiceField(choices=[(each.value, "") for each in KeyConcern], required=False)
 
 
-def _find_keys(asked: ListQuery) -> Page[KeyLine]:
+def _find_keys(query: ListQuery) -> Page[KeyLine]:
     page = find_keys(
-        actor=asked.actor,
-        wanted=_read_filter(asked),
-        limit=asked.limit,
-        cursor=asked.cursor,
-        now=asked.now,
+        actor=query.actor,
+        key_filter=_read_filter(query),
+        limit=query.limit,
+        cursor=query.cursor,
+        now=query.now,
     )
-    return map_page(page, lambda key: key_line(asked.actor, key))
+    return map_page(page, lambda key: key_line(query.actor, key))
 
 
-def _read_filter(asked: ListQuery) -> KeyFilter:
-    kind, state = asked.filters.get("kind"), asked.filters.get("state")
+def _read_filter(query: ListQuery) -> KeyFilter:
+    kind, state = query.filters.get("kind"), query.filters.get("state")
     return KeyFilter(
-        text=asked.filters.get("q", ""),
+        text=query.filters.get("q", ""),
         kind=KeyKind(kind) if kind and kind != _PLAYGROUND else None,
         state=KeyState(state) if state else None,
-        concern=_read_concern(asked),
+        concern=_read_concern(query),
         is_playground=kind == _PLAYGROUND,
-        order=asked.sorting.order,
-        is_descending=asked.sorting.is_descending,
+        order=query.sorting.order,
+        is_descending=query.sorting.is_descending,
     )
 
 
-def _read_concern(asked: ListQuery) -> KeyConcern | None:
-    concern = asked.filters.get("look")
+def _read_concern(query: ListQuery) -> KeyConcern | None:
+    concern = query.filters.get("look")
     return KeyConcern(concern) if concern else None
 
 
-def _more_context(asked: ListQuery, _page: Page[KeyLine]) -> dict[str, Any]:
-    concern = _read_concern(asked)
-    counts = count_keys(actor=asked.actor, now=asked.now)
+def _more_context(query: ListQuery, _page: Page[KeyLine]) -> dict[str, Any]:
+    concern = _read_concern(query)
+    counts = count_keys(actor=query.actor, now=query.now)
     return {
         "concern": concern,
         "counts": counts,
-        "tabs": _build_tabs(asked.request, concern, counts),
-        "sees_all": asked.actor.has_permission(Permission.READ_KEYS),
-        "can_create": asked.actor.has_permission(Permission.CREATE_KEYS),
+        "tabs": _build_tabs(query.request, concern, counts),
+        "sees_all": query.actor.has_permission(Permission.READ_KEYS),
+        "can_create": query.actor.has_permission(Permission.CREATE_KEYS),
     }
 
 
-def _build_tabs(request: HttpRequest, here: KeyConcern | None, counts: KeyCounts) -> list[Tab]:
-    named = {
+def _build_tabs(request: HttpRequest, current: KeyConcern | None, counts: KeyCounts) -> list[Tab]:
+    titles_and_counts = {
         None: (gettext("All"), counts.listed),
         KeyConcern.IDLE: (gettext("Idle"), counts.idle),
         KeyConcern.UNOWNED: (gettext("Without an owner"), counts.unowned),
         KeyConcern.LEAKED: (gettext("Leaked"), counts.leaked),
     }
     return [
-        Tab(f"{title} {number}", with_query(request, look=concern), concern is here)
-        for concern, (title, number) in named.items()
+        Tab(f"{title} {number}", with_query(request, look=concern), concern is current)
+        for concern, (title, number) in titles_and_counts.items()
     ]
 
 
@@ -172,10 +172,10 @@ def new_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         )
         return redirect("console:keys")
     form = _form(request, member, max_days)
-    created = _created(member, form)
-    if created is None:
+    created_key = _created(member, form)
+    if created_key is None:
         return _shown(request, member, form, status=400)
-    return show_once(request, member, created)
+    return show_once(request, member, created_key)
 
 
 def _form(request: HttpRequest, member: CurrentMember, max_days: int | None) -> NewKeyForm:
@@ -187,11 +187,13 @@ def _form(request: HttpRequest, member: CurrentMember, max_days: int | None) -> 
 def _shown(
     request: HttpRequest, member: CurrentMember, form: NewKeyForm, status: int = 200
 ) -> HttpResponse:
-    found = search_members(actor=member.actor, wanted=MemberFilter(), limit=MAX_PAGE, cursor=None)
+    members = search_members(
+        actor=member.actor, member_filter=MemberFilter(), limit=MAX_PAGE, cursor=None
+    )
     context = {
         "form": form,
         "form_token": issue_form_token(request, _FORM),
-        "owners": [row.email for row in found.rows],
+        "owners": [row.email for row in members.rows],
     }
     return render_page(request, member, "console/keys/create.html", context, status=status)
 

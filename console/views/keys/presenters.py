@@ -96,5 +96,5 @@ def key_line(actor: Actor, key: KeyView) -> KeyLine:
 def scope_lines(scopes: frozenset[KeyScope]) -> list[ScopeLine]:
     """Return the scopes as lines, completion modes first."""
     names = MODE_NAMES | API_NAMES
-    listed = sorted(stored(scopes), key=lambda code: (KeyScope(code) not in MODES, code))
-    return [ScopeLine(str(names[KeyScope(code)]), code) for code in listed]
+    codes = sorted(stored(scopes), key=lambda code: (KeyScope(code) not in MODES, code))
+    return [ScopeLine(str(names[KeyScope(code)]), code) for code in codes]

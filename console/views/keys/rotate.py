@@ -45,10 +45,10 @@ def rotate(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpR
         )
         return redirect("console:keys-key", lookup_id=key.lookup_id)
     form = _build_form(request, member)
-    created = _rotate_key(member, key, form)
-    if created is None:
+    created_key = _rotate_key(member, key, form)
+    if created_key is None:
         return _render_page(request, member, key, form, status=400)
-    return show_once(request, member, created, is_new=False)
+    return show_once(request, member, created_key, is_new=False)
 
 
 def _build_form(request: HttpRequest, member: CurrentMember) -> RotateKeyForm:

@@ -59,8 +59,8 @@ class RoleForm(forms.Form):
 @member_required
 def one(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> HttpResponse:
     actor = member.actor
-    found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
-    [row] = with_details(actor.tenant_id, [found])
+    shown_member = find_member(actor=member.actor, user_id=UserId(str(user_id)))
+    [row] = with_details(actor.tenant_id, [shown_member])
     context = {
         "row": row,
         "name": row.name or row.email,
@@ -72,9 +72,9 @@ def one(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> Http
         if actor.has_permission(Permission.READ_CONSENT)
         else None,
         "is_oneself": row.user_id == actor.user_id,
-        "can_change": _can_change(actor, found),
-        "can_remove": _can_remove(actor, found),
-        "reads_layers": actor.has_permission(Permission.READ_OVERRIDES),
+        "can_change": _can_change(actor, shown_member),
+        "can_remove": _can_remove(actor, shown_member),
+        "can_read_overrides": actor.has_permission(Permission.READ_OVERRIDES),
         "reads_audit": actor.has_permission(Permission.READ_AUDIT),
         "exports_subjects": actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
     }
@@ -85,48 +85,48 @@ def one(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> Http
 @member_required
 @permission_required(Permission.WRITE_MEMBERS)
 def role(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> HttpResponse:
-    found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
-    if not _can_change(member.actor, found):
+    target = find_member(actor=member.actor, user_id=UserId(str(user_id)))
+    if not _can_change(member.actor, target):
         raise PermissionDenied
     if (way := step_up_url(request, member)) is not None:
         return way
     choices = role_choices(member.actor)
     if request.method == "GET":
-        form = RoleForm(choices=choices, initial={"role": found.role.value})
-        return _role_page(request, member, found, form)
+        form = RoleForm(choices=choices, initial={"role": target.role.value})
+        return _role_page(request, member, target, form)
     form = RoleForm(_read_role_form(request), choices=choices)
-    if not form.is_valid() or not _change_role(request, member, found, form):
-        return _role_page(request, member, found, form, status=400)
+    if not form.is_valid() or not _change_role(request, member, target, form):
+        return _role_page(request, member, target, form, status=400)
     return redirect("console:members-member", user_id=user_id)
 
 
 @require_http_methods(["GET", "POST"])
 @member_required
 def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> HttpResponse:
-    found = find_member(actor=member.actor, user_id=UserId(str(user_id)))
-    if not _can_remove(member.actor, found):
+    target = find_member(actor=member.actor, user_id=UserId(str(user_id)))
+    if not _can_remove(member.actor, target):
         raise PermissionDenied
     if (way := step_up_url(request, member)) is not None:
         return way
     context: dict[str, Any] = {
-        "found": found,
-        "name": found.name or found.email,
-        "is_oneself": found.user_id == member.actor.user_id,
+        "target": target,
+        "name": target.name or target.email,
+        "is_oneself": target.user_id == member.actor.user_id,
         "max_reason_chars": MAX_REASON_CHARS,
     }
     if request.method == "GET":
         return render_page(request, member, "console/members/remove.html", context)
     reason = request.POST.get("reason", "").replace("\0", "")[:MAX_REASON_CHARS]
     try:
-        left = remove_member(
-            actor=member.actor, user_id=found.user_id, reason=reason, now=timezone.now()
+        unowned_keys = remove_member(
+            actor=member.actor, user_id=target.user_id, reason=reason, now=timezone.now()
         )
     except Conflict as error:
         context["error"] = translate_error(error)
         return render_page(request, member, "console/members/remove.html", context, status=400)
     text = gettext("%(name)s is no longer a member. Gateways reject their keys within a second.")
     toast(request, text % {"name": context["name"]})
-    _tell_left(request, left)
+    _tell_left(request, unowned_keys)
     return redirect("console:overview" if context["is_oneself"] else "console:members")
 
 
@@ -136,13 +136,13 @@ def _read_role_form(request: HttpRequest) -> Any:
 
 
 def _change_role(
-    request: HttpRequest, member: CurrentMember, found: MemberRow, form: RoleForm
+    request: HttpRequest, member: CurrentMember, target: MemberRow, form: RoleForm
 ) -> bool:
     """Change the role. Return False if the form has an error."""
     try:
-        changed = change_role(
+        change = change_role(
             actor=member.actor,
-            user_id=found.user_id,
+            user_id=target.user_id,
             role=Role(form.cleaned_data["role"]),
             reason=form.cleaned_data["reason"],
             now=timezone.now(),
@@ -151,45 +151,51 @@ def _change_role(
         form.add_error("role", translate_error(error))
         return False
     text = gettext("%(name)s now has the role %(role)s.")
-    names = {"name": found.name or found.email, "role": ROLE_NAMES[changed.member.role]}
-    back = reverse("console:members-role", args=[found.user_id])
-    toast(request, text % names, undo_url=f"{back}?to={found.role}")
-    _tell_left(request, changed.unowned_keys)
+    names = {"name": target.name or target.email, "role": ROLE_NAMES[change.member.role]}
+    back = reverse("console:members-role", args=[target.user_id])
+    toast(request, text % names, undo_url=f"{back}?to={target.role}")
+    _tell_left(request, change.unowned_keys)
     return True
 
 
-def _tell_left(request: HttpRequest, left: KeySummary) -> None:
-    if left.total:
+def _tell_left(request: HttpRequest, unowned_keys: KeySummary) -> None:
+    if unowned_keys.total:
         text = ngettext(
             "%(num)d key has no owner now, but still works. Check the keys without an owner.",
             "%(num)d keys have no owner now, but still work. Check the keys without an owner.",
-            left.total,
+            unowned_keys.total,
         )
-        messages.warning(request, text % {"num": left.total})
+        messages.warning(request, text % {"num": unowned_keys.total})
 
 
 def _key_lines(actor: Actor, user_id: UserId) -> Any:
     if not actor.has_permission(Permission.READ_KEYS):
         return []
-    wanted = KeyFilter(owner_id=user_id)
-    page = find_keys(actor=actor, wanted=wanted, limit=_MAX_KEYS, cursor=None, now=timezone.now())
+    key_filter = KeyFilter(owner_id=user_id)
+    page = find_keys(
+        actor=actor, key_filter=key_filter, limit=_MAX_KEYS, cursor=None, now=timezone.now()
+    )
     return key_lines(actor, page.rows)
 
 
-def _can_change(actor: Actor, found: MemberRow) -> bool:
-    if found.role is Role.OWNER and not actor.has_permission(Permission.WRITE_OWNERS):
+def _can_change(actor: Actor, target: MemberRow) -> bool:
+    if target.role is Role.OWNER and not actor.has_permission(Permission.WRITE_OWNERS):
         return False
     return actor.has_permission(Permission.WRITE_MEMBERS)
 
 
-def _can_remove(actor: Actor, found: MemberRow) -> bool:
-    if found.user_id == actor.user_id:
+def _can_remove(actor: Actor, target: MemberRow) -> bool:
+    if target.user_id == actor.user_id:
         return not actor.is_closing
-    return _can_change(actor, found)
+    return _can_change(actor, target)
 
 
 def _role_page(
-    request: HttpRequest, member: CurrentMember, found: MemberRow, form: RoleForm, status: int = 200
+    request: HttpRequest,
+    member: CurrentMember,
+    target: MemberRow,
+    form: RoleForm,
+    status: int = 200,
 ) -> HttpResponse:
-    context = {"form": form, "found": found, "name": found.name or found.email}
+    context = {"form": form, "target": target, "name": target.name or target.email}
     return render_page(request, member, "console/members/edit_role.html", context, status=status)

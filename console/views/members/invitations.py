@@ -71,32 +71,34 @@ class InvitationRow:
     can_revoke: bool
 
 
-def _find_invitations(asked: ListQuery) -> Page[InvitationRow]:
+def _find_invitations(query: ListQuery) -> Page[InvitationRow]:
     page = page_of_invitations(
-        actor=asked.actor, limit=asked.limit, cursor=asked.cursor, now=asked.now
+        actor=query.actor, limit=query.limit, cursor=query.cursor, now=query.now
     )
-    return map_page(page, lambda found: _present_invitation(asked.actor, found))
+    return map_page(page, lambda invitation: _present_invitation(query.actor, invitation))
 
 
-def _present_invitation(actor: Actor, found: InvitationView) -> InvitationRow:
-    permission = Permission.WRITE_OWNERS if found.role is Role.OWNER else Permission.WRITE_MEMBERS
+def _present_invitation(actor: Actor, invitation: InvitationView) -> InvitationRow:
+    permission = (
+        Permission.WRITE_OWNERS if invitation.role is Role.OWNER else Permission.WRITE_MEMBERS
+    )
     can_change = actor.has_permission(permission)
     return InvitationRow(
-        invitation=found,
-        role_name=str(ROLE_NAMES[found.role]),
-        state_name=str(STATE_NAMES[found.state]),
-        tone=_TONES.get(found.state, "off"),
-        can_send=found.state is not InvitationState.ACCEPTED and can_change,
-        can_revoke=found.state is InvitationState.OPEN and can_change,
+        invitation=invitation,
+        role_name=str(ROLE_NAMES[invitation.role]),
+        state_name=str(STATE_NAMES[invitation.state]),
+        tone=_TONES.get(invitation.state, "off"),
+        can_send=invitation.state is not InvitationState.ACCEPTED and can_change,
+        can_revoke=invitation.state is InvitationState.OPEN and can_change,
     )
 
 
 _INVITATIONS: Final = ListPage(
     template="console/members/invitations.html",
     query=_find_invitations,
-    context=lambda asked, _: {
+    context=lambda query, _: {
         "tabs": tabs("members-invitations"),
-        "can_invite": asked.actor.has_permission(Permission.WRITE_MEMBERS),
+        "can_invite": query.actor.has_permission(Permission.WRITE_MEMBERS),
     },
     csv=CsvFile(
         "invitations",
@@ -154,11 +156,13 @@ def send_again(
     request: HttpRequest, member: CurrentMember, invitation_id: uuid.UUID
 ) -> HttpResponse:
     """Replace the invitation by a new one. The old link stops working."""
-    held = find_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
-    if held.role in _POWERFUL and (way := step_up_url(request, member)) is not None:
+    invitation = find_invitation(
+        actor=member.actor, invitation_id=invitation_id, now=timezone.now()
+    )
+    if invitation.role in _POWERFUL and (way := step_up_url(request, member)) is not None:
         return way
     try:
-        _invite_member(request, member, held.email, held.role)
+        _invite_member(request, member, invitation.email, invitation.role)
     except (Conflict, LimitReached) as error:
         messages.error(request, translate_error(error))
     return redirect("console:members-invitations")
@@ -168,29 +172,31 @@ def send_again(
 @member_required
 @permission_required(Permission.WRITE_MEMBERS)
 def revoke(request: HttpRequest, member: CurrentMember, invitation_id: uuid.UUID) -> HttpResponse:
-    held = find_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
+    invitation = find_invitation(
+        actor=member.actor, invitation_id=invitation_id, now=timezone.now()
+    )
     revoke_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
     text = gettext("Invitation for %(email)s revoked. Its link no longer works.")
-    toast(request, text % {"email": held.email})
+    toast(request, text % {"email": invitation.email})
     return redirect("console:members-invitations")
 
 
 def _invite_member(request: HttpRequest, member: CurrentMember, email: str, role: Role) -> None:
     """Invite by mail. Raises Conflict, Forbidden, InvalidValue, LimitReached."""
-    made = create_invitation(
+    invitation = create_invitation(
         actor=member.actor,
         email=email,
         role=role,
         mailer=partial(send_invitation, tenant_name=member.tenant.name),
         now=timezone.now(),
     )
-    if made.mailed_at is None:
+    if invitation.mailed_at is None:
         text = gettext(
             "Invitation for %(email)s created, but we could not send the e-mail. Resend it later."
         )
-        messages.warning(request, text % {"email": made.email})
+        messages.warning(request, text % {"email": invitation.email})
     else:
-        toast(request, gettext("Invitation sent to %(email)s.") % {"email": made.email})
+        toast(request, gettext("Invitation sent to %(email)s.") % {"email": invitation.email})
 
 
 def _render_page(

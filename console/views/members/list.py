@@ -46,15 +46,17 @@ class MemberListRow:
     ways: str
 
 
-def _find_members(asked: ListQuery) -> Page[MemberListRow]:
-    role = asked.filters.get("role")
-    wanted = MemberFilter(
-        text=asked.filters.get("q", ""),
+def _find_members(query: ListQuery) -> Page[MemberListRow]:
+    role = query.filters.get("role")
+    member_filter = MemberFilter(
+        text=query.filters.get("q", ""),
         role=Role(role) if role else None,
-        order=asked.sorting.order,
-        is_descending=asked.sorting.is_descending,
+        order=query.sorting.order,
+        is_descending=query.sorting.is_descending,
     )
-    page = find_directory(actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor)
+    page = find_directory(
+        actor=query.actor, member_filter=member_filter, limit=query.limit, cursor=query.cursor
+    )
     return map_page(page, _present_member)
 
 
@@ -74,9 +76,9 @@ _MEMBERS: Final = ListPage(
     query=_find_members,
     form=MemberFilterForm,
     orders=_ORDERS,
-    context=lambda asked, _: {
+    context=lambda query, _: {
         "tabs": tabs("members"),
-        "can_invite": asked.actor.has_permission(Permission.WRITE_MEMBERS),
+        "can_invite": query.actor.has_permission(Permission.WRITE_MEMBERS),
     },
     csv=CsvFile(
         "members",

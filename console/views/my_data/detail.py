@@ -1,9 +1,8 @@
 """The user's own consent with its wordings and receipts, and the download of their data."""
 
 from dataclasses import dataclass
-from typing import IO, Any, Final, cast
+from typing import Any, Final
 
-import redis
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -14,17 +13,17 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.api.data_subjects import BOUNDS
-from console.downloads.temp_file_response import temp_file_response
 from console.layout.htmx import render_page
 from console.layout.lists.list_page import ListPage
 from console.layout.lists.pagination import wants_csv
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
+from console.views.privacy.data_subjects import download_bundle
 from console.views.privacy.presenters import RECEIPTS_FILE
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.compliance.data_subjects.export_bundle import BundleRequest, own_id, write_bundle
+from tenants.compliance.data_subjects.export_bundle import BundleRequest, own_id
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import (
     USER_WORDINGS,
@@ -37,8 +36,8 @@ from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 
 _RECEIPTS: Final = ListPage(  # a part of the page
     template="console/my_data/detail.html",
-    query=lambda asked: list_receipts(
-        actor=asked.actor, limit=asked.limit, cursor=asked.cursor, only_own=True
+    query=lambda list_query: list_receipts(
+        actor=list_query.actor, limit=list_query.limit, cursor=list_query.cursor, only_own=True
     ),
     page_rows=10,
     csv=RECEIPTS_FILE,
@@ -75,7 +74,10 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if actor.has_permission(Permission.MANAGE_OWN_CONSENT):
         consent = get_own_consent(actor=actor)
         context |= _RECEIPTS.page_context(request, member)
-        context |= {"asked": _consent_questions(consent), "retention_days": consent.retention_days}
+        context |= {
+            "questions": _consent_questions(consent),
+            "retention_days": consent.retention_days,
+        }
     return render_page(request, member, "console/my_data/detail.html", context)
 
 
@@ -84,18 +86,20 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Give consent to the wordings that the page showed."""
     which = _read_kind(kind)
-    given = get_own_consent(actor=member.actor).given
+    present_consent = get_own_consent(actor=member.actor).given
     is_training = which is ConsentKind.TRAINING
-    wanted = UserConsent(
-        content_capture=given.content_capture or not is_training,
-        training=given.training or is_training,
+    new_consent = UserConsent(
+        content_capture=present_consent.content_capture or not is_training,
+        training=present_consent.training or is_training,
     )
-    read = frozenset(request.POST.getlist("wording"))
+    wordings = frozenset(request.POST.getlist("wording"))
     if not request.POST.get("agrees"):
         messages.error(request, gettext("To consent, select the checkbox first."))
         return redirect("console:own")
     try:
-        set_consent(actor=member.actor, choice=ConsentChoice(wanted, read), now=timezone.now())
+        set_consent(
+            actor=member.actor, choice=ConsentChoice(new_consent, wordings), now=timezone.now()
+        )
     except (Conflict, InvalidValue) as error:
         messages.error(request, translate_error(error))
     else:
@@ -108,11 +112,15 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
 def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Withdraw after one question: withdrawing must be as easy as agreeing."""
     which = _read_kind(kind)
-    given = get_own_consent(actor=member.actor).given
+    present_consent = get_own_consent(actor=member.actor).given
     if request.method == "GET":
-        context = {"kind": which, "title": TITLES[which], "is_given": given.is_given(which)}
+        context = {
+            "kind": which,
+            "title": TITLES[which],
+            "is_given": present_consent.is_given(which),
+        }
         return render_page(request, member, "console/my_data/withdraw.html", context)
-    keeps = given.content_capture and which is ConsentKind.TRAINING
+    keeps = present_consent.content_capture and which is ConsentKind.TRAINING
     wordings = frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]})
     choice = ConsentChoice(
         UserConsent(content_capture=keeps, training=False), wordings if keeps else frozenset()
@@ -125,26 +133,8 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
 @require_POST
 @member_required
 def bundle(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    actor = member.actor
-    asked = BundleRequest(own_id(actor), "", BOUNDS)
-
-    def write(out: IO[bytes]) -> None:
-        write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
-
-    name = f"caret-data-subject-{asked.user_id}.zip"
-    try:
-        # Streamed; middleware and server accept both response types.
-        return cast(
-            HttpResponse,
-            temp_file_response(request, write, name=name, content_type="application/zip"),
-        )
-    except Conflict as error:
-        messages.error(request, translate_error(error))
-    except (redis.RedisError, OSError):
-        messages.error(
-            request, gettext("The export cannot be created right now. Try again in a minute.")
-        )
-    return redirect("console:own")
+    bundle_request = BundleRequest(own_id(member.actor), "", BOUNDS)
+    return download_bundle(request, member, bundle_request) or redirect("console:own")
 
 
 def _consent_questions(consent: OwnConsent) -> list[ConsentQuestion]:

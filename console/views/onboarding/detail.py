@@ -29,17 +29,17 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if not steps:
         raise PermissionDenied
     editors = settings_with(PLACEHOLDER)
-    asked = request.GET.get("editor", "")
-    chosen = next((editor for editor in editors if editor.code == asked), editors[0])
+    code = request.GET.get("editor", "")
+    selected_editor = next((editor for editor in editors if editor.code == code), editors[0])
     address = reverse("console:start")
     context = {
         "steps": steps,
         "num_done": sum(step.is_done for step in steps),
         "tabs": [
-            Tab(editor.name, f"{address}?editor={editor.code}#settings", editor is chosen)
+            Tab(editor.name, f"{address}?editor={editor.code}#settings", editor is selected_editor)
             for editor in editors
         ],
-        "chosen": chosen,
+        "editor": selected_editor,
         "gateway_url": settings.GATEWAY_URL,
         "is_put_away": is_dismissed(request),
     }

@@ -60,10 +60,10 @@ def _completion_steps(actor: Actor) -> list[SetupStep]:
 
 
 def _tenant_steps(actor: Actor) -> list[SetupStep]:
-    found = []
+    steps = []
     if actor.has_permission(Permission.WRITE_MEMBERS):
-        page = search_members(actor=actor, wanted=MemberFilter(), limit=1, cursor=None)
-        found.append(
+        page = search_members(actor=actor, member_filter=MemberFilter(), limit=1, cursor=None)
+        steps.append(
             SetupStep(
                 gettext("Invite members"),
                 gettext("Enter an e-mail address and choose a role."),
@@ -73,7 +73,7 @@ def _tenant_steps(actor: Actor) -> list[SetupStep]:
             )
         )
     if actor.has_permission(Permission.WRITE_RETENTION):
-        found.append(
+        steps.append(
             SetupStep(
                 gettext("Set retention"),
                 gettext("Decide how long we keep usage records and other data."),
@@ -82,4 +82,4 @@ def _tenant_steps(actor: Actor) -> list[SetupStep]:
                 bool(get_policy(actor=actor).policy.retention_days),
             )
         )
-    return found
+    return steps

@@ -65,60 +65,64 @@ class TopList:
 def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     now = timezone.now()
     question = read_usage_filters(request, now=now)
-    found = read_overview(actor=member.actor, asked=question.report_query, now=now)
+    figures_ = read_overview(actor=member.actor, query=question.report_query, now=now)
     context = {
         "question": question,
-        "found": found,
-        "filters": question.list_filters(found.choices, found.teams),
+        "usage": figures_,
+        "filters": question.list_filters(figures_.choices, figures_.teams),
         "live": format_last_minute(read_last_minute(actor=member.actor, now=now), member.actor),
         "gateway_url": settings.GATEWAY_URL,
-        **_page_context(member, question, found),
+        **_page_context(member, question, figures_),
     }
     status = 400 if question.is_invalid else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _page_context(member: CurrentMember, question: UsageFilters, found: Overview) -> dict[str, Any]:
+def _page_context(
+    member: CurrentMember, question: UsageFilters, usage_overview: Overview
+) -> dict[str, Any]:
     """Return the figures; nothing if there were no requests or all are suppressed."""
-    if found.total.counts is None or not found.total.counts.requests:
+    if usage_overview.total.counts is None or not usage_overview.total.counts.requests:
         return {}
     return {
-        "figures": figures(question, found),
-        "speeds": speed_lines(question, found),
-        "requests_chart": requests_chart(question, found),
-        "accepted_chart": accepted_chart(question, found),
-        "tops": tops(question, found),
-        "spend": spend_line(found),
+        "figures": figures(question, usage_overview),
+        "speeds": speed_lines(question, usage_overview),
+        "requests_chart": requests_chart(question, usage_overview),
+        "accepted_chart": accepted_chart(question, usage_overview),
+        "tops": tops(question, usage_overview),
+        "spend": spend_line(usage_overview),
     }
 
 
-def tops(question: UsageFilters, found: Overview) -> list[TopList]:
-    return [_top(question, found, group_by) for group_by in _TITLES]
+def tops(question: UsageFilters, usage_overview: Overview) -> list[TopList]:
+    return [_top(question, usage_overview, group_by) for group_by in _TITLES]
 
 
-def _top(question: UsageFilters, found: Overview, group_by: GroupBy) -> TopList:
-    rows = found.by[group_by]
-    shown = sorted((row for row in rows if row.counts), key=_requests, reverse=True)
-    lines = [_line(question, found, group_by, row) for row in shown[:_TOP_ROWS]]
+def _top(question: UsageFilters, usage_overview: Overview, group_by: GroupBy) -> TopList:
+    rows = usage_overview.by[group_by]
+    visible_rows = sorted((row for row in rows if row.counts), key=_requests, reverse=True)
+    lines = [_line(question, usage_overview, group_by, row) for row in visible_rows[:_TOP_ROWS]]
     return TopList(
         title=str(_TITLES[group_by]),
         lines=lines,
         most=max((line.requests for line in lines), default=1),
-        num_more=max(0, len(shown) - _TOP_ROWS),
-        num_hidden=len(rows) - len(shown),
+        num_more=max(0, len(visible_rows) - _TOP_ROWS),
+        num_hidden=len(rows) - len(visible_rows),
         url=f"{reverse('console:usage')}?{question.with_filter(by=group_by.value)}",
     )
 
 
-def _line(question: UsageFilters, found: Overview, group_by: GroupBy, row: ReportRow) -> TopLine:
+def _line(
+    question: UsageFilters, usage_overview: Overview, group_by: GroupBy, row: ReportRow
+) -> TopLine:
     assert row.counts is not None
-    taken = acceptance(row.counts) if found.quality is not None else None
+    acceptance_rate = acceptance(row.counts) if usage_overview.quality is not None else None
     return TopLine(
         name=named(group_by.value, row.label) or gettext("unknown"),
         url=f"?{question.with_filter(**{group_by.value: row.key})}",
         requests=row.counts.requests,
         requests_text=count(row.counts.requests),
-        acceptance="" if taken is None else share(taken),
+        acceptance="" if acceptance_rate is None else share(acceptance_rate),
     )
 
 

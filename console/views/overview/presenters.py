@@ -69,19 +69,22 @@ class SpeedLine:
     url: str
 
 
-def figures(question: UsageFilters, found: Overview) -> list[OverviewFigure]:
-    assert found.total.counts is not None
-    shown = [_first_token(question, found.speeds), _cancelled_figure(question, found)]
-    shown.append(_cached_figure(question, found))
-    if found.quality is not None:
-        shown.append(_accepted_figure(question, found))
-    return [*shown, _load_figure(question, found.speeds)]
+def figures(question: UsageFilters, usage_overview: Overview) -> list[OverviewFigure]:
+    assert usage_overview.total.counts is not None
+    overview_figures = [
+        _first_token(question, usage_overview.speeds),
+        _cancelled_figure(question, usage_overview),
+    ]
+    overview_figures.append(_cached_figure(question, usage_overview))
+    if usage_overview.quality is not None:
+        overview_figures.append(_accepted_figure(question, usage_overview))
+    return [*overview_figures, _load_figure(question, usage_overview.speeds)]
 
 
-def speed_lines(question: UsageFilters, found: Overview) -> list[SpeedLine]:
-    if found.speeds is None:
+def speed_lines(question: UsageFilters, usage_overview: Overview) -> list[SpeedLine]:
+    if usage_overview.speeds is None:
         return []
-    now, before = found.speeds.now, found.speeds.before
+    now, before = usage_overview.speeds.now, usage_overview.speeds.before
     return [_speed_line(question, now[mode], before.get(mode)) for mode in MODES if mode in now]
 
 
@@ -121,10 +124,13 @@ def _describe_target(speed: LatencyRow) -> str:
     return gettext("target: under %(time)s") % {"time": milliseconds(speed.target_ms)}
 
 
-def _cancelled_figure(question: UsageFilters, found: Overview) -> OverviewFigure:
+def _cancelled_figure(question: UsageFilters, usage_overview: Overview) -> OverviewFigure:
     return _share_figure(
         gettext("Cancellation rate"),
-        (_value_of(cancellation, found.total.counts), _value_of(cancellation, found.before.counts)),
+        (
+            _value_of(cancellation, usage_overview.total.counts),
+            _value_of(cancellation, usage_overview.before.counts),
+        ),
         better="less",
         definition=gettext("Share of requests that the client cancelled or superseded."),
         source=CounterOrigin.SERVER,
@@ -132,10 +138,13 @@ def _cancelled_figure(question: UsageFilters, found: Overview) -> OverviewFigure
     )
 
 
-def _cached_figure(question: UsageFilters, found: Overview) -> OverviewFigure:
+def _cached_figure(question: UsageFilters, usage_overview: Overview) -> OverviewFigure:
     return _share_figure(
         gettext("Prefix-cache hits"),
-        (_value_of(cached, found.total.counts), _value_of(cached, found.before.counts)),
+        (
+            _value_of(cached, usage_overview.total.counts),
+            _value_of(cached, usage_overview.before.counts),
+        ),
         better="more",
         definition=gettext(
             "Share of prompt tokens that came from the engine's cache, for requests "
@@ -146,14 +155,14 @@ def _cached_figure(question: UsageFilters, found: Overview) -> OverviewFigure:
     )
 
 
-def _accepted_figure(question: UsageFilters, found: Overview) -> OverviewFigure:
-    assert found.quality is not None
-    assert found.quality_before is not None
+def _accepted_figure(question: UsageFilters, usage_overview: Overview) -> OverviewFigure:
+    assert usage_overview.quality is not None
+    assert usage_overview.quality_before is not None
     return _share_figure(
         gettext("Acceptance rate"),
         (
-            _value_of(acceptance, found.quality.counts),
-            _value_of(acceptance, found.quality_before.counts),
+            _value_of(acceptance, usage_overview.quality.counts),
+            _value_of(acceptance, usage_overview.quality_before.counts),
         ),
         better="more",
         definition=gettext("Share of shown suggestions that were accepted fully or partially."),
@@ -213,9 +222,9 @@ def _request_list_url(question: UsageFilters, **more: str) -> str:
     return f"{reverse('console:usage-requests')}?{question.with_filter(**more)}"
 
 
-def requests_chart(question: UsageFilters, found: Overview) -> Chart:
+def requests_chart(question: UsageFilters, usage_overview: Overview) -> Chart:
     """Return the chart with suggestions at the bottom and requests without suggestion above."""
-    rows = found.by[GroupBy.DAY]
+    rows = usage_overview.by[GroupBy.DAY]
     series = [
         Series(gettext("Suggestions"), values(question, rows, lambda counts: counts.suggestions)),
         Series(gettext("Other requests"), values(question, rows, _requests_without_suggestion)),
@@ -224,11 +233,11 @@ def requests_chart(question: UsageFilters, found: Overview) -> Chart:
     return bars(title, times(question), series, COUNTS)
 
 
-def accepted_chart(question: UsageFilters, found: Overview) -> Chart | None:
+def accepted_chart(question: UsageFilters, usage_overview: Overview) -> Chart | None:
     """Return the chart; None if the user may not see quality."""
-    if found.quality is None or found.quality.counts is None:
+    if usage_overview.quality is None or usage_overview.quality.counts is None:
         return None
-    rows = found.by[GroupBy.DAY]
+    rows = usage_overview.by[GroupBy.DAY]
     series = [Series(gettext("Acceptance rate"), values(question, rows, acceptance))]
     title = gettext("Acceptance per hour") if question.is_hourly else gettext("Acceptance per day")
     return lines(title, times(question), series, SHARES, at_most=1)
@@ -248,16 +257,16 @@ class SpendLine:
     is_hard: bool
 
 
-def spend_line(found: Overview) -> SpendLine | None:
-    spend = found.spend
+def spend_line(usage_overview: Overview) -> SpendLine | None:
+    spend = usage_overview.spend
     if spend is None:
         return None
-    spent = amount(spend.spent_micros, spend.currency)
+    spent_amount = amount(spend.spent_micros, spend.currency)
     if not spend.limit_micros:
-        return SpendLine(spent, "", "", 0, "", is_hard=False)
+        return SpendLine(spent_amount, "", "", 0, "", is_hard=False)
     part = spend.spent_micros / spend.limit_micros
     return SpendLine(
-        spent=spent,
+        spent=spent_amount,
         limit=amount(spend.limit_micros, spend.currency),
         share=share(part),
         percent=min(100, int(part * 100)),

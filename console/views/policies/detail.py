@@ -21,11 +21,11 @@ from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, get_conse
 @require_GET
 @member_required
 def in_force(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    held = get_policy(actor=member.actor)
+    current = get_policy(actor=member.actor)
     context = {
         "tabs": tabs(request, member),
-        "held": held,
-        "groups": values_of(held.policy),
+        "current": current,
+        "groups": values_of(current.policy),
         "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
     return render_page(request, member, "console/policies/detail.html", context)
@@ -37,8 +37,8 @@ def in_force(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Edit the policy in force, or continue with a draft that returns from its review."""
     if request.method == "GET":
-        held = get_policy(actor=member.actor)
-        draft = PolicyDraft(held.policy, held.version)
+        current = get_policy(actor=member.actor)
+        draft = PolicyDraft(current.policy, current.version)
         return _render_edit_page(
             request, member, draft, PolicyForm(initial=initial_of(draft.policy))
         )

@@ -50,11 +50,11 @@ def values_of(
 
 
 def changes_between(before: TenantPolicy, after: TenantPolicy) -> list[FieldChange]:
-    changed = set(changed_fields(before, after))
+    changed_names = set(changed_fields(before, after))
     return [
         change_of(str(field.title), field.lines(before), field.lines(after))
         for field in FIELDS.values()
-        if field.name in changed
+        if field.name in changed_names
     ]
 
 

@@ -45,12 +45,14 @@ class AboutForm(RepositoryFileForm, WhoForm):
 @permission_required(Permission.READ_POLICY)
 def effective(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = WhoForm(request.GET)
-    found = _find_effective_policy(member.actor, form) if form.is_valid() else None
+    effective_policy = _find_effective_policy(member.actor, form) if form.is_valid() else None
     context: dict[str, Any] = {
         **_form_context(request, member, form),
-        "found": found,
+        "effective_policy": effective_policy,
         "who": form.cleaned_data.get("user_email") or member.email,
-        "groups": [] if found is None else values_of(found.policy, found.decided_by),
+        "groups": []
+        if effective_policy is None
+        else values_of(effective_policy.policy, effective_policy.decided_by),
     }
     return render_page(
         request,
@@ -68,10 +70,10 @@ def effective(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     is_asked = "path" in request.GET
     form = AboutForm(request.GET if is_asked else None, initial={"mode": Mode.INLINE.value})
-    found = _explain_access(member.actor, form) if is_asked and form.is_valid() else None
+    explanation = _explain_access(member.actor, form) if is_asked and form.is_valid() else None
     context: dict[str, Any] = {
         **_form_context(request, member, form),
-        "found": found,
+        "explanation": explanation,
         "who": (form.cleaned_data.get("user_email") if is_asked else "") or member.email,
         "field_titles": {name: str(field.title) for name, field in FIELDS.items()},
     }
@@ -99,10 +101,12 @@ def _find_effective_policy(actor: Actor, form: WhoForm) -> EffectivePolicy | Non
 
 
 def _explain_access(actor: Actor, form: AboutForm) -> AccessExplanation | None:
-    asked = form.cleaned_data
-    question = AccessQuery(Mode(asked["mode"]), asked["repository"], asked["path"])
+    cleaned = form.cleaned_data
+    question = AccessQuery(Mode(cleaned["mode"]), cleaned["repository"], cleaned["path"])
     try:
-        return explain_access_for(actor=actor, email=asked["user_email"] or None, question=question)
+        return explain_access_for(
+            actor=actor, email=cleaned["user_email"] or None, question=question
+        )
     except InvalidValue as error:
         add_refusal(form, error)
         return None

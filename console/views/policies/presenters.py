@@ -83,8 +83,8 @@ def exclusion_lines(exclusion: dict[str, tuple[str, ...]]) -> list[str]:
 
 
 def rate_line(whose: str, rate: RateLimit) -> str:
-    said = gettext("%(whose)s: %(rate)s requests per minute, burst of %(burst)s")
-    return said % {
+    text = gettext("%(whose)s: %(rate)s requests per minute, burst of %(burst)s")
+    return text % {
         "whose": whose,
         "rate": shown_number(rate.per_minute),
         "burst": shown_number(rate.burst),
@@ -109,14 +109,14 @@ def _limit_lines(limits: PolicyLimits) -> list[str]:
 def _content_capture_lines(content_capture: ContentCapturePolicy | None) -> list[str]:
     if content_capture is None:
         return [gettext("Off: nothing is stored")]
-    kept = ngettext(
+    text = ngettext(
         "Users can consent; content is stored for %(days)s day",
         "Users can consent; content is stored for %(days)s days",
         content_capture.retention_days,
     )
     training = gettext("Allow users to consent to model training")
     wording = gettext("Consent text %(version)s") % {"version": content_capture.consent_text}
-    lines = [kept % {"days": content_capture.retention_days}, wording]
+    lines = [text % {"days": content_capture.retention_days}, wording]
     return [*lines, training] if content_capture.training else lines
 
 

@@ -13,7 +13,7 @@ def reason_of_undoing(version: int) -> str:
 
 
 def said_reason(reason: str) -> str:
-    found = _UNDOES.fullmatch(reason)
-    if found is None:
+    match = _UNDOES.fullmatch(reason)
+    if match is None:
         return reason
-    return gettext("Undo of version %(version)s.") % {"version": found[1]}
+    return gettext("Undo of version %(version)s.") % {"version": match[1]}

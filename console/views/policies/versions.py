@@ -17,18 +17,18 @@ from tenants.policy.queries import find_version, get_policy, page_of_versions
 _HISTORY: Final = ListPage(
     template="console/policies/versions.html",
     fragment="console/policies/_versions.html",
-    query=lambda asked: page_of_versions(actor=asked.actor, limit=asked.limit, cursor=asked.cursor),
-    context=lambda asked, _: {
-        "tabs": tabs(asked.request, asked.member),
-        "is_first": asked.cursor is None,
+    query=lambda query: page_of_versions(actor=query.actor, limit=query.limit, cursor=query.cursor),
+    context=lambda query, _: {
+        "tabs": tabs(query.request, query.member),
+        "is_first": query.cursor is None,
     },
     csv=CsvFile(
         "policy-versions",
         {
-            "version": lambda found: found.version,
-            "created_at": lambda found: found.created_at,
-            "author": lambda found: found.author_email or found.author_key,
-            "reason": lambda found: found.reason,
+            "version": lambda policy: policy.version,
+            "created_at": lambda policy: policy.created_at,
+            "author": lambda policy: policy.author_email or policy.author_key,
+            "reason": lambda policy: policy.reason,
         },
     ),
 )
@@ -44,19 +44,19 @@ def history(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 def version(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
     """Show a version and its changes from the one before, or from the version in `with`."""
-    found = find_version(actor=member.actor, version=version)
+    shown_version = find_version(actor=member.actor, version=version)
     other = whole_number(request.GET.get("with", ""))
     other = version - 1 if other is None else other
     before = find_version(actor=member.actor, version=other) if other >= 1 else None
-    held = get_policy(actor=member.actor)
-    is_held = held.version == version
+    current = get_policy(actor=member.actor)
+    is_current = current.version == version
     context: dict[str, Any] = {
-        "found": found,
-        "held": held,
+        "shown_version": shown_version,
+        "current": current,
         "before": before,
-        "changes": [] if before is None else changes_between(before.policy, found.policy),
-        "groups": values_of(found.policy),
-        "is_held": is_held,
-        "may_go_back": member.actor.has_permission(Permission.WRITE_POLICY) and not is_held,
+        "changes": [] if before is None else changes_between(before.policy, shown_version.policy),
+        "groups": values_of(shown_version.policy),
+        "is_held": is_current,
+        "may_go_back": member.actor.has_permission(Permission.WRITE_POLICY) and not is_current,
     }
     return render_page(request, member, "console/policies/version.html", context)

@@ -1,6 +1,6 @@
 """Data subject requests: export or erasure of a person's data."""
 
-from typing import IO, Final, cast
+from typing import Final, cast
 from uuid import UUID
 
 import redis
@@ -14,8 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from caret.foundation.ids import UserId
-from console.api.data_subjects import BOUNDS
-from console.downloads.temp_file_response import temp_file_response
+from console.api.data_subjects import BOUNDS, bundle_response
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
@@ -27,7 +26,7 @@ from console.views.policies.review.review import ReasonForm
 from console.views.privacy.list import tabs
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission, Role
-from tenants.compliance.data_subjects.export_bundle import BundleRequest, write_bundle
+from tenants.compliance.data_subjects.export_bundle import BundleRequest
 from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
 from tenants.compliance.data_subjects.queries import find_subject_of
 
@@ -62,11 +61,11 @@ def people(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = PersonForm(request.GET if "email" in request.GET else None)
     if form.is_bound and form.is_valid():
         try:
-            found = find_subject_of(actor=member.actor, text=form.cleaned_data["email"])
+            person = find_subject_of(actor=member.actor, text=form.cleaned_data["email"])
         except NotFound as error:
             form.add_error("email", translate_error(error))
         else:
-            return redirect("console:privacy-person", found.user_id)
+            return redirect("console:privacy-person", person.user_id)
     context = {"tabs": tabs(request, member), "form": form}
     status = 400 if form.errors else 200
     return render_page(
@@ -88,26 +87,25 @@ def bundle(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRe
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _render_page(request, member, user_id, form, status=400)
-    actor = member.actor
-    asked = BundleRequest(UserId(str(user_id)), form.cleaned_data["reason"], BOUNDS)
+    bundle_request = BundleRequest(UserId(str(user_id)), form.cleaned_data["reason"], BOUNDS)
+    response = download_bundle(request, member, bundle_request)
+    return response or redirect("console:privacy-person", user_id)
 
-    def write(out: IO[bytes]) -> None:
-        write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
 
-    name = f"caret-data-subject-{user_id}.zip"
+def download_bundle(
+    request: HttpRequest, member: CurrentMember, bundle_request: BundleRequest
+) -> HttpResponse | None:
+    """Return the download; or None, with a message for the next page, if it cannot be created."""
     try:
         # Streamed; middleware and server accept both response types.
-        return cast(
-            HttpResponse,
-            temp_file_response(request, write, name=name, content_type="application/zip"),
-        )
+        return cast(HttpResponse, bundle_response(request, member.actor, bundle_request))
     except Conflict as error:
         messages.error(request, translate_error(error))
     except (redis.RedisError, OSError):
         messages.error(
             request, gettext("The export cannot be created right now. Try again in a minute.")
         )
-    return redirect("console:privacy-person", user_id)
+    return None
 
 
 @require_http_methods(["GET", "POST"])
@@ -115,19 +113,19 @@ def bundle(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRe
 @permission_required(Permission.ERASE_DATA_SUBJECTS)
 @step_up_required
 def erase(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
-    found = find_subject_of(actor=member.actor, text=str(user_id))
+    person = find_subject_of(actor=member.actor, text=str(user_id))
     form = ErasureForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
-        if form.cleaned_data["typed"].lower() != found.email:
+        if form.cleaned_data["typed"].lower() != person.email:
             form.add_error("typed", gettext("The e-mail addresses do not match."))
-        elif _is_demanded(member, found.user_id, form):
-            said = gettext(
+        elif _is_demanded(member, person.user_id, form):
+            text = gettext(
                 "Erasure started. The encryption keys are destroyed; the rest "
                 "is deleted within minutes."
             )
-            toast(request, said)
+            toast(request, text)
             return redirect("console:privacy-erasures")
-    context = {"found": found, "form": form}
+    context = {"person": person, "form": form}
     status = 400 if form.errors else 200
     return render_page(request, member, "console/privacy/erase.html", context, status=status)
 
@@ -146,10 +144,10 @@ def _is_demanded(member: CurrentMember, user_id: UserId, form: ErasureForm) -> b
 def _render_page(
     request: HttpRequest, member: CurrentMember, user_id: UUID, form: ReasonForm, status: int = 200
 ) -> HttpResponse:
-    found = find_subject_of(actor=member.actor, text=str(user_id))
+    person = find_subject_of(actor=member.actor, text=str(user_id))
     context = {
-        "found": found,
-        "role_name": ROLE_NAMES[Role(found.role)],
+        "person": person,
+        "role_name": ROLE_NAMES[Role(person.role)],
         "form": form,
         "may_export": member.actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
         "may_erase": member.actor.has_permission(Permission.ERASE_DATA_SUBJECTS),

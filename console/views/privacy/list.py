@@ -56,7 +56,7 @@ def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
 def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "tabs": tabs(request, member),
-        "found": get_consent_overview(actor=member.actor),
+        "overview": get_consent_overview(actor=member.actor),
         "wordings": [
             get_consent_text(TENANT_CONSENT_TEXT),
             *map(get_consent_text, USER_WORDINGS.values()),
@@ -67,13 +67,13 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return render_page(request, member, "console/privacy/list.html", context)
 
 
-def _show_tabs(asked: ListQuery, _page: Page[Any]) -> dict[str, Any]:
-    return {"tabs": tabs(asked.request, asked.member)}
+def _show_tabs(query: ListQuery, _page: Page[Any]) -> dict[str, Any]:
+    return {"tabs": tabs(query.request, query.member)}
 
 
-def _find_members(asked: ListQuery) -> Page[_MemberRow]:
-    page = page_of_members(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
-    consents = consents_of(actor=asked.actor, user_ids=[row.user_id for row in page.rows])
+def _find_members(query: ListQuery) -> Page[_MemberRow]:
+    page = page_of_members(actor=query.actor, limit=query.limit, cursor=query.cursor)
+    consents = consents_of(actor=query.actor, user_ids=[row.user_id for row in page.rows])
     return map_page(page, lambda row: (row, consents.get(row.user_id, NO_CONSENT)))
 
 
@@ -103,7 +103,7 @@ def members(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 _RECEIPTS: Final = ListPage(
     template="console/privacy/receipts.html",
-    query=lambda asked: list_receipts(actor=asked.actor, limit=asked.limit, cursor=asked.cursor),
+    query=lambda query: list_receipts(actor=query.actor, limit=query.limit, cursor=query.cursor),
     context=_show_tabs,
     csv=RECEIPTS_FILE,
 )
@@ -116,8 +116,8 @@ def receipts(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _RECEIPTS.render(request, member)
 
 
-def _find_withdrawals(asked: ListQuery) -> Page[_WithdrawalRow]:
-    page = list_content_erasures(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+def _find_withdrawals(query: ListQuery) -> Page[_WithdrawalRow]:
+    page = list_content_erasures(actor=query.actor, limit=query.limit, cursor=query.cursor)
     return map_page(page, lambda row: (REASONS.get(row.reason, row.reason), row))
 
 
@@ -146,8 +146,8 @@ def withdrawals(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _WITHDRAWALS.render(request, member)
 
 
-def _find_erasures(asked: ListQuery) -> Page[_ErasureRow]:
-    page = list_erasures(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+def _find_erasures(query: ListQuery) -> Page[_ErasureRow]:
+    page = list_erasures(actor=query.actor, limit=query.limit, cursor=query.cursor)
     return map_page(page, lambda row: (row, sum(row.rows.values())))
 
 

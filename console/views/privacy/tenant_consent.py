@@ -53,9 +53,9 @@ class AllowanceForm(forms.Form):
 @permission_required(Permission.WRITE_POLICY)
 def allowance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
-        held = get_policy(actor=member.actor)
+        current = get_policy(actor=member.actor)
         return _render_page(
-            request, member, AllowanceForm(initial=_initial_values(held.policy)), held.version
+            request, member, AllowanceForm(initial=_initial_values(current.policy)), current.version
         )
     if request.POST.get("step") == "edit":
         draft = read_draft(request.POST)
@@ -70,11 +70,11 @@ def allowance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _review_change(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     expected_version = whole_number(request.POST.get("expected_version", "")) or 0
-    seen = find_version(actor=member.actor, version=expected_version)
+    base = find_version(actor=member.actor, version=expected_version)
     form = AllowanceForm(request.POST)
     if form.is_valid():
         try:
-            policy = _to_policy(form.cleaned_data, seen.policy)
+            policy = _to_policy(form.cleaned_data, base.policy)
         except InvalidValue as error:
             add_refusal(form, error)
         else:
@@ -84,17 +84,19 @@ def _review_change(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _render_page(request, member, form, expected_version, status=400)
 
 
-def _to_policy(cleaned: dict[str, Any], seen: TenantPolicy) -> TenantPolicy:
+def _to_policy(cleaned: dict[str, Any], base: TenantPolicy) -> TenantPolicy:
     """Return the new policy. Raises InvalidValue, also for an outdated wording."""
     content_capture = None
     if cleaned["content_capture"]:
         require_current(
-            "content_capture.consent_text", asked=cleaned["wording"], current=TENANT_CONSENT_TEXT
+            "content_capture.consent_text",
+            accepted_version=cleaned["wording"],
+            current=TENANT_CONSENT_TEXT,
         )
         content_capture = ContentCapturePolicy(
             TENANT_CONSENT_TEXT, cleaned["retention_days"], cleaned["training"]
         )
-    return read_policy(write_policy(msgspec.structs.replace(seen, content_capture=content_capture)))
+    return read_policy(write_policy(msgspec.structs.replace(base, content_capture=content_capture)))
 
 
 def _initial_values(policy: TenantPolicy) -> dict[str, Any]:

@@ -67,15 +67,15 @@ class CertificateRow:
 _RunRow = tuple[str, RunView]  # the title of the data class, and the purge
 
 
-def _find_runs(asked: ListQuery) -> Page[_RunRow]:
-    page = list_runs(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+def _find_runs(query: ListQuery) -> Page[_RunRow]:
+    page = list_runs(actor=query.actor, limit=query.limit, cursor=query.cursor)
     return map_page(page, lambda run: (gettext(DATA_CLASSES[run.data_class].title), run))
 
 
 _RUNS: Final = ListPage(
     template="console/retention/purge_runs.html",
     query=_find_runs,
-    context=lambda asked, _: {"tabs": tabs(asked.request)},
+    context=lambda query, _: {"tabs": tabs(query.request)},
     csv=CsvFile(
         "purges",
         {
@@ -99,15 +99,15 @@ def runs(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _RUNS.render(request, member)
 
 
-def _find_certificates(asked: ListQuery) -> Page[CertificateRow]:
-    page = list_certificates(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+def _find_certificates(query: ListQuery) -> Page[CertificateRow]:
+    page = list_certificates(actor=query.actor, limit=query.limit, cursor=query.cursor)
     return map_page(page, _to_row)
 
 
 _CERTIFICATES: Final = ListPage(
     template="console/retention/certificates.html",
     query=_find_certificates,
-    context=lambda asked, _: {"tabs": tabs(asked.request)},
+    context=lambda query, _: {"tabs": tabs(query.request)},
     csv=CsvFile(
         "certificates",
         {
@@ -130,11 +130,11 @@ def certificates(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_GET
 @member_required
 def certificate(request: HttpRequest, member: CurrentMember, certificate_id: UUID) -> HttpResponse:
-    found = find_certificate(actor=member.actor, certificate_id=certificate_id)
+    certificate_view = find_certificate(actor=member.actor, certificate_id=certificate_id)
     context = {
-        "row": _to_row(found),
-        "sentences": write_sentences(json.loads(found.document)),
-        "verdict": _of_certificate(found.document.encode()),
+        "row": _to_row(certificate_view),
+        "sentences": write_sentences(json.loads(certificate_view.document)),
+        "verdict": _of_certificate(certificate_view.document.encode()),
     }
     return render_page(request, member, "console/retention/certificate.html", context)
 
@@ -144,9 +144,9 @@ def certificate(request: HttpRequest, member: CurrentMember, certificate_id: UUI
 def certificate_file(
     request: HttpRequest, member: CurrentMember, certificate_id: UUID
 ) -> HttpResponse:
-    found = find_certificate(actor=member.actor, certificate_id=certificate_id)
-    name = f"caret-deletion-certificate-{found.number}.json"
-    return file_response(found.document, name=name, content_type="application/json")
+    certificate_view = find_certificate(actor=member.actor, certificate_id=certificate_id)
+    name = f"caret-deletion-certificate-{certificate_view.number}.json"
+    return file_response(certificate_view.document, name=name, content_type="application/json")
 
 
 @require_http_methods(["GET", "POST"])
@@ -190,12 +190,12 @@ def _of_bundle(content: bytes) -> VerificationResult:
     return VerificationResult(kind, signed_fields(manifest))
 
 
-def _to_row(found: CertificateView) -> CertificateRow:
-    document = json.loads(found.document)
+def _to_row(certificate_view: CertificateView) -> CertificateRow:
+    document = json.loads(certificate_view.document)
     return CertificateRow(
-        found.id,
-        found.number,
-        found.created_at,
+        certificate_view.id,
+        certificate_view.number,
+        certificate_view.created_at,
         name_data(document),
         gettext(document.get("method", "")),
     )

@@ -62,18 +62,18 @@ class HoldForm(ReasonForm):
 _HoldRow = tuple[HoldView, str]  # a hold and the person whose data it covers
 
 
-def _find_holds(asked: ListQuery) -> Page[_HoldRow]:
-    page = list_holds(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
-    emails = _emails_by_user(asked.member, page.rows)
+def _find_holds(query: ListQuery) -> Page[_HoldRow]:
+    page = list_holds(actor=query.actor, limit=query.limit, cursor=query.cursor)
+    emails = _emails_by_user(query.member, page.rows)
     return map_page(page, lambda hold: (hold, _describe_subject(hold, emails)))
 
 
 _HOLDS: Final = ListPage(
     template="console/retention/legal_holds.html",
     query=_find_holds,
-    context=lambda asked, _: {
-        "tabs": tabs(asked.request),
-        "may_edit": asked.actor.has_permission(Permission.WRITE_LEGAL_HOLDS),
+    context=lambda query, _: {
+        "tabs": tabs(query.request),
+        "may_edit": query.actor.has_permission(Permission.WRITE_LEGAL_HOLDS),
     },
     csv=CsvFile(
         "holds",
@@ -156,13 +156,13 @@ def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpR
 
 def _to_new_hold(form: HoldForm) -> NewHold:
     """Return the new hold of the form. Raises InvalidValue."""
-    asked = form.cleaned_data
+    cleaned = form.cleaned_data
     return NewHold(
-        name=asked["name"],
-        reason=asked["reason"],
-        user_id=_user_id(asked["user_email"]),
-        since=_begin_of(asked["since"]),
-        until=None if asked["until"] is None else _begin_of(_next_day(asked["until"])),
+        name=cleaned["name"],
+        reason=cleaned["reason"],
+        user_id=_user_id(cleaned["user_email"]),
+        since=_begin_of(cleaned["since"]),
+        until=None if cleaned["until"] is None else _begin_of(_next_day(cleaned["until"])),
     )
 
 
@@ -195,8 +195,8 @@ def _emails_by_user(member: CurrentMember, rows: list[HoldView]) -> dict[str, st
     if not member.actor.has_permission(Permission.READ_MEMBERS):
         return {}
     user_ids = {UserId(str(row.user_id)) for row in rows if row.user_id is not None}
-    found = emails_of(actor=member.actor, user_ids=user_ids)
-    return {str(user_id): email for user_id, email in found.items()}
+    emails = emails_of(actor=member.actor, user_ids=user_ids)
+    return {str(user_id): email for user_id, email in emails.items()}
 
 
 def _describe_subject(row: HoldView, emails: dict[str, str]) -> str:

@@ -104,18 +104,18 @@ def _save_period(request: HttpRequest, member: CurrentMember, which: DataClass) 
             now=timezone.now(),
         )
     except Conflict:
-        said = gettext(
+        text = gettext(
             "Someone changed this while you were editing. Check the current value above."
         )
-        save.add_error(None, said)
+        save.add_error(None, text)
         return _render_page(request, member, which, form, save, status=409)
     except InvalidValue as error:
         add_refusal(save, error)
         return _render_page(request, member, which, form, save, status=400)
-    said = gettext("%(title)s: retention set to %(days)s days. It applies from the next purge.")
+    text = gettext("%(title)s: retention set to %(days)s days. It applies from the next purge.")
     toast(
         request,
-        said % {"title": gettext(DATA_CLASSES[which].title), "days": form.cleaned_data["days"]},
+        text % {"title": gettext(DATA_CLASSES[which].title), "days": form.cleaned_data["days"]},
         undo_url=reverse("console:retention-undo", args=[which.value, rule.version]),
     )
     return redirect("console:retention")
@@ -138,11 +138,11 @@ def undo(
             now=timezone.now(),
         )
     except (Conflict, InvalidValue):
-        said = gettext("Not undone: someone has changed this retention period since.")
-        messages.error(request, said)
+        text = gettext("Not undone: someone has changed this retention period since.")
+        messages.error(request, text)
     else:
-        said = gettext("%(title)s: retention set back to %(days)s days.")
-        toast(request, said % {"title": gettext(DATA_CLASSES[which].title), "days": rule.days})
+        text = gettext("%(title)s: retention set back to %(days)s days.")
+        toast(request, text % {"title": gettext(DATA_CLASSES[which].title), "days": rule.days})
     return redirect("console:retention")
 
 
@@ -158,9 +158,9 @@ def _render_page(
     now = timezone.now()
     rule = find_rule(actor=member.actor, data_class=which)
     days = form.cleaned_data["days"] if form.is_bound and form.is_valid() else None
-    found = None
+    purge_preview = None
     if days is not None:
-        found = preview(actor=member.actor, data_class=which, days=days, now=now)
+        purge_preview = preview(actor=member.actor, data_class=which, days=days, now=now)
     initial = {"reason": "" if save is None else save.data.get("reason", "")}
     context = {
         "terms": DATA_CLASSES[which],
@@ -170,7 +170,7 @@ def _render_page(
         else RetentionPeriodForm(DATA_CLASSES[which], initial={"days": rule.days}),
         "save": save if save is not None else SaveForm(initial=initial),
         "expected_version": rule.version or 0,
-        "preview": found,
+        "preview": purge_preview,
         "days": days,
     }
     if form.errors:
@@ -180,9 +180,9 @@ def _render_page(
 
 def _class_of(text: str) -> DataClass:
     try:
-        found = DataClass(text)
+        data_class = DataClass(text)
     except ValueError as error:
         raise Http404 from error
-    if not DATA_CLASSES[found].is_overridable:
+    if not DATA_CLASSES[data_class].is_overridable:
         raise Http404
-    return found
+    return data_class

@@ -31,7 +31,7 @@ def access(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def require_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    require_second_factor(actor=member.actor, required=True, now=timezone.now())
+    require_second_factor(actor=member.actor, is_required=True, now=timezone.now())
     text = gettext(
         "Two-factor authentication is now required for all members who sign in with a password."
     )
@@ -44,7 +44,7 @@ def require_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def free_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    require_second_factor(actor=member.actor, required=False, now=timezone.now())
+    require_second_factor(actor=member.actor, is_required=False, now=timezone.now())
     text = gettext("Two-factor authentication is now optional.")
     toast(request, text, undo_url=reverse("console:access-require-factor"))
     return redirect("console:access")
@@ -55,9 +55,9 @@ def free_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def group_role(request: HttpRequest, member: CurrentMember, group_id: uuid.UUID) -> HttpResponse:
-    asked = request.POST.get("role", "")
+    role_name = request.POST.get("role", "")
     try:
-        role = Role(asked) if asked else None
+        role = Role(role_name) if role_name else None
         set_group_role(actor=member.actor, group_id=group_id, role=role, now=timezone.now())
     except ValueError as error:
         raise Http404 from error

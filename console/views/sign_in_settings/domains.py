@@ -34,14 +34,14 @@ def claim(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if not form.is_valid():
         return access_page(request, member, status=400, domain_form=form)
     try:
-        made = claim_domain(
+        domain = claim_domain(
             actor=member.actor, name=form.cleaned_data["domain"], now=timezone.now()
         )
     except (Conflict, InvalidValue) as error:
         form.add_error("domain", translate_error(error))
         return access_page(request, member, status=400, domain_form=form)
     text = gettext("%(name)s added. Add its TXT record to your DNS, then verify the domain.")
-    toast(request, text % {"name": made.name})
+    toast(request, text % {"name": domain.name})
     return redirect("console:access")
 
 
@@ -56,7 +56,7 @@ def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) ->
             OUTWARD.acquire(actor.tenant_id),
             exempt_session(request, actor.tenant_id, member.email) as session,
         ):
-            found = verify_domain(
+            domain = verify_domain(
                 actor=actor,
                 domain_id=domain_id,
                 resolve=txt_records,
@@ -70,7 +70,7 @@ def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) ->
             request, gettext("Too many outgoing requests right now. Try again in a moment.")
         )
     else:
-        toast(request, gettext("%(name)s verified.") % {"name": found.name})
+        toast(request, gettext("%(name)s verified.") % {"name": domain.name})
     return redirect("console:access")
 
 
@@ -79,14 +79,14 @@ def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) ->
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def release(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -> HttpResponse:
-    found = find_domain(actor=member.actor, domain_id=domain_id)
+    domain = find_domain(actor=member.actor, domain_id=domain_id)
     if request.method == "GET":
         return render_page(
-            request, member, "console/sign_in_settings/release_domain.html", {"domain": found}
+            request, member, "console/sign_in_settings/release_domain.html", {"domain": domain}
         )
     with exempt_session(request, member.actor.tenant_id, member.email) as session:
         release_domain(
             actor=member.actor, domain_id=domain_id, now=timezone.now(), spared_session=session
         )
-    toast(request, gettext("%(name)s released.") % {"name": found.name})
+    toast(request, gettext("%(name)s released.") % {"name": domain.name})
     return redirect("console:access")

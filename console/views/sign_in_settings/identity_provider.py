@@ -97,11 +97,9 @@ def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
     def put(session: str | None) -> None:
         texts = form.cleaned_data
-        described = SamlProviderConfig(
-            texts["metadata"] or None, texts["metadata_url"] or None, fetch
-        )
+        config = SamlProviderConfig(texts["metadata"] or None, texts["metadata_url"] or None, fetch)
         set_saml_provider(
-            actor=member.actor, described=described, now=timezone.now(), spared_session=session
+            actor=member.actor, config=config, now=timezone.now(), spared_session=session
         )
 
     return _handle_form(request, member, form, put)
@@ -124,30 +122,36 @@ def remove(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _handle_form(
-    request: HttpRequest, member: CurrentMember, form: forms.Form, put: Callable[[str | None], None]
+    request: HttpRequest,
+    member: CurrentMember,
+    form: forms.Form,
+    save: Callable[[str | None], None],
 ) -> HttpResponse:
     context: dict[str, Any] = {
         "form": form,
-        "ours": service_provider_info(member),
+        "service_provider": service_provider_info(member),
         "is_saml": isinstance(form, SamlForm),
         "has_provider": get_rules(actor=member.actor).provider is not None,
     }
     page = "console/sign_in_settings/identity_provider.html"
     if request.method == "GET":
         return render_page(request, member, page, context)
-    if not form.is_valid() or not _save_provider(request, member, form, put):
+    if not form.is_valid() or not _save_provider(request, member, form, save):
         return render_page(request, member, page, context, status=400)
     toast(request, gettext("Identity provider saved. Test it in a private window now."))
     return redirect("console:access")
 
 
 def _save_provider(
-    request: HttpRequest, member: CurrentMember, form: forms.Form, put: Callable[[str | None], None]
+    request: HttpRequest,
+    member: CurrentMember,
+    form: forms.Form,
+    save: Callable[[str | None], None],
 ) -> bool:
     """Save the provider. Return False if the form has an error."""
     try:
         with exempt_session(request, member.actor.tenant_id, member.email) as session:
-            put(session)
+            save(session)
     except InvalidValue as error:
         form.add_error(error.field if error.field in form.fields else None, translate_error(error))
     except BulkheadFull:

@@ -74,7 +74,7 @@ def access_page(
         "num_revoked": sum(token.revoked_at is not None for token in tokens),
         "groups": list_group_roles(actor=actor),
         "roles": [(role.value, name) for role, name in ROLE_NAMES.items() if role != Role.OWNER],
-        "ours": service_provider_info(member),
+        "service_provider": service_provider_info(member),
         "can_change": actor.has_permission(Permission.WRITE_SIGN_IN_SETTINGS),
         "domain_form": DomainForm(),
         "token_form": TokenForm(),

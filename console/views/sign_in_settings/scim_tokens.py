@@ -46,13 +46,17 @@ def create(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if not form.is_valid():
         return access_page(request, member, status=400, token_form=form)
     try:
-        made = create_scim_token(
+        new_token = create_scim_token(
             actor=member.actor, name=form.cleaned_data["token_name"], now=timezone.now()
         )
     except (Conflict, InvalidValue) as error:
         form.add_error("token_name", translate_error(error))
         return access_page(request, member, status=400, token_form=form)
-    context = {"text": made.text, "token": made.token, "ours": service_provider_info(member)}
+    context = {
+        "text": new_token.text,
+        "token": new_token.token,
+        "service_provider": service_provider_info(member),
+    }
     return render_page(request, member, "console/sign_in_settings/scim_token_created.html", context)
 
 

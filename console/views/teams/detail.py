@@ -62,23 +62,23 @@ def team(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> Htt
 @member_required
 @permission_required(Permission.WRITE_TEAMS)
 def add(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
-    held = find_team(actor=member.actor, team_id=team_id)
+    team = find_team(actor=member.actor, team_id=team_id)
     form = AddForm(request.POST)
     if not form.is_valid():
-        return _page(request, member, held, form, status=400)
-    found = find_member_by_email(actor=member.actor, email=form.cleaned_data["email"])
-    if found is None:
+        return _page(request, member, team, form, status=400)
+    new_member = find_member_by_email(actor=member.actor, email=form.cleaned_data["email"])
+    if new_member is None:
         form.add_error("email", gettext("No member has this e-mail address."))
-        return _page(request, member, held, form, status=400)
+        return _page(request, member, team, form, status=400)
     try:
         add_team_member(
-            actor=member.actor, team_id=team_id, user_id=found.user_id, now=timezone.now()
+            actor=member.actor, team_id=team_id, user_id=new_member.user_id, now=timezone.now()
         )
     except Conflict as error:
         form.add_error("email", translate_error(error))
-        return _page(request, member, held, form, status=400)
-    names = {"who": found.email, "team": held.name}
-    back = reverse("console:teams-take-out", args=[team_id, found.user_id])
+        return _page(request, member, team, form, status=400)
+    names = {"who": new_member.email, "team": team.name}
+    back = reverse("console:teams-take-out", args=[team_id, new_member.user_id])
     toast(request, gettext("Added %(who)s to %(team)s.") % names, undo_url=back)
     return redirect("console:teams-team", team_id=team_id)
 
@@ -90,7 +90,7 @@ def undo_remove_member(
     request: HttpRequest, member: CurrentMember, team_id: uuid.UUID, user_id: uuid.UUID
 ) -> HttpResponse:
     """Add a member again, as the undo button of their removal."""
-    held = find_team(actor=member.actor, team_id=team_id)
+    team = find_team(actor=member.actor, team_id=team_id)
     try:
         add_team_member(
             actor=member.actor, team_id=team_id, user_id=UserId(str(user_id)), now=timezone.now()
@@ -98,7 +98,7 @@ def undo_remove_member(
     except Conflict as error:
         messages.error(request, translate_error(error))
     else:
-        toast(request, gettext("Added to %(team)s again.") % {"team": held.name})
+        toast(request, gettext("Added to %(team)s again.") % {"team": team.name})
     return redirect("console:teams-team", team_id=team_id)
 
 
@@ -108,7 +108,7 @@ def undo_remove_member(
 def remove_member(
     request: HttpRequest, member: CurrentMember, team_id: uuid.UUID, user_id: uuid.UUID
 ) -> HttpResponse:
-    held = find_team(actor=member.actor, team_id=team_id)
+    team = find_team(actor=member.actor, team_id=team_id)
     try:
         remove_team_member(
             actor=member.actor, team_id=team_id, user_id=UserId(str(user_id)), now=timezone.now()
@@ -117,7 +117,7 @@ def remove_member(
         messages.error(request, translate_error(error))
     else:
         back = reverse("console:teams-put-back", args=[team_id, user_id])
-        toast(request, gettext("Removed from %(team)s.") % {"team": held.name}, undo_url=back)
+        toast(request, gettext("Removed from %(team)s.") % {"team": team.name}, undo_url=back)
     return redirect("console:teams-team", team_id=team_id)
 
 
@@ -125,14 +125,14 @@ def remove_member(
 @member_required
 @permission_required(Permission.WRITE_TEAMS)
 def rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
-    held = find_team(actor=member.actor, team_id=team_id)
-    form = TeamForm(request.POST or None, initial={"name": held.name})
-    context = {"form": form, "team": held}
+    team = find_team(actor=member.actor, team_id=team_id)
+    form = TeamForm(request.POST or None, initial={"name": team.name})
+    context = {"form": form, "team": team}
     if request.method == "GET":
         return render_page(request, member, "console/teams/rename.html", context)
-    if not form.is_valid() or not _renamed(member, held, form):
+    if not form.is_valid() or not _renamed(member, team, form):
         return render_page(request, member, "console/teams/rename.html", context, status=400)
-    _tell_renamed(request, team_id, before=held.name, after=form.cleaned_data["name"])
+    _tell_renamed(request, team_id, before=team.name, after=form.cleaned_data["name"])
     return redirect("console:teams-team", team_id=team_id)
 
 
@@ -147,7 +147,7 @@ def undo_rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID)
             actor=member.actor,
             team_id=team_id,
             name=names["to"],
-            replaces=names["from"],
+            expected_name=names["from"],
             now=timezone.now(),
         )
     except (Conflict, InvalidValue) as error:
@@ -162,24 +162,24 @@ def undo_rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID)
 @permission_required(Permission.WRITE_TEAMS)
 @step_up_required
 def delete(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
-    held = find_team(actor=member.actor, team_id=team_id)
+    team = find_team(actor=member.actor, team_id=team_id)
     if request.method == "GET":
-        return render_page(request, member, "console/teams/delete.html", {"team": held})
+        return render_page(request, member, "console/teams/delete.html", {"team": team})
     try:
         delete_team(actor=member.actor, team_id=team_id, now=timezone.now())
     except Conflict as error:
         messages.error(request, translate_error(error))
         return redirect("console:teams-team", team_id=team_id)
-    toast(request, gettext("Team %(name)s deleted.") % {"name": held.name})
+    toast(request, gettext("Team %(name)s deleted.") % {"name": team.name})
     return redirect("console:teams")
 
 
-def _renamed(member: CurrentMember, held: TeamView, form: TeamForm) -> bool:
+def _renamed(member: CurrentMember, team: TeamView, form: TeamForm) -> bool:
     """Rename the team. Return False if the form has an error."""
     try:
         rename_team(
             actor=member.actor,
-            team_id=held.id,
+            team_id=team.id,
             name=form.cleaned_data["name"],
             now=timezone.now(),
         )
@@ -196,15 +196,15 @@ def _tell_renamed(request: HttpRequest, team_id: uuid.UUID, *, before: str, afte
 
 
 def _page(
-    request: HttpRequest, member: CurrentMember, held: TeamView, form: AddForm, status: int = 200
+    request: HttpRequest, member: CurrentMember, team: TeamView, form: AddForm, status: int = 200
 ) -> HttpResponse:
     """Show the team. The billing role sees teams, but no names of members."""
     actor = member.actor
     reads_members = actor.has_permission(Permission.READ_MEMBERS)
-    by_scim = is_managed_by_scim(actor=actor, team_id=held.id)
+    by_scim = is_managed_by_scim(actor=actor, team_id=team.id)
     can_change = actor.has_permission(Permission.WRITE_TEAMS) and not by_scim
     context: dict[str, Any] = {
-        "team": held,
+        "team": team,
         "form": form,
         "by_scim": by_scim,
         "can_change": can_change,
@@ -214,19 +214,19 @@ def _page(
         "others": [],
     }
     if reads_members:
-        context |= _list_members(held.id).page_context(request, member)
+        context |= _list_members(team.id).page_context(request, member)
     if reads_members and can_change:
-        others = MemberFilter(not_in_team_id=held.id)
-        page = search_members(actor=actor, wanted=others, limit=MAX_PAGE, cursor=None)
+        others = MemberFilter(not_in_team_id=team.id)
+        page = search_members(actor=actor, member_filter=others, limit=MAX_PAGE, cursor=None)
         context["others"] = [row.email for row in page.rows]
     return render_page(request, member, _PAGE, context, status=status)
 
 
 def _list_members(team_id: uuid.UUID) -> ListPage[_TeamMemberRow]:
-    def find_members(asked: ListQuery) -> Page[_TeamMemberRow]:
-        wanted = MemberFilter(team_id=team_id)
+    def find_members(query: ListQuery) -> Page[_TeamMemberRow]:
+        member_filter = MemberFilter(team_id=team_id)
         page = search_members(
-            actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor
+            actor=query.actor, member_filter=member_filter, limit=query.limit, cursor=query.cursor
         )
         return map_page(page, lambda row: (row, ROLE_NAMES[row.role]))
 

@@ -47,13 +47,15 @@ class TeamForm(forms.Form):
     )
 
 
-def _find_teams(asked: ListQuery) -> Page[TeamView]:
-    wanted = TeamFilter(
-        text=asked.filters.get("q", ""),
-        order=asked.sorting.order,
-        is_descending=asked.sorting.is_descending,
+def _find_teams(query: ListQuery) -> Page[TeamView]:
+    team_filter = TeamFilter(
+        text=query.filters.get("q", ""),
+        order=query.sorting.order,
+        is_descending=query.sorting.is_descending,
     )
-    return find_teams(actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor)
+    return find_teams(
+        actor=query.actor, team_filter=team_filter, limit=query.limit, cursor=query.cursor
+    )
 
 
 _TEAMS: Final = ListPage(
@@ -62,7 +64,7 @@ _TEAMS: Final = ListPage(
     query=_find_teams,
     form=TeamFilterForm,
     orders=_ORDERS,
-    context=lambda asked, _: {"can_change": asked.actor.has_permission(Permission.WRITE_TEAMS)},
+    context=lambda query, _: {"can_change": query.actor.has_permission(Permission.WRITE_TEAMS)},
     csv=CsvFile(
         "teams",
         {
@@ -92,9 +94,9 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             request, member, "console/teams/create.html", {"form": form}, status=status
         )
     try:
-        made = create_team(actor=member.actor, name=form.cleaned_data["name"], now=timezone.now())
+        team = create_team(actor=member.actor, name=form.cleaned_data["name"], now=timezone.now())
     except (Conflict, InvalidValue) as error:
         form.add_error("name", translate_error(error))
         return render_page(request, member, "console/teams/create.html", {"form": form}, status=400)
-    toast(request, gettext("Team %(name)s created.") % {"name": made.name})
-    return redirect("console:teams-team", team_id=made.id)
+    toast(request, gettext("Team %(name)s created.") % {"name": team.name})
+    return redirect("console:teams-team", team_id=team.id)

@@ -107,5 +107,8 @@ COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
 def cells(row: ReportRow, columns: Sequence[ReportColumn]) -> list[tuple[str | Promise, str]]:
     if row.counts is None:
         return []
-    found = ((column, column.of(row.counts)) for column in columns)
-    return [(each.title, "–" if value is None else each.write(value)) for each, value in found]
+    columns_and_values = ((column, column.of(row.counts)) for column in columns)
+    return [
+        (each.title, "–" if value is None else each.write(value))
+        for each, value in columns_and_values
+    ]

@@ -86,13 +86,13 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
     if is_file and is_wrong:
         return csv_error(question.form, group)
     group_by = GroupBy(group.cleaned_data.get("by") or GroupBy.DAY)
-    found = report(actor=member.actor, kind=kind, asked=by(question, group_by))
+    usage_report = report(actor=member.actor, kind=kind, query=by(question, group_by))
     if is_file:
-        return _csv_response(question, kind, group_by, found)
-    choices, teams = read_filter_options(actor=member.actor, kind=kind, asked=question.report_query)
+        return _csv_response(question, kind, group_by, usage_report)
+    choices, teams = read_filter_options(actor=member.actor, kind=kind, query=question.report_query)
     context = {
         "question": question,
-        "found": found,
+        "report": usage_report,
         "by": group_by.value,
         "filters": question.list_filters(choices, teams),
         "tabs": tabs(member.actor, question, _URLS[kind]),
@@ -100,10 +100,11 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
         "columns": COLUMNS[kind],
         "sources": {source.name: str(text) for source, text in SOURCES.items()},
         "lines": [
-            _to_table_row(question, kind, group_by, row) for row in _in_order(found, group_by)
+            _to_table_row(question, kind, group_by, row)
+            for row in _in_order(usage_report, group_by)
         ],
-        "total": _to_table_row(question, kind, None, found.total),
-        "charts": _build_charts(question, kind, found) if group_by is GroupBy.DAY else [],
+        "total": _to_table_row(question, kind, None, usage_report.total),
+        "charts": _build_charts(question, kind, usage_report) if group_by is GroupBy.DAY else [],
         "is_quality": kind is ReportKind.QUALITY,
         "csv_url": f"?{question.with_filter(by=group_by.value, **{'as': 'csv'})}",
     }
@@ -122,11 +123,11 @@ def _group_tabs(
     ]
 
 
-def _in_order(found: Report, group_by: GroupBy) -> list[ReportRow]:
+def _in_order(usage_report: Report, group_by: GroupBy) -> list[ReportRow]:
     """Return days newest first, other groups largest first. Suppressed rows come last."""
     if group_by is GroupBy.DAY:
-        return sorted(found.rows, key=lambda row: row.key, reverse=True)
-    return sorted(found.rows, key=lambda row: -row.counts.requests if row.counts else 1)
+        return sorted(usage_report.rows, key=lambda row: row.key, reverse=True)
+    return sorted(usage_report.rows, key=lambda row: -row.counts.requests if row.counts else 1)
 
 
 def _to_table_row(
@@ -164,33 +165,39 @@ def _rows_behind(question: UsageFilters, group_by: GroupBy | None, row: ReportRo
     return f"{reverse('console:usage-requests')}?{question.with_filter(**more)}"
 
 
-def _build_charts(question: UsageFilters, kind: ReportKind, found: Report) -> list[Chart]:
+def _build_charts(question: UsageFilters, kind: ReportKind, usage_report: Report) -> list[Chart]:
     at = times(question)
 
     def series(name: str, of: Any) -> Series:
-        return Series(name, values(question, found.rows, of))
+        return Series(name, values(question, usage_report.rows, of))
 
     if kind is ReportKind.USAGE:
         tokens = series(gettext("Generated tokens"), lambda counts: counts.generated_tokens)
-        asked = [
+        request_series = [
             series(gettext("Suggestions"), lambda counts: counts.suggestions),
             series(gettext("Other requests"), _requests_without_suggestion),
         ]
         return [
-            bars(gettext("Requests"), at, asked, COUNTS),
+            bars(gettext("Requests"), at, request_series, COUNTS),
             bars(gettext("Generated tokens"), at, [tokens], COUNTS),
         ]
-    taken = [
+    acceptance_series = [
         series(gettext("Acceptance rate"), acceptance),
         series(gettext("CAR"), completion_acceptance),
     ]
-    left = [
+    persistence_series = [
         series(gettext("Persisted after 30 s"), lambda counts: persistence(counts, span_s=30)),
         series(gettext("Persisted after 30 min"), lambda counts: persistence(counts, span_s=1_800)),
     ]
     return [
-        lines(gettext("Acceptance rate"), at, taken, SHARES, at_most=1),
-        lines(gettext("Persistence of accepted suggestions"), at, left, SHARES, at_most=1),
+        lines(gettext("Acceptance rate"), at, acceptance_series, SHARES, at_most=1),
+        lines(
+            gettext("Persistence of accepted suggestions"),
+            at,
+            persistence_series,
+            SHARES,
+            at_most=1,
+        ),
     ]
 
 
@@ -199,16 +206,16 @@ def _requests_without_suggestion(counts: UsageCounters) -> float:
 
 
 def _csv_response(
-    question: UsageFilters, kind: ReportKind, group_by: GroupBy, found: Report
+    question: UsageFilters, kind: ReportKind, group_by: GroupBy, usage_report: Report
 ) -> HttpResponse:
     columns = COLUMNS[kind]
     head = [group_by.value, "label", "users", *(column.name for column in columns), "suppressed"]
     rows = [
         [row.key, row.label, row.users, *_csv_numbers(row, kind), row.suppression or ""]
-        for row in [*found.rows, found.total]
+        for row in [*usage_report.rows, usage_report.total]
     ]
     rows[-1][0] = "total"
-    notes = notes_of_figures(question, found)
+    notes = notes_of_figures(question, usage_report)
     return csv_response(f"{kind.value}-by-{group_by.value}", head, rows, notes=notes)
 
 

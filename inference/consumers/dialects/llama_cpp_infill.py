@@ -156,22 +156,24 @@ _decoder: Final = msgspec.json.Decoder(InfillBody)
 
 def understand(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
-    parsed = decode(_decoder, body)
-    limit = parsed.n_predict
+    request = decode(_decoder, body)
+    limit = request.n_predict
     draft = UnvalidatedRequest(
         mode=Mode.FIM,
-        prefix=parsed.input_prefix + (parsed.prompt or ""),
-        suffix=parsed.input_suffix,
-        files=_to_files(parsed.input_extra or []),
+        prefix=request.input_prefix + (request.prompt or ""),
+        suffix=request.input_suffix,
+        files=_to_files(request.input_extra or []),
         max_tokens=limit if limit is not None and limit > 0 else None,
-        stop=normalize_stops(parsed.stop),
+        stop=normalize_stops(request.stop),
         trigger=Trigger.PREFETCH if limit == 0 else Trigger.AUTOMATIC,
         is_warm_up=limit == 0,
     )
     shape = partial(
-        InfillResponseEncoder, model=parsed.model or "", fields=tuple(parsed.response_fields or ())
+        InfillResponseEncoder,
+        model=request.model or "",
+        fields=tuple(request.response_fields or ()),
     )
-    framing = SSE_WITHOUT_DONE if parsed.stream else None
+    framing = SSE_WITHOUT_DONE if request.stream else None
     return ParsedRequest(
         protocol="infill", draft=draft, client=make_response_writer(shape, framing)
     )

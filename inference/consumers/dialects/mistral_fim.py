@@ -111,17 +111,17 @@ _decoder: Final = msgspec.json.Decoder(FimBody)
 
 def understand(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
-    parsed = decode(_decoder, body)
+    request = decode(_decoder, body)
     return ParsedRequest(
         protocol="mistral",
         draft=build_fim_request(
-            parsed.prompt,
-            suffix=parsed.suffix or "",
-            max_tokens=parsed.max_tokens,
-            stop=normalize_stops(parsed.stop),
+            request.prompt,
+            suffix=request.suffix or "",
+            max_tokens=request.max_tokens,
+            stop=normalize_stops(request.stop),
         ),
         client=make_response_writer(
-            partial(FimResponseEncoder, model=parsed.model or ""), SSE if parsed.stream else None
+            partial(FimResponseEncoder, model=request.model or ""), SSE if request.stream else None
         ),
     )
 

@@ -106,23 +106,23 @@ _decoder: Final = msgspec.json.Decoder(GenerateBody)
 
 def understand(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
-    parsed = decode(_decoder, body)
-    options = parsed.options or Options()
+    request = decode(_decoder, body)
+    options = request.options or Options()
     limit = options.num_predict
     draft = build_fim_request(
-        parsed.prompt or "",
-        suffix=parsed.suffix or None,  # plugins send an empty suffix with a rendered prompt
+        request.prompt or "",
+        suffix=request.suffix or None,  # plugins send an empty suffix with a rendered prompt
         max_tokens=limit if limit is not None and limit > 0 else None,
         stop=normalize_stops(options.stop),
     )
-    is_warm_up = limit == 0 or not (parsed.prompt or parsed.suffix)
+    is_warm_up = limit == 0 or not (request.prompt or request.suffix)
     trigger = Trigger.PREFETCH if is_warm_up else Trigger.AUTOMATIC
     return ParsedRequest(
         protocol="ollama",
         draft=replace(draft, is_warm_up=is_warm_up, trigger=trigger),
         client=make_response_writer(
-            partial(OllamaResponseEncoder, model=parsed.model or ""),
-            None if parsed.stream is False else NDJSON,
+            partial(OllamaResponseEncoder, model=request.model or ""),
+            None if request.stream is False else NDJSON,
         ),
     )
 

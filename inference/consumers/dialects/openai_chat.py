@@ -125,25 +125,25 @@ _decoder: Final = msgspec.json.Decoder(ChatBody)
 
 def understand(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
-    parsed = decode(_decoder, body)
-    check_choices(parsed.n)
-    if not parsed.messages:
+    request = decode(_decoder, body)
+    check_choices(request.n)
+    if not request.messages:
         raise BadRequest("invalid_field", "messages must have at least one entry.")
-    limit = parsed.max_completion_tokens
+    limit = request.max_completion_tokens
     draft = UnvalidatedRequest(
         mode=Mode.CHAT,
         prefix="",
         # One more than the limit, so that `receive` rejects too many messages.
-        messages=tuple(_to_message(each) for each in parsed.messages[: MAX_MESSAGES + 1]),
-        max_tokens=parsed.max_tokens if limit is None else limit,
-        stop=normalize_stops(parsed.stop),
+        messages=tuple(_to_message(each) for each in request.messages[: MAX_MESSAGES + 1]),
+        max_tokens=request.max_tokens if limit is None else limit,
+        stop=normalize_stops(request.stop),
         trigger=Trigger.MANUAL,
     )
-    options = parsed.stream_options or StreamOptions()
+    options = request.stream_options or StreamOptions()
     shape = partial(
-        ChatResponseEncoder, model=parsed.model or "", wants_usage=bool(options.include_usage)
+        ChatResponseEncoder, model=request.model or "", wants_usage=bool(options.include_usage)
     )
-    client = make_response_writer(shape, SSE if parsed.stream else None)
+    client = make_response_writer(shape, SSE if request.stream else None)
     return ParsedRequest(protocol="chat", draft=draft, client=client)
 
 

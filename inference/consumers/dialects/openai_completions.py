@@ -96,25 +96,27 @@ _decoder: Final = msgspec.json.Decoder(CompletionBody)
 
 def understand(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
-    parsed = decode(_decoder, body)
-    if bytes(parsed.segments) not in (b"", b"null"):
+    request = decode(_decoder, body)
+    if bytes(request.segments) not in (b"", b"null"):
         return tabby_completions.understand(body)
-    if parsed.prompt is None:
+    if request.prompt is None:
         raise BadRequest("invalid_field", "prompt is missing.")
-    check_choices(parsed.n)
-    options = parsed.stream_options or StreamOptions()
+    check_choices(request.n)
+    options = request.stream_options or StreamOptions()
     shape = partial(
-        CompletionResponseEncoder, model=parsed.model or "", wants_usage=bool(options.include_usage)
+        CompletionResponseEncoder,
+        model=request.model or "",
+        wants_usage=bool(options.include_usage),
     )
     return ParsedRequest(
         protocol="openai",
         draft=build_fim_request(
-            require_single_prompt(parsed.prompt),
-            suffix=parsed.suffix,
-            max_tokens=parsed.max_tokens,
-            stop=normalize_stops(parsed.stop),
+            require_single_prompt(request.prompt),
+            suffix=request.suffix,
+            max_tokens=request.max_tokens,
+            stop=normalize_stops(request.stop),
         ),
-        client=make_response_writer(shape, SSE if parsed.stream else None),
+        client=make_response_writer(shape, SSE if request.stream else None),
     )
 
 

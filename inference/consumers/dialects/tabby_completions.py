@@ -70,14 +70,14 @@ _decoder: Final = msgspec.json.Decoder(TabbyBody)
 
 def understand(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
-    parsed = decode(_decoder, body)
-    segments = parsed.segments
+    request = decode(_decoder, body)
+    segments = request.segments
     draft = UnvalidatedRequest(
         mode=Mode.FIM,
         prefix=segments.prefix,
         suffix=segments.suffix or "",
         path=segments.filepath or "",
-        language=normalize_language(parsed.language),
+        language=normalize_language(request.language),
         repository=_repository_name(segments.git_url or ""),
         files=_to_files(segments),
     )

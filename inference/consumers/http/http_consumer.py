@@ -127,8 +127,8 @@ class HttpConsumer(DataPlaneConsumer):
         self, status: int, content_type: bytes, body: bytes, headers: Sequence[Header] = ()
     ) -> None:
         length = str(len(body)).encode()
-        described = [(b"content-type", content_type), (b"content-length", length), *headers]
-        await self.start_response(status, described)
+        all_headers = [(b"content-type", content_type), (b"content-length", length), *headers]
+        await self.start_response(status, all_headers)
         await self.send_body_part(body, is_last=True)
 
     def _buffer_body(self, part: bytes) -> None:
@@ -153,8 +153,8 @@ class HttpConsumer(DataPlaneConsumer):
 
     def _check_method(self) -> None:
         if self.methods and self.scope["method"].encode() not in self.methods:
-            known = b" or ".join(self.methods).decode()
-            raise BadRequest("method_not_allowed", f"Use {known}.", http_status=405)
+            methods = b" or ".join(self.methods).decode()
+            raise BadRequest("method_not_allowed", f"Use {methods}.", http_status=405)
 
     def _on_body_timeout(self) -> None:
         message = f"The body did not arrive within {MAX_RECEIVE_S:.0f} s."

@@ -59,8 +59,10 @@ def normalize_stops(stop: Stops) -> tuple[str, ...]:
     dozen truncate the text themselves, too.
     """
     stops = [stop] if isinstance(stop, str) else stop or []
-    listed = stops[:_MAX_LISTED_STOPS]
-    return tuple(dict.fromkeys(each for each in listed if each not in _MARKERS))[:MAX_STOPS]
+    considered_stops = stops[:_MAX_LISTED_STOPS]
+    return tuple(dict.fromkeys(each for each in considered_stops if each not in _MARKERS))[
+        :MAX_STOPS
+    ]
 
 
 def normalize_language(language: str | None) -> str:
@@ -84,15 +86,15 @@ def build_fim_request(
     if suffix is not None:
         return draft
     check_prompt(prompt)
-    parsed = parse_fim_prompt(prompt)
-    if parsed is None:
+    fim_prompt = parse_fim_prompt(prompt)
+    if fim_prompt is None:
         return replace(draft, is_raw=True)
-    files = (ContextFile(file.path, file.text, 0.0) for file in reversed(parsed.files))
+    files = (ContextFile(file.path, file.text, 0.0) for file in reversed(fim_prompt.files))
     return replace(
         draft,
-        prefix=parsed.prefix,
-        suffix=parsed.suffix,
-        path=parsed.path,
-        repository=parsed.repository,
+        prefix=fim_prompt.prefix,
+        suffix=fim_prompt.suffix,
+        path=fim_prompt.path,
+        repository=fim_prompt.repository,
         files=tuple(files),
     )

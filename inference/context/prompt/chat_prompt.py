@@ -49,46 +49,46 @@ class _SafeEncoder:
         return self._encode(redact_private_keys(text))
 
     def encode_head(self, text: str, max_tokens: int) -> list[int]:
-        seen = self._safe_head(text, max_tokens * _MAX_CHARS_PER_TOKEN)
-        seen = redact_private_keys(seen)
-        seen = self._safe_head(seen, self._num_chars(seen, max_tokens))
-        return self._encode(seen)[:max_tokens]
+        excerpt = self._safe_head(text, max_tokens * _MAX_CHARS_PER_TOKEN)
+        excerpt = redact_private_keys(excerpt)
+        excerpt = self._safe_head(excerpt, self._num_chars(excerpt, max_tokens))
+        return self._encode(excerpt)[:max_tokens]
 
     def encode_tail(self, text: str, max_tokens: int) -> list[int]:
         if max_tokens <= 0:
             return []
         max_chars = max_tokens * _MAX_CHARS_PER_TOKEN
         # A private key may begin before the window.
-        seen = redact_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
-        seen = self._safe_tail(seen, max_chars)
-        seen = self._safe_tail(seen, self._num_chars(seen, max_tokens))
-        return self._encode(seen)[-max_tokens:]
+        excerpt = redact_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
+        excerpt = self._safe_tail(excerpt, max_chars)
+        excerpt = self._safe_tail(excerpt, self._num_chars(excerpt, max_tokens))
+        return self._encode(excerpt)[-max_tokens:]
 
     # A part of a secret does not look like one. Texts are therefore cut between lines. If a line is
     # too long for that, its secrets are removed before it is cut.
 
     def _safe_head(self, text: str, max_chars: int) -> str:
-        seen = head(text, max_chars=max_chars)
-        if len(seen) == len(text) or seen.endswith("\n"):
-            return seen
+        excerpt = head(text, max_chars=max_chars)
+        if len(excerpt) == len(text) or excerpt.endswith("\n"):
+            return excerpt
         return redact_text(text[: max_chars + _MAX_SECRET_CHARS], self.kind)[:max_chars]
 
     def _safe_tail(self, text: str, max_chars: int) -> str:
-        seen = last_lines(text, max_chars=max_chars)
-        if len(seen) == len(text) or text[-len(seen) - 1] == "\n":
-            return seen
+        excerpt = last_lines(text, max_chars=max_chars)
+        if len(excerpt) == len(text) or text[-len(excerpt) - 1] == "\n":
+            return excerpt
         return redact_text(text[-(max_chars + _MAX_SECRET_CHARS) :], self.kind)[-max_chars:]
 
     def _encode(self, text: str) -> list[int]:
         return self.tokens.encode(redact_text(text, self.kind))
 
-    def _num_chars(self, seen: str, max_tokens: int) -> int:
+    def _num_chars(self, sample: str, max_tokens: int) -> int:
         """Return about how many characters hold that many tokens, plus a quarter.
 
         Fewer characters save time, since searching for secrets takes longer than encoding.
         """
-        num_tokens = max(len(self.tokens.encode(seen)), 1)
-        return max(len(seen) * max_tokens * 5 // (num_tokens * 4), 1)
+        num_tokens = max(len(self.tokens.encode(sample)), 1)
+        return max(len(sample) * max_tokens * 5 // (num_tokens * 4), 1)
 
 
 def build_chat_prompt(

@@ -31,10 +31,10 @@ class CursorText:
     def heal(self, split_word: Callable[[str], tuple[str, str]]) -> "CursorText":
         """Withhold the word that is being typed."""
         line = line_before(self.prefix)
-        kept, healed = split_word(line)
+        line_start, healed = split_word(line)
         if not healed:
             return self
-        prefix = self.prefix[: len(self.prefix) - len(line)] + kept
+        prefix = self.prefix[: len(self.prefix) - len(line)] + line_start
         return CursorText(prefix, self.suffix, healed)
 
 

@@ -58,15 +58,15 @@ def build_fim_prompt(
     encode = PromptEncoder(
         writer, writer.partitions.for_principal(admitted.principal), path=request.path
     )
-    nominal = PROMPT_TOKENS[request.tier]
-    wanted = _request_budget(writer, text, nominal)
-    sources = _gather_context(admitted, snippets, encode, wanted)
+    nominal_tokens = PROMPT_TOKENS[request.tier]
+    demand = _request_budget(writer, text, nominal_tokens)
+    sources = _gather_context(admitted, snippets, encode, demand)
     room = max_tokens - _MARKER_TOKENS
     budget = allocate(
         room - sources.num_header_tokens,
-        replace(wanted, files=num_tokens(sources.files), snippets=num_tokens(sources.snippets)),
+        replace(demand, files=num_tokens(sources.files), snippets=num_tokens(sources.snippets)),
         shares=get_shares(admitted.variant),
-        nominal=nominal,
+        nominal=nominal_tokens,
     )
     sources = sources.fit_budget(files=budget.files, snippets=budget.snippets)
     context = sources.lay_out(is_sorted=layout.has_sorted_files)
@@ -103,19 +103,19 @@ def _gather_context(
     admitted: AdmittedRequest,
     snippets: tuple[Snippet, ...],
     encode: PromptEncoder,
-    wanted: TokenBudget,
+    demand: TokenBudget,
 ) -> ContextItems:
     """Return all items that could be useful, before the budget is known."""
     request = admitted.request
     nominal, shares = PROMPT_TOKENS[request.tier], get_shares(admitted.variant)
-    wished = build_file_items(request, encode, ranking=get_ranking(admitted.variant))
-    spare = min(nominal - wanted.prefix - wanted.suffix, int(nominal * _MAX_FILES_SHARE))
-    files = list(fit_items(wished, max_tokens=max(spare, int(nominal * shares.files))))
-    allowed = _worth_showing(admitted, snippets, encode, files)
+    file_items = build_file_items(request, encode, ranking=get_ranking(admitted.variant))
+    spare = min(nominal - demand.prefix - demand.suffix, int(nominal * _MAX_FILES_SHARE))
+    files = list(fit_items(file_items, max_tokens=max(spare, int(nominal * shares.files))))
+    useful_snippets = _worth_showing(admitted, snippets, encode, files)
     return ContextItems(
         repository=encode.encode_repository(request.repository),
         files=files,
-        snippets=list(fit_items(build_snippet_items(allowed, encode), max_tokens=nominal)),
+        snippets=list(fit_items(build_snippet_items(useful_snippets, encode), max_tokens=nominal)),
         current=encode.encode_header(request.path),
     )
 
@@ -143,8 +143,8 @@ def _worth_showing(
     return list(
         drop_duplicates(
             allowed,
-            shown=(*near, *(each.text for each in whole)),
-            sent={each.path: each.text for each in request.files},
+            prompt_texts=(*near, *(each.text for each in whole)),
+            open_files={each.path: each.text for each in request.files},
         )
     )
 
@@ -173,5 +173,5 @@ def _to_parts(
         context=context,
         suffix=suffix,
         prefix=window.token_ids[:end],
-        typed=window.token_ids[end:],
+        prefix_tail=window.token_ids[end:],
     )

@@ -46,23 +46,27 @@ class PromptEncoder:
     def encode_before(self, text: str, *, max_tokens: int, is_anchored: bool) -> PromptWindow:
         """Encode the end of the text before the cursor. The line being typed is not redacted."""
         max_chars = self._max_chars(max_tokens)
-        seen = redact_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
+        excerpt = redact_private_keys(text[-(max_chars + MAX_KEY_CHARS) :])
         if not self._tokens.has_line_splits:
-            seen = last_lines(seen, max_chars=max_chars)
-            return PromptWindow(self._encode_before_in_one_piece(seen, max_tokens=max_tokens))
-        start = len(seen) if seen.endswith("\n") else self._tokens.find_last_line_start(seen)
-        typed = (
-            self.encode_text(seen[start:][-max_chars:]) if start < len(seen) or not seen else None
+            excerpt = last_lines(excerpt, max_chars=max_chars)
+            return PromptWindow(self._encode_before_in_one_piece(excerpt, max_tokens=max_tokens))
+        start = (
+            len(excerpt) if excerpt.endswith("\n") else self._tokens.find_last_line_start(excerpt)
+        )
+        current_line = (
+            self.encode_text(excerpt[start:][-max_chars:])
+            if start < len(excerpt) or not excerpt
+            else None
         )
         # Before a very long line nothing else fits. The choice of stable lines must not depend on
         # how much of the last line was typed.
-        room = max_chars if len(seen) - start < max_chars else 0
-        settled = last_lines(seen[:start], max_chars=room) if room else ""
-        passage = self._passages.get_last_lines(settled, self._kind, max_tokens=max_tokens)
+        room = max_chars if len(excerpt) - start < max_chars else 0
+        stable_lines = last_lines(excerpt[:start], max_chars=room) if room else ""
+        passage = self._passages.get_last_lines(stable_lines, self._kind, max_tokens=max_tokens)
         if not is_anchored:
-            return passage.slide(typed, max_tokens=max_tokens)
-        is_whole = len(settled) == start and len(text) <= max_chars + MAX_KEY_CHARS
-        return passage.anchor(typed, max_tokens=max_tokens, is_whole=is_whole)
+            return passage.slide(current_line, max_tokens=max_tokens)
+        is_whole = len(stable_lines) == start and len(text) <= max_chars + MAX_KEY_CHARS
+        return passage.anchor(current_line, max_tokens=max_tokens, is_whole=is_whole)
 
     def encode_after(self, text: str, *, max_tokens: int) -> list[int]:
         """Encode the beginning of the text after the cursor, in whole lines if possible.
@@ -70,16 +74,16 @@ class PromptEncoder:
         The rest of the cursor's own line is not redacted.
         """
         max_chars = self._max_chars(max_tokens)
-        seen = redact_private_keys(text[: max_chars + MAX_KEY_CHARS])
+        excerpt = redact_private_keys(text[: max_chars + MAX_KEY_CHARS])
         if not self._tokens.has_line_splits:
-            rest, newline, following = head(seen, max_chars=max_chars).partition("\n")
+            rest, newline, following = head(excerpt, max_chars=max_chars).partition("\n")
             safe = rest + newline + redact_text(following, self._kind)
             return self.encode_text(safe)[: max(0, max_tokens)]
-        seen = head(seen, max_chars=max_chars)
-        end = self._tokens.find_first_line_end(seen) if line_after(seen).strip() else 0
-        typed = self.encode_text(seen[:end]) if end else []
-        passage = self._passages.get_first_lines(seen[end:], self._kind, max_tokens=max_tokens)
-        return passage.clip_beginning(typed, max_tokens=max_tokens)
+        excerpt = head(excerpt, max_chars=max_chars)
+        end = self._tokens.find_first_line_end(excerpt) if line_after(excerpt).strip() else 0
+        current_line = self.encode_text(excerpt[:end]) if end else []
+        passage = self._passages.get_first_lines(excerpt[end:], self._kind, max_tokens=max_tokens)
+        return passage.clip_beginning(current_line, max_tokens=max_tokens)
 
     def encode_file(self, file: ContextFile) -> list[int]:
         """Encode another file with its header; empty if it is not suitable as context.
@@ -151,8 +155,8 @@ class PromptEncoder:
 
     def _encode_before_in_one_piece(self, text: str, *, max_tokens: int) -> list[int]:
         """Encode in one piece, for tokenizers without split points between lines."""
-        settled, newline, typed = text.rpartition("\n")
-        safe = redact_text(settled, self._kind) + newline + typed
+        stable_lines, newline, current_line = text.rpartition("\n")
+        safe = redact_text(stable_lines, self._kind) + newline + current_line
         max_chars = int(max_tokens * self._writer.chars_per_token)
         token_ids = self.encode_text(tail(safe, max_chars=max_chars))
         if len(token_ids) > max_tokens:

@@ -46,12 +46,12 @@ class TokenBudget:
         return self.prefix + self.suffix + self.files + self.snippets
 
 
-def allocate(total: int, wanted: TokenBudget, *, shares: TokenShares, nominal: int) -> TokenBudget:
+def allocate(total: int, demand: TokenBudget, *, shares: TokenShares, nominal: int) -> TokenBudget:
     """Return the tokens of each part, at most what it wants, and in total at most `total`.
 
     `nominal` is the tier's budget, to which the shares apply.
     """
-    wants = (wanted.prefix, wanted.suffix, wanted.files, wanted.snippets)
+    wants = (demand.prefix, demand.suffix, demand.files, demand.snippets)
     portions = (shares.prefix, shares.suffix, shares.files, shares.snippets)
     claims = [min(want, int(nominal * share)) for want, share in zip(wants, portions, strict=True)]
     granted = _in_turn(total, claims)

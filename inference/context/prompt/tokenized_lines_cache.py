@@ -55,18 +55,18 @@ class TokenizedLinesCache:
 
         Lines are encoded in steps, so that those that do not fit need not be encoded.
         """
-        ordered = lines[::step]
-        ends = list(accumulate(map(len, ordered), initial=0))
-        encoded: list[list[int]] = []
+        lines_in_order = lines[::step]
+        ends = list(accumulate(map(len, lines_in_order), initial=0))
+        token_ids: list[list[int]] = []
         room = max_tokens
-        while room >= 0 and len(encoded) < len(lines):
-            start = len(encoded)
+        while room >= 0 and len(token_ids) < len(lines):
+            start = len(token_ids)
             num_chars = max(room, _MIN_STEP_TOKENS) * self._writer.chars_per_token
             end = max(start + 1, bisect_left(ends, ends[start] + num_chars))
-            part = ordered[start:end][::step]  # in text order
-            encoded += self._writer.lines.encode(part, self._holder, kind)[::step]
-            room -= sum(map(len, encoded[start:]))
-        return _take_needed_lines(encoded, max_tokens, step=step)[::step]
+            part = lines_in_order[start:end][::step]  # in text order
+            token_ids += self._writer.lines.encode(part, self._holder, kind)[::step]
+            room -= sum(map(len, token_ids[start:]))
+        return _take_needed_lines(token_ids, max_tokens, step=step)[::step]
 
 
 def _take_needed_lines(encoded: list[list[int]], max_tokens: int, *, step: int) -> list[list[int]]:

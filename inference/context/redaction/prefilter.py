@@ -35,9 +35,9 @@ _FOLDED: Final = _compile_patterns("key", "p(?:ass|w)", "secret", "contrase", "t
 
 def find_suspect_lines(lines: Sequence[str]) -> list[int]:
     """Return the indexes of lines that may contain a secret, ascending."""
-    found = {*_find_matching_lines(lines, _SPELT)}
-    found.update(_find_matching_lines([line.casefold() for line in lines], _FOLDED))
-    return sorted(found)
+    indexes = {*_find_matching_lines(lines, _SPELT)}
+    indexes.update(_find_matching_lines([line.casefold() for line in lines], _FOLDED))
+    return sorted(indexes)
 
 
 def _find_matching_lines(

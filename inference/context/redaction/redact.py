@@ -151,8 +151,8 @@ def redact_private_keys(text: str) -> str:
 
 def _without_keys(text: str, header: str) -> str:
     parts, position = [], 0
-    while (found := text.find(header, position)) >= 0:
-        start = found + len(header)
+    while (header_start := text.find(header, position)) >= 0:
+        start = header_start + len(header)
         end = text.find("-----END", start, start + MAX_KEY_CHARS)
         parts += [text[position:start], f" {REDACTED} "]
         position = end if end >= 0 else _end_of_body(text, start)

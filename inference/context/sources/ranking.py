@@ -25,37 +25,36 @@ _TELLING_CHARS: Final = 4
 
 
 def drop_duplicates(
-    snippets: Sequence[Snippet], *, shown: Iterable[str], sent: Mapping[str, str]
+    snippets: Sequence[Snippet], *, prompt_texts: Iterable[str], open_files: Mapping[str, str]
 ) -> Iterator[Snippet]:
-    """Yield the remaining snippets in the same order.
+    """Yield the other snippets in the same order.
 
-    Dropped are snippets whose text is in `shown`, and those whose text the file no longer has.
+    Drop snippets that are in one of `prompt_texts`, and those whose file no longer has their text.
 
-    `shown` are the texts in the prompt. `sent` are the current other files of the request by path.
-    The prompt has at most an outline of the long ones, so a part of such a file may be useful.
-    Files that are too long for the index are skipped: splitting megabytes into lines takes too
-    long.
+    `open_files` are the other files of the request by path. The prompt has at most an outline of
+    the long ones, so a part of such a file may be useful. Files that are too long for the index are
+    skipped: splitting megabytes into lines takes too long.
     """
     if not snippets:
         return
-    known = frozenset[str]().union(*map(_line_set, shown))
+    prompt_lines = frozenset[str]().union(*map(_line_set, prompt_texts))
 
     @cache  # several snippets may be of one file
-    def lines_sent(path: str) -> frozenset[str] | None:
-        text = sent.get(path)
+    def current_lines_of(path: str) -> frozenset[str] | None:
+        text = open_files.get(path)
         return None if text is None or len(text) > MAX_FILE_CHARS else _line_set(text)
 
     for snippet in snippets:
         lines = _line_set(snippet.text)
-        now = lines_sent(snippet.path)
-        is_outdated = now is not None and not _is_mostly(lines, now)
-        if not is_outdated and not _is_mostly(lines, known):
+        current_lines = current_lines_of(snippet.path)
+        is_outdated = current_lines is not None and not _is_mostly(lines, current_lines)
+        if not is_outdated and not _is_mostly(lines, prompt_lines):
             yield snippet
 
 
-def _is_mostly(lines: frozenset[str], known: frozenset[str]) -> bool:
-    telling = [line for line in lines if len(line) >= _TELLING_CHARS]
-    return sum(line in known for line in telling) >= _MOST * len(telling)
+def _is_mostly(lines: frozenset[str], known_lines: frozenset[str]) -> bool:
+    significant_lines = [line for line in lines if len(line) >= _TELLING_CHARS]
+    return sum(line in known_lines for line in significant_lines) >= _MOST * len(significant_lines)
 
 
 def _line_set(text: str) -> frozenset[str]:
@@ -88,9 +87,9 @@ def rank(
 
 def similarity(file: ContextFile, near: str) -> float:
     """Return the similarity, 0 to 1."""
-    wanted = words(near)
+    near_words = words(near)
     return max(
-        (_jaccard_similarity(wanted, words(window)) for window in _iterate_windows(file.text)),
+        (_jaccard_similarity(near_words, words(window)) for window in _iterate_windows(file.text)),
         default=0.0,
     )
 

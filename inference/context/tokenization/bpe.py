@@ -79,8 +79,8 @@ def _split_pattern(description: Mapping[str, Any] | None) -> str | None:
     return None
 
 
-def _matches_step(step: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return {name: step.get(name) for name in wanted} == wanted
+def _matches_step(step: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
+    return {name: step.get(name) for name in expected} == expected
 
 
 def _read_ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
@@ -89,8 +89,8 @@ def _read_ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
     if model["type"] != "BPE" or any(model[each] for each in _PLAIN_MERGES):
         return None
     vocabulary: dict[str, int] = model["vocab"]
-    made = [vocabulary.get("".join(_read_pair(merge)), 0) for merge in model["merges"]]
-    if made != sorted(made):
+    merge_ids = [vocabulary.get("".join(_read_pair(merge)), 0) for merge in model["merges"]]
+    if merge_ids != sorted(merge_ids):
         return None
     merge = _build_merging_model(description).tokenize
     merges_alone = {

@@ -25,48 +25,48 @@ class SplitRule:
 def _split_after_break(text: str) -> list[str]:
     """Split after each line break that no other line break follows."""
     lines: list[str] = []
-    held: list[str] = []  # the current line, split at its line breaks
+    current: list[str] = []  # the current line, split at its line breaks
     for part in text.split("\n"):
-        if held and part and part[0] != "\r":
-            lines.append("\n".join((*held, "")))
-            held = [part]
+        if current and part and part[0] != "\r":
+            lines.append("\n".join((*current, "")))
+            current = [part]
         else:
-            held.append(part)
-    return [*lines, "\n".join(held)]
+            current.append(part)
+    return [*lines, "\n".join(current)]
 
 
 def _last_start_after_break(text: str) -> int:
-    found = _find_last(_SETTLED_BREAK, text)
-    return found.end() if found else 0
+    match = _find_last(_SETTLED_BREAK, text)
+    return match.end() if match else 0
 
 
 def _first_end_after_break(text: str) -> int:
-    found = _SETTLED_BREAK.search(text)
-    return found.end() if found else len(text)
+    match = _SETTLED_BREAK.search(text)
+    return match.end() if match else len(text)
 
 
 def _split_before_break(text: str) -> list[str]:
     """Split before each line break that follows a non-blank character."""
     first, *rest = text.split("\n")
     lines: list[str] = []
-    held = [first]
+    current = [first]
     for part in rest:
-        if not held[-1] or held[-1][-1].isspace():
-            held.append(part)
+        if not current[-1] or current[-1][-1].isspace():
+            current.append(part)
         else:
-            lines.append("\n".join(held))
-            held = ["", part]
-    return [*lines, "\n".join(held)]
+            lines.append("\n".join(current))
+            current = ["", part]
+    return [*lines, "\n".join(current)]
 
 
 def _last_start_before_break(text: str) -> int:
-    found = _find_last(_BREAK_AFTER_TEXT, text)
-    return found.end() - 1 if found else 0
+    match = _find_last(_BREAK_AFTER_TEXT, text)
+    return match.end() - 1 if match else 0
 
 
 def _first_end_before_break(text: str) -> int:
-    found = _BREAK_AFTER_TEXT.search(text)
-    return found.end() - 1 if found else len(text)
+    match = _BREAK_AFTER_TEXT.search(text)
+    return match.end() - 1 if match else len(text)
 
 
 def _find_last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

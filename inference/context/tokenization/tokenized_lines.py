@@ -37,47 +37,51 @@ class TokenizedLines:
     def _last_line(self) -> list[int]:
         return self.token_ids[self.starts[-2:][0] :]
 
-    def clip_beginning(self, typed: list[int], *, max_tokens: int) -> list[int]:
+    def clip_beginning(self, current_line: list[int], *, max_tokens: int) -> list[int]:
         """Return the line being typed and whole lines after it.
 
         A single line that is too long is truncated.
         """
-        room = max_tokens - len(typed)
+        room = max_tokens - len(current_line)
         if room < 0:
-            return typed[: max(0, max_tokens)]
+            return current_line[: max(0, max_tokens)]
         end = bisect_right(self.starts, room) - 1
-        return [*typed, *self.token_ids[: self.starts[end] if end or typed else room]]
+        return [*current_line, *self.token_ids[: self.starts[end] if end or current_line else room]]
 
-    def slide(self, typed: list[int] | None, *, max_tokens: int) -> PromptWindow:
+    def slide(self, current_line: list[int] | None, *, max_tokens: int) -> PromptWindow:
         """Return a window that slides: it ends with the line being typed, and fills the limit.
 
-        `typed` None: a line was just finished.
+        `current_line` None: a line was just finished.
         """
-        return PromptWindow(_take_end([*self.token_ids, *(typed or ())], max_tokens))
+        return PromptWindow(_take_end([*self.token_ids, *(current_line or ())], max_tokens))
 
-    def anchor(self, typed: list[int] | None, *, max_tokens: int, is_whole: bool) -> PromptWindow:
+    def anchor(
+        self, current_line: list[int] | None, *, max_tokens: int, is_whole: bool
+    ) -> PromptWindow:
         """Return a window that begins with an anchor, or with the text if `is_whole`."""
-        num_typed = len(typed or ())
-        first = bisect_left(self.starts, len(self.token_ids) - (max_tokens - num_typed))
-        if first > self.num_lines or (typed is None and first == self.num_lines):
+        num_current = len(current_line or ())
+        first = bisect_left(self.starts, len(self.token_ids) - (max_tokens - num_current))
+        if first > self.num_lines or (current_line is None and first == self.num_lines):
             # Not even the last line fits.
-            return PromptWindow(_take_end(self._last_line if typed is None else typed, max_tokens))
+            return PromptWindow(
+                _take_end(self._last_line if current_line is None else current_line, max_tokens)
+            )
         if first > 0 or not is_whole:
-            first = self._find_first_anchor(first, num_typed)
-        start, settled = self.starts[first], self.num_lines - (typed is None)
+            first = self._find_first_anchor(first, num_current)
+        start, num_stable = self.starts[first], self.num_lines - (current_line is None)
         return PromptWindow(
-            [*self.token_ids[start:], *(typed or ())],
-            typed_from=self.starts[self._find_typed_start(first, settled)] - start,
+            [*self.token_ids[start:], *(current_line or ())],
+            typed_from=self.starts[self._find_typed_start(first, num_stable)] - start,
         )
 
-    def _find_first_anchor(self, first: int, num_typed: int) -> int:
+    def _find_first_anchor(self, first: int, num_current: int) -> int:
         """Return the first anchor from `first` on; `first` if too much would be lost."""
         start = self.starts[first]
-        spare = int(MAX_GIVEN_UP * (len(self.token_ids) - start + num_typed))
+        spare = int(MAX_GIVEN_UP * (len(self.token_ids) - start + num_current))
         end = bisect_right(self.starts, start + spare) - 1
-        place = bisect_left(self.anchors, first)
-        found = self.anchors[place : place + 1]
-        return found[0] if found and found[0] < end else first
+        index = bisect_left(self.anchors, first)
+        next_anchor = self.anchors[index : index + 1]
+        return next_anchor[0] if next_anchor and next_anchor[0] < end else first
 
     def _find_typed_start(self, first: int, last: int) -> int:
         """Return the last anchor before the line `last`, at most ANCHOR_EVERY lines before it."""

@@ -114,8 +114,8 @@ class Tokenizer:
             if len(pieces) > 1:
                 start: int = pieces[-1][1][0]
                 return start
-        found = _LAST_WORD.search(line)
-        return found.start() if found else 0
+        match = _LAST_WORD.search(line)
+        return match.start() if match else 0
 
     def encode_each(self, texts: list[str]) -> list[list[int]]:
         """Encode several texts, on several cores if that helps."""

@@ -98,20 +98,22 @@ class TtlCache(Generic[Value]):
     ) -> list[Value]:
         """Return the values of the keys, in order. `make` gets the indexes of missing ones."""
         self._make_room(holder)
-        held = self._of[holder]
-        unknown: dict[Digest, int] = {}
-        for place, key in enumerate(keys):
-            if key not in held.young:
-                if (value := held.old.pop(key, None)) is not None:
-                    held.young[key] = value
+        generations = self._of[holder]
+        missing: dict[Digest, int] = {}
+        for index, key in enumerate(keys):
+            if key not in generations.young:
+                if (value := generations.old.pop(key, None)) is not None:
+                    generations.young[key] = value
                     weight = self._weigh(value)
-                    held.old_weight -= weight
-                    held.young_weight += weight
+                    generations.old_weight -= weight
+                    generations.young_weight += weight
                 else:
-                    unknown[key] = place
-        if unknown:
-            self._add_values(held, dict(zip(unknown, make(list(unknown.values())), strict=True)))
-        return [held.young[key] for key in keys]
+                    missing[key] = index
+        if missing:
+            self._add_values(
+                generations, dict(zip(missing, make(list(missing.values())), strict=True))
+            )
+        return [generations.young[key] for key in keys]
 
     def get_or_compute(
         self, key: Digest, make: Callable[[], Value], *, holder: PartitionKey
@@ -121,30 +123,32 @@ class TtlCache(Generic[Value]):
     def evict_expired(self) -> None:
         """Evict expired entries, also in partitions that are no longer used."""
         now_s = self._clock.monotonic_s()
-        for holder, held in list(self._of.items()):
-            self._weight -= held.weight
-            held.evict_expired(now_s)
-            self._weight += held.weight
-            if not held.young and not held.old:
+        for holder, generations in list(self._of.items()):
+            self._weight -= generations.weight
+            generations.evict_expired(now_s)
+            self._weight += generations.weight
+            if not generations.young and not generations.old:
                 del self._of[holder]
 
-    def _add_values(self, held: _CacheGenerations[Value], values: dict[Digest, Value]) -> None:
-        held.young.update(values)
+    def _add_values(
+        self, generations: _CacheGenerations[Value], values: dict[Digest, Value]
+    ) -> None:
+        generations.young.update(values)
         weight = sum(map(self._weigh, values.values()))
-        held.young_weight += weight
+        generations.young_weight += weight
         self._weight += weight
 
     def _make_room(self, holder: PartitionKey) -> None:
         now_s = self._clock.monotonic_s()
-        held = self._of.get(holder)
-        if held is None:
-            held = self._of[holder] = _CacheGenerations(now_s)
-        self._weight -= held.weight
-        held.evict_expired(now_s)
+        generations = self._of.get(holder)
+        if generations is None:
+            generations = self._of[holder] = _CacheGenerations(now_s)
+        self._weight -= generations.weight
+        generations.evict_expired(now_s)
         # Half of the share, as there are two generations.
-        if held.young_weight >= self._max_weight * MAX_SHARE / 2:
-            held.rotate(now_s)
-        self._weight += held.weight
+        if generations.young_weight >= self._max_weight * MAX_SHARE / 2:
+            generations.rotate(now_s)
+        self._weight += generations.weight
         while self._weight > self._max_weight:
             heaviest = max(self._of.values(), key=lambda each: each.weight)
             self._weight -= heaviest.weight

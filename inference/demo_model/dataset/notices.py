@@ -56,9 +56,9 @@ def compose(texts: Mapping[str, Sequence[str]]) -> str:
             bodies.setdefault(licence.key, licence.body)
             entry = "\n".join([package, *(f"    {line}" for line in licence.copyrights)])
             users.setdefault(licence.key, []).append(entry)
-    ordered = sorted(users, key=lambda key: -len(users[key]))
+    keys = sorted(users, key=lambda key: -len(users[key]))
     rule = "=" * 80
-    parts = [f"{rule}\n" + "\n".join(users[key]) + f"\n\n{bodies[key]}\n" for key in ordered]
+    parts = [f"{rule}\n" + "\n".join(users[key]) + f"\n\n{bodies[key]}\n" for key in keys]
     return "\n".join([INTRODUCTION, *parts])
 
 

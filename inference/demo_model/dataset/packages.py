@@ -74,13 +74,13 @@ def open_wheel(package: Package, folder: Path) -> zipfile.ZipFile:
 
 def licence_texts(wheel: zipfile.ZipFile) -> dict[str, str]:
     """Return the text of each licence file by its path in the wheel, without vendored packages."""
-    found = {}
+    texts = {}
     for name in wheel.namelist():
         folder, _, base = name.rpartition("/")
         is_licence = any(word in base.lower() for word in LICENCE_FILE_WORDS)
         if folder.split("/")[0].endswith(".dist-info") and is_licence:
-            found[name] = wheel.read(name).decode(errors="replace")
-    return found
+            texts[name] = wheel.read(name).decode(errors="replace")
+    return texts
 
 
 def _metadata_path(wheel: zipfile.ZipFile) -> str:

@@ -65,11 +65,11 @@ def is_ordinary_source(text: str) -> bool:
 
 def without_copies(files: Iterable[SourceFile]) -> Iterator[SourceFile]:
     """Yield the first of the files that differ only in white space."""
-    seen = set()
+    digests = set()
     for file in files:
         digest = hashlib.sha256(" ".join(file.text.split()).encode()).digest()
-        if digest not in seen:
-            seen.add(digest)
+        if digest not in digests:
+            digests.add(digest)
             yield file
 
 

@@ -127,7 +127,7 @@ def name_figures(probes: Sequence[NameProbe], completions: Sequence[str]) -> dic
     """Report separately the names of which nothing is typed yet: another name may be right as
     well."""
     outcomes = [
-        (bool(probe.typed), probe.is_copied_by(text))
+        (bool(probe.typed_part), probe.is_copied_by(text))
         for probe, text in zip(probes, completions, strict=True)
     ]
     return {
@@ -142,7 +142,7 @@ def name_figures(probes: Sequence[NameProbe], completions: Sequence[str]) -> dic
 
 def sample(outcomes: Sequence[ProbeScore], seed: int) -> list[dict[str, Any]]:
     """Return a random sample of the outcomes."""
-    chosen = random.Random(seed).sample(outcomes, min(NUM_SAMPLES, len(outcomes)))
+    sampled = random.Random(seed).sample(outcomes, min(NUM_SAMPLES, len(outcomes)))
     return [
         {
             "path": o.probe.path,
@@ -151,7 +151,7 @@ def sample(outcomes: Sequence[ProbeScore], seed: int) -> list[dict[str, Any]]:
             "wanted": o.probe.cut.middle,
             "parses": o.is_parsable,
         }
-        for o in chosen
+        for o in sampled
     ]
 
 
@@ -180,8 +180,8 @@ def main() -> None:
     for order in TrainingOrder:
         outcomes = [judge(probe, completer.complete(probe.cut, order)) for probe in probes]
         report[order.value] = line_figures(outcomes)
-        named = [completer.complete(probe.cut, order) for probe in name_probes]
-        report[f"{order.value}_names"] = name_figures(name_probes, named)
+        name_completions = [completer.complete(probe.cut, order) for probe in name_probes]
+        report[f"{order.value}_names"] = name_figures(name_probes, name_completions)
         report[f"{order.value}_samples"] = sample(outcomes, options.seed)
     print(json.dumps(report, indent=1))
 

@@ -31,11 +31,11 @@ Window = Callable[
 class NameProbe:
     path: str
     cut: FimCut
-    typed: str  # the part of the name before the cursor
-    rest: str
+    typed_part: str  # the part of the name before the cursor
+    remaining_part: str
 
     def is_copied_by(self, completion: str) -> bool:
-        return _leading_name(completion) == self.rest
+        return _leading_name(completion) == self.remaining_part
 
 
 def choose_name_probes(files: Sequence[SourceFile], window: Window, seed: int) -> list[NameProbe]:
@@ -45,20 +45,20 @@ def choose_name_probes(files: Sequence[SourceFile], window: Window, seed: int) -
         rng = random.Random(f"{seed}:{file.path}:names")
         places = _find_names(file.text)
         rng.shuffle(places)
-        found: list[NameProbe] = []
+        file_probes: list[NameProbe] = []
         for start, name in places:
             cursor = start + rng.randrange(len(name))
             cut = cut_line_at(file.text, cursor)
             if _stands_in(window(cut), name):
-                found.append(_build_probe(file.path, cut, name, cursor - start))
-            if len(found) == MAX_PROBES_PER_FILE:
+                file_probes.append(_build_probe(file.path, cut, name, cursor - start))
+            if len(file_probes) == MAX_PROBES_PER_FILE:
                 break
-        probes += found
+        probes += file_probes
     return probes
 
 
 def _build_probe(path: str, cut: FimCut, name: str, num_typed: int) -> NameProbe:
-    return NameProbe(path, cut, typed=name[:num_typed], rest=name[num_typed:])
+    return NameProbe(path, cut, typed_part=name[:num_typed], remaining_part=name[num_typed:])
 
 
 def _find_names(text: str) -> list[tuple[int, str]]:

@@ -37,8 +37,10 @@ def choose_probes(files: Sequence[SourceFile], seed: int) -> list[EvalProbe]:
     for file in files:
         rng = random.Random(f"{seed}:{file.path}")
         starts = _code_lines(file.text)
-        chosen = rng.sample(starts, min(MAX_PROBES_PER_FILE, len(starts)))
-        probes += [EvalProbe(file.path, _cut_in_line(file.text, start, rng)) for start in chosen]
+        probe_starts = rng.sample(starts, min(MAX_PROBES_PER_FILE, len(starts)))
+        probes += [
+            EvalProbe(file.path, _cut_in_line(file.text, start, rng)) for start in probe_starts
+        ]
     return probes
 
 

@@ -96,11 +96,11 @@ class DocumentSource:
         if self.mixture.order is None and self._rng.random() < PLAIN_SHARE:
             return self._plain_document(file, max_tokens)
         context = self._context_for(file, max_tokens)
-        filled = self._fim_document(file, max_tokens - len(context))
+        fim_document = self._fim_document(file, max_tokens - len(context))
         return TrainingDocument(
-            context + filled.tokens,
-            context + filled.targets,
-            [1.0] * len(context) + filled.weights,
+            context + fim_document.tokens,
+            context + fim_document.targets,
+            [1.0] * len(context) + fim_document.weights,
         )
 
     def _pick_file(self) -> TokenFile:
@@ -143,8 +143,8 @@ class DocumentSource:
     def _arrange_document(
         self, prefix: list[int], middle: list[int], suffix: list[int], *, given_weight: float
     ) -> TrainingDocument:
-        drawn = TrainingOrder.PSM if self._rng.random() < PSM_SHARE else TrainingOrder.SPM
-        order = self.mixture.order or drawn
+        random_order = TrainingOrder.PSM if self._rng.random() < PSM_SHARE else TrainingOrder.SPM
+        order = self.mixture.order or random_order
         tokens = arrange(order, self._ids, prefix=prefix, middle=middle, suffix=suffix)
         num_given = len(tokens) - len(middle) - 1
         weights = [given_weight] * num_given + [FIRST_WEIGHT] + [ANSWER_WEIGHT] * len(middle)
@@ -228,10 +228,10 @@ class _WeightedFiles:
 
 
 def token_id(tokenizer: Tokenizer, name: str) -> int:
-    found: int | None = tokenizer.token_to_id(name)
-    if found is None:
+    id_: int | None = tokenizer.token_to_id(name)
+    if id_ is None:
         raise KeyError(name)
-    return found
+    return id_
 
 
 def fim_ids(tokenizer: Tokenizer) -> FimIds:

@@ -44,11 +44,11 @@ class TrainedCheckpoint:
     progress: TrainingProgress
 
 
-def save(trained: TrainedCheckpoint, folder: Path) -> Path:
+def save(training_state: TrainedCheckpoint, folder: Path) -> Path:
     content = {
-        "model": trained.model.state_dict(),
-        "optimisers": [optimiser.state_dict() for optimiser in trained.optimisers],
-        "progress": asdict(trained.progress),
+        "model": training_state.model.state_dict(),
+        "optimisers": [optimiser.state_dict() for optimiser in training_state.optimisers],
+        "progress": asdict(training_state.progress),
     }
     return save_content(content, folder)
 
@@ -74,8 +74,8 @@ def load(path: Path) -> dict[str, Any]:
 
     Raises CheckpointError for a truncated or damaged file.
     """
-    stored = path.read_bytes()
-    digest, payload = stored[:DIGEST_BYTES], stored[DIGEST_BYTES:]
+    data = path.read_bytes()
+    digest, payload = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
     if hashlib.sha256(payload).digest() != digest:
         raise CheckpointError(f"{path} is truncated or damaged.")
     content: dict[str, Any] = torch.load(io.BytesIO(payload), "cpu", weights_only=True)
@@ -88,24 +88,24 @@ def load_newest(folder: Path) -> dict[str, Any] | None:
     Damaged ones are renamed, so that they are neither mirrored nor counted among those to keep.
     Raises CheckpointError if all checkpoints are damaged.
     """
-    found = paths(folder)
-    for path in reversed(found):
+    checkpoints = paths(folder)
+    for path in reversed(checkpoints):
         try:
             return load(path)
         except CheckpointError as error:
             path.rename(path.with_suffix(".damaged"))
             print(f"{error} Using the checkpoint before it.", file=sys.stderr, flush=True)
-    if found:
+    if checkpoints:
         raise CheckpointError(f"All checkpoints in {folder} are damaged: copy one from the mirror.")
     return None
 
 
-def restore(trained: TrainedCheckpoint, content: dict[str, Any]) -> None:
-    trained.model.load_state_dict(content["model"])
-    for optimiser, state in zip(trained.optimisers, content["optimisers"], strict=True):
+def restore(training_state: TrainedCheckpoint, content: dict[str, Any]) -> None:
+    training_state.model.load_state_dict(content["model"])
+    for optimiser, state in zip(training_state.optimisers, content["optimisers"], strict=True):
         optimiser.load_state_dict(state)
     for field, value in content["progress"].items():
-        setattr(trained.progress, field, value)
+        setattr(training_state.progress, field, value)
 
 
 def mirror(run: Path, target: Path) -> None:

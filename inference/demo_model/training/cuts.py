@@ -139,9 +139,9 @@ class Cutter:
 
     def _name_span(self, region: _Region) -> tuple[int, int] | None:
         line_end = _line_end(region.text, region.lead)
-        known = set(NAME.findall(region.above))
-        found = NAME.finditer(region.text, region.lead, line_end)
-        matches = [match for match in found if match.group() in known]
+        names_above = set(NAME.findall(region.above))
+        names_in_line = NAME.finditer(region.text, region.lead, line_end)
+        matches = [match for match in names_in_line if match.group() in names_above]
         if not matches:
             return None
         match = self._rng.choice(matches)

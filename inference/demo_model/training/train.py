@@ -185,8 +185,8 @@ def _copy_log(run: Path, target: Path, *, last_step: int) -> None:
     """Copy the log without the steps that the run took after its newest checkpoint."""
     log = run / "log.jsonl"
     lines = log.read_text().splitlines(keepends=True) if log.exists() else []
-    kept = [line for line in lines if json.loads(line)["step"] <= last_step]
-    (target / "log.jsonl").write_text("".join(kept))
+    lines_until_checkpoint = [line for line in lines if json.loads(line)["step"] <= last_step]
+    (target / "log.jsonl").write_text("".join(lines_until_checkpoint))
 
 
 def lock(folder: Path) -> TextIO:
@@ -214,8 +214,10 @@ def _build_schedule(progress: TrainingProgress) -> LearningRateSchedule:
 
 
 def _end_step(options: argparse.Namespace, schedule: LearningRateSchedule) -> int:
-    asked = int(options.tokens / TOKENS_PER_STEP)
-    return asked if schedule.last_step is None else min(asked, schedule.last_step)
+    requested_steps = int(options.tokens / TOKENS_PER_STEP)
+    return (
+        requested_steps if schedule.last_step is None else min(requested_steps, schedule.last_step)
+    )
 
 
 def _parse_options() -> argparse.Namespace:

@@ -44,8 +44,8 @@ class ValidationSet:
         for name, mixture in mixtures.items():
             source = DocumentSource(corpus, tokenizer, random.Random(1))
             source.mixture = mixture
-            drawn = [source.row(ROW_TOKENS) for _ in range(NUM_ANSWER_ROWS)]
-            self._rows[name] = [_answer_only(row) for row in drawn]
+            rows = [source.row(ROW_TOKENS) for _ in range(NUM_ANSWER_ROWS)]
+            self._rows[name] = [_answer_only(row) for row in rows]
 
     @torch.no_grad()
     def figures(self, model: Qwen3) -> dict[str, float]:

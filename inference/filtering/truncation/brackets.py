@@ -45,11 +45,13 @@ class BracketCounter:
 
     def count_unmatched(self, completion: str) -> int:
         """Return how many brackets have no partner with this completion at the cursor."""
-        opened = self._open.copy()
+        open_brackets = self._open.copy()
         count = self._num_unmatched_above
-        count += _match(opened, _brackets(self._line_before + completion + self._rest_of_line))
-        count += _match(opened, self._below)
-        return count + (len(opened) if self._is_whole else 0)
+        count += _match(
+            open_brackets, _brackets(self._line_before + completion + self._rest_of_line)
+        )
+        count += _match(open_brackets, self._below)
+        return count + (len(open_brackets) if self._is_whole else 0)
 
     def trim(self, before: str, line: str) -> str:
         """Drop closing brackets at the end of a line that would have no partner.
@@ -78,26 +80,26 @@ def _brackets(text: str) -> Iterator[_Bracket]:
             is_first = False
 
 
-def _match(opened: list[_Bracket], brackets: Iterable[_Bracket]) -> int:
+def _match(open_brackets: list[_Bracket], brackets: Iterable[_Bracket]) -> int:
     """Match brackets with those that are open, innermost last. Return how many do not match."""
     count = 0
     for bracket in brackets:
         if bracket.text not in _PARTNERS:
-            opened.append(bracket)
+            open_brackets.append(bracket)
             continue
-        while opened and _is_left_open(opened, bracket):
-            opened.pop()
+        while open_brackets and _is_left_open(open_brackets, bracket):
+            open_brackets.pop()
             count += 1
-        if opened and opened[-1].text == _PARTNERS[bracket.text]:
-            opened.pop()
+        if open_brackets and open_brackets[-1].text == _PARTNERS[bracket.text]:
+            open_brackets.pop()
         else:
             count += 1
     return count
 
 
-def _is_left_open(opened: list[_Bracket], closer: _Bracket) -> bool:
+def _is_left_open(open_brackets: list[_Bracket], closer: _Bracket) -> bool:
     """Return whether the innermost open bracket cannot be closed any more."""
-    innermost, partner = opened[-1], _PARTNERS[closer.text]
+    innermost, partner = open_brackets[-1], _PARTNERS[closer.text]
     if closer.is_first and innermost.indent > closer.indent:
         return True
-    return innermost.text != partner and any(bracket.text == partner for bracket in opened)
+    return innermost.text != partner and any(bracket.text == partner for bracket in open_brackets)

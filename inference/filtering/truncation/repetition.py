@@ -26,21 +26,23 @@ class RecentLines:
 
     def __init__(self) -> None:
         self._last: list[str] = []  # stripped; twice the longest repeated sequence
-        self._worn: frozenset[str] = frozenset()  # lines that would start a third repetition
+        self._third_repetitions: frozenset[str] = (
+            frozenset()
+        )  # lines that would start a third repetition
 
     def add(self, line: str) -> None:
         self._last = [*self._last[1 - 2 * _MAX_LINES :], line]
-        self._worn = frozenset(
+        self._third_repetitions = frozenset(
             self._last[-size]
             for size in range(1, _MAX_LINES + 1)
             if len(self._last) >= 2 * size and self._last[-size:] == self._last[-2 * size : -size]
         )
 
     def is_repetition(self, line: str) -> bool:
-        return line in self._worn
+        return line in self._third_repetitions
 
     def can_become_repetition(self, beginning: str) -> bool:
-        return any(line.startswith(beginning) for line in self._worn)
+        return any(line.startswith(beginning) for line in self._third_repetitions)
 
 
 class SuffixOverlap:

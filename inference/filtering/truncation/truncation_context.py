@@ -92,11 +92,11 @@ _TEXT: Final = re.compile(r"\S")
 
 def _first_line_of_text(text: str, start: int) -> str:
     """Return the first non-blank line from `start` on."""
-    found = _TEXT.search(text, start)
-    if found is None:
+    match = _TEXT.search(text, start)
+    if match is None:
         return ""
-    start = max(start, text.rfind("\n", 0, found.start()) + 1)
-    end = text.find("\n", found.start())
+    start = max(start, text.rfind("\n", 0, match.start()) + 1)
+    end = text.find("\n", match.start())
     return text[start : end if end >= 0 else len(text)].rstrip()
 
 

@@ -67,7 +67,7 @@ class Truncator:
         self._around = surroundings
         self._goes_on = goes_on
         self._text = ""  # the lines before the current one
-        self._held = ""  # white space and newlines before the current line
+        self._pending_space = ""  # white space and newlines before the current line
         self._line = ""  # the current line so far
         self._num_shown = 0  # characters of it that were shown
         self._is_first_line = True
@@ -81,12 +81,12 @@ class Truncator:
 
     def feed(self, text: str) -> str:
         """Return the text that can be shown now, possibly empty; always empty after `has_ended`."""
-        shown = ""
+        visible_text = ""
         for index, part in enumerate(text.split("\n")):
             if index and not self.has_ended:
-                shown += self._end_line()
-            shown += self._feed_line(part)
-        return shown
+                visible_text += self._end_line()
+            visible_text += self._feed_line(part)
+        return visible_text
 
     def finish(self) -> str:
         """End the completion. Return the held text that belongs to it."""
@@ -96,10 +96,10 @@ class Truncator:
         self.has_ended = True
         if line is None:
             return ""
-        kept = self._without_duplicate(line)
-        if kept != line:
+        trimmed = self._without_duplicate(line)
+        if trimmed != line:
             self._end(FilterReason.REPEATS_SUFFIX)
-        return self._take_unshown(kept)
+        return self._take_unshown(trimmed)
 
     def _end(self, reason: FilterReason) -> None:
         self.has_ended = True
@@ -111,20 +111,20 @@ class Truncator:
 
     def _feed_line(self, part: str) -> str:
         """Extend the line in steps, so that the result does not depend on the chunks."""
-        shown = ""
+        visible_text = ""
         while part and not self.has_ended:
             step = CHECK_EVERY - len(self._line) % CHECK_EVERY
-            grown, part = part[:step], part[step:]
-            spelt, unspelt, _ = grown.partition(_UNSPELT)
-            self._line += spelt
-            self._uncertain.feed(spelt)
-            shown += self._release_text()
-            if unspelt and not self.has_ended:
-                shown += self.finish()
+            piece, part = part[:step], part[step:]
+            complete, incomplete, _ = piece.partition(_UNSPELT)
+            self._line += complete
+            self._uncertain.feed(complete)
+            visible_text += self._release_text()
+            if incomplete and not self.has_ended:
+                visible_text += self.finish()
                 self._end(FilterReason.INCOMPLETE_CHARACTER)
-            elif len(grown) == step and is_repeating(self._line):
+            elif len(piece) == step and is_repeating(self._line):
                 self._end(FilterReason.REPETITION)
-        return shown
+        return visible_text
 
     def _release_text(self) -> str:
         content = self._line.strip()
@@ -153,15 +153,15 @@ class Truncator:
             self.has_ended = True
             return ""
         if self._is_last_line(line):
-            shown = self._take_unshown(self._without_duplicate(line))
+            visible_text = self._take_unshown(self._without_duplicate(line))
             self._end(FilterReason.LINE_END)
-            return shown
+            return visible_text
         if len(line) < len(self._line.rstrip()):
             self._end(FilterReason.REPEATS_SUFFIX)
         self._lines.add(line.strip())
-        shown = self._take_unshown(line)
-        self._start_line(held=self._line[len(line) :])
-        return shown
+        visible_text = self._take_unshown(line)
+        self._start_line(trailing_space=self._line[len(line) :])
+        return visible_text
 
     def _end_blank_line(self) -> None:
         around = self._around
@@ -173,10 +173,10 @@ class Truncator:
             self._end(FilterReason.LINE_END)
         elif around.is_ended_by_blank_line and not self._has_open_bracket():
             self._end(FilterReason.BLANK_LINE)
-        self._start_line(held=self._line)
+        self._start_line(trailing_space=self._line)
 
-    def _start_line(self, *, held: str) -> None:
-        self._held += held + "\n"
+    def _start_line(self, *, trailing_space: str) -> None:
+        self._pending_space += trailing_space + "\n"
         self._text += f"{self._line}\n"
         self._line, self._num_shown, self._is_first_line = "", 0, False
         self._uncertain.restart()
@@ -185,9 +185,9 @@ class Truncator:
         """Return the part of `line` that was not shown yet, with the held text before it."""
         if len(line) <= self._num_shown:
             return ""
-        shown = self._held + line[self._num_shown :]
-        self._held, self._num_shown = "", len(line)
-        return shown
+        visible_text = self._pending_space + line[self._num_shown :]
+        self._pending_space, self._num_shown = "", len(line)
+        return visible_text
 
     def _find_role(self, *, is_whole: bool = False) -> _LineRole:
         """Relate the current line, which has text, to the block."""
@@ -326,9 +326,9 @@ class Truncator:
             return line
         has_closer, brackets = rest[0] in CLOSERS, self._around.brackets
         if line.endswith(rest):
-            kept, count = line[: len(line) - len(rest)].rstrip(), brackets.count_unmatched
-            if not has_closer or count(self._text + kept) <= count(self._text + line):
-                return kept
+            trimmed, count = line[: len(line) - len(rest)].rstrip(), brackets.count_unmatched
+            if not has_closer or count(self._text + trimmed) <= count(self._text + line):
+                return trimmed
         if not has_closer:
             return line
         if line[-1] in ";," and rest[-1] == line[-1]:

@@ -42,7 +42,7 @@ class CubicLimit:
         self._late_at: float | None = None  # the limit that was too high; None: none was
         self._decreased_s = float("-inf")
         self._used_s = 0.0  # seconds in use since the last decrease
-        self._looked_s = float("-inf")
+        self._last_update_s = float("-inf")
 
     @property
     def is_queueing(self) -> bool:
@@ -100,7 +100,7 @@ class CubicLimit:
     def _decrease(self, was_late_at: float, now_s: float) -> None:
         self._late_at = was_late_at
         self.value = max(float(self.floor), DECREASE * was_late_at)
-        self._decreased_s = self._looked_s = now_s
+        self._decreased_s = self._last_update_s = now_s
         self._used_s = 0.0
 
     def _grow(self, now_s: float) -> None:
@@ -108,7 +108,7 @@ class CubicLimit:
             self.value += 1.0
             return
         # The curve waits while the limit is not in use.
-        self._used_s += min(now_s - self._looked_s, 1.0)
-        self._looked_s = now_s
+        self._used_s += min(now_s - self._last_update_s, 1.0)
+        self._last_update_s = now_s
         bend = (self._used_s / RETURN_S - 1.0) ** 3  # from -1; 0 after RETURN_S seconds in use
         self.value = max(self.value, self._late_at * (1.0 + (1.0 - DECREASE) * bend))

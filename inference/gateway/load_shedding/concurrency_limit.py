@@ -21,11 +21,11 @@ class ConcurrencyLimiter:
         """`max_tenant_share` caps every tenant, whatever its policy allows, to leave room."""
         self._max_total = max_total
         self._max_of_one = max(1, int(max_total * max_tenant_share))
-        self._taken: Counter[TenantId] = Counter()
+        self._num_slots_in_use: Counter[TenantId] = Counter()
 
     @property
     def num_in_flight(self) -> int:
-        return self._taken.total()
+        return self._num_slots_in_use.total()
 
     @contextmanager
     def acquire(self, tenant_id: TenantId, *, max_of_tenant: int) -> Iterator[None]:
@@ -34,16 +34,16 @@ class ConcurrencyLimiter:
         The codes of TooManyRequests are `too_many_requests` and `gateway_at_capacity`. Raises
         TooManyRequests.
         """
-        if self._taken[tenant_id] >= min(max_of_tenant, self._max_of_one):
+        if self._num_slots_in_use[tenant_id] >= min(max_of_tenant, self._max_of_one):
             raise TooManyRequests(
                 "too_many_requests", "This tenant has too many completions in flight."
             )
-        if self._taken.total() >= self._max_total:
+        if self._num_slots_in_use.total() >= self._max_total:
             raise TooManyRequests("gateway_at_capacity", "The gateway is full.", http_status=503)
-        self._taken[tenant_id] += 1
+        self._num_slots_in_use[tenant_id] += 1
         try:
             yield
         finally:
-            self._taken[tenant_id] -= 1
-            if not self._taken[tenant_id]:
-                del self._taken[tenant_id]
+            self._num_slots_in_use[tenant_id] -= 1
+            if not self._num_slots_in_use[tenant_id]:
+                del self._num_slots_in_use[tenant_id]

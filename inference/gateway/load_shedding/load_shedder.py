@@ -91,8 +91,8 @@ class PoolLoadShedder:
         self.times: Final = {mode: RollingQuantiles() for mode in Mode}
         self._targets_s = targets_s
         self._shares = FairShareLimiter()
-        self._waiting: dict[RequestId, _AwaitingFirstToken] = {}
-        self._looked_s = float("-inf")
+        self._pending_requests: dict[RequestId, _AwaitingFirstToken] = {}
+        self._last_check_s = float("-inf")
         # The number of first tokens in each of the latest time slots, by slot number.
         self._slot_s = max(_MIN_SLOT_S, min(targets_s.values()))
         self._first_tokens: deque[tuple[int, int]] = deque(maxlen=_NUM_SLOTS)
@@ -122,7 +122,7 @@ class PoolLoadShedder:
 
     def start(self, request: CompletionRequest, account: RequestTrace, now_s: float) -> None:
         if not request.is_warm_up:  # warm-ups have the lowest priority
-            self._waiting[account.arrival.request_id] = _AwaitingFirstToken(
+            self._pending_requests[account.arrival.request_id] = _AwaitingFirstToken(
                 trace=account,
                 mode=request.mode,
                 target_s=self._targets_s[request.mode],
@@ -134,17 +134,17 @@ class PoolLoadShedder:
     def finish(self, account: RequestTrace, now_s: float, *, was_refused: bool) -> None:
         """Remove a request. `was_refused`: the engine's queue was full."""
         self._shares.release(_tenant_id(account))
-        waiting = self._waiting.get(account.arrival.request_id)
-        if waiting is None:
+        pending = self._pending_requests.get(account.arrival.request_id)
+        if pending is None:
             return
-        if was_refused and not waiting.is_overdue:
-            self._report_first_token(waiting, _REFUSED_RATIO, now_s)
+        if was_refused and not pending.is_overdue:
+            self._report_first_token(pending, _REFUSED_RATIO, now_s)
         else:
-            self._check_request(waiting, now_s)
-        if waiting.is_overdue and account.engine_first_token_s is None:
+            self._check_request(pending, now_s)
+        if pending.is_overdue and account.engine_first_token_s is None:
             # The request left before its first token, so its latency would have been even higher.
-            self.times[waiting.mode].add(_waited_s(waiting, now_s) * 1000, now_s=now_s)
-        self._waiting.pop(account.arrival.request_id, None)
+            self.times[pending.mode].add(_waited_s(pending, now_s) * 1000, now_s=now_s)
+        self._pending_requests.pop(account.arrival.request_id, None)
 
     def p99_ms(self, mode: Mode, now_s: float) -> float | None:
         return self.times[mode].quantile(_GUARD, now_s=now_s)
@@ -164,14 +164,14 @@ class PoolLoadShedder:
         True if the oldest request has waited for long, and more requests wait than the pool has
         answered within one target's time at its best recent rate.
         """
-        oldest = next(iter(self._waiting.values()), None)
+        oldest = next(iter(self._pending_requests.values()), None)
         if oldest is None or _waited_s(oldest, now_s) < _LONG_WAIT * target_s:
             return False
         slot = int(now_s / self._slot_s)
         most = max((n for at, n in self._first_tokens if at > slot - _NUM_SLOTS), default=0)
         if most < _FEW_FIRST_TOKENS:
             return False  # too few to know the best rate of the pool
-        return len(self._waiting) * self._slot_s > most * target_s
+        return len(self._pending_requests) * self._slot_s > most * target_s
 
     def _count_first_token(self, now_s: float) -> None:
         slot = int(now_s / self._slot_s)
@@ -181,28 +181,28 @@ class PoolLoadShedder:
 
     def _check_waiting(self, now_s: float) -> None:
         """Check the waiting requests: which first tokens arrived, and which are overdue."""
-        if now_s - self._looked_s < _LOOK_EVERY_S:
+        if now_s - self._last_check_s < _LOOK_EVERY_S:
             return
-        self._looked_s = now_s
-        for waiting in tuple(self._waiting.values()):
-            self._check_request(waiting, now_s)
+        self._last_check_s = now_s
+        for pending in tuple(self._pending_requests.values()):
+            self._check_request(pending, now_s)
 
-    def _check_request(self, waiting: _AwaitingFirstToken, now_s: float) -> None:
-        account = waiting.trace
-        waited_s = _waited_s(waiting, now_s)
+    def _check_request(self, pending: _AwaitingFirstToken, now_s: float) -> None:
+        account = pending.trace
+        waited_s = _waited_s(pending, now_s)
         if account.engine_first_token_s is not None:
-            self.times[waiting.mode].add(waited_s * 1000, now_s=now_s)
+            self.times[pending.mode].add(waited_s * 1000, now_s=now_s)
             self._count_first_token(now_s)
-            del self._waiting[account.arrival.request_id]
-        elif waited_s <= waiting.target_s:
+            del self._pending_requests[account.arrival.request_id]
+        elif waited_s <= pending.target_s:
             return
-        if not waiting.is_overdue:
-            self._report_first_token(waiting, waited_s / waiting.target_s, now_s)
+        if not pending.is_overdue:
+            self._report_first_token(pending, waited_s / pending.target_s, now_s)
 
-    def _report_first_token(self, waiting: _AwaitingFirstToken, ratio: float, now_s: float) -> None:
-        waiting.is_overdue = ratio > 1.0
+    def _report_first_token(self, pending: _AwaitingFirstToken, ratio: float, now_s: float) -> None:
+        pending.is_overdue = ratio > 1.0
         self.limit.on_first_token(
-            ratio, num_ahead=waiting.num_ahead, admitted_s=waiting.admitted_s, now_s=now_s
+            ratio, num_ahead=pending.num_ahead, admitted_s=pending.admitted_s, now_s=now_s
         )
 
 
@@ -272,8 +272,8 @@ def _tenant_id(account: RequestTrace) -> TenantId | None:
     return None if account.principal is None else account.principal.snapshot.tenant_id
 
 
-def _waited_s(waiting: _AwaitingFirstToken, now_s: float) -> float:
+def _waited_s(pending: _AwaitingFirstToken, now_s: float) -> float:
     """Return the seconds from admission until the first token, or until now."""
-    account = waiting.trace
+    account = pending.trace
     until_s = now_s if account.engine_first_token_s is None else account.engine_first_token_s
-    return until_s - waiting.admitted_s
+    return until_s - pending.admitted_s

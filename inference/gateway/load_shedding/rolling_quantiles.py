@@ -35,20 +35,22 @@ class RollingQuantiles:
     def quantile(self, share: float, *, now_s: float) -> float | None:
         """Return the upper bound of the quantile's bin in milliseconds; None: no samples."""
         self._rotate_slots(now_s)
-        rank, seen = share * self.count, 0
-        for place, count in enumerate(self._sum):
-            seen += count
-            if count and seen >= rank:
-                return _LEAST_MS * math.exp(_GROWTH * (place + 1))
+        rank, num_smaller = share * self.count, 0
+        for bin_index, count in enumerate(self._sum):
+            num_smaller += count
+            if count and num_smaller >= rank:
+                return _LEAST_MS * math.exp(_GROWTH * (bin_index + 1))
         return None
 
     def _rotate_slots(self, now_s: float) -> None:
         """Empty the slots that are too old."""
         slot = int(now_s / SLOT_S)
         for number in range(max(self._now, slot - NUM_SLOTS) + 1, slot + 1):
-            old = self._slots[number % NUM_SLOTS]
-            if any(old):
-                self._sum = [whole - gone for whole, gone in zip(self._sum, old, strict=True)]
-                self.count -= sum(old)
+            old_slot = self._slots[number % NUM_SLOTS]
+            if any(old_slot):
+                self._sum = [
+                    total - expired for total, expired in zip(self._sum, old_slot, strict=True)
+                ]
+                self.count -= sum(old_slot)
                 self._slots[number % NUM_SLOTS] = [0] * _NUM_WIDTHS
         self._now = max(self._now, slot)

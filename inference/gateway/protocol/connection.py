@@ -97,12 +97,12 @@ class StreamedCompletion:
     def advance(self, event: CompletionEvent) -> None:
         self.state = advance(self.state, event)
 
-    def cancel(self, finish: FinishReason, *, at_s: float) -> None:
-        """End the completion now. The client receives `finish` as its finish reason."""
+    def cancel(self, finish_reason: FinishReason, *, at_s: float) -> None:
+        """End the completion now. The client receives `finish_reason` as its finish reason."""
         was, self.cancelled_s = self.state, at_s
         self.advance(CompletionEvent.CANCEL)
         if was is not self.state and self.task is not None:
-            self.task.cancel(finish.value)
+            self.task.cancel(finish_reason.value)
 
     async def write_delta(self, text: str) -> None:
         self.advance(CompletionEvent.DELTA)
@@ -112,9 +112,9 @@ class StreamedCompletion:
     async def write_done(self, account: RequestTrace) -> None:
         self.advance(CompletionEvent.DONE)
         account.cancelled_s = self.cancelled_s
-        finish = account.finish_reason or FinishReason.STOP
+        finish_reason = account.finish_reason or FinishReason.STOP
         meta = build_meta(account, include_prompt_segments=self.include_prompt_segments)
-        await self.send(DoneFrame(id=self.id, finish_reason=finish, meta=meta))
+        await self.send(DoneFrame(id=self.id, finish_reason=finish_reason, meta=meta))
 
     async def write_error(self, error: CompletionError, account: RequestTrace) -> None:
         self.advance(CompletionEvent.ERROR)
@@ -179,11 +179,13 @@ class Connection:
         await self._send(_error_frame(identifier, error))
 
     async def _on_complete(self, frame: CompleteFrame) -> None:
-        known = self._find_completion(frame.id)
-        if known is not None:
-            advance(known.state, CompletionEvent.COMPLETE)  # raises InvalidFrame: the id is in use
-        purpose = _supersession_key(frame)
-        superseded = self._find_superseded(purpose)
+        previous = self._find_completion(frame.id)
+        if previous is not None:
+            advance(
+                previous.state, CompletionEvent.COMPLETE
+            )  # raises InvalidFrame: the id is in use
+        supersession_key = _supersession_key(frame)
+        superseded = self._find_superseded(supersession_key)
         self._require_room(num_leaving=len(superseded))
         for exchange in superseded:
             exchange.cancel(FinishReason.SUPERSEDED, at_s=self._backend.clock.monotonic_s())
@@ -191,7 +193,7 @@ class Connection:
         suggestion = SuggestionRecord(arrival.request_id)
         exchange = StreamedCompletion(
             frame.id,
-            purpose,
+            supersession_key,
             suggestion,
             self._send,
             include_prompt_segments=frame.include_prompt_segments,
@@ -262,19 +264,19 @@ class Connection:
             exchange.cancel(FinishReason.CANCELLED, at_s=self._backend.clock.monotonic_s())
 
     def _on_outcome(self, frame: OutcomeFrame) -> None:
-        told = OutcomeReport(
+        report = OutcomeReport(
             frame.event, frame.chars, frame.lines, frame.after_ms, frame.edited_ratio
         )
         exchange = self._find_completion(frame.id)
-        known_id = exchange and exchange.suggestion.request_id
-        if frame.request_id and frame.request_id != known_id:
+        current_request_id = exchange and exchange.suggestion.request_id
+        if frame.request_id and frame.request_id != current_request_id:
             self._backend.record_late_outcome(
-                self._backend.find_principal(), frame.request_id, told
+                self._backend.find_principal(), frame.request_id, report
             )
             return
         advance(exchange.state if exchange else CompletionState.UNKNOWN, CompletionEvent.OUTCOME)
         assert exchange is not None, "an outcome in state UNKNOWN was refused"
-        counted = count_outcome(exchange.suggestion, told)
+        counts = count_outcome(exchange.suggestion, report)
         if frame.event in _ACCEPTED and frame.id in self._ended:
             self._accepted[frame.id] = self._ended.pop(frame.id)
             if len(self._accepted) > MAX_ACCEPTED:
@@ -288,10 +290,10 @@ class Connection:
                 occurred_at_ms=self._backend.clock.now_ms(),
                 event=frame.event,
                 after_ms=frame.after_ms,
-                chars=counted.chars,
-                lines=counted.lines,
-                span_s=counted.span_s,
-                edited_ratio=counted.edited_ratio,
+                chars=counts.chars,
+                lines=counts.lines,
+                span_s=counts.span_s,
+                edited_ratio=counts.edited_ratio,
             )
         )
         if frame.text:
@@ -369,5 +371,5 @@ def _to_warmup_draft(frame: FileOpenedFrame) -> UnvalidatedRequest:
 
 def _to_files(frames: list[FileFrame]) -> tuple[ContextFile, ...]:
     """Convert one file more than the limit allows, so that `receive` rejects too many files."""
-    taken = frames[: MAX_FILES + 1]
-    return tuple(ContextFile(file.path, file.text, file.edited_at) for file in taken)
+    converted = frames[: MAX_FILES + 1]
+    return tuple(ContextFile(file.path, file.text, file.edited_at) for file in converted)

@@ -214,13 +214,13 @@ def encode_frame(frame: ServerFrame) -> str:
 def _to_invalid_frame(text: str, error: msgspec.ValidationError) -> InvalidFrame:
     """Name the invalid field, never its value: it may be code."""
     try:
-        seen = _decode_any(text)
+        frame = _decode_any(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return InvalidFrame(
             "invalid_field", "The frame is not an object with a text `type` and `id`."
         )
-    identifier = seen.id if len(seen.id) <= MAX_ID_CHARS else ""
-    if seen.type not in _TYPES:
+    identifier = frame.id if len(frame.id) <= MAX_ID_CHARS else ""
+    if frame.type not in _TYPES:
         message = f"type must be one of {', '.join(_TYPES)}."
         return InvalidFrame("unknown_type", message, id=identifier)
     message = f"{name_bad_field(error)} is missing or malformed."
@@ -249,12 +249,12 @@ def build_meta(account: RequestTrace, *, include_prompt_segments: bool) -> Compl
 
 
 def _build_prompt_segments(account: RequestTrace) -> PromptSegments:
-    sent = 0 if account.request is None else len(account.request.files)
-    allowed = sent if account.admitted is None else len(account.admitted.request.files)
+    num_sent = 0 if account.request is None else len(account.request.files)
+    num_allowed = num_sent if account.admitted is None else len(account.admitted.request.files)
     return PromptSegments(
         segments=_to_segment_frames(account.segments, account.cached_tokens),
-        files_sent=sent,
-        files_excluded=sent - allowed,
+        files_sent=num_sent,
+        files_excluded=num_sent - num_allowed,
         files_in_prompt=account.num_files,
         snippets_in_prompt=account.num_snippets,
     )
@@ -265,11 +265,11 @@ def _to_segment_frames(
 ) -> list[SegmentFrame]:
     """Divide the cached tokens among the segments. Engines cache the beginning of a prompt."""
     frames: list[SegmentFrame] = []
-    left = cached_tokens
+    cached_left = cached_tokens
     for segment in segments:
-        cached = None if left is None else min(left, segment.num_tokens)
+        cached = None if cached_left is None else min(cached_left, segment.num_tokens)
         frames.append(SegmentFrame(segment.kind, segment.num_tokens, cached))
-        left = None if left is None or cached is None else left - cached
+        cached_left = None if cached_left is None or cached is None else cached_left - cached
     return frames
 
 

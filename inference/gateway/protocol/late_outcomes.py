@@ -46,31 +46,31 @@ class LateOutcomeRecorder:
             clock, at_once=MAX_OF_TENANT_AT_ONCE, interval_s=_TENANTS_INTERVAL_S
         )
 
-    def record(self, principal: Principal, request_id: str, told: OutcomeReport) -> None:
+    def record(self, principal: Principal, request_id: str, report: OutcomeReport) -> None:
         """Record a late outcome.
 
         The codes of InvalidFrame are `invalid_field` and `unknown_id`. Raises InvalidFrame,
         TooManyRequests.
         """
-        span_s = validate_report(told)
+        span_s = validate_report(report)
         now_ms = self._clock.now_ms()
-        known = _check_request_id(request_id, now_ms)
+        valid_request_id = _check_request_id(request_id, now_ms)
         self._of_owners.spend(principal.owner)
         self._of_tenants.spend(principal.snapshot.tenant_id)
         self._keep(
             LateOutcomeRecord(
                 outcome_id=new_request_id(),
-                request_id=known,
+                request_id=valid_request_id,
                 tenant_id=principal.snapshot.tenant_id,
                 user_id=principal.credential.user_id,
                 key_id=principal.credential.key_id,
                 occurred_at_ms=now_ms,
-                event=told.event,
-                after_ms=told.after_ms,
-                chars=told.chars,
-                lines=told.lines,
+                event=report.event,
+                after_ms=report.after_ms,
+                chars=report.chars,
+                lines=report.lines,
                 span_s=span_s,
-                edited_ratio=told.edited_ratio,
+                edited_ratio=report.edited_ratio,
             )
         )
 

@@ -54,54 +54,60 @@ class OutcomeCounts:
     edited_ratio: float | None
 
 
-def count_outcome(suggestion: SuggestionRecord, told: OutcomeReport) -> OutcomeCounts:
+def count_outcome(suggestion: SuggestionRecord, report: OutcomeReport) -> OutcomeCounts:
     """Count the report once, and return its numbers.
 
     The codes of InvalidFrame are `invalid_field` and `duplicate_outcome`. Raises InvalidFrame.
     """
-    span_s = validate_report(told)
-    key = (told.event, span_s)
-    most = MAX_PARTS if told.event is OutcomeEvent.PARTIALLY_ACCEPTED else 1
-    if suggestion.reported_events[key] >= most:
+    span_s = validate_report(report)
+    key = (report.event, span_s)
+    max_reports = MAX_PARTS if report.event is OutcomeEvent.PARTIALLY_ACCEPTED else 1
+    if suggestion.reported_events[key] >= max_reports:
         raise InvalidFrame("duplicate_outcome", "This outcome was already reported.")
     suggestion.reported_events[key] += 1
     return OutcomeCounts(
-        chars=_at_most(suggestion.num_chars, told.chars),
-        lines=_at_most(suggestion.num_lines, told.lines),
+        chars=_at_most(suggestion.num_chars, report.chars),
+        lines=_at_most(suggestion.num_lines, report.lines),
         span_s=span_s,
-        edited_ratio=told.edited_ratio,
+        edited_ratio=report.edited_ratio,
     )
 
 
-def validate_report(told: OutcomeReport) -> int | None:
+def validate_report(report: OutcomeReport) -> int | None:
     """Return the span of SPANS_S that has passed, for persistence only.
 
     The code of InvalidFrame is `invalid_field`. Raises InvalidFrame.
     """
-    for name, value in (("chars", told.chars), ("lines", told.lines), ("after_ms", told.after_ms)):
+    for name, value in (
+        ("chars", report.chars),
+        ("lines", report.lines),
+        ("after_ms", report.after_ms),
+    ):
         if value is not None and not 0 <= value <= MAX_NUMBER:
             raise InvalidFrame(
                 "invalid_field", f"{name} must be a whole number from 0 to {MAX_NUMBER}."
             )
-    if (told.event is OutcomeEvent.PERSISTED) != (told.edited_ratio is not None):
+    if (report.event is OutcomeEvent.PERSISTED) != (report.edited_ratio is not None):
         raise InvalidFrame(
             "invalid_field",
             "edited_ratio is required for persisted, and not allowed for other events.",
         )
-    if told.edited_ratio is not None and not 0 <= told.edited_ratio <= 1:
+    if report.edited_ratio is not None and not 0 <= report.edited_ratio <= 1:
         raise InvalidFrame("invalid_field", "edited_ratio must be from 0 to 1.")
-    return _span_s(told)
+    return _span_s(report)
 
 
-def _span_s(told: OutcomeReport) -> int | None:
-    if told.event is not OutcomeEvent.PERSISTED:
+def _span_s(report: OutcomeReport) -> int | None:
+    if report.event is not OutcomeEvent.PERSISTED:
         return None
-    passed = [span for span in SPANS_S if told.after_ms >= span * 1_000 * _MIN_SHARE_OF_SPAN]
-    if not passed:
+    passed_spans = [
+        span for span in SPANS_S if report.after_ms >= span * 1_000 * _MIN_SHARE_OF_SPAN
+    ]
+    if not passed_spans:
         message = f"after_ms of persisted must be at least {SPANS_S[0]} s after acceptance."
         raise InvalidFrame("invalid_field", message)
-    return passed[-1]
+    return passed_spans[-1]
 
 
-def _at_most(suggested: int, told: int | None) -> int:
-    return suggested if told is None else min(told, suggested)
+def _at_most(suggested_count: int, reported_count: int | None) -> int:
+    return suggested_count if reported_count is None else min(reported_count, suggested_count)

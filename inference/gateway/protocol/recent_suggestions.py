@@ -59,19 +59,19 @@ class RecentSuggestions:
         self, principal: Principal, request_id: RequestId, event: OutcomeEvent, *, after_ms: int
     ) -> None:
         """Record the outcome, unless the completion is unknown or it was reported before."""
-        found = self._of_tenant[principal.snapshot.tenant_id].get(request_id)
-        if found is None or found.owner != principal.owner:
+        completion = self._of_tenant[principal.snapshot.tenant_id].get(request_id)
+        if completion is None or completion.owner != principal.owner:
             return
         is_part = event is OutcomeEvent.PARTIALLY_ACCEPTED  # Tabby's agent accepts the first line
         after_ms = min(max(after_ms, 0), MAX_NUMBER)
-        told = OutcomeReport(
+        report = OutcomeReport(
             event,
-            chars=found.num_chars_of_line if is_part else None,
+            chars=completion.num_chars_of_line if is_part else None,
             lines=1 if is_part else None,
             after_ms=after_ms,
         )
         try:
-            counted = count_outcome(found.suggestion, told)
+            counts = count_outcome(completion.suggestion, report)
         except InvalidFrame:
             return
         self._keep(
@@ -82,8 +82,8 @@ class RecentSuggestions:
                 user_id=principal.credential.user_id,
                 occurred_at_ms=self._clock.now_ms(),
                 event=event,
-                chars=counted.chars,
-                lines=counted.lines,
+                chars=counts.chars,
+                lines=counts.lines,
                 after_ms=after_ms,
             )
         )

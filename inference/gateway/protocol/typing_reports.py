@@ -26,13 +26,13 @@ class TypingReportLimiter:
         A client that reports too often must add these characters to its next report. Raises
         InvalidFrame, TooManyRequests.
         """
-        counted = _check_counts(chars)
+        counts = _check_counts(chars)
         now_s = self._clock.monotonic_s()
         if self._last_s is not None and now_s - self._last_s < MIN_PAUSE_S:
             pause_s = MIN_PAUSE_S - (now_s - self._last_s)
             raise TooManyRequests("too_many_requests", "Report less often.", retry_after_s=pause_s)
         self._last_s = now_s
-        return counted
+        return counts
 
 
 def _check_counts(chars: Mapping[str, int]) -> dict[str, int]:

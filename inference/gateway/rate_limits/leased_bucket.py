@@ -50,7 +50,7 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class LeaseGrant:
-    held: int  # units, at most `want`
+    granted_units: int  # units, at most `want`
     wait_s: float = 0.0  # above 0: seconds until `least` is available
     overdrawn: int = 0  # units of a budget that gateways spent beyond its capacity
 
@@ -61,12 +61,14 @@ class LeasedBucket:
     size: int  # spare units of the next lease
     used_s: float  # last time that a request spent units
     since: int  # see LeaseRequest; before the first answer a number of its own
-    held: int = 0  # units, in the last answer
+    granted_units: int = 0  # units, in the last answer
     reserved: int = 0  # of a budget: units reserved by requests that have not ended
     settled: int = 0  # spent since the request of the last answer
-    waiting: list[int] = field(default_factory=list)  # units of requests that wait for the renewal
+    waiting_units: list[int] = field(
+        default_factory=list
+    )  # units of requests that wait for the renewal
     overdrawn: int = 0  # in the last answer
-    is_answered: bool = True  # False: the store may hold more or less than `held`
+    is_answered: bool = True  # False: the store may hold more or less than `granted_units`
     requested_s: float = float("-inf")  # time of the last request
     valid_until_s: float = float("-inf")
     renew_at_s: float = float("-inf")
@@ -79,12 +81,12 @@ class LeasedBucket:
     @property
     def is_returned(self) -> bool:
         """True if the store has confirmed that only requests in progress hold units."""
-        return self.is_answered and self.held <= self.reserved and not self.settled
+        return self.is_answered and self.granted_units <= self.reserved and not self.settled
 
     def remaining_units(self, now_s: float) -> int:
         """Return the leased units that are free; below 0: spent beyond the lease."""
         if now_s < self.valid_until_s:
-            return self.held - self.reserved - self.settled
+            return self.granted_units - self.reserved - self.settled
         return -self.reserved - max(0, self.settled)
 
     def is_due(self, now_s: float, units: int = 0) -> bool:
@@ -112,14 +114,14 @@ class LeasedBucket:
         else:
             self.reserved += units
 
-    def settle(self, units: int, used: int, now_s: float, *, is_leased: bool) -> None:
+    def settle(self, units: int, used_units: int, now_s: float, *, is_leased: bool) -> None:
         """Settle the units of `spend` with those that were used, which may be more."""
         if self.spec.interval_s is not None:
-            self.fallback.spend(used - units, interval_s=self.spec.interval_s, now_s=now_s)
-            self.settled += used - units if is_leased else 0
+            self.fallback.spend(used_units - units, interval_s=self.spec.interval_s, now_s=now_s)
+            self.settled += used_units - units if is_leased else 0
         else:
             self.reserved -= units
-            self.settled += used
+            self.settled += used_units
 
     def fallback_wait_s(self, units: int, now_s: float) -> float:
         """Return the wait in seconds by this gateway's own count of the bucket."""
@@ -151,11 +153,11 @@ class LeasedBucket:
 
     def make_request(self, number: int, now_s: float, *, is_return: bool = False) -> LeaseRequest:
         """State the lease from now on. Surplus units are not spent any more."""
-        wanted = self.reserved + sum(self.waiting)
-        want = wanted if is_return else wanted + self.size
-        self.held = min(self.held, want + self.settled)
-        need = max(wanted, self.held - self.settled)
-        least = self.reserved + min(self.waiting) if self.waiting else need
+        needed_units = self.reserved + sum(self.waiting_units)
+        want = needed_units if is_return else needed_units + self.size
+        self.granted_units = min(self.granted_units, want + self.settled)
+        need = max(needed_units, self.granted_units - self.settled)
+        least = self.reserved + min(self.waiting_units) if self.waiting_units else need
         self.requested_s, self.is_answered = now_s, False
         return LeaseRequest(
             spec=self.spec,
@@ -168,7 +170,7 @@ class LeasedBucket:
         )
 
     def on_answered(self, request: LeaseRequest, grant: LeaseGrant, now_s: float) -> None:
-        self.since, self.held, self.is_answered = request.number, grant.held, True
+        self.since, self.granted_units, self.is_answered = request.number, grant.granted_units, True
         self.settled -= request.settled
         self.overdrawn = grant.overdrawn
         if request.spec is not self.spec:
@@ -177,7 +179,7 @@ class LeasedBucket:
         self.renew_at_s = self.requested_s + _RENEW_S
         self.denied_until_s = now_s + grant.wait_s
         self.denied_units = max(1, request.least - self.reserved)
-        if request.want - request.need > self.size // 2 and grant.held == request.want:
+        if request.want - request.need > self.size // 2 and grant.granted_units == request.want:
             self._resize()
 
     def _resize(self) -> None:

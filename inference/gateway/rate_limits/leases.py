@@ -85,7 +85,9 @@ class Leases:
         max_wait_s: float = MAX_WAIT_S,
     ) -> None:
         self.num_calls: Final[Counter[str]] = Counter()  # by result: answered, failed
-        self.num_held: Counter[str] = Counter()  # units by kind of bucket, at the last sweep
+        self.num_granted_units: Counter[str] = (
+            Counter()
+        )  # units by kind of bucket, at the last sweep
         self.num_unanswered = 0  # buckets whose last call was not answered, at the last sweep
         self._max_wait_s = max_wait_s
         self._max_call_s = max(MAX_CALL_S, max_wait_s)
@@ -120,33 +122,33 @@ class Leases:
         now_s = self._clock.monotonic_s()
         pairs = [(self._get_or_create_bucket(want.spec, now_s), want.units) for want in wants]
         deadline_s = now_s + self._max_wait_s
-        while short := [
+        while short_buckets := [
             (bucket, units) for bucket, units in pairs if bucket.remaining_units(now_s) < units
         ]:
             if self.is_store_unavailable or now_s >= deadline_s:
                 self._probe_if_due(pairs, now_s)
-                _check_alone(short, now_s)
+                _check_alone(short_buckets, now_s)
                 break
-            _check_refusals(short, now_s)
-            await self._wait_for_renewal(pairs, short, timeout_s=deadline_s - now_s)
+            _check_refusals(short_buckets, now_s)
+            await self._wait_for_renewal(pairs, short_buckets, timeout_s=deadline_s - now_s)
             now_s = self._clock.monotonic_s()
-        spent = [
+        charges = [
             Charge(bucket, units, bucket.remaining_units(now_s) >= units) for bucket, units in pairs
         ]
-        for one in spent:
+        for one in charges:
             one.bucket.spend(one.units, now_s, is_leased=one.is_leased)
         if not self.is_store_unavailable:
             self._start_call([bucket for bucket, _ in pairs if bucket.is_due(now_s)])
-        return spent
+        return charges
 
-    def settle(self, spent: Charge, used: int) -> None:
+    def settle(self, charge: Charge, used_units: int) -> None:
         """Report how many of the units were used, which may be fewer or more."""
-        now_s, bucket = self._clock.monotonic_s(), spent.bucket
-        bucket.settle(spent.units, used, now_s, is_leased=spent.is_leased)
+        now_s, bucket = self._clock.monotonic_s(), charge.bucket
+        bucket.settle(charge.units, used_units, now_s, is_leased=charge.is_leased)
         key = bucket.spec.key
-        known = self._buckets.get(key) or self._leaving.setdefault(key, bucket)
-        if known is not bucket:  # the bucket was forgotten and created again
-            known.settled, bucket.settled = known.settled + bucket.settled, 0
+        current_bucket = self._buckets.get(key) or self._leaving.setdefault(key, bucket)
+        if current_bucket is not bucket:  # the bucket was forgotten and created again
+            current_bucket.settled, bucket.settled = current_bucket.settled + bucket.settled, 0
 
     async def run(self) -> None:
         """Return unused units until cancelled."""
@@ -157,9 +159,9 @@ class Leases:
     async def evict_idle(self) -> None:
         now_s = self._clock.monotonic_s()
         idle: list[LeasedBucket] = []
-        self.num_held, self.num_unanswered = Counter(), 0
+        self.num_granted_units, self.num_unanswered = Counter(), 0
         for bucket in [*self._buckets.values(), *self._leaving.values()]:
-            self.num_held[bucket.spec.kind] += bucket.held
+            self.num_granted_units[bucket.spec.kind] += bucket.granted_units
             self.num_unanswered += not bucket.is_answered and bucket.renewal is None
             if bucket.is_idle(now_s):
                 idle.append(bucket)
@@ -230,14 +232,14 @@ class Leases:
         """Wait for the store's answer about the buckets with too few units."""
         now_s = self._clock.monotonic_s()
         for bucket, units in short:
-            bucket.waiting.append(units)
+            bucket.waiting_units.append(units)
         try:
             self._start_call([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
             waited_for = {bucket.renewal for bucket, _ in short if bucket.renewal is not None}
             _, pending = await asyncio.wait(waited_for, timeout=timeout_s)
         finally:
             for bucket, units in short:
-                bucket.waiting.remove(units)
+                bucket.waiting_units.remove(units)
         if pending:
             self._on_store_unavailable("TimeoutError")
 
@@ -298,7 +300,9 @@ class Leases:
         for bucket in buckets:
             by_holder[bucket.spec.holder].append(bucket)
         calls = [
-            call for held in by_holder.values() for call in _split_into_parts(held, _KEYS_PER_CALL)
+            call
+            for holder_buckets in by_holder.values()
+            for call in _split_into_parts(holder_buckets, _KEYS_PER_CALL)
         ]
         is_all = True
         for at_once in _split_into_parts(calls, _CALLS_AT_ONCE):
@@ -329,8 +333,8 @@ def _is_forgettable(bucket: LeasedBucket, now_s: float) -> bool:
 
 def _check_refusals(short: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
     """Raise RateLimitExceeded if the store has refused one of them."""
-    refused = [(bucket, units) for bucket, units in short if bucket.denied_until_s > now_s]
-    _raise_longest([(b, b.denied_wait_s(units, now_s)) for b, units in refused])
+    refused_buckets = [(bucket, units) for bucket, units in short if bucket.denied_until_s > now_s]
+    _raise_longest([(b, b.denied_wait_s(units, now_s)) for b, units in refused_buckets])
 
 
 def _check_alone(short: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:

@@ -83,9 +83,9 @@ class Quotas:
         units = self._estimate_units(principal, request)
         rates = self._rate_requests(limits, principal, units)
         budgets = self._budget_requests(limits, principal, request)
-        money = reserve_budget(principal, request, now_ms=self._clock.now_ms())
-        wants = [*rates, *budgets, *money.spend_requests]
-        spent = await self._spend_leases(wants, request) if wants else []
+        budget = reserve_budget(principal, request, now_ms=self._clock.now_ms())
+        spend_requests = [*rates, *budgets, *budget.spend_requests]
+        charges = await self._spend_leases(spend_requests, request) if spend_requests else []
         if rates:
             self._record_usage(principal, request, units)
         is_action = has_failed = False
@@ -97,15 +97,15 @@ class Quotas:
             raise
         finally:
             if not is_action and account.first_sent_s is None:
-                for one in spent[: len(rates)]:
-                    self.leases.settle(one, 1)
+                for charge in charges[: len(rates)]:
+                    self.leases.settle(charge, 1)
             elif rates and units == ACTION and request.trigger is not Trigger.PREFETCH:
                 self._allow_prefetch(principal)
             first_money = len(rates) + len(budgets)
-            for one in spent[len(rates) : first_money]:
-                self.leases.settle(one, _used_tokens(account))
-            for one in spent[first_money:]:
-                self.leases.settle(one, money.compute_cost(account, has_failed=has_failed))
+            for charge in charges[len(rates) : first_money]:
+                self.leases.settle(charge, _used_tokens(account))
+            for charge in charges[first_money:]:
+                self.leases.settle(charge, budget.compute_cost(account, has_failed=has_failed))
 
     async def _spend_leases(
         self, wants: list[SpendRequest], request: CompletionRequest

@@ -161,7 +161,10 @@ class RedisLeaseStore:
             answers = await self._run_script(len(keys), [*keys, gateway, *self._times_us, *numbers])
         except RedisError as error:
             raise OSError(f"limits: {type(error).__name__}") from error
-        return [LeaseGrant(held, wait_us / 1e6, overdrawn) for held, wait_us, overdrawn in answers]
+        return [
+            LeaseGrant(granted_units, wait_us / 1e6, overdrawn)
+            for granted_units, wait_us, overdrawn in answers
+        ]
 
     async def _run_script(self, num_keys: int, arguments: list[Any]) -> list[tuple[int, int, int]]:
         try:

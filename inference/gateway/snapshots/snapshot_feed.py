@@ -65,18 +65,20 @@ class SnapshotFeed:
         versions = {
             TenantId(key.decode()): int(value) for key, value in hash_.items() if value.isdigit()
         }
-        held = self._authority.versions
-        newer = [tenant for tenant, version in versions.items() if version > held.get(tenant, -1)]
-        found = await cast(Any, self._redis.hmget(SNAPSHOTS, list(newer))) if newer else []
-        taken = []
-        for tenant, data in zip(newer, found, strict=True):
-            taken.append(self._apply_snapshot(tenant, data))
+        own_versions = self._authority.versions
+        newer = [
+            tenant for tenant, version in versions.items() if version > own_versions.get(tenant, -1)
+        ]
+        encoded = await cast(Any, self._redis.hmget(SNAPSHOTS, list(newer))) if newer else []
+        are_applied = []
+        for tenant, data in zip(newer, encoded, strict=True):
+            are_applied.append(self._apply_snapshot(tenant, data))
             # Each one is decoded on the event loop: let other tasks run in between.
             await asyncio.sleep(0)
         # If Redis lost its data, it confirms nothing until the control plane publishes again.
-        if held.keys() <= versions.keys():
+        if own_versions.keys() <= versions.keys():
             await self._mark_synced()
-        return all(taken)
+        return all(are_applied)
 
     def _apply_snapshot(self, tenant_id: TenantId, data: bytes | None) -> bool:
         try:

@@ -95,24 +95,24 @@ class SnapshotStore:
 
     def replace(self, snapshot: TenantSnapshot) -> None:
         """Store a newer snapshot, and notify the watchers of keys that it ends."""
-        held = self._snapshots.get(snapshot.tenant_id)
-        if held is not None and held.version >= snapshot.version:
+        previous = self._snapshots.get(snapshot.tenant_id)
+        if previous is not None and previous.version >= snapshot.version:
             return
         self._snapshots[snapshot.tenant_id] = snapshot
         self._unreadable_s.pop(snapshot.tenant_id, None)
-        if held is not None:
-            self._remove_credentials(held)
-        narrowed = _EffectiveSnapshots(snapshot)
+        if previous is not None:
+            self._remove_credentials(previous)
+        effective = _EffectiveSnapshots(snapshot)
         for credential in snapshot.credentials:
             pairs = self._by_lookup.get(credential.lookup_id, ())
-            self._by_lookup[credential.lookup_id] = (*pairs, (credential, narrowed))
-        self._notify_watchers(held, snapshot)
+            self._by_lookup[credential.lookup_id] = (*pairs, (credential, effective))
+        self._notify_watchers(previous, snapshot)
 
     def find_credentials(
         self, lookup_id: LookupId
     ) -> tuple[tuple[Credential, TenantSnapshot], ...]:
-        held = self._by_lookup.get(lookup_id, ())
-        return tuple((credential, each.for_user(credential.user_id)) for credential, each in held)
+        pairs = self._by_lookup.get(lookup_id, ())
+        return tuple((credential, each.for_user(credential.user_id)) for credential, each in pairs)
 
     def derive_pepper(self, version: int) -> bytes:
         if version not in self._peppers:
@@ -139,14 +139,14 @@ class SnapshotStore:
     def _remove_credentials(self, snapshot: TenantSnapshot) -> None:
         for credential in snapshot.credentials:
             pairs = self._by_lookup.get(credential.lookup_id, ())
-            kept = tuple(pair for pair in pairs if pair[1].tenant_id != snapshot.tenant_id)
-            if kept:
-                self._by_lookup[credential.lookup_id] = kept
+            remaining = tuple(pair for pair in pairs if pair[1].tenant_id != snapshot.tenant_id)
+            if remaining:
+                self._by_lookup[credential.lookup_id] = remaining
             else:
                 self._by_lookup.pop(credential.lookup_id, None)
 
-    def _notify_watchers(self, held: TenantSnapshot | None, new: TenantSnapshot) -> None:
-        before = _in_force(held) if held is not None else set()
+    def _notify_watchers(self, previous: TenantSnapshot | None, new: TenantSnapshot) -> None:
+        before = _in_force(previous) if previous is not None else set()
         for key_id in before - _in_force(new):
             for on_end in tuple(self._watchers.get(key_id, ())):
                 on_end()
@@ -164,24 +164,24 @@ class _EffectiveSnapshots:
         self._snapshot = snapshot
         self._spending = UserBudgets(snapshot.spending)
         self._policies: dict[tuple[int, ...], TenantPolicy] = {(): snapshot.policy}
-        self._made: dict[tuple[tuple[int, ...], int], TenantSnapshot] = {}
+        self._snapshots_by_key: dict[tuple[tuple[int, ...], int], TenantSnapshot] = {}
 
     def for_user(self, user_id: UserId | None) -> TenantSnapshot:
         """Return the effective snapshot. None: a service key, which belongs to no team."""
-        layers = () if user_id is None else self._snapshot.layers_of.get(user_id, ())
+        indexes = () if user_id is None else self._snapshot.override_indexes.get(user_id, ())
         spending = self._spending.for_user(user_id)
-        key = (layers, id(spending))  # an id is valid as long as this object lives
-        if key not in self._made:
-            self._made[key] = msgspec.structs.replace(
-                self._snapshot, policy=self._build_policy(layers), spending=spending
+        key = (indexes, id(spending))  # an id is valid as long as this object lives
+        if key not in self._snapshots_by_key:
+            self._snapshots_by_key[key] = msgspec.structs.replace(
+                self._snapshot, policy=self._build_policy(indexes), spending=spending
             )
-        return self._made[key]
+        return self._snapshots_by_key[key]
 
-    def _build_policy(self, places: tuple[int, ...]) -> TenantPolicy:
-        if places not in self._policies:
-            layers = (self._snapshot.layers[place] for place in places)
-            self._policies[places] = apply_overrides(self._snapshot.policy, layers)
-        return self._policies[places]
+    def _build_policy(self, indexes: tuple[int, ...]) -> TenantPolicy:
+        if indexes not in self._policies:
+            overrides = (self._snapshot.overrides[index] for index in indexes)
+            self._policies[indexes] = apply_overrides(self._snapshot.policy, overrides)
+        return self._policies[indexes]
 
 
 def _in_force(snapshot: TenantSnapshot) -> set[KeyId]:
@@ -199,20 +199,20 @@ class UserBudgets:
             for place, budget in enumerate(spending.budgets)
             if budget.scope is BudgetScope.TENANT
         )
-        self._made: Final[dict[bytes, SpendingLimits]] = {}
+        self._snapshots_by_key: Final[dict[bytes, SpendingLimits]] = {}
 
     def for_user(self, user_id: UserId | None) -> SpendingLimits:
         """Return the same object for users with the same budgets, without user names.
 
         None: a service key, which belongs to no team.
         """
-        written = b"" if user_id is None else self._of_user.get(user_id, b"")
-        if written not in self._made:
-            self._made[written] = self._decode(written)
-        return self._made[written]
+        encoded_indexes = b"" if user_id is None else self._of_user.get(user_id, b"")
+        if encoded_indexes not in self._snapshots_by_key:
+            self._snapshots_by_key[encoded_indexes] = self._decode(encoded_indexes)
+        return self._snapshots_by_key[encoded_indexes]
 
-    def _decode(self, written: bytes) -> SpendingLimits:
-        own = read_places(written, num_places=len(self._spending.budgets))
+    def _decode(self, encoded_indexes: bytes) -> SpendingLimits:
+        own = read_places(encoded_indexes, num_indexes=len(self._spending.budgets))
         budgets = [self._spending.budgets[place] for place in sorted(self._of_all.union(own))]
         return SpendingLimits(
             self._spending.prices,
@@ -222,9 +222,9 @@ class UserBudgets:
 
 def _as_older_ones_say(spending: SpendingLimits) -> dict[UserId, bytes]:
     """Return the budgets of each user in the older format, where each budget lists its users."""
-    found: defaultdict[UserId, set[int]] = defaultdict(set)
-    for place, budget in enumerate(spending.budgets):
+    indexes: defaultdict[UserId, set[int]] = defaultdict(set)
+    for index, budget in enumerate(spending.budgets):
         if budget.scope is not BudgetScope.TENANT:
             for user_id in budget.users:
-                found[user_id].add(place)
-    return {user_id: encode_indexes(places) for user_id, places in found.items()}
+                indexes[user_id].add(index)
+    return {user_id: encode_indexes(user_indexes) for user_id, user_indexes in indexes.items()}

@@ -93,12 +93,12 @@ class SupersessionFeed:
         if data is None:
             return
         try:
-            heard = _decode(data)
+            message = _decode(data)
         except msgspec.MsgspecError as error:  # another version, during a rolling update
             log.warning("supersession.invalid_message", error=type(error).__name__)
             return
-        if heard.gateway != self._gateway:
-            for claim in heard.claims:
+        if message.gateway != self._gateway:
+            for claim in message.claims:
                 self._newest.on_remote_claim(claim)
 
 

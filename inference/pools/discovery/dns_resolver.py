@@ -27,12 +27,12 @@ class DnsResolver:
             )
         except (dns.exception.DNSException, OSError) as error:
             raise ResolutionFailed(type(error).__name__) from error
-        found = frozenset(
+        addresses = frozenset(
             record.to_text() for answer in (four, six) for record in answer.rrset or ()
         )
-        if not found:
+        if not addresses:
             raise ResolutionFailed("no addresses")
-        return found
+        return addresses
 
 
 def _make_resolver(server: tuple[str, int] | None) -> dns.asyncresolver.Resolver:

@@ -54,15 +54,15 @@ class KubernetesStatus(msgspec.Struct, frozen=True):
 
 def ready_addresses(slices: Iterable[EndpointSlice]) -> frozenset[str]:
     """Return one address of each ready pod."""
-    found: dict[str, str] = {}  # by pod
-    every = tuple(slices)
+    addresses: dict[str, str] = {}  # by pod
+    all_slices = tuple(slices)
     for family in _FAMILIES:
-        for endpoint in _list_endpoints(each for each in every if each.address_type == family):
+        for endpoint in _list_endpoints(each for each in all_slices if each.address_type == family):
             if endpoint.conditions.ready is not False and endpoint.addresses:
                 address = endpoint.addresses[0]
                 pod = endpoint.target_ref.uid if endpoint.target_ref else ""
-                found.setdefault(pod or address, address)
-    return frozenset(found.values())
+                addresses.setdefault(pod or address, address)
+    return frozenset(addresses.values())
 
 
 def _list_endpoints(slices: Iterable[EndpointSlice]) -> Iterable[_Endpoint]:

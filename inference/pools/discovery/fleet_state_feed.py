@@ -39,7 +39,7 @@ class FleetStateFeed(ABC):
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
-        self._seen: bytes | str | None = None  # the last version
+        self._last_version: bytes | str | None = None  # the last version
 
     @abstractmethod
     async def apply_state(self) -> None:
@@ -69,13 +69,13 @@ class FleetStateFeed(ABC):
         # None: nothing was ever set, or Redis lost its data. The state stays as it is. The counter
         # starts again, so an earlier number must not count as seen.
         if version is None:
-            self._seen = None
+            self._last_version = None
             return
-        if version == self._seen:
+        if version == self._last_version:
             return
         # The state is read after the version, so a newer change is read again next time.
         await self.apply_state()
-        self._seen = version
+        self._last_version = version
 
     def _log_unreachable(self, error: Exception) -> None:
         log.warning("fleet_state.redis_unreachable", by=self.name, error=type(error).__name__)
@@ -105,16 +105,16 @@ class AddedReplicaFeed(FleetStateFeed):
         self._membership = membership
 
     async def apply_state(self) -> None:
-        held = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(ADDITIONS)))
-        added: defaultdict[str, list[Replica]] = defaultdict(list)
-        for data in list(held.values())[:MAX_ADDITIONS]:
+        entries = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(ADDITIONS)))
+        replicas_by_pool: defaultdict[str, list[Replica]] = defaultdict(list)
+        for data in list(entries.values())[:MAX_ADDITIONS]:
             try:
                 addition = decode_addition(data)
-                added[addition.pool].append(_to_replica(addition))
+                replicas_by_pool[addition.pool].append(_to_replica(addition))
             # A newer format, or not written by Caret. The other entries are valid.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("added_replica.invalid", error=str(error))
-        self._membership.add(added)
+        self._membership.add(replicas_by_pool)
 
 
 def _to_replica(addition: ReplicaChange) -> Replica:

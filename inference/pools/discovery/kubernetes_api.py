@@ -112,10 +112,10 @@ class KubernetesApi:
         self, name: str, query: dict[str, str]
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         try:
-            url, narrowed = self._account.slices_request(name)
+            url, selector = self._account.slices_request(name)
             async with self._session.get(
                 url,
-                params=narrowed | query,
+                params=selector | query,
                 headers=self._account.make_headers(),
                 ssl=self._account.make_ssl_context(),
                 read_bufsize=_LINE_BYTES,

@@ -57,13 +57,13 @@ class _Service:
 
     def apply_event(self, change: WatchEvent) -> None:
         """Apply a change. Raises msgspec.MsgspecError."""
-        told = _decode_slice(change.object)
+        slice_ = _decode_slice(change.object)
         self.slices = self.slices or {}
         if change.type == "DELETED":
-            self.slices.pop(told.metadata.name, None)
+            self.slices.pop(slice_.metadata.name, None)
         elif change.type in ("ADDED", "MODIFIED"):
-            self.slices[told.metadata.name] = told
-        self.version = told.metadata.resource_version or self.version
+            self.slices[slice_.metadata.name] = slice_
+        self.version = slice_.metadata.resource_version or self.version
 
 
 class KubernetesResolver:
@@ -90,9 +90,9 @@ class KubernetesResolver:
                 raise ResolutionFailed(f"the Kubernetes API: {error}") from error
             if service.slices is None:  # otherwise a watch has started meanwhile and is newer
                 service.set_slices(listing)
-        if not (found := service.addresses):
+        if not (addresses := service.addresses):
             raise ResolutionFailed("no ready endpoint")
-        return found
+        return addresses
 
     async def run(self) -> None:
         """Watch all services until cancelled."""

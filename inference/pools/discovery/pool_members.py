@@ -68,8 +68,8 @@ class _DiscoveredReplicas:
     """The possible replicas of one pool, and their identities."""
 
     def __init__(self, pool: Pool) -> None:
-        self.named: Final = pool.replicas
-        self.found: tuple[Replica, ...] = ()
+        self.configured_replicas: Final = pool.replicas
+        self.discovered_replicas: tuple[Replica, ...] = ()
         self.added: tuple[Replica, ...] = ()
         self.misplaced: tuple[Replica, ...] = ()  # added at addresses that are not allowed
         self.identities: dict[str, ReplicaIdentity] = {}  # by url
@@ -80,7 +80,11 @@ class _DiscoveredReplicas:
     @property
     def configured(self) -> tuple[Replica, ...]:
         """The replicas that the configuration lists or discovers."""
-        return tuple({each.url: each for each in (*self.named, *self.found)}.values())
+        return tuple(
+            {
+                each.url: each for each in (*self.configured_replicas, *self.discovered_replicas)
+            }.values()
+        )
 
     @property
     def all_replicas(self) -> tuple[Replica, ...]:
@@ -95,16 +99,16 @@ class _DiscoveredReplicas:
 
         A discovered or added replica must first pass the identity check.
         """
-        is_known = replica in self.named or replica.url in self.identities
+        is_known = replica in self.configured_replicas or replica.url in self.identities
         return is_known and replica not in self.mismatches
 
     def identities_of(self, replicas: Iterable[Replica]) -> list[ReplicaIdentity]:
         return [self.identities[each.url] for each in replicas if each.url in self.identities]
 
-    def _without_configured(self, wanted: tuple[Replica, ...]) -> tuple[Replica, ...]:
+    def _without_configured(self, replicas: tuple[Replica, ...]) -> tuple[Replica, ...]:
         """Leave out replicas that the configuration has: its entries take precedence."""
         names = {each.name for each in self.configured}
-        return tuple({each.name: each for each in wanted if each.name not in names}.values())
+        return tuple({each.name: each for each in replicas if each.name not in names}.values())
 
 
 class PoolMembers:
@@ -134,9 +138,9 @@ class PoolMembers:
     def rejected_replicas(self) -> list[tuple[str, str, IdentityMismatch]]:
         """Pool, replica and reason of each rejected replica."""
         return [
-            (pool, replica.name, refusal)
+            (pool, replica.name, mismatch)
             for pool, candidates in self._discovered.items()
-            for replica, refusal in candidates.mismatches.items()
+            for replica, mismatch in candidates.mismatches.items()
         ]
 
     def add(self, added: Mapping[str, Sequence[Replica]]) -> None:
@@ -146,9 +150,11 @@ class PoolMembers:
         """
         for name, candidates in self._discovered.items():
             patterns = self._pools.by_name[name].allowed_replica_hosts
-            wanted = tuple(added.get(name, ()))
-            candidates.added = tuple(each for each in wanted if _is_within(each, patterns))
-            candidates.misplaced = tuple(each for each in wanted if each not in candidates.added)
+            pool_additions = tuple(added.get(name, ()))
+            candidates.added = tuple(each for each in pool_additions if _is_within(each, patterns))
+            candidates.misplaced = tuple(
+                each for each in pool_additions if each not in candidates.added
+            )
             self._update_members(name)
         self.request_reconcile()
         if unknown := sorted(added.keys() - self._discovered.keys()):
@@ -203,7 +209,9 @@ class PoolMembers:
         except (ResolutionFailed, TimeoutError) as error:
             log.warning("pool.unresolved", name=discover.host, error=str(error))
             return
-        candidates.found = tuple(discover.with_address(address) for address in sorted(addresses))
+        candidates.discovered_replicas = tuple(
+            discover.with_address(address) for address in sorted(addresses)
+        )
 
     def _needs_identity(self, candidates: _DiscoveredReplicas, replica: Replica) -> bool:
         return (
@@ -232,40 +240,40 @@ class PoolMembers:
         """Decide which replicas are members, by what is known now."""
         candidates, pool = self._discovered[name], self._pools.by_name[name]
         urls = {replica.url for replica in candidates.all_replicas}
-        for known in (candidates.identities, candidates.failures):
-            for gone in known.keys() - urls:
-                del known[gone]
+        for facts_by_url in (candidates.identities, candidates.failures):
+            for url in facts_by_url.keys() - urls:
+                del facts_by_url[url]
         candidates.pool_identity = derive_pool_identity(
             pool,
             candidates.identities_of(candidates.configured),
             candidates.pool_identity,
             newcomers=candidates.identities_of(candidates.added),
         )
-        refused = {
-            replica: refusal
+        mismatches = {
+            replica: mismatch
             for replica in candidates.all_replicas
-            if (refusal := self._find_mismatch(name, replica)) is not None
+            if (mismatch := self._find_mismatch(name, replica)) is not None
         }
         places = ", ".join(pool.allowed_replica_hosts)
-        refused |= {
+        mismatches |= {
             each: IdentityMismatch(MismatchReason.HOST_NOT_ALLOWED, each.host, places)
             for each in candidates.barred
         }
-        self._log_mismatches(name, candidates.mismatches, refused)
-        candidates.mismatches = refused
+        self._log_mismatches(name, candidates.mismatches, mismatches)
+        candidates.mismatches = mismatches
         members = tuple(filter(candidates.has_joined, candidates.all_replicas))
         if members != pool.replicas:
             self._set_replicas(pool, members)
 
     def _find_mismatch(self, name: str, replica: Replica) -> IdentityMismatch | None:
         candidates, pool = self._discovered[name], self._pools.by_name[name]
-        said = candidates.identities.get(replica.url)
-        if said is not None:
-            if said.roots is None and replica not in candidates.configured:
+        identity = candidates.identities.get(replica.url)
+        if identity is not None:
+            if identity.roots is None and replica not in candidates.configured:
                 return IdentityMismatch(MismatchReason.NO_IDENTITY, "", pool.model)
-            return check_identity(pool, said, candidates.pool_identity, self._token_ids[name])
+            return check_identity(pool, identity, candidates.pool_identity, self._token_ids[name])
         reason = candidates.failures.get(replica.url)
-        if reason is MismatchReason.UNREACHABLE and replica in candidates.named:
+        if reason is MismatchReason.UNREACHABLE and replica in candidates.configured_replicas:
             return None  # its circuit breaker handles this
         return None if reason is None else IdentityMismatch(reason)
 
@@ -275,15 +283,15 @@ class PoolMembers:
         before: Mapping[Replica, IdentityMismatch],
         now: Mapping[Replica, IdentityMismatch],
     ) -> None:
-        for replica, refusal in now.items():
-            if before.get(replica) != refusal:
+        for replica, mismatch in now.items():
+            if before.get(replica) != mismatch:
                 log.error(
                     "replica.rejected",
                     pool=pool,
                     replica=replica.name,
-                    reason=refusal.reason.value,
-                    found=refusal.found,
-                    wanted=refusal.wanted,
+                    reason=mismatch.reason.value,
+                    actual=mismatch.actual,
+                    expected=mismatch.expected,
                 )
         for replica in before.keys() - now.keys():
             log.info("replica.accepted", pool=pool, replica=replica.name)

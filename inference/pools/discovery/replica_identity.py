@@ -48,8 +48,8 @@ class ReplicaIdentity:
 @dataclass(frozen=True, slots=True)
 class IdentityMismatch:
     reason: MismatchReason
-    found: str = ""
-    wanted: str = ""
+    actual: str = ""
+    expected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class PoolIdentity:
 
 def derive_pool_identity(
     pool: Pool,
-    told: Sequence[ReplicaIdentity],
+    identities: Sequence[ReplicaIdentity],
     before: PoolIdentity,
     *,
     newcomers: Sequence[ReplicaIdentity] = (),
@@ -71,7 +71,9 @@ def derive_pool_identity(
 
     def most(ask: Callable[[ReplicaIdentity], T | None], before: T | None) -> T | None:
         return _most_common(
-            told, ask, _most_common(newcomers, ask, before) if _is_none_known(told, ask) else before
+            identities,
+            ask,
+            _most_common(newcomers, ask, before) if _is_none_known(identities, ask) else before,
         )
 
     return PoolIdentity(
@@ -81,29 +83,29 @@ def derive_pool_identity(
 
 
 def check_identity(
-    pool: Pool, said: ReplicaIdentity, standard: PoolIdentity, token_ids: tuple[int, ...]
+    pool: Pool, identity: ReplicaIdentity, standard: PoolIdentity, token_ids: tuple[int, ...]
 ) -> IdentityMismatch | None:
     """Return the mismatch; None: the replica may serve.
 
     `token_ids` are those of PROBE_TEXT by the pool's tokenizer.
     """
-    if said.roots is not None and pool.model not in said.roots:
-        return IdentityMismatch(MismatchReason.MODEL, ", ".join(sorted(said.roots)), pool.model)
-    root = said.root(pool.model)
+    if identity.roots is not None and pool.model not in identity.roots:
+        return IdentityMismatch(MismatchReason.MODEL, ", ".join(sorted(identity.roots)), pool.model)
+    root = identity.root(pool.model)
     if root is not None and root != standard.root:
         return IdentityMismatch(MismatchReason.VERSION, root, standard.root or "")
-    context = (said.max_context_tokens or {}).get(pool.model)
+    context = (identity.max_context_tokens or {}).get(pool.model)
     if context is not None and context < pool.max_context_tokens:
         return IdentityMismatch(
             MismatchReason.CONTEXT_LENGTH, str(context), str(pool.max_context_tokens)
         )
-    if said.token_ids is not None and said.token_ids != token_ids:
+    if identity.token_ids is not None and identity.token_ids != token_ids:
         return IdentityMismatch(
-            MismatchReason.TOKENIZER, f"{len(said.token_ids)} tokens", pool.tokenizer
+            MismatchReason.TOKENIZER, f"{len(identity.token_ids)} tokens", pool.tokenizer
         )
-    if said.block_tokens is not None and said.block_tokens != standard.block_tokens:
+    if identity.block_tokens is not None and identity.block_tokens != standard.block_tokens:
         return IdentityMismatch(
-            MismatchReason.BLOCK_SIZE, str(said.block_tokens), str(standard.block_tokens)
+            MismatchReason.BLOCK_SIZE, str(identity.block_tokens), str(standard.block_tokens)
         )
     return None
 
@@ -115,8 +117,8 @@ def _most_common(
     if not counts:
         return before
     most = max(counts.values())
-    tied = [value for value, count in counts.items() if count == most]
-    return before if before in tied else min(tied, key=str)
+    most_common = [value for value, count in counts.items() if count == most]
+    return before if before in most_common else min(most_common, key=str)
 
 
 def _is_none_known(

@@ -20,18 +20,18 @@ class LatencyOutlierDetector(Generic[Request]):
     """The detector of one replica. All times are monotonic seconds."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Request, float] = {}  # deadline of the first token
+        self._deadlines_s: dict[Request, float] = {}  # deadline of the first token
         self._num_late = 0  # in a row, without requests that still wait
         self._rests_until_s: float | None = None  # None: not late
         self._rest_s = EJECTION_S
 
     def on_request(self, request: Request, *, until_s: float) -> None:
         """Add a request. Its first token is late after `until_s`."""
-        self._waiting[request] = until_s
+        self._deadlines_s[request] = until_s
 
     def on_first_token(self, request: Request, now_s: float) -> None:
         """Note the first token. Later tokens do not matter."""
-        until_s = self._waiting.pop(request, None)
+        until_s = self._deadlines_s.pop(request, None)
         if until_s is None:
             return
         if now_s > until_s:
@@ -41,7 +41,7 @@ class LatencyOutlierDetector(Generic[Request]):
 
     def on_abandoned(self, request: Request, now_s: float) -> None:
         """Remove a request. If it was already late, it counts as late."""
-        until_s = self._waiting.pop(request, None)
+        until_s = self._deadlines_s.pop(request, None)
         if until_s is not None and now_s > until_s:
             self._count_late(now_s)
 
@@ -51,11 +51,13 @@ class LatencyOutlierDetector(Generic[Request]):
             self._eject(now_s)
         if self._rests_until_s is None:
             return False
-        return now_s < self._rests_until_s or bool(self._waiting)  # a trial request is in flight
+        return now_s < self._rests_until_s or bool(
+            self._deadlines_s
+        )  # a trial request is in flight
 
     def find_overdue(self, now_s: float) -> list[Request]:
         """Return the requests that still wait for a late first token."""
-        return [request for request, until_s in self._waiting.items() if now_s > until_s]
+        return [request for request, until_s in self._deadlines_s.items() if now_s > until_s]
 
     def _count_late(self, now_s: float) -> None:
         self._num_late += 1

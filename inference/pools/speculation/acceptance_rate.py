@@ -60,15 +60,15 @@ class AcceptanceRates:
         self._num_windows = 0.0
 
     def decay(self, passed_s: float) -> None:
-        left = 0.5 ** (passed_s / HALF_LIFE_S)
+        remaining_share = 0.5 ** (passed_s / HALF_LIFE_S)
         for row in self._squares.values():
             for kind in row:
-                row[kind] *= left
+                row[kind] *= remaining_share
         for sums in (self._drafted, self._accepted, self._num_tokens):
             for kind in sums:
-                sums[kind] *= left
-        self._excess_squares *= left
-        self._num_windows *= left
+                sums[kind] *= remaining_share
+        self._excess_squares *= remaining_share
+        self._num_windows *= remaining_share
 
     def add(self, window: AcceptanceWindow) -> None:
         total = sum(window.generated.values())

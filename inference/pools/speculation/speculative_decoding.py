@@ -61,7 +61,7 @@ class _WatchedEngine:
     """A completion in flight."""
 
     trace: RequestTrace
-    counted: int = 0  # tokens that were already counted
+    num_counted_tokens: int = 0  # tokens that were already counted
 
 
 class SpeculationTracker:
@@ -73,11 +73,11 @@ class SpeculationTracker:
     def __init__(self, pools: PoolConfig, reader: SpeculationMetricsReader, clock: Clock) -> None:
         self._reader = reader
         self._clock = clock
-        self._looked_s = clock.monotonic_s()
+        self._last_poll_s = clock.monotonic_s()
         self._groups: dict[tuple[str, ...], AcceptanceRates] = {}
         self._pools = pools
-        self._watched: dict[str, _WatchedReplica] = {}
-        self._sync_watched()
+        self._watched_replicas: dict[str, _WatchedReplica] = {}
+        self._sync_replicas()
         self._under_way: dict[int, _WatchedEngine] = {}  # by the identity of the request trace
         self._estimates: dict[Kind, AcceptanceEstimate] = {}
 
@@ -94,22 +94,22 @@ class SpeculationTracker:
         return estimate is None or not estimate.is_low
 
     def on_started(self, account: RequestTrace) -> None:
-        if self._watched:
+        if self._watched_replicas:
             self._under_way[id(account)] = _WatchedEngine(account)
 
     def on_completed(self, account: RequestTrace) -> None:
-        followed = self._under_way.pop(id(account), None)
-        if followed is not None:
-            self._count_tokens(followed)
+        watched_engine = self._under_way.pop(id(account), None)
+        if watched_engine is not None:
+            self._count_tokens(watched_engine)
 
-    def _count_tokens(self, followed: _WatchedEngine) -> None:
+    def _count_tokens(self, watched_engine: _WatchedEngine) -> None:
         """Count the tokens generated since the last call."""
-        account = followed.trace
-        watched = self._watched.get(account.replica)
-        more = account.generated_tokens - followed.counted
-        if watched is not None and account.request is not None and more:
-            watched.generated[_to_kind(account.pool, account.request.language)] += more
-            followed.counted = account.generated_tokens
+        account = watched_engine.trace
+        watched_replica = self._watched_replicas.get(account.replica)
+        more = account.generated_tokens - watched_engine.num_counted_tokens
+        if watched_replica is not None and account.request is not None and more:
+            watched_replica.generated[_to_kind(account.pool, account.request.language)] += more
+            watched_engine.num_counted_tokens = account.generated_tokens
 
     async def run(self, *, every_s: float) -> None:
         """Read the counters periodically until cancelled."""
@@ -117,57 +117,59 @@ class SpeculationTracker:
             await asyncio.sleep(every_s)
             await self.poll()
 
-    def _sync_watched(self) -> None:
+    def _sync_replicas(self) -> None:
         """Adopt changes of the pools' replicas. Estimates are kept."""
         speculating = _find_speculating_replicas(self._pools)
-        self._watched = {
-            replica.name: self._watched.get(replica.name)
+        self._watched_replicas = {
+            replica.name: self._watched_replicas.get(replica.name)
             or _WatchedReplica(replica, self._groups.setdefault(names, AcceptanceRates()))
             for replica, names in speculating.items()
         }
 
     async def poll(self) -> None:
-        self._sync_watched()
+        self._sync_replicas()
         now_s = self._clock.monotonic_s()
         for acceptances in self._groups.values():
-            acceptances.decay(now_s - self._looked_s)
-        self._looked_s = now_s
+            acceptances.decay(now_s - self._last_poll_s)
+        self._last_poll_s = now_s
         async with asyncio.TaskGroup() as group:
-            for watched in self._watched.values():
-                group.create_task(self._poll_replica(watched))
+            for watched_replica in self._watched_replicas.values():
+                group.create_task(self._poll_replica(watched_replica))
         self._estimates = {
             kind: estimate
             for acceptances in self._groups.values()
             for kind, estimate in acceptances.estimates().items()
         }
 
-    async def _poll_replica(self, watched: _WatchedReplica) -> None:
+    async def _poll_replica(self, watched_replica: _WatchedReplica) -> None:
         try:
             async with asyncio.timeout(MAX_LOOK_S):
-                values = await self._reader.read(watched.replica)
+                values = await self._reader.read(watched_replica.replica)
         except TimeoutError:
             return
         if values is not None and all(name in values for name in (_GENERATED, _DRAFTED, _ACCEPTED)):
             counters = (sum(values[name]) for name in (_GENERATED, _DRAFTED, _ACCEPTED))
             # Not at their end: a completion may be as long as a window. Its tokens would count in
             # the wrong window, and make both windows useless.
-            for followed in self._under_way.values():
-                self._count_tokens(followed)
-            _close_window(watched, _Counters(*counters))
+            for watched_engine in self._under_way.values():
+                self._count_tokens(watched_engine)
+            _close_window(watched_replica, _Counters(*counters))
 
 
-def _close_window(watched: _WatchedReplica, now: _Counters) -> None:
-    before = watched.before
-    passed = now.since(before) if before is not None else None
-    if passed is not None and 0 <= passed.generated < MIN_WINDOW_TOKENS:
+def _close_window(watched_replica: _WatchedReplica, now: _Counters) -> None:
+    before = watched_replica.before
+    difference = now.since(before) if before is not None else None
+    if difference is not None and 0 <= difference.generated < MIN_WINDOW_TOKENS:
         return
-    generated, watched.generated = watched.generated, Counter()
-    watched.before = now
-    if passed is None:  # the first read
+    generated, watched_replica.generated = watched_replica.generated, Counter()
+    watched_replica.before = now
+    if difference is None:  # the first read
         return
     # After a restart an engine's difference is negative, so the window is skipped.
-    if abs(passed.generated - generated.total()) <= MAX_FOREIGN * passed.generated:
-        watched.acceptances.add(AcceptanceWindow(generated, passed.drafted, passed.accepted))
+    if abs(difference.generated - generated.total()) <= MAX_FOREIGN * difference.generated:
+        watched_replica.acceptances.add(
+            AcceptanceWindow(generated, difference.drafted, difference.accepted)
+        )
 
 
 def _find_speculating_replicas(pools: PoolConfig) -> dict[Replica, tuple[str, ...]]:

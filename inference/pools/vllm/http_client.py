@@ -67,7 +67,7 @@ class HttpClient:
 
     def __init__(self, *, max_stall_s: float) -> None:
         self._max_stall_s = max_stall_s
-        self._kept: defaultdict[str, deque[_IdleConnection]] = defaultdict(
+        self._idle_by_url: defaultdict[str, deque[_IdleConnection]] = defaultdict(
             deque
         )  # most recently used last
         self._open: set[HttpConnection] = set()
@@ -101,12 +101,12 @@ class HttpClient:
 
     async def _request(self, url: str, request: bytes) -> HttpConnection:
         """Send the request, and return a connection that has received the head of the response."""
-        kept = self._take_idle(url)
-        if kept is not None:
+        idle_connection = self._take_idle(url)
+        if idle_connection is not None:
             try:
-                return await _send_on_connection(kept, request)
+                return await _send_on_connection(idle_connection, request)
             except ConnectionLost:
-                if kept.has_response_started:
+                if idle_connection.has_response_started:
                     raise
                 # The server closed it just as it was reused: try once more on a new one.
         return await _send_on_connection(await self._connect(_parse_address(url)), request)
@@ -124,21 +124,21 @@ class HttpClient:
 
     def _take_idle(self, url: str) -> HttpConnection | None:
         """Return the most recently used connection, so that surplus ones expire."""
-        kept = self._kept[url]
-        while kept:
-            connection = kept.pop().connection
+        idle = self._idle_by_url[url]
+        while idle:
+            connection = idle.pop().connection
             if connection.is_reusable:
                 return connection
             connection.abort()
         return None
 
     def _store_idle(self, url: str, connection: HttpConnection) -> None:
-        kept = self._kept[url]
-        if not connection.is_reusable or len(kept) >= MAX_IDLE_CONNECTIONS:
+        idle = self._idle_by_url[url]
+        if not connection.is_reusable or len(idle) >= MAX_IDLE_CONNECTIONS:
             connection.abort()
             return
         loop = asyncio.get_running_loop()
-        kept.append(_IdleConnection(connection, loop.time()))
+        idle.append(_IdleConnection(connection, loop.time()))
         if self._sweeping is None:
             self._sweeping = loop.call_later(_SWEEP_S, self._close_expired)
 
@@ -146,11 +146,11 @@ class HttpClient:
         """Close connections that were idle for too long. Scheduled while any are idle."""
         loop = asyncio.get_running_loop()
         oldest_s = loop.time() - IDLE_TIMEOUT_S
-        for kept in self._kept.values():
-            while kept and kept[0].since_s <= oldest_s:
-                kept.popleft().connection.abort()
-        has_kept = any(self._kept.values())
-        self._sweeping = loop.call_later(_SWEEP_S, self._close_expired) if has_kept else None
+        for idle in self._idle_by_url.values():
+            while idle and idle[0].since_s <= oldest_s:
+                idle.popleft().connection.abort()
+        has_idle = any(self._idle_by_url.values())
+        self._sweeping = loop.call_later(_SWEEP_S, self._close_expired) if has_idle else None
 
 
 async def _send_on_connection(connection: HttpConnection, request: bytes) -> HttpConnection:

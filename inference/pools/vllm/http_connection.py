@@ -100,12 +100,12 @@ class HttpConnection(asyncio.Protocol):
             if not self._is_awaiting_response:
                 return []
             await self._wait_for_data()
-        taken, self._lines, self._num_held_bytes = self._lines, [], 0
+        lines, self._lines, self._num_held_bytes = self._lines, [], 0
         self._next_taking_s = self._loop.time() + PACE_S
         if self._is_paused:
             self._is_paused = False
             self._transport.resume_reading()
-        return taken
+        return lines
 
     def finish_response(
         self, *, within_s: float, then: Callable[["HttpConnection"], object]

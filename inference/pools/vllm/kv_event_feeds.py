@@ -29,13 +29,13 @@ class KvEventFeeds:
         feeds: dict[Replica, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
-                wanted = {
+                publishers = {
                     each for each in self._pools.list_replicas(min_of_pool=2) if each.kv_events
                 }
-                for replica in feeds.keys() - wanted:
+                for replica in feeds.keys() - publishers:
                     feeds.pop(replica).cancel()
                     self._index.remove_replica(replica.url)
-                for replica in wanted - feeds.keys():
+                for replica in publishers - feeds.keys():
                     feeds[replica] = group.create_task(self._follow_replica(replica))
                 await asyncio.sleep(LOOK_EVERY_S)
 

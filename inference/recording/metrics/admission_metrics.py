@@ -18,12 +18,12 @@ class AdmissionMetrics:
     def collect(self) -> Iterator[Metric]:
         yield from self._collect_pools()
         yield self._collect_shed()
-        refused = CounterMetricFamily(
+        rejections = CounterMetricFamily(
             "caret_rate_limited_requests", "Requests rejected by rate limits.", labels=["limit"]
         )
         for kind, count in self.quotas.num_rejected.items():
-            refused.add_metric([kind], count)
-        yield refused
+            rejections.add_metric([kind], count)
+        yield rejections
         yield GaugeMetricFamily(
             "caret_rate_limit_store_unavailable",
             "1 while Redis is unreachable and limits are local to this gateway.",
@@ -38,14 +38,14 @@ class AdmissionMetrics:
         )
         for result in ("answered", "failed"):
             calls.add_metric([result], leases.num_calls[result])
-        held = GaugeMetricFamily(
+        leased_units = GaugeMetricFamily(
             "caret_leased_units",
             "Units leased by this gateway: tenths of requests, tokens, or micros of money.",
             labels=["limit"],
         )
-        for kind, units in leases.num_held.items():
-            held.add_metric([kind], units)
-        yield from (calls, held)
+        for kind, units in leases.num_granted_units.items():
+            leased_units.add_metric([kind], units)
+        yield from (calls, leased_units)
         yield GaugeMetricFamily(
             "caret_leases_unanswered",
             "Buckets whose last lease call to Redis was not answered.",
@@ -53,7 +53,7 @@ class AdmissionMetrics:
         )
 
     def _collect_pools(self) -> Iterator[Metric]:
-        under_way = GaugeMetricFamily(
+        in_flight = GaugeMetricFamily(
             "caret_pool_requests_in_flight", "Requests of this gateway in flight.", labels=["pool"]
         )
         limits = GaugeMetricFamily(
@@ -61,7 +61,7 @@ class AdmissionMetrics:
             "Limit of requests in flight, learnt from first-token latency.",
             labels=["pool"],
         )
-        late = GaugeMetricFamily(
+        first_token_p99 = GaugeMetricFamily(
             "caret_pool_first_token_p99_seconds",
             "p99 of the first token over the last ten seconds, since admission.",
             labels=["pool", "mode"],
@@ -69,12 +69,12 @@ class AdmissionMetrics:
         for pool in self.load.pools:
             pressures = {mode: self.load.get_stats(pool, mode) for mode in Mode}
             any_mode = pressures[Mode.INLINE]
-            under_way.add_metric([pool], any_mode.num_in_flight)
+            in_flight.add_metric([pool], any_mode.num_in_flight)
             limits.add_metric([pool], any_mode.limit)
             for mode, pressure in pressures.items():
                 if pressure.first_token_p99_ms is not None:
-                    late.add_metric([pool, mode], pressure.first_token_p99_ms / 1000)
-        yield from (under_way, limits, late)
+                    first_token_p99.add_metric([pool, mode], pressure.first_token_p99_ms / 1000)
+        yield from (in_flight, limits, first_token_p99)
 
     def _collect_shed(self) -> Metric:
         shed = CounterMetricFamily(

@@ -74,10 +74,10 @@ class CompletionMetrics:
         self._tenants = _TenantLabels(num_tenants) if num_tenants else None
 
     def on_completed(self, account: RequestTrace) -> None:
-        request, finish = account.request, account.finish_reason or FinishReason.CANCELLED
+        request, finish_reason = account.request, account.finish_reason or FinishReason.CANCELLED
         mode = _read_mode(request)
         trigger = request.trigger if request else NOT_UNDERSTOOD
-        self._completions.add(1, mode, trigger, finish, account.error_code)
+        self._completions.add(1, mode, trigger, finish_reason, account.error_code)
         if account.filter_reason:
             self._cuts.add(1, account.filter_reason)
         if account.first_sent_s is not None:

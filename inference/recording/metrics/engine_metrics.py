@@ -55,7 +55,7 @@ class EngineMetricsPoller:
         """`replicas` returns the current ones; called in each round."""
         self._reader = reader
         self._replicas = replicas
-        self._told: dict[str, Values | None] = {}  # by the replica's name
+        self._values_by_replica: dict[str, Values | None] = {}  # by the replica's name
 
     async def run(self, *, every_s: float) -> None:
         while True:
@@ -63,37 +63,37 @@ class EngineMetricsPoller:
             await asyncio.sleep(every_s)
 
     async def poll(self) -> None:
-        every = tuple(self._replicas())
-        for gone in self._told.keys() - {replica.name for replica in every}:
-            del self._told[gone]
+        replicas = tuple(self._replicas())
+        for name in self._values_by_replica.keys() - {replica.name for replica in replicas}:
+            del self._values_by_replica[name]
         async with asyncio.TaskGroup() as group:
-            for replica in every:
+            for replica in replicas:
                 group.create_task(self._poll_replica(replica))
 
     def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("caret_engine_up", "1 if it reports its metrics.", labels=_LABELS)
-        for name, values in self._told.items():
+        for name, values in self._values_by_replica.items():
             up.add_metric([name], float(values is not None))
         yield up
-        for ours, theirs, documentation, together in _GAUGES:
-            family = GaugeMetricFamily(ours, documentation, labels=_LABELS)
-            for name, values in self._told.items():
-                if values is not None and (found := values.get(theirs)):
-                    family.add_metric([name], together(found))
+        for our_name, engine_name, documentation, aggregate in _GAUGES:
+            family = GaugeMetricFamily(our_name, documentation, labels=_LABELS)
+            for name, values in self._values_by_replica.items():
+                if values is not None and (samples := values.get(engine_name)):
+                    family.add_metric([name], aggregate(samples))
             yield family
-        for ours, theirs, documentation in _COUNTERS:
-            counter = CounterMetricFamily(ours, documentation, labels=_LABELS)
-            for name, values in self._told.items():
-                if values is not None and (found := values.get(theirs)):
-                    counter.add_metric([name], sum(found))
+        for our_name, engine_name, documentation in _COUNTERS:
+            counter = CounterMetricFamily(our_name, documentation, labels=_LABELS)
+            for name, values in self._values_by_replica.items():
+                if values is not None and (samples := values.get(engine_name)):
+                    counter.add_metric([name], sum(samples))
             yield counter
 
     async def _poll_replica(self, replica: Replica) -> None:
         try:
             async with asyncio.timeout(MAX_READ_S):
-                self._told[replica.name] = await self._reader.read(replica)
+                self._values_by_replica[replica.name] = await self._reader.read(replica)
         except TimeoutError:
-            self._told[replica.name] = None
+            self._values_by_replica[replica.name] = None
 
 
 _LABELS: Final = ["replica"]

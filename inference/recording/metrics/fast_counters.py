@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 class FastCounters:
     def __init__(self, name: str, documentation: str, labels: Sequence[str] = ()) -> None:
         """`name` has no `_total`, which the text format appends."""
-        self._about = (name, documentation)
+        self._name_and_documentation = (name, documentation)
         self._labels = labels
         self._values: dict[tuple[str, ...], float] = {}
 
@@ -27,7 +27,7 @@ class FastCounters:
         return self._values.get(labels, 0)
 
     def to_family(self) -> CounterMetricFamily:
-        family = CounterMetricFamily(*self._about, labels=self._labels)
+        family = CounterMetricFamily(*self._name_and_documentation, labels=self._labels)
         for labels, value in self._values.items():
             family.add_metric(labels, value)
         return family
@@ -51,10 +51,10 @@ class FastHistograms:
     def __init__(
         self, name: str, documentation: str, labels: Sequence[str] = (), *, bounds: Sequence[float]
     ) -> None:
-        self._about = (name, documentation)
+        self._name_and_documentation = (name, documentation)
         self._labels = labels
         self._bounds = bounds
-        self._texts: Final = [*(f"{bound:g}" for bound in bounds), "+Inf"]
+        self._texts: Final = [*(f"{upper_bound:g}" for upper_bound in bounds), "+Inf"]
         self._histograms: dict[tuple[str, ...], Histogram] = {}
 
     def observe(self, value: float, *labels: str) -> None:
@@ -64,7 +64,7 @@ class FastHistograms:
         histogram.observe(value)
 
     def to_family(self) -> HistogramMetricFamily:
-        family = HistogramMetricFamily(*self._about, labels=self._labels)
+        family = HistogramMetricFamily(*self._name_and_documentation, labels=self._labels)
         for labels, histogram in self._histograms.items():
             buckets = list(zip(self._texts, accumulate(histogram.counts), strict=True))
             family.add_metric(labels, buckets, histogram.total)

@@ -90,32 +90,32 @@ class GatewayMetrics:
         yield from _PROCESS.collect()
 
     def _collect_pools(self) -> Iterator[Metric]:
-        about = GaugeMetricFamily(
+        pool_info = GaugeMetricFamily(
             "caret_pool", "1 for each configured pool.", labels=["pool", "tier", "model"]
         )
         members = GaugeMetricFamily(
             "caret_pool_replica_info", "1 for each replica of a pool.", labels=["pool", "replica"]
         )
-        places = GaugeMetricFamily(
+        allowed_hosts = GaugeMetricFamily(
             "caret_pool_allowed_replica_hosts",
             "1 for each network or host name at which operators may add replicas.",
             labels=["pool", "hosts"],
         )
         for pool in self.pools.by_name.values():
-            about.add_metric([pool.name, pool.tier, pool.model], 1)
+            pool_info.add_metric([pool.name, pool.tier, pool.model], 1)
             for hosts in pool.allowed_replica_hosts:
-                places.add_metric([pool.name, hosts], 1)
+                allowed_hosts.add_metric([pool.name, hosts], 1)
             for replica in pool.replicas:
                 members.add_metric([pool.name, replica.name], 1)
-        refused = GaugeMetricFamily(
+        rejections = GaugeMetricFamily(
             "caret_replica_rejected",
             "1 for each replica that is rejected because it contradicts its pool.",
-            labels=["pool", "replica", "reason", "found", "wanted"],
+            labels=["pool", "replica", "reason", "actual", "expected"],
         )
-        for name, replica_name, refusal in self.rejected_replicas():
-            words = (refusal.reason.value, refusal.found, refusal.wanted)
-            refused.add_metric([name, replica_name, *words], 1)
-        yield from (about, members, places, refused)
+        for name, replica_name, mismatch in self.rejected_replicas():
+            words = (mismatch.reason.value, mismatch.actual, mismatch.expected)
+            rejections.add_metric([name, replica_name, *words], 1)
+        yield from (pool_info, members, allowed_hosts, rejections)
 
     def _collect_drained(self) -> Metric:
         drained = GaugeMetricFamily(
@@ -126,7 +126,7 @@ class GatewayMetrics:
         return drained
 
     def _collect_replicas(self) -> Iterator[Metric]:
-        under_way = GaugeMetricFamily(
+        in_flight = GaugeMetricFamily(
             "caret_replica_requests_in_flight",
             "Requests of this gateway in flight at this replica.",
             labels=["replica"],
@@ -136,31 +136,31 @@ class GatewayMetrics:
             "1 for the current state of its circuit.",
             labels=["replica", "circuit"],
         )
-        rests = GaugeMetricFamily(
+        cooldowns = GaugeMetricFamily(
             "caret_replica_cooldown_seconds",
             "Seconds until its open circuit allows a trial request.",
             labels=["replica"],
         )
-        late = GaugeMetricFamily(
+        ejections = GaugeMetricFamily(
             "caret_replica_ejected",
             "1: its first tokens are late, so other replicas are preferred.",
             labels=["replica"],
         )
-        moved = CounterMetricFamily(
+        reroutes = CounterMetricFamily(
             "caret_replica_rerouted_requests",
             "Requests that moved to another replica because this one was late.",
             labels=["replica"],
         )
         for replica in self.pools.list_replicas():
-            moved.add_metric([replica.name], self.replicas.num_rerouted(replica))
-            late.add_metric([replica.name], float(self.replicas.is_ejected(replica)))
-            under_way.add_metric([replica.name], self.replicas.num_in_flight(replica))
+            reroutes.add_metric([replica.name], self.replicas.num_rerouted(replica))
+            ejections.add_metric([replica.name], float(self.replicas.is_ejected(replica)))
+            in_flight.add_metric([replica.name], self.replicas.num_in_flight(replica))
             if (rests_s := self.replicas.cooldown_s(replica)) is not None:
-                rests.add_metric([replica.name], rests_s)
-            is_now = self.replicas.get_circuit(replica)
+                cooldowns.add_metric([replica.name], rests_s)
+            current_circuit = self.replicas.get_circuit(replica)
             for circuit in CircuitState:
-                circuits.add_metric([replica.name, circuit], float(circuit is is_now))
-        yield from (under_way, circuits, rests, late, moved)
+                circuits.add_metric([replica.name, circuit], float(circuit is current_circuit))
+        yield from (in_flight, circuits, cooldowns, ejections, reroutes)
 
 
 def _make_gauge(name: str, documentation: str, value: float) -> Metric:

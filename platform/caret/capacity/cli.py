@@ -91,34 +91,34 @@ def _make_parser() -> argparse.ArgumentParser:
 def _read_inputs(options: argparse.Namespace) -> CapacityInputs:
     if not 0 < options.during <= MAX_DURING_S:  # rejects NaN, too
         raise InvalidInput(f"--during must be more than 0 and at most {MAX_DURING_S:.0f} seconds.")
-    found: dict[str, Any] = from_file(options.figures) if options.figures else {}
+    figures: dict[str, Any] = from_file(options.figures) if options.figures else {}
     if options.url:
-        found |= read_metrics(options.url, during_s=options.during)
-    found |= {
+        figures |= read_metrics(options.url, during_s=options.during)
+    figures |= {
         name: value
         for name in (*_OPTIONS, "queue")
         if (value := getattr(options, name)) is not None
     }
     if options.tokens_per_day is not None:
-        output_tokens = float(found.get("output_tokens", _DEFAULTS["output_tokens"]))
-        found["requests_per_s"] = requests_per_s(
+        output_tokens = float(figures.get("output_tokens", _DEFAULTS["output_tokens"]))
+        figures["requests_per_s"] = requests_per_s(
             tokens_per_day=options.tokens_per_day, output_tokens=output_tokens
         )
-    if "requests_per_s" not in found:
+    if "requests_per_s" not in figures:
         raise InvalidInput(
             "No load is known. Give --requests-per-s or --tokens-per-day, or the --url of a gateway"
             " that serves requests."
         )
-    return CapacityInputs(**_with_whole_gpus(found))
+    return CapacityInputs(**_with_whole_gpus(figures))
 
 
-def _with_whole_gpus(found: dict[str, Any]) -> dict[str, Any]:
-    num_gpus = found.get("num_gpus")
+def _with_whole_gpus(figures: dict[str, Any]) -> dict[str, Any]:
+    num_gpus = figures.get("num_gpus")
     if num_gpus is None:
-        return found
+        return figures
     if not math.isfinite(num_gpus) or num_gpus != int(num_gpus):
         raise InvalidInput(f"num_gpus is {num_gpus:g}; it must be a whole number.")
-    return found | {"num_gpus": int(num_gpus)}
+    return figures | {"num_gpus": int(num_gpus)}
 
 
 def _write_drawing(path: Path, drawing: str) -> None:

@@ -30,12 +30,12 @@ def from_file(path: Path) -> MeasuredInputs:
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read: {type(error).__name__}.") from error
     objects = _parse_objects(text, path)
-    found: MeasuredInputs = {}
+    inputs: MeasuredInputs = {}
     for each in objects:
-        found |= (
+        inputs |= (
             _read_inputs(each, path) if "figure" not in each else _read_named_inputs(each, path)
         )
-    return found | _cold_prefill(objects)
+    return inputs | _cold_prefill(objects)
 
 
 def from_metrics(before: Totals, after: Totals, *, seconds: float) -> MeasuredInputs:
@@ -44,18 +44,18 @@ def from_metrics(before: Totals, after: Totals, *, seconds: float) -> MeasuredIn
     The load is the difference of both. Ratios use all counts since the start, so that they exist
     even in a quiet minute.
     """
-    found: MeasuredInputs = {}
+    inputs: MeasuredInputs = {}
     requests = after["caret_completions_total"] - before["caret_completions_total"]
     if requests > 0:
-        found["requests_per_s"] = requests / seconds
+        inputs["requests_per_s"] = requests / seconds
     for name, (part, whole) in _RATIOS.items():
         if after[whole] > 0:
-            found[name] = sum(after[each] for each in part) / after[whole]
+            inputs[name] = sum(after[each] for each in part) / after[whole]
     prefilled = after["vllm:prompt_tokens_total"] - after["vllm:prefix_cache_hits_total"]
     prefill_s = after["vllm:request_prefill_time_seconds_sum"]
     if prefilled > 0 and prefill_s > 0:
-        found["prefill_tokens_per_s"] = prefilled / prefill_s
-    return found
+        inputs["prefill_tokens_per_s"] = prefilled / prefill_s
+    return inputs
 
 
 _RATIOS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
@@ -85,7 +85,7 @@ def totals(texts: Iterable[str]) -> Totals:
 
     Raises InvalidInput for a text that is not in Prometheus's format.
     """
-    summed: Totals = Counter()
+    sums: Totals = Counter()
     try:
         for text in texts:
             for family in text_string_to_metric_families(text):
@@ -93,10 +93,10 @@ def totals(texts: Iterable[str]) -> Totals:
                     if sample.labels.get("mode") == _WARM_UP:
                         continue
                     # Integers for mypy's Counter; the values are floats.
-                    summed[sample.name] += sample.value  # type: ignore[assignment]
+                    sums[sample.name] += sample.value  # type: ignore[assignment]
     except ValueError as error:
         raise InvalidInput("The response contains no Prometheus metrics.") from error
-    return summed
+    return sums
 
 
 def _fetch_text(url: str) -> str:
@@ -113,14 +113,14 @@ def _fetch_text(url: str) -> str:
 def _parse_objects(text: str, path: Path) -> list[Mapping[str, Any]]:
     try:
         try:
-            parsed = [json.loads(text)]
+            objects = [json.loads(text)]
         except ValueError:
-            parsed = [json.loads(line) for line in text.splitlines() if line.strip()]
+            objects = [json.loads(line) for line in text.splitlines() if line.strip()]
     except ValueError as error:
         raise InvalidInput(f"{path} contains neither a JSON object nor lines of them.") from error
-    if not parsed or not all(isinstance(each, dict) for each in parsed):
+    if not objects or not all(isinstance(each, dict) for each in objects):
         raise InvalidInput(f"{path} contains neither a JSON object nor lines of them.")
-    return parsed
+    return objects
 
 
 def _read_inputs(each: Mapping[str, Any], path: Path) -> MeasuredInputs:
@@ -157,11 +157,11 @@ def _cold_prefill(lines: Iterable[Mapping[str, Any]]) -> MeasuredInputs:
         return {}
     mean_tokens = math.fsum(tokens for tokens, _ in points) / len(points)
     mean_s = math.fsum(seconds for _, seconds in points) / len(points)
-    spread = math.fsum((tokens - mean_tokens) ** 2 for tokens, _ in points)
+    sum_of_squares = math.fsum((tokens - mean_tokens) ** 2 for tokens, _ in points)
     slope = math.fsum((tokens - mean_tokens) * (seconds - mean_s) for tokens, seconds in points)
-    if spread == 0 or slope <= 0:
+    if sum_of_squares == 0 or slope <= 0:
         return {}
-    s_per_token = slope / spread
+    s_per_token = slope / sum_of_squares
     overhead_ms = max(0.0, (mean_s - s_per_token * mean_tokens) * 1000)
     return {"prefill_tokens_per_s": 1 / s_per_token, "overhead_ms": overhead_ms}
 

@@ -93,12 +93,14 @@ def compute_plan(figures: CapacityInputs) -> CapacityPlan:
 
 def _compute_load(figures: CapacityInputs, requests_per_s: float, num_gpus: int) -> CapacityLoad:
     busy = busy_gpus(figures, hit_rate=figures.hit_rate, requests_per_s=requests_per_s)
-    found = _first_token(figures, figures.hit_rate, requests_per_s, num_gpus)
+    first_token = _first_token(figures, figures.hit_rate, requests_per_s, num_gpus)
     decode_s = figures.output_tokens / figures.stream_tokens_per_s
     return CapacityLoad(
         requests_per_s=requests_per_s,
         num_in_flight=(
-            num_in_flight(requests_per_s, found.mean_ms / 1000 + decode_s) if found else None
+            num_in_flight(requests_per_s, first_token.mean_ms / 1000 + decode_s)
+            if first_token
+            else None
         ),
         busy_gpus=busy,
         gpus=gpus_at_utilisation(busy, figures.utilisation),
@@ -137,8 +139,8 @@ def _count_stable_gpus(busy: float) -> int:
 
 def _min_hit_rate(figures: CapacityInputs, num_gpus: int) -> float | None:
     def suffices(hit_rate: float) -> bool:
-        found = _first_token(figures, hit_rate, figures.requests_per_s, num_gpus)
-        return found is not None and found.p99_ms <= figures.target_ms
+        latency = _first_token(figures, hit_rate, figures.requests_per_s, num_gpus)
+        return latency is not None and latency.p99_ms <= figures.target_ms
 
     if not suffices(1.0):
         return None

@@ -92,19 +92,21 @@ def drawing(
 ) -> Drawing:
     """Draw the plot; without `style` for a page that styles the classes itself."""
     figures, curve = plan.figures, _compute_curve(plan, steps)
-    lost = [at.hit_rate for at in curve if at.sustained is None]
-    told = [(at.hit_rate, at.sustained) for at in curve if at.sustained is not None]
+    overloaded_rates = [at.hit_rate for at in curve if at.sustained is None]
+    served_rates = [(at.hit_rate, at.sustained) for at in curve if at.sustained is not None]
     # Far beyond the target, exact values do not matter.
     most_ms = max(100 * figures.target_ms, 10_000.0)
-    values_ms = [min(value(found), most_ms) for _, found in told for value in _QUANTILES.values()]
-    scale = _Scale(_low_rate(lost), [*values_ms, figures.target_ms])
+    values_ms = [
+        min(value(latency), most_ms) for _, latency in served_rates for value in _QUANTILES.values()
+    ]
+    scale = _Scale(_low_rate(overloaded_rates), [*values_ms, figures.target_ms])
     parts = [
         *([_write_element("style", style)] if style else []),
         *_draw_titles(plan, words),
-        *_draw_overload(lost, scale, words),
+        *_draw_overload(overloaded_rates, scale, words),
         *_draw_axes(scale, words),
         *_draw_marks(plan, scale),
-        *_draw_curves(told, scale, most_ms, scale.y(figures.target_ms)),
+        *_draw_curves(served_rates, scale, most_ms, scale.y(figures.target_ms)),
     ]
     picture = _write_element(
         "svg",
@@ -125,9 +127,13 @@ def _compute_curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
     return [at_hit_rate(figures, last * index / steps, plan.num_gpus) for index in range(steps + 1)]
 
 
-def _low_rate(lost: Sequence[float]) -> float:
+def _low_rate(overloaded_rates: Sequence[float]) -> float:
     """Return the lower end of the axis: a small part of the overload, if any, and all above."""
-    return min(0.9, math.floor(max(lost) * 20 - 1) / 20) if lost and max(lost) > 0.1 else 0.0
+    return (
+        min(0.9, math.floor(max(overloaded_rates) * 20 - 1) / 20)
+        if overloaded_rates and max(overloaded_rates) > 0.1
+        else 0.0
+    )
 
 
 def _draw_titles(plan: CapacityPlan, words: PlotLabels) -> list[str]:
@@ -163,11 +169,13 @@ def _draw_axes(scale: _Scale, words: PlotLabels) -> list[str]:
     return parts
 
 
-def _draw_overload(lost: Sequence[float], scale: _Scale, words: PlotLabels) -> list[str]:
+def _draw_overload(
+    overloaded_rates: Sequence[float], scale: _Scale, words: PlotLabels
+) -> list[str]:
     """Mark the lowest hit rates, if the fleet cannot serve the load there."""
-    if not lost:
+    if not overloaded_rates:
         return []
-    x, bottom = scale.x(max(lost)), _HEIGHT - _BOTTOM
+    x, bottom = scale.x(max(overloaded_rates)), _HEIGHT - _BOTTOM
     size = {"x": _LEFT, "y": _TOP, "width": x - _LEFT, "height": bottom - _TOP}
     parts = [_write_element("rect", **size, class_="overload")]
     if x - _LEFT > 90:
@@ -193,16 +201,19 @@ def _draw_marks(plan: CapacityPlan, scale: _Scale) -> list[str]:
 
 
 def _draw_curves(
-    told: Sequence[tuple[float, FirstTokenLatency]], scale: _Scale, most_ms: float, target_y: float
+    served_rates: Sequence[tuple[float, FirstTokenLatency]],
+    scale: _Scale,
+    most_ms: float,
+    target_y: float,
 ) -> list[str]:
     parts: list[str] = []
     # The target's label is in the same margin.
     top = target_y + 24 if target_y < _TOP + 60 else _TOP + 12
     for index, (name, value) in enumerate(_QUANTILES.items()):
         points = [
-            (scale.x(rate), scale.y(value(found)))
-            for rate, found in told
-            if value(found) <= most_ms
+            (scale.x(rate), scale.y(value(latency)))
+            for rate, latency in served_rates
+            if value(latency) <= most_ms
         ]
         if points:
             parts.append(_write_polyline(points, class_=f"curve {name}"))
@@ -214,11 +225,13 @@ def _draw_curves(
 
 def _write_element(name: str, content: str = "", /, **attributes: object) -> str:
     """Write an element. Underscores in attribute names become hyphens, except a final one."""
-    written = "".join(
+    attribute_text = "".join(
         f" {key.rstrip('_').replace('_', '-')}={quoteattr(_format_value(value))}"
         for key, value in attributes.items()
     )
-    return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
+    return (
+        f"<{name}{attribute_text}>{content}</{name}>" if content else f"<{name}{attribute_text}/>"
+    )
 
 
 def _write_text(words: str, x: float, y: float, **attributes: object) -> str:
@@ -230,8 +243,8 @@ def _write_line(x1: float, y1: float, x2: float, y2: float, **attributes: object
 
 
 def _write_polyline(points: list[tuple[float, float]], **attributes: object) -> str:
-    joined = " ".join(f"{_format_value(x)},{_format_value(y)}" for x, y in points)
-    return _write_element("polyline", points=joined, **attributes)
+    coordinates = " ".join(f"{_format_value(x)},{_format_value(y)}" for x, y in points)
+    return _write_element("polyline", points=coordinates, **attributes)
 
 
 def _format_value(value: object) -> str:

@@ -39,7 +39,7 @@ def gpus_for_target(figures: CapacityInputs, *, requests_per_s: float) -> int | 
 
     def suffice(num_gpus: int) -> bool:
         try:
-            found = estimate_first_token(
+            latency = estimate_first_token(
                 figures,
                 hit_rate=figures.hit_rate,
                 requests_per_s=requests_per_s,
@@ -47,7 +47,7 @@ def gpus_for_target(figures: CapacityInputs, *, requests_per_s: float) -> int | 
             )
         except QueueUnstable:
             return False
-        return found.p99_ms <= figures.target_ms
+        return latency.p99_ms <= figures.target_ms
 
     low, high = 0, 1
     while not suffice(high):

@@ -84,17 +84,18 @@ def _build_row(at: HitRateRow, target_ms: float) -> list[Text]:
     if at.sustained is None:
         cells += [Text("overloaded", style="red"), Text(""), Text("")]
     else:
-        found = at.sustained
+        sustained = at.sustained
         cells += [
-            _format_ms(value, target_ms) for value in (found.p50_ms, found.p95_ms, found.p99_ms)
+            _format_ms(value, target_ms)
+            for value in (sustained.p50_ms, sustained.p95_ms, sustained.p99_ms)
         ]
     cells.append(_format_peak(at.burst, target_ms))
     cells.append(Text(f"{at.gpus:,}"))
     return cells
 
 
-def _format_peak(found: FirstTokenLatency | None, target_ms: float) -> Text:
-    return _format_ms(found.p99_ms, target_ms) if found else Text("overloaded", style="red")
+def _format_peak(latency: FirstTokenLatency | None, target_ms: float) -> Text:
+    return _format_ms(latency.p99_ms, target_ms) if latency else Text("overloaded", style="red")
 
 
 def _format_ms(value_ms: float, target_ms: float) -> Text:

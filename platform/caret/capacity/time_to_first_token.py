@@ -63,9 +63,9 @@ def _compute_prefill(
     If the hit rate is higher than with all requests warm, warm requests prefill less than
     `warm_tokens`.
     """
-    cold, missed = figures.context_tokens, (1 - hit_rate) * figures.context_tokens
-    warm = min(figures.warm_tokens, missed)
-    share_cold = (missed - warm) / (cold - warm) if cold > warm else 0.0
+    cold, missing_tokens = figures.context_tokens, (1 - hit_rate) * figures.context_tokens
+    warm = min(figures.warm_tokens, missing_tokens)
+    share_cold = (missing_tokens - warm) / (cold - warm) if cold > warm else 0.0
     return ServiceTime(
         kinds=((1 - share_cold, warm / tokens_per_s), (share_cold, cold / tokens_per_s))
     )

@@ -92,14 +92,14 @@ def main(argv: list[str]) -> int:
     options = _make_parser().parse_args(argv)
     try:
         cut = cut_at(_read_file(options.file), line=options.line, column=options.column)
-        done = asyncio.run(_stream_completion(_find_target(options.tenant), options, cut))
+        is_complete = asyncio.run(_stream_completion(_find_target(options.tenant), options, cut))
     except (CursorOutOfRange, MissingInput) as error:
         return _report_error(str(error), EXIT_USAGE)
     except GatewayRefused as error:
         return _report_error(f"{error} ({error.code})", EXIT_REFUSED)
     except OSError as error:
         return _report_error(f"The gateway cannot be reached: {error}.", EXIT_REFUSED)
-    return 0 if done else EXIT_REFUSED
+    return 0 if is_complete else EXIT_REFUSED
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -141,13 +141,13 @@ def _find_target(tenant: str) -> GatewayTarget:
 
 def _up_file() -> dict[str, Any]:
     try:
-        described: dict[str, Any] = json.loads((home_folder() / "up.json").read_text())
+        installation: dict[str, Any] = json.loads((home_folder() / "up.json").read_text())
     except (OSError, ValueError) as error:  # missing or incomplete
         raise MissingInput(
             "Caret is not running. Start it with `make up`, or set CARET_GATEWAY_URL and "
             "CARET_API_KEY."
         ) from error
-    return described
+    return installation
 
 
 async def _stream_completion(
@@ -189,8 +189,8 @@ async def _print_terminal(
         if answer["type"] == "delta":
             console.print(Text(answer["text"], style="bold green"), end="")
             continue
-        shown_after = cut.suffix.split("\n")[:3]
-        console.print(Text("\n".join(shown_after).rstrip("\n"), style="dim"))
+        lines_after = cut.suffix.split("\n")[:3]
+        console.print(Text("\n".join(lines_after).rstrip("\n"), style="dim"))
         console.print(Text(_format_numbers(answer), style="cyan"))
     return True
 

@@ -51,11 +51,11 @@ class SyntheticProbe:
             registry=self.registry,
         )
 
-    def record(self, seen: ProbeResult) -> None:
-        self._probes.labels(seen.result, seen.code).inc()
-        self._last.set(seen.result in ("text", "nothing"))
-        if seen.first_s is not None:
-            self._first.observe(seen.first_s)
+    def record(self, probe_result: ProbeResult) -> None:
+        self._probes.labels(probe_result.result, probe_result.code).inc()
+        self._last.set(probe_result.result in ("text", "nothing"))
+        if probe_result.first_s is not None:
+            self._first.observe(probe_result.first_s)
 
 
 def main(_argv: list[str]) -> int:
@@ -102,13 +102,17 @@ async def run_probe(url: str, key: str, *, number: int) -> ProbeResult:
 
 async def _type_file(stream: CompletionStream, number: int) -> ProbeResult:
     path = f"probe/{number}.py"
-    for turn, typed in enumerate(_TYPED):
+    for turn, typed_text in enumerate(_TYPED):
         if turn:
             await asyncio.sleep(KEYSTROKE_S)
-        last = {"type": "complete", "id": f"{number}-{turn}", "mode": "inline", "path": path}
-        last |= {"language": "python", "prefix": f"# {number}\n{_HEAD}{typed}", "suffix": "\n"}
-        await stream.send(last)
-    return await _await_answer(stream, str(last["id"]), typed_s=time.monotonic())
+        frame = {"type": "complete", "id": f"{number}-{turn}", "mode": "inline", "path": path}
+        frame |= {
+            "language": "python",
+            "prefix": f"# {number}\n{_HEAD}{typed_text}",
+            "suffix": "\n",
+        }
+        await stream.send(frame)
+    return await _await_answer(stream, str(frame["id"]), typed_s=time.monotonic())
 
 
 async def _await_answer(

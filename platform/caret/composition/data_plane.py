@@ -320,14 +320,14 @@ def membership_of(
     Raises BadSetting.
     """
     router, load = plane.router, plane.admission.load_shedder
-    watched = _make_kubernetes_resolver(config, router.pools.by_name.values(), session)
+    kubernetes = _make_kubernetes_resolver(config, router.pools.by_name.values(), session)
     membership = PoolMembers(
         router.pools,
         router.replicas,
         identities=VllmIdentity(session),
         resolvers={
             DiscoverySource.DNS: DnsResolver(config.dns_resolver),
-            DiscoverySource.KUBERNETES: watched,
+            DiscoverySource.KUBERNETES: kubernetes,
         },
         token_ids={
             name: tuple(writer.tokenizer.encode(PROBE_TEXT))
@@ -335,8 +335,8 @@ def membership_of(
         },
     )
     membership.changed.append(lambda pool: load.set_capacity(pool.name, _capacity_of(pool)))
-    watched.changed.append(membership.request_reconcile)
-    return membership, (("endpoints", watched.run),) if watched.names else ()
+    kubernetes.changed.append(membership.request_reconcile)
+    return membership, (("endpoints", kubernetes.run),) if kubernetes.names else ()
 
 
 def _make_kubernetes_resolver(

@@ -48,7 +48,7 @@ class CapturedCompletion(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     suffix: str  # from the cursor on
     chat: tuple[ChatTurn, ...]  # oldest first; empty unless the mode is chat
     completion: str
-    finish: FinishReason
+    finish_reason: FinishReason
 
 
 class CapturedEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="edit"):

@@ -71,9 +71,9 @@ def is_indexing_allowed(policy: TenantPolicy, *, repository: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _names_for(names: tuple[str, ...], repository: str) -> tuple[str, ...]:
-    wanted = _fold_case(repository)
-    named = (name for name in names if name != "*" and _fold_case(name) == wanted)
-    return ("*", *named) if "*" in names else tuple(named)
+    folded_name = _fold_case(repository)
+    matching_names = (name for name in names if name != "*" and _fold_case(name) == folded_name)
+    return ("*", *matching_names) if "*" in names else tuple(matching_names)
 
 
 @lru_cache(maxsize=1_024)
@@ -123,5 +123,5 @@ def _longest_literal(glob: str) -> str:
 
 
 def _double_slashes(glob: str) -> str:
-    slashed = glob.replace("\\", "/").lstrip("/")
-    return _ANY_FOLDERS.sub("/*/", f"/{slashed}".replace("/", "//"))
+    path = glob.replace("\\", "/").lstrip("/")
+    return _ANY_FOLDERS.sub("/*/", f"/{path}".replace("/", "//"))

@@ -25,8 +25,8 @@ def parse_network(text: str) -> Network:
         raise ValueError
     network = ipaddress.ip_network(text)
     if isinstance(network, ipaddress.IPv6Network) and network.subnet_of(_MAPPED):
-        mapped = network.network_address.ipv4_mapped
-        return ipaddress.ip_network((str(mapped), network.prefixlen - _MAPPED_BITS))
+        ipv4 = network.network_address.ipv4_mapped
+        return ipaddress.ip_network((str(ipv4), network.prefixlen - _MAPPED_BITS))
     return network
 
 
@@ -36,8 +36,8 @@ def parse_address(text: str | None) -> Address | None:
         address = ipaddress.ip_address((text or "").partition("%")[0])
     except ValueError:
         return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
+    ipv4 = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return ipv4 or address
 
 
 def is_allowed(networks: tuple[str, ...], address: str | None) -> bool:
@@ -47,8 +47,10 @@ def is_allowed(networks: tuple[str, ...], address: str | None) -> bool:
     """
     if not networks:
         return True
-    found = parse_address(address)
-    return found is not None and any(found in network for network in _parse_networks(networks))
+    ip_address_ = parse_address(address)
+    return ip_address_ is not None and any(
+        ip_address_ in network for network in _parse_networks(networks)
+    )
 
 
 def contains_all(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:

@@ -18,24 +18,24 @@ from caret.contracts.policy import Feature, PolicyLimits, PolicyOverride, RateLi
 Named = TypeVar("Named", bound=str)
 
 
-def apply_override(policy: TenantPolicy, layer: PolicyOverride) -> TenantPolicy:
+def apply_override(policy: TenantPolicy, override: PolicyOverride) -> TenantPolicy:
     return msgspec.structs.replace(
-        _with_features(policy, layer.features),
-        models=_intersect(policy.models, layer.models),
-        regions=_intersect(policy.regions, layer.regions),
-        content_exclusion=_merge_globs(policy.content_exclusion, layer.content_exclusion),
-        has_secret_filter=policy.has_secret_filter or layer.has_secret_filter,
-        has_public_code_filter=policy.has_public_code_filter or layer.has_public_code_filter,
-        limits=_lower_limits(policy.limits, layer),
+        _with_features(policy, override.features),
+        models=_intersect(policy.models, override.models),
+        regions=_intersect(policy.regions, override.regions),
+        content_exclusion=_merge_globs(policy.content_exclusion, override.content_exclusion),
+        has_secret_filter=policy.has_secret_filter or override.has_secret_filter,
+        has_public_code_filter=policy.has_public_code_filter or override.has_public_code_filter,
+        limits=_lower_limits(policy.limits, override),
         max_key_lifetime_days=_choose_lower(
-            policy.max_key_lifetime_days, layer.max_key_lifetime_days
+            policy.max_key_lifetime_days, override.max_key_lifetime_days
         ),
-        is_mfa_required=policy.is_mfa_required or layer.is_mfa_required,
+        is_mfa_required=policy.is_mfa_required or override.is_mfa_required,
     )
 
 
-def apply_overrides(policy: TenantPolicy, layers: Iterable[PolicyOverride]) -> TenantPolicy:
-    return reduce(apply_override, layers, policy)
+def apply_overrides(policy: TenantPolicy, overrides: Iterable[PolicyOverride]) -> TenantPolicy:
+    return reduce(apply_override, overrides, policy)
 
 
 def features_of(policy: TenantPolicy) -> frozenset[Feature]:
@@ -75,11 +75,11 @@ def _merge_globs(
     return one | {name: globs for name, globs in merged.items() if other[name]}
 
 
-def _lower_limits(limits: PolicyLimits, layer: PolicyOverride) -> PolicyLimits:
+def _lower_limits(limits: PolicyLimits, override: PolicyOverride) -> PolicyLimits:
     return msgspec.structs.replace(
         limits,
-        user=_choose_lower_rate(limits.user, layer.user_limit),
-        key=_choose_lower_rate(limits.key, layer.key_limit),
+        user=_choose_lower_rate(limits.user, override.user_limit),
+        key=_choose_lower_rate(limits.key, override.key_limit),
     )
 
 

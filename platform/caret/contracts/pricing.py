@@ -103,8 +103,8 @@ def max_cost_micros(prices: TierPrices, tier: Tier, *, max_tokens: int) -> int:
 
 def prices_at(spending: SpendingLimits, now_ms: int) -> TokenPrices | None:
     """Return the prices in effect, or None if nothing has a price yet."""
-    begun = [prices for prices in spending.prices if prices.effective_from_ms <= now_ms]
-    return begun[-1] if begun else None
+    effective_prices = [prices for prices in spending.prices if prices.effective_from_ms <= now_ms]
+    return effective_prices[-1] if effective_prices else None
 
 
 def encode_indexes(places: Iterable[int]) -> bytes:
@@ -113,10 +113,10 @@ def encode_indexes(places: Iterable[int]) -> bytes:
     return number.to_bytes((number.bit_length() + 7) // 8, "little")
 
 
-def read_places(written: bytes, *, num_places: int) -> tuple[int, ...]:
-    """Decode a bit set in ascending order; ignore indexes from `num_places` on."""
-    number = int.from_bytes(written, "little")
-    return tuple(place for place in range(num_places) if number >> place & 1)
+def read_places(encoded_indexes: bytes, *, num_indexes: int) -> tuple[int, ...]:
+    """Decode a bit set in ascending order; ignore indexes from `num_indexes` on."""
+    number = int.from_bytes(encoded_indexes, "little")
+    return tuple(index for index in range(num_indexes) if number >> index & 1)
 
 
 def spend_key(tenant_id: str, budget_id: str, month: str) -> str:

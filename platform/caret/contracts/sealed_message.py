@@ -40,7 +40,7 @@ return entries
 class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
     version: int
     tenant_id: TenantId
-    sealed: bytes
+    ciphertext: bytes
 
 
 class UnreadableMessage(Exception):
@@ -58,8 +58,8 @@ class MessageSealer:
     def seal(self, tenant_id: TenantId, message: msgspec.Struct) -> bytes:
         data = msgspec.msgpack.encode(message)
         bound_to = self._make_binding(tenant_id, type(message))
-        sealed = seal(self._derive_key(tenant_id), data, bound_to=bound_to)
-        return msgspec.msgpack.encode(Envelope(_VERSION, tenant_id, sealed))
+        ciphertext = seal(self._derive_key(tenant_id), data, bound_to=bound_to)
+        return msgspec.msgpack.encode(Envelope(_VERSION, tenant_id, ciphertext))
 
     def open(self, data: bytes, kind: type[Wanted]) -> tuple[TenantId, Wanted]:
         """Return the tenant and the decrypted message.
@@ -72,8 +72,8 @@ class MessageSealer:
                 raise UnreadableMessage("version")
             tenant_id = envelope.tenant_id
             bound_to = self._make_binding(tenant_id, kind)
-            opened = unseal(self._derive_key(tenant_id), envelope.sealed, bound_to=bound_to)
-            return tenant_id, msgspec.msgpack.decode(opened, type=kind)
+            plaintext = unseal(self._derive_key(tenant_id), envelope.ciphertext, bound_to=bound_to)
+            return tenant_id, msgspec.msgpack.decode(plaintext, type=kind)
         except DecryptionFailed as error:
             raise UnreadableMessage("seal") from error
         except (msgspec.MsgspecError, UnicodeError) as error:

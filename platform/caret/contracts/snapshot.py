@@ -61,8 +61,8 @@ class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     spending: SpendingLimits = SpendingLimits()  # added later; the default limits nothing
     # Added later, left out if empty: the policy overrides, and each user's overrides by index. The
     # policy itself applies to users that are not listed.
-    layers: tuple[PolicyOverride, ...] = ()
-    layers_of: dict[UserId, tuple[int, ...]] = {}
+    overrides: tuple[PolicyOverride, ...] = ()
+    override_indexes: dict[UserId, tuple[int, ...]] = {}
     # Added later, left out if None: the only region whose gateways serve the tenant.
     region: str | None = None
 

@@ -57,8 +57,8 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     tier: Tier
     pool: str  # "" if the request was not routed
     replica: str
-    finish: FinishReason
-    error_code: str  # "" unless finish is error
+    finish_reason: FinishReason
+    error_code: str  # "" unless finish_reason is error
     prompt_tokens: int
     # Of the prompt, as the engine reports them when it ends; None: it was stopped before.
     cached_tokens: int | None

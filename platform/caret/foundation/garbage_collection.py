@@ -90,14 +90,14 @@ class CollectionSchedule:
         self._quiet_enough_s = max(QUIET_S, _QUIET_PER_COST * cost_s)
 
     def _is_full_due(self, moment: GcState) -> bool:
-        grown = moment.num_blocks - self._least_blocks
+        num_new_blocks = moment.num_blocks - self._least_blocks
         if not moment.is_quiet or moment.num_young >= MIN_YOUNG:
             self._quiet_since_s = None
         elif self._quiet_since_s is None:
             self._quiet_since_s = moment.now_s
         elif moment.now_s - self._quiet_since_s >= self._quiet_enough_s:
-            return grown >= MIN_GROWN_BLOCKS
-        return grown >= MAX_GROWN_BLOCKS
+            return num_new_blocks >= MIN_GROWN_BLOCKS
+        return num_new_blocks >= MAX_GROWN_BLOCKS
 
 
 class GcScheduler:

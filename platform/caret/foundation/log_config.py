@@ -18,14 +18,14 @@ _QUIET = ("websockets", "aiohttp", "asyncio", "urllib3", "httpx")
 
 def configure_logging(process: str) -> None:
     """Send the logs of this process and its libraries to standard error as JSON lines."""
-    shared: list[structlog.types.Processor] = [
+    shared_processors: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _name_process(process),
     ]
     formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=shared,
+        foreign_pre_chain=shared_processors,
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             _describe_exception,
@@ -39,7 +39,7 @@ def configure_logging(process: str) -> None:
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*shared_processors, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
@@ -67,9 +67,9 @@ def _without_message(record: logging.LogRecord) -> bool:
 def _describe_exception(
     _logger: structlog.types.WrappedLogger, _method: str, event: structlog.types.EventDict
 ) -> structlog.types.EventDict:
-    held = event.pop("exc_info", None)
-    error = held[1] if isinstance(held, tuple) else held
-    if held is True:
+    exc_info = event.pop("exc_info", None)
+    error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
+    if exc_info is True:
         error = sys.exc_info()[1]
     if isinstance(error, BaseException):
         event.update(describe(error))

@@ -73,8 +73,8 @@ def make_folders(paths: EmbeddedPaths) -> None:
 def _make_socket_folder(folder: Path) -> None:
     """Create the socket directory; reject one that another user created in the shared TMPDIR."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise StartupError(
             f"{folder} is not a folder of yours; remove it, or set TMPDIR to another folder."
         )

@@ -206,8 +206,8 @@ def _detach_from_terminal(paths: EmbeddedPaths, *, ready_descriptor: int) -> Non
     rotate_at_start(log_file)
     sys.stdout.flush()
     sys.stderr.flush()
-    with log_file.open("ab") as log, Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
+    with log_file.open("ab") as log, Path(os.devnull).open("rb") as null_device:
+        os.dup2(null_device.fileno(), 0)
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
     os.write(ready_descriptor, _READY)

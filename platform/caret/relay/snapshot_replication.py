@@ -37,8 +37,10 @@ class SnapshotReplicator:
         self._here = here
         self._region = region
         self._max_cut_s = max_cut_s
-        self._seen: bytes | None = None  # home's counter at the last copy
-        self._elsewhere: dict[bytes, int] = {}  # versions that were read and do not belong here
+        self._last_counter: bytes | None = None  # home's counter at the last copy
+        self._foreign_versions: dict[
+            bytes, int
+        ] = {}  # versions that were read and do not belong here
 
     async def sync(self) -> None:
         """Copy newer snapshots once.
@@ -49,26 +51,26 @@ class SnapshotReplicator:
         has_memory = await self._here.exists(HOME_HEARD)
         if changes is None:
             return  # home's Redis has lost its data: snapshots here stay and age
-        if changes != self._seen or not has_memory:
+        if changes != self._last_counter or not has_memory:
             if not has_memory:
-                self._elsewhere.clear()
+                self._foreign_versions.clear()
             await self._copy_newer()
-            self._seen = changes
+            self._last_counter = changes
         await self._here.set(HOME_HEARD, "1", ex=self._max_cut_s)
 
     async def _copy_newer(self) -> None:
-        held = await _read_versions(self._here)
+        own_versions = await _read_versions(self._here)
         newer = [
             tenant
             for tenant, version in (await _read_versions(self._home)).items()
-            if version > max(held.get(tenant, -1), self._elsewhere.get(tenant, -1))
+            if version > max(own_versions.get(tenant, -1), self._foreign_versions.get(tenant, -1))
         ]
         for start in range(0, len(newer), _BATCH):
             tenants = newer[start : start + _BATCH]
-            found = await cast(Any, self._home.hmget(SNAPSHOTS, tenants))
-            for tenant, data in zip(tenants, found, strict=True):
+            encoded = await cast(Any, self._home.hmget(SNAPSHOTS, tenants))
+            for tenant, data in zip(tenants, encoded, strict=True):
                 if data is not None:
-                    await self._copy_snapshot(tenant, data, is_held=tenant in held)
+                    await self._copy_snapshot(tenant, data, is_held=tenant in own_versions)
 
     async def _copy_snapshot(self, tenant: bytes, data: bytes, *, is_held: bool) -> None:
         try:
@@ -78,7 +80,7 @@ class SnapshotReplicator:
             log.error("relay.unreadable", tenant_id=tenant.decode(), error=type(error).__name__)
             return
         if snapshot.region not in (None, self._region) and not is_held:
-            self._elsewhere[tenant] = snapshot.version
+            self._foreign_versions[tenant] = snapshot.version
             return
         keys = (SNAPSHOTS, VERSIONS, CHANGES)
         arguments = (tenant, snapshot.version, data, CHANGED)
@@ -87,5 +89,5 @@ class SnapshotReplicator:
 
 
 async def _read_versions(redis: Redis) -> dict[bytes, int]:
-    found = cast("dict[bytes, bytes]", await cast(Any, redis.hgetall(VERSIONS)))
-    return {tenant: int(version) for tenant, version in found.items() if version.isdigit()}
+    entries = cast("dict[bytes, bytes]", await cast(Any, redis.hgetall(VERSIONS)))
+    return {tenant: int(version) for tenant, version in entries.items() if version.isdigit()}

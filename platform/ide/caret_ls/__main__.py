@@ -42,23 +42,23 @@ def _begin_log(file: Path) -> None:
 
     Other loggers are silenced, because protocol libraries log message contents.
     """
-    ours = logging.getLogger("caret_ls")
-    ours.setLevel(logging.INFO)
-    ours.propagate = False
+    logger = logging.getLogger("caret_ls")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
     for name in ("pygls", "asyncio", "websockets"):
-        theirs = logging.getLogger(name)
-        theirs.propagate = False
-        theirs.handlers = [logging.NullHandler()]
+        library_logger = logging.getLogger(name)
+        library_logger.propagate = False
+        library_logger.handlers = [logging.NullHandler()]
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handler = RotatingFileHandler(
             file, maxBytes=_MAX_LOG_BYTES, backupCount=1, encoding="utf-8"
         )
     except OSError:  # a read-only home directory: run without a log
-        ours.addHandler(logging.NullHandler())
+        logger.addHandler(logging.NullHandler())
         return
     handler.setFormatter(logging.Formatter(_LOG_FORMAT))
-    ours.addHandler(handler)
+    logger.addHandler(handler)
 
 
 if __name__ == "__main__":

@@ -25,10 +25,10 @@ def find_key(
     environment: Mapping[str, str], folder: Path, *, gateway_url: str, ask_keyring: AskKeyring
 ) -> str | None:
     """Return the API key; None if there is none, or only in a file that others can read."""
-    named = environment.get(_FILE_VARIABLE)
+    key_file = environment.get(_FILE_VARIABLE)
     return (
         environment.get(_VARIABLE, "").strip()
-        or (_in_file(Path(named)) if named else None)
+        or (_in_file(Path(key_file)) if key_file else None)
         or ask_keyring(gateway_url)
         or _in_file(folder / FILE_NAME)
     )

@@ -155,16 +155,16 @@ class CompletionClient:
         began_s, retry_after_s = clock.monotonic_s(), None
         try:
             async with asyncio.timeout(self._max_answer_s):
-                finish = await self._read_frames(file, flight)
+                finish_reason = await self._read_frames(file, flight)
         except TimeoutError:
-            finish = _TOO_SLOW
+            finish_reason = _TOO_SLOW
         except RequestEnded as error:
-            finish, retry_after_s = error.code, error.retry_after_s
+            finish_reason, retry_after_s = error.code, error.retry_after_s
         except asyncio.CancelledError:
             self._record_slow_answer(flight, began_s)
             raise
         took_ms = (clock.monotonic_s() - began_s) * 1000
-        landing = CompletionResult(finish, flight.text, took_ms, retry_after_s)
+        landing = CompletionResult(finish_reason, flight.text, took_ms, retry_after_s)
         self._record_result(flight, landing)
         return landing
 
@@ -174,8 +174,8 @@ class CompletionClient:
         Raises RequestEnded.
         """
         language = flight.place.language
-        known = "" if language in self._unknown_languages else language
-        place = replace(flight.place, language=known)
+        supported_language = "" if language in self._unknown_languages else language
+        place = replace(flight.place, language=supported_language)
         frame = frames.complete(flight.id, place, self._around(file), trigger=_trigger_of(flight))
         async with self._gateway.request(frame) as answers:
             async for answer in answers:
@@ -192,19 +192,19 @@ class CompletionClient:
             self._learns.debouncer.on_answer(waited_ms)
 
     def _record_result(self, flight: InFlightRequest, landing: CompletionResult) -> None:
-        if landing.finish in (*_WHOLE, "filtered") or flight.offered:
+        if landing.finish_reason in (*_WHOLE, "filtered") or flight.offered:
             self._learns.cache.store(_whole_suggestion(flight, landing))
-        if landing.finish in (*_WHOLE, "filtered", _TOO_SLOW) and not flight.is_prefetch:
+        if landing.finish_reason in (*_WHOLE, "filtered", _TOO_SLOW) and not flight.is_prefetch:
             self._learns.debouncer.on_answer(landing.took_ms)
-        if landing.finish == "unknown_language":
+        if landing.finish_reason == "unknown_language":
             self._unknown_languages.add(flight.place.language)
-        if landing.finish in _POLICY:
+        if landing.finish_reason in _POLICY:
             self._learns.policies.invalidate()
         self._back_off(landing)
 
     def _back_off(self, landing: CompletionResult) -> None:
-        is_spent = landing.finish in _BUDGET
-        if is_spent or landing.finish in (*_WHOLE, "filtered"):
+        is_spent = landing.finish_reason in _BUDGET
+        if is_spent or landing.finish_reason in (*_WHOLE, "filtered"):
             self._learns.board.set(is_over_budget=is_spent)
         hold_s = landing.retry_after_s or (_MAX_HOLD_S if is_spent else 0.0)
         if hold_s:
@@ -214,7 +214,7 @@ class CompletionClient:
 
 def _whole_suggestion(flight: InFlightRequest, result: CompletionResult) -> Suggestion:
     """Return the suggestion of a finished request: one that failed keeps what was offered."""
-    text = result.text if result.finish in _WHOLE and result.text.strip() else flight.offered
+    text = result.text if result.finish_reason in _WHOLE and result.text.strip() else flight.offered
     return create_suggestion(
         flight.place, text.rstrip(), id=flight.id, request_id=flight.request_id
     )

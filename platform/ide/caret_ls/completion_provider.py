@@ -81,43 +81,49 @@ class CompletionProvider:
         self.can_grow = False  # whether the editor requests a suggestion again when it has grown
         # For the newest request; None: there was something to offer.
         self.last_reason: SkipReason | None = SkipReason.NOT_REQUESTED
-        self._num_asked = 0
+        self._num_calls = 0
         self._turns: dict[
             str, asyncio.Task[RemainingSuggestion | SkipReason]
         ] = {}  # the newest task of each file
         self._prefetches: dict[str, asyncio.Task[None]] = {}
 
-    async def provide(self, uri: str, wish: InlineRequest) -> InlineItem | None:
+    async def provide(self, uri: str, inline_request: InlineRequest) -> InlineItem | None:
         """Return a suggestion.
 
         Cancelling this call also cancels the request at the gateway, unless a newer keystroke joins
         it.
         """
-        self._num_asked += 1
-        number = self._num_asked
+        self._num_calls += 1
+        number = self._num_calls
         self.last_reason = SkipReason.NEWER_KEYSTROKE  # in case this call is cancelled
-        found = await self._provide(uri, wish)
-        if number == self._num_asked:  # otherwise keep a newer call's reason
-            self.last_reason = found if isinstance(found, SkipReason) else None
-        return None if isinstance(found, SkipReason) else found
+        item = await self._provide(uri, inline_request)
+        if number == self._num_calls:  # otherwise keep a newer call's reason
+            self.last_reason = item if isinstance(item, SkipReason) else None
+        return None if isinstance(item, SkipReason) else item
 
-    async def _provide(self, uri: str, wish: InlineRequest) -> InlineItem | SkipReason:
+    async def _provide(self, uri: str, inline_request: InlineRequest) -> InlineItem | SkipReason:
         file = self._knows.files.get(uri)
         if file is None:
             return SkipReason.FILE_CLOSED
-        lead = file.head(wish.position, wish.selected) if wish.selected is not None else ""
+        lead = (
+            file.head(inline_request.position, inline_request.selected)
+            if inline_request.selected is not None
+            else ""
+        )
         if lead is None:
             return SkipReason.COMPLETION_LIST_OPEN
-        place = file.context_at(wish.position, is_invoked=wish.is_invoked, lead=lead)
+        place = file.context_at(
+            inline_request.position, is_invoked=inline_request.is_invoked, lead=lead
+        )
         revision = file.revision
-        found = await self._wait_turn(file, place)
+        remaining = await self._wait_turn(file, place)
         if file.revision != revision:
             return SkipReason.NEWER_KEYSTROKE
-        if isinstance(found, SkipReason):
-            return found
-        if found.suggestion.is_whole:
-            self._prefetch_soon(file, place, found)
-        return self._make_item(file, wish.position, lead, found)
+        if isinstance(remaining, SkipReason):
+            return remaining
+        if remaining.suggestion.is_whole:
+            self._prefetch_soon(file, place, remaining)
+        return self._make_item(file, inline_request.position, lead, remaining)
 
     def on_rejected(self, uri: str) -> None:
         """Stop a suggestion that is still growing: nobody sees it any more."""
@@ -158,15 +164,15 @@ class CompletionProvider:
         if reason is not None:
             self._asking.cancel(file.uri)
             return reason
-        known = self._find_known(place)
-        return known if known is not None else await self._request(file, place)
+        cached = self._find_known(place)
+        return cached if cached is not None else await self._request(file, place)
 
     def _find_known(self, place: CompletionContext) -> RemainingSuggestion | SkipReason | None:
         """Find a cached suggestion; None if nothing is known for this context."""
-        known = self._knows.cache.find(place)
-        if known is None:
+        cached = self._knows.cache.find(place)
+        if cached is None:
             return None
-        return known if known.text else SkipReason.NOTHING_TO_SUGGEST
+        return cached if cached.text else SkipReason.NOTHING_TO_SUGGEST
 
     async def _request(
         self, file: OpenFile, place: CompletionContext
@@ -182,9 +188,9 @@ class CompletionProvider:
             reason = await self._wait_for_text(flight, place)
             if reason is not None:
                 return reason
-            known = self._find_known(place)
-            if known is not None:
-                return known
+            cached = self._find_known(place)
+            if cached is not None:
+                return cached
         return SkipReason.NEWER_KEYSTROKE
 
     async def _wait_for_text(
@@ -229,33 +235,33 @@ class CompletionProvider:
         )
 
     def _make_item(
-        self, file: OpenFile, position: Position, lead: str, found: RemainingSuggestion
+        self, file: OpenFile, position: Position, lead: str, remaining: RemainingSuggestion
     ) -> InlineItem:
-        text = lead + found.text
+        text = lead + remaining.text
         self._knows.outcomes.show(
             file.uri,
             ShownSuggestion(
-                found.suggestion.id,
+                remaining.suggestion.id,
                 file.buffer.to_offset(position),
                 text,
                 num_led=len(lead),
-                request_id=found.suggestion.request_id,
-                is_whole=found.suggestion.is_whole,
-                num_before=len(found.suggestion.text) - len(found.text),
+                request_id=remaining.suggestion.request_id,
+                is_whole=remaining.suggestion.is_whole,
+                num_before=len(remaining.suggestion.text) - len(remaining.text),
             ),
             now_s=self._knows.clock.monotonic_s(),
         )
-        return InlineItem(found.suggestion.id, text, position, found.replaces)
+        return InlineItem(remaining.suggestion.id, text, position, remaining.replaces)
 
     def _prefetch_soon(
-        self, file: OpenFile, place: CompletionContext, found: RemainingSuggestion
+        self, file: OpenFile, place: CompletionContext, remaining: RemainingSuggestion
     ) -> None:
         if self.settings.prefetch:
-            soon = self._prefetch(file, place, found)
-            self._prefetches[file.uri] = asyncio.create_task(soon)
+            prefetch = self._prefetch(file, place, remaining)
+            self._prefetches[file.uri] = asyncio.create_task(prefetch)
 
     async def _prefetch(
-        self, file: OpenFile, place: CompletionContext, found: RemainingSuggestion
+        self, file: OpenFile, place: CompletionContext, remaining: RemainingSuggestion
     ) -> None:
         """Prefetch the completion that would follow once the suggestion is accepted."""
         await asyncio.sleep(PREFETCH_AFTER_S)
@@ -263,8 +269,8 @@ class CompletionProvider:
             uri=place.uri,
             path=place.path,
             language=place.language,
-            prefix=place.prefix + found.text,
-            suffix=place.suffix[found.replaces :],
+            prefix=place.prefix + remaining.text,
+            suffix=place.suffix[remaining.replaces :],
         )
         is_idle = (
             self._reason_to_wait(following) is None and self._asking.get_or_start(following) is None
@@ -277,6 +283,6 @@ def _reason_of(landing: CompletionResult | None) -> SkipReason | None:
     """Return why there is no suggestion; None if the request completed, with or without text."""
     if landing is None:
         return SkipReason.NEWER_KEYSTROKE
-    if landing.finish in ("stop", "length", "filtered"):
+    if landing.finish_reason in ("stop", "length", "filtered"):
         return None
-    return _REASONS.get(landing.finish, SkipReason.REFUSED)
+    return _REASONS.get(landing.finish_reason, SkipReason.REFUSED)

@@ -26,9 +26,9 @@ def is_excluded(path: str, globs: Iterable[str]) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _compile_glob(glob: str) -> re.Pattern[str]:
-    slashed = glob.replace("\\", "/").lstrip("/")
-    doubled = _ANY_FOLDERS.sub("/*/", f"/{slashed}".replace("/", "//"))
-    return re.compile("|".join(map(translate, _path_spellings(doubled))), re.IGNORECASE)
+    path = glob.replace("\\", "/").lstrip("/")
+    pattern = _ANY_FOLDERS.sub("/*/", f"/{path}".replace("/", "//"))
+    return re.compile("|".join(map(translate, _path_spellings(pattern))), re.IGNORECASE)
 
 
 def _path_spellings(text: str) -> tuple[str, ...]:

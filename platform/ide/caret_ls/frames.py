@@ -78,20 +78,20 @@ def typed(chars: dict[str, int]) -> Frame:
     return {"type": "typing", "chars": chars}
 
 
-def outcome(told: EditorOutcome, *, shares_text: bool) -> Frame:
+def outcome(report: EditorOutcome, *, shares_text: bool) -> Frame:
     """Create an outcome frame: only numbers, and the edited text if the user shares it."""
     frame: Frame = {
         "type": "outcome",
-        "id": told.id,
-        "event": told.event.value,
-        "after_ms": told.after_ms,
+        "id": report.id,
+        "event": report.event.value,
+        "after_ms": report.after_ms,
     }
-    if told.request_id:
-        frame["request_id"] = told.request_id
-    optional = {"chars": told.chars, "lines": told.lines, "edited_ratio": told.edited_ratio}
+    if report.request_id:
+        frame["request_id"] = report.request_id
+    optional = {"chars": report.chars, "lines": report.lines, "edited_ratio": report.edited_ratio}
     frame |= {name: value for name, value in optional.items() if value is not None}
-    if shares_text and told.text is not None:
-        frame["text"] = told.text
+    if shares_text and report.text is not None:
+        frame["text"] = report.text
     return frame
 
 

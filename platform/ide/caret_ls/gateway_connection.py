@@ -74,7 +74,7 @@ class GatewayConnection:
         self._tick_s = tick_s  # interval of the check whether the machine has slept
         self._address: Address | None = None
         self._is_refused = False
-        self._moved = asyncio.Event()  # another address, or awake again: reconnect
+        self._should_reconnect = asyncio.Event()  # another address, or awake again: reconnect
         self._outgoing: asyncio.Queue[Frame] | None = None
         self._answers: dict[str, asyncio.Queue[Frame | RequestEnded]] = {}
 
@@ -85,7 +85,7 @@ class GatewayConnection:
         """
         if address != self._address or self._is_refused:
             self._address = address
-            self._moved.set()
+            self._should_reconnect.set()
 
     def send(self, frame: Frame) -> bool:
         """Send a frame; return False if there is no connection, or no room in the backlog."""
@@ -129,15 +129,15 @@ class GatewayConnection:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watch_sleep())
             while True:
-                self._moved.clear()
+                self._should_reconnect.clear()
                 if self._address is None:
                     self._listener.on_state(ConnectionState.UNAUTHENTICATED)
-                    await self._moved.wait()
+                    await self._should_reconnect.wait()
                     continue
                 wait_s = await self._run_once(self._address)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
-                        await self._moved.wait()
+                        await self._should_reconnect.wait()
 
     async def _run_once(self, address: Address) -> float:
         """Run one connection to its end; return the seconds to wait before the next."""
@@ -149,8 +149,8 @@ class GatewayConnection:
             if socket.close_code == _CLOSE_KEY_ENDED:
                 state = ConnectionState.UNAUTHENTICATED
         except InvalidStatus as error:
-            refused = error.response.status_code in (401, 403)
-            state = ConnectionState.UNAUTHENTICATED if refused else ConnectionState.OFFLINE
+            is_rejected = error.response.status_code in (401, 403)
+            state = ConnectionState.UNAUTHENTICATED if is_rejected else ConnectionState.OFFLINE
         # The environment may name a kind of proxy that needs a missing package.
         except (OSError, WebSocketException, ValueError, ImportError):
             state = ConnectionState.OFFLINE
@@ -204,7 +204,7 @@ class GatewayConnection:
             await socket.send(frames.encode(await outgoing.get()))
 
     async def _end_requests(self) -> None:
-        await self._moved.wait()
+        await self._should_reconnect.wait()
 
     async def _watch_sleep(self) -> None:
         """Reconnect after the machine has slept.
@@ -218,7 +218,7 @@ class GatewayConnection:
             now_apart_s = self._clock.wall_s() - self._clock.monotonic_s()
             if abs(now_apart_s - apart_s) > _CLOCKS_APART_S:
                 self._backoff.reset()
-                self._moved.set()
+                self._should_reconnect.set()
             apart_s = now_apart_s
 
 

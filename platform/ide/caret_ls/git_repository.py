@@ -64,16 +64,16 @@ def _git_folder(folder: Path) -> Path | None:
             return dot_git
     except OSError:  # a folder without permission
         return None
-    named = _read_text(dot_git).strip()
-    if not named.startswith("gitdir: "):
+    link = _read_text(dot_git).strip()
+    if not link.startswith("gitdir: "):
         return None
-    return folder / named.removeprefix("gitdir: ")
+    return folder / link.removeprefix("gitdir: ")
 
 
 def _common_folder(git: Path) -> Path:
     """Return the directory with the branches and settings of all work trees."""
-    named = _read_text(git / "commondir").strip()
-    return git / named if named else git
+    link = _read_text(git / "commondir").strip()
+    return git / link if link else git
 
 
 def _repository_name(git: Path) -> str:

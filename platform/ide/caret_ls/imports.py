@@ -52,8 +52,8 @@ def imports_of(language: str, text: str) -> tuple[str, ...]:
     pattern = _IMPORT.get(language.lower())
     if pattern is None:
         return ()
-    found = pattern.finditer(text, 0, _HEAD_CHARS)
-    names = dict.fromkeys(next(filter(None, match.groups()), "") for match in found)
+    matches = pattern.finditer(text, 0, _HEAD_CHARS)
+    names = dict.fromkeys(next(filter(None, match.groups()), "") for match in matches)
     return tuple(name for name in names if name)[:_MAX_IMPORTS]
 
 

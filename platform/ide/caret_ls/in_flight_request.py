@@ -18,9 +18,9 @@ GRACE_S: Final = 0.03
 
 @dataclass(frozen=True, slots=True)
 class CompletionResult:
-    """The result of a request; `finish` is the protocol's finish reason, or an error code."""
+    """The result of a request; `finish_reason` may be an error code instead."""
 
-    finish: str
+    finish_reason: str
     text: str
     took_ms: float
     retry_after_s: float | None = None
@@ -56,8 +56,8 @@ class InFlightRequest:
         """Return whether the text typed since the request matches the completion so far."""
         if self.is_over or not place.prefix.startswith(self.place.prefix):
             return False
-        typed = place.prefix[len(self.place.prefix) :]
-        return self.text.startswith(typed) or typed.startswith(self.text)
+        typed_text = place.prefix[len(self.place.prefix) :]
+        return self.text.startswith(typed_text) or typed_text.startswith(self.text)
 
     def append(self, text: str) -> None:
         self.text += text

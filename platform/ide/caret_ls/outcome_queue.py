@@ -24,47 +24,49 @@ class OutcomeQueue:
     def __init__(self, tell: Callable[[Frame], bool], clock: LoopClock) -> None:
         self._tell = tell
         self._clock = clock
-        self._untold: deque[Frame] = deque(maxlen=MAX_UNTOLD)
-        self._told: deque[tuple[float, Frame]] = deque(maxlen=MAX_UNTOLD)
+        self._unsent: deque[Frame] = deque(maxlen=MAX_UNTOLD)
+        self._sent_frames: deque[tuple[float, Frame]] = deque(maxlen=MAX_UNTOLD)
 
     def add(self, frame: Frame) -> None:
-        if self._untold or not self._send(frame):
+        if self._unsent or not self._send(frame):
             self._enqueue(frame)
 
     def flush(self) -> None:
         """Send queued outcomes in order, as far as there is room. Call it regularly."""
         for _ in range(MAX_AT_ONCE):
-            if not self._untold or not self._send(self._untold[0]):
+            if not self._unsent or not self._send(self._unsent[0]):
                 break
-            self._untold.popleft()
+            self._unsent.popleft()
         now_s = self._clock.monotonic_s()
-        while self._told and now_s - self._told[0][0] > RESEND_WINDOW_S:
-            self._told.popleft()
+        while self._sent_frames and now_s - self._sent_frames[0][0] > RESEND_WINDOW_S:
+            self._sent_frames.popleft()
 
     def on_reconnect(self) -> None:
         now_s = self._clock.monotonic_s()
-        doubtful = [frame for told_s, frame in self._told if now_s - told_s <= RESEND_WINDOW_S]
-        waiting = [*doubtful, *self._untold]
-        self._told.clear()
-        self._untold.clear()
-        self._untold.extend(waiting)
+        unconfirmed = [
+            frame for told_s, frame in self._sent_frames if now_s - told_s <= RESEND_WINDOW_S
+        ]
+        pending = [*unconfirmed, *self._unsent]
+        self._sent_frames.clear()
+        self._unsent.clear()
+        self._unsent.extend(pending)
         self.flush()
 
     def clear(self) -> None:
         """Drop all outcomes, because the gateway has changed."""
-        self._untold.clear()
-        self._told.clear()
+        self._unsent.clear()
+        self._sent_frames.clear()
 
     def _send(self, frame: Frame) -> bool:
         if not self._tell(frame):
             return False
         if _is_known_elsewhere(frame):
-            self._told.append((self._clock.monotonic_s(), _without_text(frame)))
+            self._sent_frames.append((self._clock.monotonic_s(), _without_text(frame)))
         return True
 
     def _enqueue(self, frame: Frame) -> None:
         if _is_known_elsewhere(frame):
-            self._untold.append(_without_text(frame))
+            self._unsent.append(_without_text(frame))
 
 
 def _is_known_elsewhere(frame: Frame) -> bool:

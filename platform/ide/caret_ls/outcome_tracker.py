@@ -86,11 +86,11 @@ class _VisibleSuggestion:
     num_gone: int = 0  # number of its characters that were typed or accepted
     num_taken: int = 0  # number of these that were accepted in parts
 
-    def consume(self, typed: str) -> str:
+    def consume(self, typed_text: str) -> str:
         """Consume typed characters; return the part that belongs to the suggestion."""
-        own = typed[max(self.num_led - self.num_gone, 0) :]
-        self.num_gone += len(typed)
-        return own
+        suggested_part = typed_text[max(self.num_led - self.num_gone, 0) :]
+        self.num_gone += len(typed_text)
+        return suggested_part
 
 
 @dataclass(slots=True)
@@ -121,29 +121,29 @@ class OutcomeTracker:
 
     def __init__(self, send: Callable[[EditorOutcome], None]) -> None:
         self._send = send
-        self._told: OrderedDict[tuple[str, EditorOutcomeEvent], None] = OrderedDict()
+        self._reported: OrderedDict[tuple[str, EditorOutcomeEvent], None] = OrderedDict()
         self._visible: dict[str, _VisibleSuggestion] = {}  # by file
-        self._taken: list[_AcceptedSuggestion] = []
+        self._accepted: list[_AcceptedSuggestion] = []
 
-    def show(self, uri: str, shown: ShownSuggestion, *, now_s: float) -> bool:
+    def show(self, uri: str, suggestion: ShownSuggestion, *, now_s: float) -> bool:
         """Note that a suggestion is shown; return False if its rest is already visible."""
         visible = self._visible.get(uri)
-        if visible is not None and visible.id == shown.id:
-            visible.num_led = visible.num_gone + shown.num_led
-            visible.text = visible.text[: visible.num_gone] + shown.text
-            visible.is_whole = shown.is_whole
+        if visible is not None and visible.id == suggestion.id:
+            visible.num_led = visible.num_gone + suggestion.num_led
+            visible.text = visible.text[: visible.num_gone] + suggestion.text
+            visible.is_whole = suggestion.is_whole
             return False
         self._on_ignored(uri, now_s)
         self._visible[uri] = _VisibleSuggestion(
-            shown.id,
-            shown.at,
-            shown.text,
-            shown.num_led,
+            suggestion.id,
+            suggestion.at,
+            suggestion.text,
+            suggestion.num_led,
             now_s,
-            shown.request_id,
-            is_whole=shown.is_whole,
-            num_listed=shown.num_led,
-            num_before=shown.num_before,
+            suggestion.request_id,
+            is_whole=suggestion.is_whole,
+            num_listed=suggestion.num_led,
+            num_before=suggestion.num_before,
         )
         return True
 
@@ -152,8 +152,8 @@ class OutcomeTracker:
         for uri, visible in list(self._visible.items()):
             if visible.id != id:
                 continue
-            listed = visible.text[: visible.num_listed]
-            visible.text = listed + text[visible.num_before :]
+            list_part = visible.text[: visible.num_listed]
+            visible.text = list_part + text[visible.num_before :]
             visible.is_whole = is_whole
             visible.request_id = request_id or visible.request_id
             if visible.is_whole and visible.num_gone >= len(visible.text):
@@ -171,9 +171,9 @@ class OutcomeTracker:
 
     def change(self, uri: str, edit: TextEdit, now_s: float) -> EditorOutcomeEvent | None:
         """Apply an edit; return the outcome for the visible suggestion, or None."""
-        for taken in self._taken:
-            if taken.uri == uri:
-                taken.apply_edit(edit)
+        for accepted in self._accepted:
+            if accepted.uri == uri:
+                accepted.apply_edit(edit)
         visible = self._visible.get(uri)
         return None if visible is None else self._classify_edit(uri, visible, edit, now_s)
 
@@ -187,19 +187,21 @@ class OutcomeTracker:
     def close(self, uri: str, now_s: float) -> None:
         """Stop tracking a closed file."""
         self._on_ignored(uri, now_s)
-        self._taken = [taken for taken in self._taken if taken.uri != uri]
+        self._accepted = [accepted for accepted in self._accepted if accepted.uri != uri]
 
     def check_persistence(self, read: Callable[[str], str | None], now_s: float) -> None:
         """Check accepted text when it is due; `read` returns a file's text, or None if closed."""
-        for taken in self._taken:
-            passed = [span for span in taken.spans_s if now_s - taken.taken_s >= span]
-            if not passed:
+        for accepted in self._accepted:
+            passed_spans = [span for span in accepted.spans_s if now_s - accepted.taken_s >= span]
+            if not passed_spans:
                 continue
-            del taken.spans_s[: len(passed)]
-            text = read(taken.uri)
+            del accepted.spans_s[: len(passed_spans)]
+            text = read(accepted.uri)
             if text is not None:
-                self._emit(_persistence_outcome(taken, text[taken.start : taken.end], now_s))
-        self._taken = [taken for taken in self._taken if taken.spans_s]
+                self._emit(
+                    _persistence_outcome(accepted, text[accepted.start : accepted.end], now_s)
+                )
+        self._accepted = [accepted for accepted in self._accepted if accepted.spans_s]
 
     def _emit(self, outcome: EditorOutcome) -> None:
         """Send an outcome. A suggestion that is shown again counts each of these events once."""
@@ -209,11 +211,11 @@ class OutcomeTracker:
             EditorOutcomeEvent.REJECTED,
         ):
             key = (outcome.id, outcome.event)
-            if key in self._told:
+            if key in self._reported:
                 return
-            self._told[key] = None
-            if len(self._told) > _MAX_REMEMBERED:
-                self._told.popitem(last=False)
+            self._reported[key] = None
+            if len(self._reported) > _MAX_REMEMBERED:
+                self._reported.popitem(last=False)
         self._send(outcome)
 
     def _classify_edit(
@@ -223,24 +225,28 @@ class OutcomeTracker:
         if edit.at + edit.deleted < visible.at:
             visible.at += len(edit.inserted) - edit.deleted  # an edit above it, such as an import
             return None
-        left = visible.text[visible.num_gone :]
-        typed = _as_typed(edit, cursor, left)
-        if typed is None:
+        remaining_text = visible.text[visible.num_gone :]
+        typed_text = _as_typed(edit, cursor, remaining_text)
+        if typed_text is None:
             is_seen = _is_seen(visible, now_s)
             self._on_ignored(uri, now_s)
             return EditorOutcomeEvent.REJECTED if is_seen else None
-        own = visible.consume(typed)
-        if typed == left and visible.is_whole:
-            if len(typed) > 1:
+        suggested_part = visible.consume(typed_text)
+        if typed_text == remaining_text and visible.is_whole:
+            if len(typed_text) > 1:
                 self._on_accepted(uri, visible, now_s)
                 return EditorOutcomeEvent.ACCEPTED
             self._report_shown(visible, now_s)
             del self._visible[uri]
             return None
-        if len(own) > 1:
+        if len(suggested_part) > 1:
             self._report_shown(visible, now_s, is_certain=True)
-            visible.num_taken += len(own)
-            self._emit(_build_outcome(visible, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, own))
+            visible.num_taken += len(suggested_part)
+            self._emit(
+                _build_outcome(
+                    visible, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, suggested_part
+                )
+            )
             return EditorOutcomeEvent.PARTIALLY_ACCEPTED
         return None
 
@@ -249,12 +255,12 @@ class OutcomeTracker:
         self._report_shown(visible, now_s, is_certain=True)
         self._emit(_build_outcome(visible, EditorOutcomeEvent.ACCEPTED, now_s))
         end = visible.at + len(visible.text)
-        self._taken.append(
+        self._accepted.append(
             _AcceptedSuggestion(
                 visible.id, uri, visible.text, visible.at, end, now_s, visible.request_id
             )
         )
-        del self._taken[:-_MAX_TRACKED]
+        del self._accepted[:-_MAX_TRACKED]
 
     def _on_ignored(self, uri: str, now_s: float) -> None:
         """Report a rejection, unless a part was accepted.
@@ -281,18 +287,18 @@ def _is_seen(visible: _VisibleSuggestion, now_s: float) -> bool:
     return now_s - visible.shown_s >= MIN_SHOWN_S
 
 
-def _as_typed(edit: TextEdit, cursor: int, left: str) -> str | None:
+def _as_typed(edit: TextEdit, cursor: int, remaining_text: str) -> str | None:
     """Return the part of the suggestion that the edit inserts; None if it inserts other text.
 
     A closing bracket that the editor adds after the cursor does not count.
     """
     if edit.at != cursor or not edit.inserted:
         return None
-    if left.startswith(edit.inserted):
+    if remaining_text.startswith(edit.inserted):
         return edit.inserted
-    opened = edit.inserted[:1]
+    opening_bracket = edit.inserted[:1]
     is_pair = edit.inserted in ("()", "[]", "{}", '""', "''", "``")
-    return opened if is_pair and left.startswith(opened) else None
+    return opening_bracket if is_pair and remaining_text.startswith(opening_bracket) else None
 
 
 def _build_outcome(
@@ -309,19 +315,21 @@ def _build_outcome(
     )
 
 
-def _persistence_outcome(taken: _AcceptedSuggestion, now: str, now_s: float) -> EditorOutcome:
-    distance = edit_distance(taken.text, now[:_MAX_COMPARED_CHARS])
-    kept = max(len(taken.text) - distance, 0)
-    share = min(distance / max(len(taken.text), 1), 1.0)
-    after_ms = _to_ms(now_s - taken.taken_s)
+def _persistence_outcome(
+    accepted: _AcceptedSuggestion, current_text: str, now_s: float
+) -> EditorOutcome:
+    distance = edit_distance(accepted.text, current_text[:_MAX_COMPARED_CHARS])
+    num_kept_chars = max(len(accepted.text) - distance, 0)
+    share = min(distance / max(len(accepted.text), 1), 1.0)
+    after_ms = _to_ms(now_s - accepted.taken_s)
     return EditorOutcome(
-        taken.id,
+        accepted.id,
         EditorOutcomeEvent.PERSISTED,
         after_ms,
-        kept,
+        num_kept_chars,
         edited_ratio=round(share, 4),
-        text=now,
-        request_id=taken.request_id,
+        text=current_text,
+        request_id=accepted.request_id,
     )
 
 

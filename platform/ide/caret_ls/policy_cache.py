@@ -28,7 +28,7 @@ class PolicyCache:
 
     def __init__(self, ask: Callable[[str], bool]) -> None:
         self._ask = ask
-        self._known: dict[str, EditorPolicy] = {}
+        self._policies: dict[str, EditorPolicy] = {}
         self._asked_s: dict[str, float] = {}
 
     def get(self, repository: str, now_s: float) -> EditorPolicy:
@@ -36,12 +36,12 @@ class PolicyCache:
         asked_s = self._asked_s.get(repository)
         if (asked_s is None or now_s - asked_s > MAX_AGE_S) and self._ask(repository):
             self._asked_s[repository] = now_s
-        return self._known.get(repository, _ALL_ALLOWED)
+        return self._policies.get(repository, _ALL_ALLOWED)
 
     def update(self, frame: Frame) -> None:
-        excluded, modes = frame.get("excluded", []), frame.get("modes", [MODE])
-        policy = EditorPolicy(tuple(map(str, excluded)), MODE in modes)
-        self._known[str(frame.get("repository", ""))] = policy
+        globs, modes = frame.get("excluded", []), frame.get("modes", [MODE])
+        policy = EditorPolicy(tuple(map(str, globs)), MODE in modes)
+        self._policies[str(frame.get("repository", ""))] = policy
 
     def invalidate(self) -> None:
         """Query policies again, because the gateway has rejected a request or has changed.

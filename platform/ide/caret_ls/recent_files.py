@@ -27,23 +27,23 @@ class RecentFiles:
     """Recent files. A closed file is forgotten: its text must not be read any more."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, _RecentFile] = OrderedDict()  # the latest is last
+        self._files: OrderedDict[str, _RecentFile] = OrderedDict()  # the latest is last
 
     def on_open(self, uri: str, path: str) -> None:
-        self._known[uri] = _RecentFile(path)
+        self._files[uri] = _RecentFile(path)
 
     def on_view(self, uri: str) -> None:
-        if uri in self._known:
-            self._known.move_to_end(uri)
+        if uri in self._files:
+            self._files.move_to_end(uri)
 
     def on_edit(self, uri: str, *, at: int, now_s: float) -> None:
-        known = self._known.get(uri)
-        if known is not None:
-            known.edited_at, known.changed_at = now_s, at
-            self._known.move_to_end(uri)
+        file = self._files.get(uri)
+        if file is not None:
+            file.edited_at, file.changed_at = now_s, at
+            self._files.move_to_end(uri)
 
     def on_close(self, uri: str) -> None:
-        self._known.pop(uri, None)
+        self._files.pop(uri, None)
 
     def list(self, own: str, read: Callable[[str], str | None]) -> list[FrameFile]:
         """Return files as context, the latest first, without `own`.
@@ -51,21 +51,21 @@ class RecentFiles:
         `read` returns a file's text, or None if it must not be sent. It is called for no more files
         than there is room for.
         """
-        taken: list[FrameFile] = []
+        files: list[FrameFile] = []
         room = MAX_CHARS
-        latest_first = reversed(self._known.items())
-        for uri, known in sorted(latest_first, key=lambda item: -item[1].edited_at):
+        latest_first = reversed(self._files.items())
+        for uri, file in sorted(latest_first, key=lambda item: -item[1].edited_at):
             text = read(uri) if uri != own else None
             if text is None:
                 continue
-            text = _changed_part(text, known.changed_at)
+            text = _changed_part(text, file.changed_at)
             if not text.strip() or len(text) > room:
                 continue
             room -= len(text)
-            taken.append(FrameFile(known.path, text, known.edited_at))
-            if len(taken) == MAX_FILES:
+            files.append(FrameFile(file.path, text, file.edited_at))
+            if len(files) == MAX_FILES:
                 break
-        return taken
+        return files
 
 
 def _changed_part(text: str, changed_at: int | None) -> str:

@@ -94,8 +94,8 @@ class CaretServer(LanguageServer):
         self._session: Session | None = None
         self._running: asyncio.Task[None] | None = None
         self._editor = ""
-        self._told_settings: object = None  # the last settings from the editor
-        self._told_key: str | None = None  # from the editor's secret storage
+        self._editor_settings: object = None  # the last settings from the editor
+        self._editor_key: str | None = None  # from the editor's secret storage
 
     @property
     def session(self) -> Session:
@@ -114,9 +114,9 @@ class CaretServer(LanguageServer):
     def initialize(self, params: types.InitializeParams) -> None:
         info = params.client_info
         self._editor = f"{info.name} {info.version or ''}".strip() if info else ""
-        self._told_settings = params.initialization_options
-        if isinstance(self._told_settings, dict):
-            self._told_key = self._told_settings.get("api_key")
+        self._editor_settings = params.initialization_options
+        if isinstance(self._editor_settings, dict):
+            self._editor_key = self._editor_settings.get("api_key")
         self._session = Session(
             Settings(), SystemLoopClock(), self._send_status, tell_grown=self._send_grown
         )
@@ -127,19 +127,19 @@ class CaretServer(LanguageServer):
         self._running.add_done_callback(_note_end)
         await self.set_up()
 
-    async def set_up(self, *, told: object = None) -> None:
-        """Read all settings again; `told` are new ones from the editor."""
-        if told is not None:
-            self._told_settings = told
+    async def set_up(self, *, editor_settings: object = None) -> None:
+        """Read all settings again; `editor_settings` are new ones from the editor."""
+        if editor_settings is not None:
+            self._editor_settings = editor_settings
         folder = config_folder()
-        settings, problems = read(os.environ, folder / "config.toml", self._told_settings)
+        settings, problems = read(os.environ, folder / "config.toml", self._editor_settings)
         for name in problems:
             _log.warning("settings.senseless name=%s", name)
         self.session.set_up(settings, await self._find_address(settings, folder))
 
     async def sign_in(self, key: str | None) -> None:
         """Sign in with a key; None signs out."""
-        self._told_key = key
+        self._editor_key = key
         await self.set_up()
 
     def pause(self, *, is_paused: bool) -> None:
@@ -149,7 +149,7 @@ class CaretServer(LanguageServer):
         """Find the key in a thread, because a keyring may ask the user to unlock it."""
         url = settings.gateway_url
         find = partial(find_key, os.environ, folder, gateway_url=url, ask_keyring=ask_keyring)
-        key = self._told_key or await asyncio.to_thread(find)
+        key = self._editor_key or await asyncio.to_thread(find)
         return None if key is None else Address(url, key, self._editor)
 
     def _send_status(self, status: ServerStatus) -> None:
@@ -186,8 +186,10 @@ def _add_lifecycle(server: CaretServer) -> None:
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
     async def configured(params: types.DidChangeConfigurationParams) -> None:
-        told = params.settings
-        await server.set_up(told=told.get(_SECTION, told) if isinstance(told, dict) else None)
+        settings = params.settings
+        await server.set_up(
+            editor_settings=settings.get(_SECTION, settings) if isinstance(settings, dict) else None
+        )
 
     @server.feature(SIGN_IN)
     async def sign_in(params: Any) -> None:
@@ -249,8 +251,8 @@ def _add_commands(server: CaretServer) -> None:
 def _to_inline_request(params: types.InlineCompletionParams) -> InlineRequest:
     invoked = types.InlineCompletionTriggerKind.Invoked
     is_invoked = params.context.trigger_kind == invoked
-    chosen = _to_selected_completion(params.context.selected_completion_info)
-    return InlineRequest(_to_position(params.position), is_invoked, chosen)
+    selected_completion = _to_selected_completion(params.context.selected_completion_info)
+    return InlineRequest(_to_position(params.position), is_invoked, selected_completion)
 
 
 def _to_selected_completion(info: types.SelectedCompletionInfo | None) -> SelectedCompletion | None:

@@ -235,8 +235,8 @@ class Session:
 
     def _can_send(self, file: OpenFile) -> bool:
         policy = self.policies.get(file.repository_name, self._clock.monotonic_s())
-        excluded = (*policy.excluded, *self.settings.excluded_globs)
-        return file.kind is FileKind.NORMAL and not is_excluded(file.path, excluded)
+        globs = (*policy.excluded, *self.settings.excluded_globs)
+        return file.kind is FileKind.NORMAL and not is_excluded(file.path, globs)
 
     def _build_context(self, own: OpenFile) -> RequestContext:
         self._recency.on_view(own.uri)

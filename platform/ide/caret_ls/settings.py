@@ -42,16 +42,16 @@ def read(environment: Mapping[str, str], file: Path, editor: object) -> tuple[Se
     """Return the settings, and the names of invalid ones; `editor` is any JSON from the client."""
     from_editor = editor if isinstance(editor, dict) else {}
     from_file, problems = _from_file(file)
-    chosen: dict[str, Any] = {}
-    for layer in (from_file, _from_environment(environment), from_editor):
+    values: dict[str, Any] = {}
+    for source in (from_file, _from_environment(environment), from_editor):
         for each in fields(Settings):
-            if layer.get(each.name) is None:
+            if source.get(each.name) is None:
                 continue
             try:
-                chosen[each.name] = _READERS[each.name](layer[each.name])
+                values[each.name] = _READERS[each.name](source[each.name])
             except (ValueError, TypeError):
                 problems.append(each.name)
-    return Settings(**chosen), problems
+    return Settings(**values), problems
 
 
 def _from_file(file: Path) -> tuple[dict[str, Any], list[str]]:

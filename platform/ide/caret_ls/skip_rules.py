@@ -58,9 +58,9 @@ def skip_reason(
     place: CompletionContext, rules: SkipRules, *, nature: FileKind, has_selection: bool
 ) -> SkipReason | None:
     """Return why to skip the request, or None. An invoked one is skipped only if forbidden."""
-    forbidden = _find_prohibition(place, rules, nature)
-    if forbidden is not None or place.is_invoked:
-        return forbidden
+    prohibition = _find_prohibition(place, rules, nature)
+    if prohibition is not None or place.is_invoked:
+        return prohibition
     return _find_unpromising(place, rules, has_selection=has_selection)
 
 

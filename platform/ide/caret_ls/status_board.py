@@ -24,7 +24,7 @@ class StatusBoard:
     is_connected: bool = False
     is_over_budget: bool = False
     num_in_flight: int = 0
-    _told: ServerStatus | None = None
+    _last_status: ServerStatus | None = None
 
     def set(self, **known: bool) -> None:
         for name, value in known.items():
@@ -42,16 +42,16 @@ class StatusBoard:
     @property
     def status(self) -> ServerStatus:
         """The status; conditions that the user can change come first."""
-        ranked = (
+        conditions = (
             (self.is_paused, ServerStatus.PAUSED),
             (self.is_signed_out, ServerStatus.SIGNED_OUT),
             (not self.is_connected, ServerStatus.OFFLINE),
             (self.is_over_budget, ServerStatus.OVER_BUDGET),
             (self.num_in_flight > 0, ServerStatus.WORKING),
         )
-        return next((status for holds, status in ranked if holds), ServerStatus.READY)
+        return next((status for is_true, status in conditions if is_true), ServerStatus.READY)
 
     def _notify_if_changed(self) -> None:
-        if self.status is not self._told:
-            self._told = self.status
+        if self.status is not self._last_status:
+            self._last_status = self.status
             self.on_change(self.status)

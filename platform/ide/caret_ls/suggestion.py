@@ -63,31 +63,33 @@ def remaining_at(
     None: they do not match, or nothing is left. An empty rest: there was nothing to suggest here.
     """
     stop = len(place.prefix) - num_typed
-    left = suggestion.text[num_typed:]
+    remaining_text = suggestion.text[num_typed:]
     is_known_barren = not suggestion.text and num_typed == 0
-    if stop < 0 or not (left.strip() or is_known_barren):
+    if stop < 0 or not (remaining_text.strip() or is_known_barren):
         return None
     if not suggestion.text.startswith(place.prefix[stop:]):
         return None
     if not place.prefix.endswith(suggestion.head, 0, stop):
         return None
-    replaces = _num_closed(place, suggestion, left)
-    return None if replaces is None else RemainingSuggestion(suggestion, left, replaces)
+    replaces = _num_closed(place, suggestion, remaining_text)
+    return None if replaces is None else RemainingSuggestion(suggestion, remaining_text, replaces)
 
 
-def _num_closed(place: CompletionContext, suggestion: Suggestion, left: str) -> int | None:
+def _num_closed(
+    place: CompletionContext, suggestion: Suggestion, remaining_text: str
+) -> int | None:
     """Return how many characters the editor has added after the cursor; None if others follow."""
     for count in range(_MAX_CLOSERS + 1):
         closers = place.suffix[:count]
         if not _CLOSERS.issuperset(closers):
             return None
-        here = place.suffix[count : count + _TAIL_CHARS]
-        if here == suggestion.tail and _contains_in_order(left, closers):
+        tail = place.suffix[count : count + _TAIL_CHARS]
+        if tail == suggestion.tail and _contains_in_order(remaining_text, closers):
             return count
     return None
 
 
-def _contains_in_order(left: str, closers: str) -> bool:
+def _contains_in_order(text: str, closers: str) -> bool:
     """Return whether the suggestion contains these characters in order."""
-    rest = iter(left)
+    rest = iter(text)
     return all(closer in rest for closer in closers)

@@ -63,8 +63,8 @@ def _ways_here(place: CompletionContext) -> Iterator[tuple[_Key, int]]:
     for _ in range(_MAX_TYPED_LINES):
         start = max(place.prefix.rfind("\n", 0, stop), place.prefix.rfind("\r", 0, stop)) + 1
         line = place.prefix[start:stop][:_MAX_LINE_CHARS]
-        for cut in range(len(line), -1, -1):
-            yield (place.uri, line[:cut]), len(place.prefix) - start - cut
+        for column in range(len(line), -1, -1):
+            yield (place.uri, line[:column]), len(place.prefix) - start - column
         if start == 0:
             return
         stop = start - 1

@@ -83,16 +83,16 @@ def _scan(rules: _Rules, text: str, state: _ScanState) -> _ScanState:
     at = 0
     while at < len(text):
         if state.end is not None:
-            found = _ending_pattern(state.end).match(text, at)
-            if found is None:
+            match = _ending_pattern(state.end).match(text, at)
+            if match is None:
                 return state
             state = _IN_CODE
         else:
-            found = _opening_pattern(rules).search(text, at)
-            if found is None:
+            match = _opening_pattern(rules).search(text, at)
+            if match is None:
                 return _IN_CODE
-            state = _opened_state(rules, found[0])
-        at = found.end()
+            state = _opened_state(rules, match[0])
+        at = match.end()
     return state
 
 

@@ -51,37 +51,37 @@ class TextDocument:
         """Return the text before the position: all of it, or the last lines that fit."""
         line, column = self._locate(position)
         head = self._lines[line][:column] if line < len(self._lines) else ""
-        kept = [head[-max_chars:]]
+        parts = [head[-max_chars:]]
         room = max_chars - len(head)
         for each in reversed(self._lines[:line]):
             room -= len(each)
             if room < 0:
                 break
-            kept.append(each)
-        return "".join(reversed(kept))
+            parts.append(each)
+        return "".join(reversed(parts))
 
     def text_after(self, position: Position, *, max_chars: int) -> str:
         """Return the text after the position: all of it, or the first lines that fit."""
         line, column = self._locate(position)
         tail = self._lines[line][column:] if line < len(self._lines) else ""
-        kept = [tail[:max_chars]]
+        parts = [tail[:max_chars]]
         room = max_chars - len(tail)
         for each in self._lines[line + 1 :]:
             room -= len(each)
             if room < 0:
                 break
-            kept.append(each)
-        return "".join(kept)
+            parts.append(each)
+        return "".join(parts)
 
     def replace(self, start: Position, end: Position, text: str) -> TextEdit:
         """Replace a range by `text`."""
         (first, from_column), (last, to_column) = sorted((self._locate(start), self._locate(end)))
         at = sum(map(len, self._lines[:first])) + from_column
-        touched = self._lines[first : last + 1]
-        head = touched[0][:from_column] if touched else ""
-        tail = touched[last - first][to_column:] if last - first < len(touched) else ""
-        replaced = "".join(touched)
-        deleted = replaced[len(head) : len(replaced) - len(tail)]
+        old_lines = self._lines[first : last + 1]
+        head = old_lines[0][:from_column] if old_lines else ""
+        tail = old_lines[last - first][to_column:] if last - first < len(old_lines) else ""
+        old_text = "".join(old_lines)
+        deleted = old_text[len(head) : len(old_text) - len(tail)]
         middle = head + text + tail
         # Adjacent CR and LF form a single line end.
         if middle.startswith("\n") and first and self._lines[first - 1].endswith("\r"):
@@ -127,10 +127,10 @@ def chars_from_utf16(text: str, units: int) -> int:
     """Return the characters in `units` code units; within a surrogate pair, those before it."""
     if text.isascii() or not _WIDE.search(text, 0, units):
         return min(units, len(text))
-    seen = 0
+    num_units = 0
     for index, character in enumerate(text):
-        seen += 2 if character > "\uffff" else 1
-        if seen > units:
+        num_units += 2 if character > "\uffff" else 1
+        if num_units > units:
             return index
     return len(text)
 

@@ -14,20 +14,20 @@ _MAX_TYPED_CHARS: Final = 2  # in one edit: a key, and a bracket that the editor
 class TypingCount:
     def __init__(self) -> None:
         self._chars: Counter[str] = Counter()
-        self._taken_s: float | None = None
+        self._last_report_s: float | None = None
 
     def add(self, language: str) -> None:
         self._chars[language] += 1
 
     def take_due(self, now_s: float) -> dict[str, int] | None:
         """Return the characters since the last report; None if not due, or nothing was typed."""
-        if self._taken_s is None:
-            self._taken_s = now_s
-        if not self._chars or now_s - self._taken_s < EVERY_S:
+        if self._last_report_s is None:
+            self._last_report_s = now_s
+        if not self._chars or now_s - self._last_report_s < EVERY_S:
             return None
         most = self._chars.most_common(MAX_LANGUAGES)
         self._chars.clear()
-        self._taken_s = now_s
+        self._last_report_s = now_s
         return {language: min(chars, MAX_CHARS) for language, chars in most}
 
 

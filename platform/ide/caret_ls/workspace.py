@@ -69,14 +69,14 @@ class OpenFile:
         self._invalidate_text()
         return self.buffer.replace_all(text)
 
-    def head(self, position: Position, chosen: SelectedCompletion) -> str | None:
+    def head(self, position: Position, completion: SelectedCompletion) -> str | None:
         """Return the rest of the selected item; None if the typed text is not its start."""
-        start, end, at = map(self.buffer.to_offset, (chosen.start, chosen.end, position))
+        start, end, at = map(self.buffer.to_offset, (completion.start, completion.end, position))
         num_typed = at - start
         before = self.buffer.text_before(position, max_chars=MAX_PREFIX_CHARS)
-        is_at_end = end == at and 0 <= num_typed <= len(chosen.text)
-        is_begun = is_at_end and before.endswith(chosen.text[:num_typed])
-        return chosen.text[num_typed:] if is_begun else None
+        is_at_end = end == at and 0 <= num_typed <= len(completion.text)
+        is_typed = is_at_end and before.endswith(completion.text[:num_typed])
+        return completion.text[num_typed:] if is_typed else None
 
     def context_at(
         self, position: Position, *, is_invoked: bool, lead: str = ""

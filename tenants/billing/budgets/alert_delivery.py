@@ -149,8 +149,8 @@ def _name_holder(budget: Budget) -> str:
         return "the whole tenant"
     if budget.scope == BudgetScope.USER:
         return str(User.objects.values_list("email", flat=True).get(id=budget.holder_id))
-    found = Team.objects.filter(tenant_id=budget.tenant_id, id=budget.holder_id)
-    return f"the team {found.values_list('name', flat=True).first() or '(deleted)'}"
+    teams = Team.objects.filter(tenant_id=budget.tenant_id, id=budget.holder_id)
+    return f"the team {teams.values_list('name', flat=True).first() or '(deleted)'}"
 
 
 def _send_mail(address: str, message: _AlertMessage) -> None:

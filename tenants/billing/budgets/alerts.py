@@ -26,22 +26,31 @@ def create_alerts(
     budgets = list(Budget.objects.filter(tenant_id=tenant_id))
     if not budgets:
         return 0
-    spend = read_month(tenant_id, month)
+    month_spend = read_month(tenant_id, month)
     return sum(
-        _raise_alerts(budget, spend, month=month, price=price, now=now) for budget in budgets
+        _raise_alerts(budget, month_spend, month=month, price=price, now=now) for budget in budgets
     )
 
 
 def _raise_alerts(
-    budget: Budget, spend: TenantMonthSpend, *, month: date, price: PlanPrice | None, now: datetime
+    budget: Budget,
+    month_spend: TenantMonthSpend,
+    *,
+    month: date,
+    price: PlanPrice | None,
+    now: datetime,
 ) -> int:
-    spent, limit = spend.spent_of_budget(budget), spend.limit_of_budget(budget)
-    known = BudgetAlert.objects.filter(
+    spent_micros, limit = month_spend.spent_of_budget(budget), month_spend.limit_of_budget(budget)
+    existing_percents = BudgetAlert.objects.filter(
         tenant_id=budget.tenant_id, budget_id=budget.id, month=month
     ).values_list("percent", flat=True)
     due = sorted(
-        set(crossed_thresholds(spent, limit, used_up=is_exhausted(budget, spend, price)))
-        - set(known)
+        set(
+            crossed_thresholds(
+                spent_micros, limit, used_up=is_exhausted(budget, month_spend, price)
+            )
+        )
+        - set(existing_percents)
     )
     for percent in due:
         alert = BudgetAlert.objects.create(
@@ -49,7 +58,7 @@ def _raise_alerts(
             budget_id=budget.id,
             month=month,
             percent=percent,
-            spent_micros=spent,
+            spent_micros=spent_micros,
             limit_micros=limit,
             created_at=now,
         )
@@ -79,8 +88,8 @@ def _find_recipients(budget: Budget) -> list[str]:
     """Return the addresses of owners and billing members; for a user's budget also the user's."""
     members = Membership.objects.filter(tenant_id=budget.tenant_id, ended_at__isnull=True)
     paying = members.filter(role__in=[Role.OWNER, Role.BILLING])
-    found = set(paying.values_list("user__email", flat=True))
+    addresses = set(paying.values_list("user__email", flat=True))
     if budget.scope == BudgetScope.USER and budget.holder_id is not None:
         own = members.filter(user_id=budget.holder_id)
-        found |= set(own.values_list("user__email", flat=True))
-    return sorted(found)
+        addresses |= set(own.values_list("user__email", flat=True))
+    return sorted(addresses)

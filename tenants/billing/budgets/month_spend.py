@@ -26,28 +26,28 @@ class SpendEntry:
     micros: int
 
 
-def add_spend(tenant_id: TenantId, spent: Iterable[SpendEntry]) -> None:
+def add_spend(tenant_id: TenantId, entries: Iterable[SpendEntry]) -> None:
     """Add to the months' spending. Two queries for each month.
 
     Must run inside the tenant's scope, under its billing lock.
     """
     months: defaultdict[date, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for each in spent:
-        months[month_of(each.day)][each.user_id or ""] += each.micros
+    for entry in entries:
+        months[month_of(entry.day)][entry.user_id or ""] += entry.micros
     for month, holders in months.items():
         _add_to_month(tenant_id, month, holders)
 
 
 def _add_to_month(tenant_id: TenantId, month: date, more: Mapping[str, int]) -> None:
-    found = MonthSpend.objects.filter(tenant_id=tenant_id, month=month, holder__in=list(more))
-    held = dict(found.values_list("holder", "micros"))
+    rows = MonthSpend.objects.filter(tenant_id=tenant_id, month=month, holder__in=list(more))
+    micros_by_holder = dict(rows.values_list("holder", "micros"))
     MonthSpend.objects.bulk_create(
         [
             MonthSpend(
                 tenant_id=tenant_id,
                 month=month,
                 holder=holder,
-                micros=held.get(holder, 0) + micros,
+                micros=micros_by_holder.get(holder, 0) + micros,
             )
             for holder, micros in more.items()
         ],
@@ -63,10 +63,10 @@ def is_exhausted(budget: Budget, month: "TenantMonthSpend", price: PlanPrice | N
     A hard budget is used up before its last micro is spent: gateways stop completions as soon as
     the rest is less than one completion may cost. `price` is today's; None: nothing is priced.
     """
-    left = month.limit_of_budget(budget) - month.spent_of_budget(budget)
-    if left <= 0 or price is None or not budget.is_hard:
-        return left <= 0
-    return left < max_cost_micros(
+    remaining_micros = month.limit_of_budget(budget) - month.spent_of_budget(budget)
+    if remaining_micros <= 0 or price is None or not budget.is_hard:
+        return remaining_micros <= 0
+    return remaining_micros < max_cost_micros(
         price.tiers[Tier.FAST], Tier.FAST, max_tokens=MAX_GENERATED_TOKENS
     )
 

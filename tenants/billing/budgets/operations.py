@@ -95,7 +95,7 @@ def change_budget(
             lambda: try_sync_spend_to_redis(actor.tenant_id, now=now), robust=True
         )
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        held = _find_budget(actor, budget_id, version)
+        budget = _find_budget(actor, budget_id, version)
         Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).update(
             limit_micros=terms.limit_micros,
             is_per_seat=terms.is_per_seat,
@@ -104,8 +104,8 @@ def change_budget(
             version=version + 1,
         )
         require_budget_limit_per_user(actor.tenant_id)
-        holder = BudgetTarget(BudgetScope(held.scope), held.holder_id)
-        change = (_to_change_fields(_to_terms(held), holder), _to_change_fields(terms, holder))
+        holder = BudgetTarget(BudgetScope(budget.scope), budget.holder_id)
+        change = (_to_change_fields(_to_terms(budget), holder), _to_change_fields(terms, holder))
         _record_change(actor, CHANGED, budget_id, change, now)
         return find_budget(actor=actor, budget_id=budget_id, now=now)
 
@@ -115,25 +115,25 @@ def delete_budget(*, actor: Actor, budget_id: UUID, version: int, now: datetime)
     actor.require(Permission.WRITE_BUDGETS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        held = _find_budget(actor, budget_id, version)
+        budget = _find_budget(actor, budget_id, version)
         Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).delete()
         facts = _to_change_fields(
-            _to_terms(held), BudgetTarget(BudgetScope(held.scope), held.holder_id)
+            _to_terms(budget), BudgetTarget(BudgetScope(budget.scope), budget.holder_id)
         )
         _record_change(actor, "budget.deleted", budget_id, (facts, None), now)
 
 
 def _find_budget(actor: Actor, budget_id: UUID, version: int) -> Budget:
-    held = Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).first()
-    if held is None:
+    budget = Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).first()
+    if budget is None:
         raise NotFound("This budget does not exist.")
-    if held.version != version:
+    if budget.version != version:
         raise Conflict(
             "The current version is {held}, not {version}. Reload and try again.",
-            held=held.version,
+            held=budget.version,
             version=version,
         )
-    return held
+    return budget
 
 
 def _check_terms(terms: BudgetTerms) -> None:
@@ -161,8 +161,8 @@ def _check_holder(actor: Actor, holder: BudgetTarget) -> None:
             raise InvalidValue("user_id", "This member does not exist.")
 
 
-def _to_terms(held: Budget) -> BudgetTerms:
-    return BudgetTerms(held.limit_micros, held.is_hard, held.webhook_url, held.is_per_seat)
+def _to_terms(budget: Budget) -> BudgetTerms:
+    return BudgetTerms(budget.limit_micros, budget.is_hard, budget.webhook_url, budget.is_per_seat)
 
 
 def _to_change_fields(terms: BudgetTerms, holder: BudgetTarget) -> ChangeFields:
@@ -208,10 +208,10 @@ def _terms_before_the_last(actor: Actor, budget_id: UUID) -> BudgetTerms:
         entries = AuditEntry.objects.filter(
             tenant_id=actor.tenant_id, target=target_of(budget_id), action=CHANGED
         )
-        found = entries.order_by("-sequence").first()
-    if found is None or found.before is None:
+        last_change = entries.order_by("-sequence").first()
+    if last_change is None or last_change.before is None:
         raise NotFound("There is nothing to undo.")
-    before = found.before
+    before = last_change.before
     return BudgetTerms(
         before["limit_micros"],
         bool(before["is_hard"]),

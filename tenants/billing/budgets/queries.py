@@ -75,8 +75,8 @@ def page_of_budgets(
     """
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
-        found = Budget.objects.filter(tenant_id=actor.tenant_id)
-        rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
+        budgets = Budget.objects.filter(tenant_id=actor.tenant_id)
+        rows = fetch_first(budgets, limit=limit, after=read_cursor(cursor))
         page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
         return Page(_to_views(actor.tenant_id, page.rows, now), page.next_cursor)
 
@@ -127,7 +127,7 @@ def _budgets_of(budgets: Sequence[Budget], month: TenantMonthSpend) -> dict[User
 def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:
     month = month_of(utc_day(now))
     price = read_price_book(tenant_id).price_on(utc_day(now))
-    spent, names = read_month(tenant_id, month), _find_holder_names(tenant_id, rows)
+    month_spend, names = read_month(tenant_id, month), _find_holder_names(tenant_id, rows)
     alerts, currency = (
         _find_alerts(tenant_id, [row.id for row in rows], month),
         find_currency(tenant_id),
@@ -141,15 +141,15 @@ def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Bu
             holder_name=names.get(row.holder_id),
             limit_micros=row.limit_micros,
             is_per_seat=row.is_per_seat,
-            month_limit_micros=spent.limit_of_budget(row),
+            month_limit_micros=month_spend.limit_of_budget(row),
             currency=currency or Currency.EUR,
             is_hard=row.is_hard,
             webhook_url=row.webhook_url,
             version=row.version,
             created_at=row.created_at,
             month=month,
-            spent_micros=spent.spent_of_budget(row),
-            is_exhausted=is_exhausted(row, spent, price),
+            spent_micros=month_spend.spent_of_budget(row),
+            is_exhausted=is_exhausted(row, month_spend, price),
             alerts=alerts[row.id],
         )
         for row in rows
@@ -166,13 +166,13 @@ def _find_holder_names(tenant_id: TenantId, rows: Iterable[Budget]) -> dict[UUID
 def _find_alerts(
     tenant_id: TenantId, budget_ids: list[UUID], month: date
 ) -> dict[UUID, tuple[AlertView, ...]]:
-    found = BudgetAlert.objects.filter(tenant_id=tenant_id, budget_id__in=budget_ids, month=month)
-    alerts = list(found.order_by("percent"))
+    rows = BudgetAlert.objects.filter(tenant_id=tenant_id, budget_id__in=budget_ids, month=month)
+    alerts = list(rows.order_by("percent"))
     deliveries: defaultdict[UUID, list[DeliveryView]] = defaultdict(list)
-    sent = AlertDelivery.objects.filter(
+    delivery_rows = AlertDelivery.objects.filter(
         tenant_id=tenant_id, alert_id__in=[alert.id for alert in alerts]
     )
-    for row in sent.order_by("channel", "address"):
+    for row in delivery_rows.order_by("channel", "address"):
         deliveries[row.alert_id].append(_to_delivery_view(row))
     views: defaultdict[UUID, tuple[AlertView, ...]] = defaultdict(tuple)
     for alert in alerts:

@@ -47,12 +47,12 @@ def sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
     """Raise the counters in Redis to the ledger's spending. Raises redis.RedisError."""
     month = month_of(utc_day(now))
     with tenant_scope(tenant_id):
-        hard = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True))
-        if not hard:
+        hard_budgets = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True))
+        if not hard_budgets:
             return
-        spent = read_month(tenant_id, month)
+        month_spend = read_month(tenant_id, month)
     pipeline = connect().pipeline(transaction=False)
-    for budget in hard:
+    for budget in hard_budgets:
         key = spend_key(tenant_id, str(budget.id), f"{month:%Y-%m}")
-        pipeline.eval(_RAISE_SCRIPT, 1, key, spent.spent_of_budget(budget), KEEP_SPEND_S)
+        pipeline.eval(_RAISE_SCRIPT, 1, key, month_spend.spent_of_budget(budget), KEEP_SPEND_S)
     pipeline.execute()

@@ -43,9 +43,11 @@ def list_nearest_limit(
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         month = read_month(actor.tenant_id, month_of(utc_day(now)))
-        found = [_compute_status(row, month, price) for row in _find_named_budgets(actor)]
-    found.sort(key=lambda each: (-each.spent_micros / each.month_limit_micros, str(each.budget_id)))
-    return found[:limit]
+        statuses = [_compute_status(row, month, price) for row in _find_named_budgets(actor)]
+    statuses.sort(
+        key=lambda each: (-each.spent_micros / each.month_limit_micros, str(each.budget_id))
+    )
+    return statuses[:limit]
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,14 +69,14 @@ def send(url: str, webhook: Webhook, *, now: datetime) -> None:
     """Sign and send a webhook. Raises WebhookDeliveryError."""
     body = json.dumps(webhook.payload | {"timestamp": now.isoformat()}).encode()
     stamp = str(int(now.timestamp()))
-    signed = hmac.digest(
+    signature = hmac.digest(
         _signing_key(*webhook.key), f"{webhook.id}.{stamp}.".encode() + body, hashlib.sha256
     )
     headers = {
         "content-type": "application/json",
         "webhook-id": webhook.id,
         "webhook-timestamp": stamp,
-        "webhook-signature": f"v1,{base64.b64encode(signed).decode()}",
+        "webhook-signature": f"v1,{base64.b64encode(signature).decode()}",
     }
     try:
         answer = send_request(

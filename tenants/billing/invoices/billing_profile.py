@@ -61,16 +61,18 @@ def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> N
     _check_customer(customer)
     with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
-        held, tax = read_profile(actor.tenant_id)
-        changed = [
-            name for name in InvoiceParty.__struct_fields__ if _is_changed(held, customer, name)
+        old_customer, tax = read_profile(actor.tenant_id)
+        changed_names = [
+            name
+            for name in InvoiceParty.__struct_fields__
+            if _is_changed(old_customer, customer, name)
         ]
-        if not changed:
+        if not changed_names:
             return
-        written = {"customer": msgspec.to_builtins(customer), "updated_at": now}
-        taxed = {"tax_name": tax.name, "tax_basis_points": tax.basis_points}
+        values = {"customer": msgspec.to_builtins(customer), "updated_at": now}
+        tax_values = {"tax_name": tax.name, "tax_basis_points": tax.basis_points}
         BillingProfile.objects.update_or_create(
-            tenant_id=actor.tenant_id, defaults=written, create_defaults={**written, **taxed}
+            tenant_id=actor.tenant_id, defaults=values, create_defaults={**values, **tax_values}
         )
         record_change(
             actor=actor,
@@ -78,8 +80,12 @@ def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> N
             target="billing:profile",
             # The e-mail address is left out, because it may be a person's.
             change=(
-                {"name": held.name, "tax_id": held.tax_id},
-                {"name": customer.name, "tax_id": customer.tax_id, "changed": ", ".join(changed)},
+                {"name": old_customer.name, "tax_id": old_customer.tax_id},
+                {
+                    "name": customer.name,
+                    "tax_id": customer.tax_id,
+                    "changed": ", ".join(changed_names),
+                },
             ),
             now=now,
         )
@@ -126,8 +132,8 @@ def find_logo() -> Path | None:
     return logo
 
 
-def _is_changed(held: InvoiceParty, wanted: InvoiceParty, name: str) -> bool:
-    return bool(getattr(held, name) != getattr(wanted, name))
+def _is_changed(old: InvoiceParty, new: InvoiceParty, name: str) -> bool:
+    return bool(getattr(old, name) != getattr(new, name))
 
 
 def _check_customer(customer: InvoiceParty) -> None:

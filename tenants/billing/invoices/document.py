@@ -125,12 +125,14 @@ class InvoiceMismatch(Exception):
 
 
 def build_document(
-    head: InvoiceHeader, used: Iterable[UsageLine], sums: LedgerTotals
+    head: InvoiceHeader, usage_lines: Iterable[UsageLine], sums: LedgerTotals
 ) -> InvoiceDocument:
     """Build a document from its header and ledger entries. Raises InvoiceMismatch."""
     month = date.fromisoformat(head.month)
     lines = (
-        build_lines(used) if head.kind is DocumentKind.INVOICE else (_build_correction(head, sums),)
+        build_lines(usage_lines)
+        if head.kind is DocumentKind.INVOICE
+        else (_build_correction(head, sums),)
     )
     if sum(line.amount_cents for line in lines) != sums.subtotal_cents:
         raise InvoiceMismatch
@@ -152,14 +154,14 @@ def encode_document(document: InvoiceDocument) -> bytes:
     return msgspec.json.encode(document, order="sorted")
 
 
-def build_lines(used: Iterable[UsageLine]) -> tuple[InvoiceLine, ...]:
+def build_lines(usage_lines: Iterable[UsageLine]) -> tuple[InvoiceLine, ...]:
     """Build lines: seats first, then tokens by tier and kind; one for each price and month."""
     groups: defaultdict[tuple[str, str, int], list[UsageLine]] = defaultdict(list)
-    for each in used:
+    for each in usage_lines:
         groups[each.line, month_of(each.day).isoformat(), each.price_micros].append(each)
     order = {code: place for place, code in enumerate((SEATS, *LINES))}
-    ordered = sorted(groups.items(), key=lambda group: (order[group[0][0]], *group[0][1:]))
-    return tuple(_build_line(*key, entries) for key, entries in ordered)
+    sorted_groups = sorted(groups.items(), key=lambda group: (order[group[0][0]], *group[0][1:]))
+    return tuple(_build_line(*key, entries) for key, entries in sorted_groups)
 
 
 def compute_tax(net_cents: int, tax: InvoiceTax) -> int:

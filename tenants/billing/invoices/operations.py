@@ -149,8 +149,8 @@ def _months_due(state: BillingState, newest: int, now: datetime) -> list[date]:
     months = LedgerTransaction.objects.filter(
         tenant_id=state.tenant_id, source_kind__in=_USED, month__gte=open_month(state)
     )
-    found = sorted(set(months.values_list("month", flat=True)))
-    return [month for month in found if _is_over(state, month, now)]
+    used_months = sorted(set(months.values_list("month", flat=True)))
+    return [month for month in used_months if _is_over(state, month, now)]
 
 
 def _is_over(state: BillingState, month: date, now: datetime) -> bool:
@@ -162,15 +162,15 @@ def _is_over(state: BillingState, month: date, now: datetime) -> bool:
 
 def _issue_invoice(state: BillingState, month: date, now: datetime) -> str:
     tenant_id = TenantId(str(state.tenant_id))
-    used = read_used(tenant_id, month)
+    usage_lines = read_used(tenant_id, month)
     head = _build_header(state, DocumentKind.INVOICE, month, now)
-    subtotal = sum(line.amount_cents for line in build_lines(used))
+    subtotal = sum(line.amount_cents for line in build_lines(usage_lines))
     credit = max(0, min(to_cents(credit_balance(tenant_id)), subtotal))
     sums = LedgerTotals(subtotal, credit, compute_tax(subtotal - credit, head.tax))
     draft = _InvoiceDraft(head, sums, month, None)
-    _book_invoice(state, draft, sum(each.amount_micros for each in used), now)
+    _book_invoice(state, draft, sum(each.amount_micros for each in usage_lines), now)
     state.invoiced_month = month
-    _insert_invoice(state, draft, used, now)
+    _insert_invoice(state, draft, usage_lines, now)
     return head.number
 
 
@@ -244,8 +244,10 @@ def _post_invoice(
     post_transaction(state, booking, now=now)
 
 
-def _insert_invoice(state: BillingState, draft: _InvoiceDraft, used: Any, now: datetime) -> Invoice:
-    document = build_document(draft.head, used, draft.sums)
+def _insert_invoice(
+    state: BillingState, draft: _InvoiceDraft, usage_lines: Any, now: datetime
+) -> Invoice:
+    document = build_document(draft.head, usage_lines, draft.sums)
     state.save(update_fields=["last_number", "invoiced_month"])
     row = Invoice.objects.create(
         tenant_id=state.tenant_id,

@@ -101,8 +101,8 @@ def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[In
     """
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
-        found = Invoice.objects.filter(tenant_id=actor.tenant_id)
-        rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
+        invoices = Invoice.objects.filter(tenant_id=actor.tenant_id)
+        rows = fetch_first(invoices, limit=limit, after=read_cursor(cursor))
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
     return map_page(page, _to_row)
 
@@ -114,14 +114,18 @@ def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
         row = Invoice.objects.filter(tenant_id=actor.tenant_id, number=number).first()
         if row is None:
             raise NotFound("This invoice does not exist.")
-        used = read_used(actor.tenant_id, row.month) if row.kind == DocumentKind.INVOICE else ()
-        return view_of(row, used)
+        usage_lines = (
+            read_used(actor.tenant_id, row.month) if row.kind == DocumentKind.INVOICE else ()
+        )
+        return view_of(row, usage_lines)
 
 
-def view_of(row: Invoice, used: Sequence[UsageLine]) -> InvoiceView:
+def view_of(row: Invoice, usage_lines: Sequence[UsageLine]) -> InvoiceView:
     """Rebuild a document, inside the tenant's scope. Raises InvoiceNotReproducible."""
     try:
-        document = build_document(msgspec.convert(row.head, InvoiceHeader), used, _read_totals(row))
+        document = build_document(
+            msgspec.convert(row.head, InvoiceHeader), usage_lines, _read_totals(row)
+        )
     except InvoiceMismatch:
         document = None
     if document is None or hashlib.sha256(encode_document(document)).digest() != bytes(row.digest):
@@ -133,8 +137,8 @@ def view_of(row: Invoice, used: Sequence[UsageLine]) -> InvoiceView:
             " installation."
         )
     notes = Invoice.objects.filter(tenant_id=row.tenant_id, corrects=row.number)
-    corrected = sum(-_read_totals(note).subtotal_cents for note in notes)
-    return InvoiceView(row.number, DocumentKind(row.kind), document, corrected)
+    corrected_cents = sum(-_read_totals(note).subtotal_cents for note in notes)
+    return InvoiceView(row.number, DocumentKind(row.kind), document, corrected_cents)
 
 
 def read_used(tenant_id: TenantId, month: date) -> list[UsageLine]:

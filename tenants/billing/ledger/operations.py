@@ -66,12 +66,12 @@ def post_transaction(
     The caller must hold the lock. Four queries.
     """
     transaction_id = uuid7()
-    known = LedgerTransaction.objects.filter(
+    existing = LedgerTransaction.objects.filter(
         tenant_id=state.tenant_id,
         source_kind=booking.source.kind,
         source_id=booking.source.id,
     )
-    if known.exists():
+    if existing.exists():
         return None
     LedgerTransaction.objects.create(
         tenant_id=state.tenant_id,

@@ -84,13 +84,13 @@ class DayTotal:
 
 
 def page_of_ledger(
-    *, actor: Actor, limit: int, cursor: str | None, asked: LedgerFilter
+    *, actor: Actor, limit: int, cursor: str | None, ledger_filter: LedgerFilter
 ) -> Page[TransactionView]:
     """Return a page of transactions, newest first. Two queries. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
-        found = _filter_transactions(actor, asked)
-        rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
+        transactions = _filter_transactions(actor, ledger_filter)
+        rows = fetch_first(transactions, limit=limit, after=read_cursor(cursor))
         page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
         entries: defaultdict[UUID, list[LedgerEntryView]] = defaultdict(list)
         of_page = LedgerEntry.objects.filter(
@@ -101,17 +101,21 @@ def page_of_ledger(
     return map_page(page, lambda row: _to_transaction_view(row, tuple(entries[row.id])))
 
 
-def list_day_totals(*, actor: Actor, asked: LedgerFilter, days: Collection[date]) -> list[DayTotal]:
+def list_day_totals(
+    *, actor: Actor, ledger_filter: LedgerFilter, days: Collection[date]
+) -> list[DayTotal]:
     """Return the totals of these days by kind, of transactions that match the filter. One query.
 
     Raises Forbidden.
     """
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
-        found = _filter_transactions(actor, asked).filter(id=OuterRef("transaction_id"))
+        transactions = _filter_transactions(actor, ledger_filter).filter(
+            id=OuterRef("transaction_id")
+        )
         rows = (
             LedgerEntry.objects.filter(tenant_id=actor.tenant_id, day__in=days, amount_micros__gt=0)
-            .annotate(kind=Subquery(found.order_by().values("source_kind")))
+            .annotate(kind=Subquery(transactions.order_by().values("source_kind")))
             .exclude(kind=None)
             .order_by("day", "kind")
             .values_list("day", "kind")
@@ -120,22 +124,26 @@ def list_day_totals(*, actor: Actor, asked: LedgerFilter, days: Collection[date]
         return [DayTotal(*row) for row in rows]
 
 
-def _filter_transactions(actor: Actor, asked: LedgerFilter) -> QuerySet[LedgerTransaction]:
-    found = LedgerTransaction.objects.filter(tenant_id=actor.tenant_id)
-    if asked.month is not None:
-        found = found.filter(month=asked.month)
-    if asked.first is not None:
-        found = found.filter(day__gte=asked.first)
-        if asked.first > date.min:
-            found = found.filter(created_at__gte=begins_at(asked.first - _AHEAD))
-    if asked.last is not None:
-        found = found.filter(day__lte=asked.last)
-    if asked.account is not None:
+def _filter_transactions(actor: Actor, ledger_filter: LedgerFilter) -> QuerySet[LedgerTransaction]:
+    transactions = LedgerTransaction.objects.filter(tenant_id=actor.tenant_id)
+    if ledger_filter.month is not None:
+        transactions = transactions.filter(month=ledger_filter.month)
+    if ledger_filter.first is not None:
+        transactions = transactions.filter(day__gte=ledger_filter.first)
+        if ledger_filter.first > date.min:
+            transactions = transactions.filter(
+                created_at__gte=begins_at(ledger_filter.first - _AHEAD)
+            )
+    if ledger_filter.last is not None:
+        transactions = transactions.filter(day__lte=ledger_filter.last)
+    if ledger_filter.account is not None:
         entries = LedgerEntry.objects.filter(
-            tenant_id=actor.tenant_id, transaction_id=OuterRef("id"), account=asked.account
+            tenant_id=actor.tenant_id, transaction_id=OuterRef("id"), account=ledger_filter.account
         )
-        found = found.filter(Exists(entries), source_kind__in=_KINDS[asked.account])
-    return found
+        transactions = transactions.filter(
+            Exists(entries), source_kind__in=_KINDS[ledger_filter.account]
+        )
+    return transactions
 
 
 def _to_transaction_view(

@@ -56,14 +56,14 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
     """
     _check_price(new)
     with transaction.atomic():
-        found = _find_plan(plan)
-        has_price = PriceVersion.objects.filter(plan_id=found.id).exists()
+        plan_row = _find_plan(plan)
+        has_price = PriceVersion.objects.filter(plan_id=plan_row.id).exists()
         if has_price and new.effective_on < utc_day(now) + _EARLIEST:
             raise InvalidValue("effective_on", "A new price can start tomorrow (UTC) or later.")
         try:
             with transaction.atomic():
                 PriceVersion.objects.create(
-                    plan_id=found.id,
+                    plan_id=plan_row.id,
                     effective_on=new.effective_on,
                     seat_month_micros=new.seat_month_micros,
                     tiers=msgspec.to_builtins(new.tiers, order="deterministic"),
@@ -72,7 +72,7 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
         except IntegrityError as error:
             raise Conflict("The plan already has a price from that day.") from error
     for tenant_id in list_tenants().values():
-        _tell_gateways(tenant_id, found)
+        _tell_gateways(tenant_id, plan_row)
 
 
 def _tell_gateways(tenant_id: TenantId, plan: Plan) -> None:
@@ -91,16 +91,16 @@ def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason
     """
     actor.require_operator()
     validate_date("starts_on", starts_on)
-    found = _find_plan(plan)
+    plan_row = _find_plan(plan)
     with tenant_scope(actor.tenant_id):
         # Locks the tenant: of two concurrent first subscriptions, one is first.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         _require_known_day(actor.tenant_id, starts_on)
-        _open_billing(actor, found.currency, is_late=starts_on < utc_day(now) + _EARLIEST)
+        _open_billing(actor, plan_row.currency, is_late=starts_on < utc_day(now) + _EARLIEST)
         try:
             with transaction.atomic():
                 Subscription.objects.create(
-                    tenant_id=actor.tenant_id, plan=found, starts_on=starts_on, created_at=now
+                    tenant_id=actor.tenant_id, plan=plan_row, starts_on=starts_on, created_at=now
                 )
         except IntegrityError as error:
             raise Conflict("Another plan already starts on that day.") from error
@@ -130,13 +130,13 @@ def _require_known_day(tenant_id: TenantId, starts_on: date) -> None:
 
 
 def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:
-    held = BillingState.objects.filter(tenant_id=actor.tenant_id).first()
-    if held is None:
+    billing_state = BillingState.objects.filter(tenant_id=actor.tenant_id).first()
+    if billing_state is None:
         BillingState.objects.create(tenant_id=actor.tenant_id, currency=currency)
-    elif held.currency != currency:
+    elif billing_state.currency != currency:
         raise Conflict(
             "The tenant's ledger is in {held}, but the plan is in {currency}.",
-            held=held.currency,
+            held=billing_state.currency,
             currency=currency,
         )
     elif is_late:
@@ -145,10 +145,10 @@ def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:
 
 def _find_plan(slug: str) -> Plan:
     validate_text("plan", slug)
-    found = Plan.objects.filter(slug=slug).order_by("slug").first()
-    if found is None:
+    plan = Plan.objects.filter(slug=slug).order_by("slug").first()
+    if plan is None:
         raise NotFound("The plan {slug} does not exist.", slug=slug)
-    return found
+    return plan
 
 
 def _check_price(new: NewPrice) -> None:

@@ -65,5 +65,5 @@ class PriceBook:
         )
 
 
-def _find_latest(found: list[_Found]) -> _Found | None:
-    return found[-1] if found else None
+def _find_latest(items: list[_Found]) -> _Found | None:
+    return items[-1] if items else None

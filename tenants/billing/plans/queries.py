@@ -35,8 +35,8 @@ def list_plans() -> list[PlanView]:
 
 def read_price_book(tenant_id: TenantId) -> PriceBook:
     """Read a tenant's prices, inside the tenant's scope. Two queries."""
-    found = Subscription.objects.filter(tenant_id=tenant_id).select_related("plan")
-    rows = list(found.order_by("starts_on"))
+    subscriptions = Subscription.objects.filter(tenant_id=tenant_id).select_related("plan")
+    rows = list(subscriptions.order_by("starts_on"))
     prices = _read_prices(row.plan_id for row in rows)
     return PriceBook(
         [SubscriptionPrices(row.starts_on, row.plan.name, prices[row.plan_id]) for row in rows]
@@ -45,17 +45,21 @@ def read_price_book(tenant_id: TenantId) -> PriceBook:
 
 def find_currency(tenant_id: TenantId) -> Currency | None:
     """Return the currency, inside the tenant's scope; None: the tenant has no plan."""
-    found = BillingState.objects.filter(tenant_id=tenant_id).values_list("currency", flat=True)
-    code = found.first()
+    currencies = BillingState.objects.filter(tenant_id=tenant_id).values_list("currency", flat=True)
+    code = currencies.first()
     return None if code is None else Currency(code)
 
 
 def _read_prices(plan_ids: Iterable[UUID]) -> dict[UUID, tuple[PlanPrice, ...]]:
-    found: defaultdict[UUID, list[PlanPrice]] = defaultdict(list)
+    prices_by_plan: defaultdict[UUID, list[PlanPrice]] = defaultdict(list)
     rows = PriceVersion.objects.filter(plan_id__in=set(plan_ids)).order_by("effective_on")
     for row in rows:
-        found[row.plan_id].append(_to_price(row.effective_on, row.seat_month_micros, row.tiers))
-    return defaultdict(tuple, {plan_id: tuple(prices) for plan_id, prices in found.items()})
+        prices_by_plan[row.plan_id].append(
+            _to_price(row.effective_on, row.seat_month_micros, row.tiers)
+        )
+    return defaultdict(
+        tuple, {plan_id: tuple(prices) for plan_id, prices in prices_by_plan.items()}
+    )
 
 
 def _to_price(effective_on: date, seat_month_micros: int, tiers: object) -> PlanPrice:

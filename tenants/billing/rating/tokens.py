@@ -46,7 +46,7 @@ MAX_BATCHES: Final = 500  # of usage in one transaction; each has about 64 entri
 class RatingResult:
     num_batches: int
     has_more: bool
-    spent: tuple[SpendEntry, ...] = ()
+    spend_entries: tuple[SpendEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +76,22 @@ def rate_tokens(
         num_batches = upto - state.rated_batch
         if num_batches <= 0:
             return RatingResult(0, has_more=False)
-        spent = _rate_batches(state, upto, now)
-        add_spend(tenant_id, spent)
+        spend_entries = _rate_batches(state, upto, now)
+        add_spend(tenant_id, spend_entries)
         price = read_price_book(tenant_id).price_on(utc_day(now))
         create_alerts(tenant_id, month_of(utc_day(now)), price=price, now=now)
         state.rated_batch = upto
         state.save(update_fields=["rated_batch"])
-    return RatingResult(num_batches, upto < newest, spent)
+    return RatingResult(num_batches, upto < newest, spend_entries)
 
 
 def _rate_batches(state: BillingState, upto: int, now: datetime) -> tuple[SpendEntry, ...]:
-    used = _read_usage(state, upto)
+    usage = _read_usage(state, upto)
     prices = read_price_book(TenantId(str(state.tenant_id)))
     days: defaultdict[date, list[_TokenUsage]] = defaultdict(list)
-    for each in used:
+    for each in usage:
         days[each.day].append(each)
-    spent: list[SpendEntry] = []
+    spend_entries: list[SpendEntry] = []
     for day, of_day in sorted(days.items()):
         price = prices.price_on(day)
         if price is None:
@@ -100,8 +100,8 @@ def _rate_batches(state: BillingState, upto: int, now: datetime) -> tuple[SpendE
             SourceKind.USAGE, f"{state.rated_batch + 1}-{upto}:{day.isoformat()}"
         )
         _book_day(state, source, day, _PricedUsage(price, _sum_by_tier(of_day)), now)
-        spent.extend(_price_spending(of_day, price))
-    return tuple(spent)
+        spend_entries.extend(_price_spending(of_day, price))
+    return tuple(spend_entries)
 
 
 def _read_usage(state: BillingState, upto: int) -> list[_TokenUsage]:
@@ -114,7 +114,7 @@ def _read_usage(state: BillingState, upto: int) -> list[_TokenUsage]:
             batch__lte=upto,
             generated_tokens__gt=0,  # as in billable_tokens
         )
-        .exclude(finish=FinishReason.ERROR)
+        .exclude(finish_reason=FinishReason.ERROR)
         .values("tier", "user_id", day=TruncDate("occurred_at"))
         .annotate(
             prompt=Sum("prompt_tokens"), cached=Sum(cached), generated=Sum("generated_tokens")
@@ -133,14 +133,14 @@ def _to_token_usage(row: Mapping[str, Any]) -> _TokenUsage:
     )
 
 
-def _sum_by_tier(used: list[_TokenUsage]) -> dict[Tier, TokenCounts]:
+def _sum_by_tier(usage: list[_TokenUsage]) -> dict[Tier, TokenCounts]:
     return {
         tier: TokenCounts(
-            prompt=sum(each.tokens.prompt for each in used if each.tier is tier),
-            cached_prompt=sum(each.tokens.cached_prompt for each in used if each.tier is tier),
-            generated=sum(each.tokens.generated for each in used if each.tier is tier),
+            prompt=sum(each.tokens.prompt for each in usage if each.tier is tier),
+            cached_prompt=sum(each.tokens.cached_prompt for each in usage if each.tier is tier),
+            generated=sum(each.tokens.generated for each in usage if each.tier is tier),
         )
-        for tier in {each.tier for each in used}
+        for tier in {each.tier for each in usage}
     }
 
 
@@ -188,12 +188,12 @@ def _build_posting(
 
 
 def _read_running_total(state: BillingState, day: date, line: TokenLine) -> int:
-    found = LedgerEntry.objects.filter(tenant_id=state.tenant_id, day=day, line=line.code)
-    return found.order_by("-running").values_list("running", flat=True).first() or 0
+    entries = LedgerEntry.objects.filter(tenant_id=state.tenant_id, day=day, line=line.code)
+    return entries.order_by("-running").values_list("running", flat=True).first() or 0
 
 
-def _price_spending(used: list[_TokenUsage], price: PlanPrice) -> list[SpendEntry]:
+def _price_spending(usage: list[_TokenUsage], price: PlanPrice) -> list[SpendEntry]:
     return [
         SpendEntry(each.day, each.user_id, cost_micros(price.tiers[each.tier], each.tokens))
-        for each in used
+        for each in usage
     ]

@@ -98,13 +98,13 @@ class HttpStripe:
         return {meter.event_name: self._read_total(meter, span) for meter in self._list_meters()}
 
     def _list_meters(self) -> list[_Meter]:
-        found: list[_Meter] = []
+        meters: list[_Meter] = []
         query: dict[str, str] = {"limit": "100"}
         for _ in range(_MAX_PAGES):
             page = _decode_response(self._get("/v1/billing/meters", query), _Meters)
-            found += page.data
+            meters += page.data
             if not page.has_more or not page.data:
-                return found
+                return meters
             query["starting_after"] = page.data[-1].id
         raise StripeRejected("Stripe lists meters without an end.")
 
@@ -133,10 +133,10 @@ class HttpStripe:
         connection = self._connect()
         try:
             body = None if form is None else urlencode(form)
-            sent = {**self._headers, **(headers or {})}
+            all_headers = {**self._headers, **(headers or {})}
             if body is not None:
-                sent["Content-Type"] = "application/x-www-form-urlencoded"
-            connection.request(method, self._url.path.rstrip("/") + path, body, sent)
+                all_headers["Content-Type"] = "application/x-www-form-urlencoded"
+            connection.request(method, self._url.path.rstrip("/") + path, body, all_headers)
             answer = connection.getresponse()
             data = answer.read(_MAX_ANSWER_BYTES)
         except (OSError, http.client.HTTPException) as error:
@@ -173,10 +173,10 @@ def _to_error(status: int, data: bytes) -> StripeFailed:
         error = _Error()
     if error.code == _DUPLICATE_CODE or error.message.startswith(_DUPLICATE_TEXT):
         return _Duplicate("Stripe already has this event.")
-    said = f"Stripe responded with status {status}{f' ({error.code})' if error.code else ''}."
+    message = f"Stripe responded with status {status}{f' ({error.code})' if error.code else ''}."
     if status in (409, 429):
-        return StripeUnreachable(said)
-    return StripeOutcomeUnknown(said) if status >= 500 else StripeRejected(said)
+        return StripeUnreachable(message)
+    return StripeOutcomeUnknown(message) if status >= 500 else StripeRejected(message)
 
 
 def _decode_response(data: bytes, kind: type[_Answer]) -> _Answer:

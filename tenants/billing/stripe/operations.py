@@ -57,10 +57,10 @@ def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> st
     """
     with tenant_scope(tenant_id):
         lock_billing(tenant_id)
-        held = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
+        customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
         name = Tenant.objects.values_list("name", flat=True).get(id=tenant_id)
-    if held is not None:
-        return held.customer_id
+    if customer is not None:
+        return customer.customer_id
     # No lock during the call: two concurrent calls get the same customer for the same key.
     key = f"caret-customer-{tenant_id}"
     customer_id = stripe.create_customer(key=key, name=name, tenant_id=tenant_id)

@@ -52,18 +52,20 @@ def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Meter
                 stuck=Count("identifier", filter=Q(next_at__isnull=True, sent_at__isnull=True)),
             )
         )
-        ours = {row["event_name"]: row for row in rows}
-    theirs = stripe.read_totals(customer_id=customer.customer_id, since=since, until=until)
+        own_totals = {row["event_name"]: row for row in rows}
+    stripe_totals = stripe.read_totals(customer_id=customer.customer_id, since=since, until=until)
     names = sorted(event_name(line) for line in LINES)
-    return [_compare_meter(name, ours.get(name, {}), theirs.get(name, 0)) for name in names]
+    return [
+        _compare_meter(name, own_totals.get(name, {}), stripe_totals.get(name, 0)) for name in names
+    ]
 
 
-def _compare_meter(name: str, ours: Mapping[str, Any], at_stripe: int) -> MeterComparison:
+def _compare_meter(name: str, own_totals: Mapping[str, Any], at_stripe: int) -> MeterComparison:
     return MeterComparison(
         event_name=name,
-        booked=int(ours.get("booked", 0)),
-        sent=int(ours.get("sent", 0)),
-        waiting=ours.get("waiting", 0),
-        stuck=ours.get("stuck", 0),
+        booked=int(own_totals.get("booked", 0)),
+        sent=int(own_totals.get("sent", 0)),
+        waiting=own_totals.get("waiting", 0),
+        stuck=own_totals.get("stuck", 0),
         stripe_quantity=at_stripe,
     )

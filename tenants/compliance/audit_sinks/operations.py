@@ -146,16 +146,16 @@ def probe_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) ->
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
     # No transaction is open while the sink answers.
-    tried = _send_probe(actor, row, clock)
+    test_result = _send_probe(actor, row, clock)
     with tenant_scope(actor.tenant_id):
         result: ChangeFields = {
-            "delivered": tried.delivered,
-            "error": tried.error,
+            "delivered": test_result.delivered,
+            "error": test_result.error,
         }
-        if tried.delivered and row.num_failures:
+        if test_result.delivered and row.num_failures:
             _end_wait(actor, row)
         _record_change(actor, row, "tested", (None, result), clock())
-    return tried
+    return test_result
 
 
 def _end_wait(actor: Actor, row: AuditSink) -> None:

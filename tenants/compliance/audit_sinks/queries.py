@@ -42,8 +42,8 @@ def list_sinks(*, actor: Actor, limit: int, cursor: str | None) -> Page[SinkView
     actor.require(Permission.READ_AUDIT)
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
-        found = AuditSink.objects.filter(tenant_id=actor.tenant_id)
-        rows = fetch_first(found, limit=limit, after=after)
+        sinks = AuditSink.objects.filter(tenant_id=actor.tenant_id)
+        rows = fetch_first(sinks, limit=limit, after=after)
         last = find_head(tenant_id=actor.tenant_id).sequence
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
     return map_page(page, lambda row: view_of(row, last))

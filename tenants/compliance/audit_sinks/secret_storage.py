@@ -53,12 +53,14 @@ def open_sink_secret(tenant_id: TenantId, sink: AuditSink) -> Destination:
     address.
     """
     try:
-        data = open_sealed(tenant_id, place=_build_seal_context(sink.id), sealed=bytes(sink.sealed))
-        kept = msgspec.json.decode(data, type=_SealedSecret)
+        data = open_sealed(
+            tenant_id, place=_build_seal_context(sink.id), envelope=bytes(sink.sealed)
+        )
+        secret = msgspec.json.decode(data, type=_SealedSecret)
     except (EncryptionFailed, DecryptionFailed, msgspec.MsgspecError) as error:
         raise SecretUnavailable from error
     networks = settings.PRIVATE_TARGETS
-    return Destination(parse_address(kept.address, networks), kept.secret, networks)
+    return Destination(parse_address(secret.address, networks), secret.secret, networks)
 
 
 def shred_sink(tenant_id: TenantId, sink_id: UUID, *, now: datetime) -> None:

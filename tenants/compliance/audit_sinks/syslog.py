@@ -76,20 +76,20 @@ async def _connect(destination: Destination) -> socket.socket:
     failure: OSError | None = None
     for info in await resolve(host, port):
         try:
-            opened = egress.open_socket(info)
+            new_socket = egress.open_socket(info)
         except OSError as error:
             failure = error
             continue
         try:
-            await loop.sock_connect(opened, info[4])
+            await loop.sock_connect(new_socket, info[4])
         except OSError as error:
-            opened.close()
+            new_socket.close()
             failure = error
         except BaseException:
-            opened.close()  # cancelled, for example by the timeout
+            new_socket.close()  # cancelled, for example by the timeout
             raise
         else:
-            return opened
+            return new_socket
     if egress.has_refused:
         raise SinkDeliveryError(REFUSED) from failure
     raise failure or OSError("the name has no addresses")

@@ -42,7 +42,7 @@ def anonymize(subject: DataSubject, now: datetime) -> dict[str, int]:
     keys = ApiKey.objects.filter(tenant_id=tenant_id, owner_id=user_id).exclude(name="")
     invitations = Invitation.objects.filter(tenant_id=tenant_id, email=subject.email)
     mails = AlertDelivery.objects.filter(tenant_id=tenant_id, address=subject.email)
-    gone = (
+    deleted_rows = (
         ScimUser.objects.filter(tenant_id=tenant_id, user_id=user_id),
         ScimUser.objects.filter(tenant_id=tenant_id, email=subject.email),
         TeamMembership.objects.filter(tenant_id=tenant_id, user_id=user_id),
@@ -53,7 +53,7 @@ def anonymize(subject: DataSubject, now: datetime) -> dict[str, int]:
     counts = {ApiKey._meta.db_table: anonymize_keys(keys, now)}
     counts[Invitation._meta.db_table] = anonymize_invitations(invitations, now)
     counts[AlertDelivery._meta.db_table] = anonymize_recipients(mails)
-    for rows in gone:
+    for rows in deleted_rows:
         table = rows.model._meta.db_table
         counts[table] = counts.get(table, 0) + rows.delete()[0]
     _forget_account(tenant_id, user_id, now)
@@ -88,8 +88,8 @@ def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> N
         # Of two concurrent erasures the second waits, and finds that the first has erased the user.
         row = User.objects.select_for_update().get(id=user_id)
         Membership.objects.filter(tenant_id=tenant_id, user_id=user_id).update(erased_at=now)
-        known = Membership.objects.filter(user_id=user_id, erased_at=None)
-        if known.exclude(tenant_id=tenant_id).exists():
+        memberships = Membership.objects.filter(user_id=user_id, erased_at=None)
+        if memberships.exclude(tenant_id=tenant_id).exists():
             return
     User.objects.filter(id=row.id).update(
         email=anonymous_email(),

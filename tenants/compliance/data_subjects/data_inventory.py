@@ -63,7 +63,7 @@ class InventoryEntry:
     name: str
     model: type[Model]
     whose: Callable[[DataSubject], Q]
-    hidden: frozenset[str] = frozenset()
+    hidden_columns: frozenset[str] = frozenset()
     # False: a table of the installation, without a tenant.
     is_tenants: bool = True
 
@@ -72,24 +72,24 @@ class InventoryEntry:
         return [
             field.attname
             for field in self.model._meta.concrete_fields
-            if not isinstance(field, BinaryField) and field.attname not in self.hidden
+            if not isinstance(field, BinaryField) and field.attname not in self.hidden_columns
         ]
 
     def select_rows(self, subject: DataSubject) -> QuerySet[Any, dict[str, Any]]:
         """Return the user's rows, inside the tenant's scope."""
-        found = self.model._default_manager.filter(self.whose(subject))
-        chosen = found.filter(tenant_id=subject.tenant_id) if self.is_tenants else found
-        return chosen.order_by("pk").values(*self.columns)
+        rows = self.model._default_manager.filter(self.whose(subject))
+        rows_in_scope = rows.filter(tenant_id=subject.tenant_id) if self.is_tenants else rows
+        return rows_in_scope.order_by("pk").values(*self.columns)
 
 
 def _filter_by(*columns: str) -> Callable[[DataSubject], Q]:
     """Return a filter for rows that have the user's ID in any of the columns."""
 
     def whose(subject: DataSubject) -> Q:
-        found = Q()
+        condition = Q()
         for column in columns:
-            found |= Q(**{column: subject.user_id})
-        return found
+            condition |= Q(**{column: subject.user_id})
+        return condition
 
     return whose
 
@@ -108,8 +108,8 @@ def _said_about_or_by(subject: DataSubject) -> Q:
 
 
 def _of_scim_user(subject: DataSubject) -> Q:
-    known = ScimUser.objects.filter(tenant_id=subject.tenant_id, user_id=subject.user_id)
-    return Q(scim_user_id__in=known.values("id"))
+    scim_users = ScimUser.objects.filter(tenant_id=subject.tenant_id, user_id=subject.user_id)
+    return Q(scim_user_id__in=scim_users.values("id"))
 
 
 SOURCES: Final = (

@@ -26,7 +26,7 @@ def facts_of(row: Erasure) -> dict[str, Any]:
 
     Each key is tried once more, to prove that it opens nothing.
     """
-    kept = (_AUDIT_OF_TENANT if row.user_id is None else _AUDIT_OF_PERSON, *_KEPT)
+    kept_data = (_AUDIT_OF_TENANT if row.user_id is None else _AUDIT_OF_PERSON, *_KEPT)
     return {
         "data_class": "data_subject" if row.user_id is not None else "tenant",
         "surface": "Postgres, object store, Redis",
@@ -35,7 +35,7 @@ def facts_of(row: Erasure) -> dict[str, Any]:
         "user_id": None if row.user_id is None else str(row.user_id),
         "rows": row.counts,
         "emptied": _PERSONS,
-        "kept": [{"what": what, "legal_basis": basis} for what, basis in kept],
+        "kept": [{"what": what, "legal_basis": basis} for what, basis in kept_data],
         "held_by": row.held_by,
         "keys": _list_keys(row),
         "demanded_at": row.requested_at.isoformat(),
@@ -62,10 +62,10 @@ def _list_keys(row: Erasure) -> list[dict[str, Any]]:
 
 def _all_keys(row: Erasure, evidence: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the keys destroyed by this erasure, and those that withdrawn consent destroyed."""
-    known = {key["id"] for key in row.keys}
+    destroyed_ids = {key["id"] for key in row.keys}
     before = [
         {"id": key_id, "fingerprint": each.fingerprint, "scope": each.scope}
         for key_id, each in evidence.items()
-        if key_id not in known and each.destroyed_at is not None
+        if key_id not in destroyed_ids and each.destroyed_at is not None
     ]
     return [*row.keys, *before]

@@ -52,9 +52,9 @@ def newest_noted(tenant_id: TenantId) -> list[ErasureTombstone]:
 
     Raises what the storage raises.
     """
-    found = filter(None, map(_NAME.fullmatch, tombstones.list_names(tenant_id)))
+    name_matches = filter(None, map(_NAME.fullmatch, tombstones.list_names(tenant_id)))
     # IDs of erasures increase with time.
-    matches = sorted(found, key=lambda match: match["erasure"])
+    matches = sorted(name_matches, key=lambda match: match["erasure"])
     newest = {match["user"]: UUID(match["erasure"]) for match in matches}
     return [
         ErasureTombstone(None if user is None else UUID(user), each)

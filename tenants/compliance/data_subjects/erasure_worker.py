@@ -115,8 +115,8 @@ def _purge_subject(row: Erasure, now: datetime) -> None:
 
 def _erase_or_say(tenant_id: TenantId, now: datetime) -> int:
     with tenant_scope(tenant_id):
-        waiting = Erasure.objects.filter(tenant_id=tenant_id, finished_at=None)
-        ids = list(waiting.order_by("id").values_list("id", flat=True))
+        pending = Erasure.objects.filter(tenant_id=tenant_id, finished_at=None)
+        ids = list(pending.order_by("id").values_list("id", flat=True))
     try:
         return sum(erase(tenant_id=tenant_id, erasure_id=each, now=now) for each in ids)
     # One tenant's failure must not stop the others, and storages raise exceptions of their own.
@@ -161,9 +161,9 @@ def _erase_person(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
 def _anonymize_user(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
     member = Membership.objects.select_related("user").get(tenant_id=tenant_id, user_id=user_id)
-    spent = pseudonymization.pseudonymize_spend(tenant_id, user_id)
+    num_spend_rows = pseudonymization.pseudonymize_spend(tenant_id, user_id)
     counts = anonymization.anonymize(DataSubject(tenant_id, user_id, member.user.email), now)
-    _add_counts(row, {**counts, "tenants_month_spend": spent})
+    _add_counts(row, {**counts, "tenants_month_spend": num_spend_rows})
 
 
 def _finish_erasure(row: Erasure, now: datetime) -> bool:
@@ -173,9 +173,9 @@ def _finish_erasure(row: Erasure, now: datetime) -> bool:
         _lock_tenant(tenant_id)
         if any(_is_left(tenant_id, user_id) for user_id in _users_of(row)):
             return False
-        held = [] if row.user_id is None else find_holds_on(tenant_id, row.user_id)
+        holds = [] if row.user_id is None else find_holds_on(tenant_id, row.user_id)
         ended = Erasure.objects.filter(tenant_id=tenant_id, id=row.id, finished_at=None).update(
-            finished_at=now, secret=None, held_by=[str(hold.id) for hold in held]
+            finished_at=now, secret=None, held_by=[str(hold.id) for hold in holds]
         )
         row.refresh_from_db()
         if ended:
@@ -215,6 +215,6 @@ def _lock_tenant(tenant_id: TenantId) -> None:
 
 def _add_counts(row: Erasure, counts: dict[str, int]) -> None:
     """Add to the counts, in the transaction that they describe."""
-    held = Erasure.objects.select_for_update().get(tenant_id=row.tenant_id, id=row.id).counts
-    summed = {name: held.get(name, 0) + num for name, num in counts.items() if num}
-    Erasure.objects.filter(tenant_id=row.tenant_id, id=row.id).update(counts={**held, **summed})
+    old_counts = Erasure.objects.select_for_update().get(tenant_id=row.tenant_id, id=row.id).counts
+    sums = {name: old_counts.get(name, 0) + num for name, num in counts.items() if num}
+    Erasure.objects.filter(tenant_id=row.tenant_id, id=row.id).update(counts={**old_counts, **sums})

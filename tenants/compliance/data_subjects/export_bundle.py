@@ -72,7 +72,7 @@ class BundleRequest:
 
 
 def write_bundle(
-    *, actor: Actor, asked: BundleRequest, out: IO[bytes], now: datetime
+    *, actor: Actor, bundle_request: BundleRequest, out: IO[bytes], now: datetime
 ) -> dict[str, Any]:
     """Write the bundle and return its manifest. Memory use is constant.
 
@@ -80,9 +80,9 @@ def write_bundle(
     raises, and Conflict if the bundle exceeds the limits or another one of the tenant is being
     created.
     """
-    is_own = asked.user_id == actor.user_id and actor.kind is ActorKind.USER
+    is_own = bundle_request.user_id == actor.user_id and actor.kind is ActorKind.USER
     actor.require(Permission.EXPORT_OWN_DATA if is_own else Permission.EXPORT_DATA_SUBJECTS)
-    reason = parse_reason(asked.reason)
+    reason = parse_reason(bundle_request.reason)
     if not reason and not is_own:
         raise InvalidValue(
             "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
@@ -92,9 +92,9 @@ def write_bundle(
             raise Conflict(
                 "Another personal data export of this tenant is running. Try again in a minute."
             )
-        subject, head = _record_export(actor, asked.user_id, reason, now)
+        subject, head = _record_export(actor, bundle_request.user_id, reason, now)
         with ZipFile(out, "w", ZIP_DEFLATED) as archive:
-            files = _BundleFiles(archive, asked.bounds)
+            files = _BundleFiles(archive, bundle_request.bounds)
             _write_tables(files, subject, (*SOURCES, *OWN_SOURCES) if is_own else SOURCES)
             files.write("captured_content", _kept_content(subject))
             return _write_manifest(files, subject, head, now)
@@ -116,20 +116,20 @@ class _BundleFiles:
         self._bounds = bounds
         self._num_rows = 0
         self._num_bytes = 0
-        self.written: dict[str, WriteDigest] = {}
+        self.digests: dict[str, WriteDigest] = {}
 
     def write(self, name: str, lines: Iterable[bytes]) -> None:
         """Write a file of lines. Raises Conflict if the limits are exceeded."""
-        written = self.written[f"{name}.ndjson"] = WriteDigest()
+        digest = self.digests[f"{name}.ndjson"] = WriteDigest()
         with self._archive.open(f"{name}.ndjson", "w", force_zip64=True) as file:
             for line in lines:
                 self._require_fit(len(line))
-                file.write(written.update(line + b"\n"))
-                written.rows += 1
+                file.write(digest.update(line + b"\n"))
+                digest.rows += 1
 
     def write_text(self, name: str, text: str) -> None:
-        written = self.written[name] = WriteDigest()
-        self._archive.writestr(name, written.update(text.encode()))
+        digest = self.digests[name] = WriteDigest()
+        self._archive.writestr(name, digest.update(text.encode()))
 
     def _require_fit(self, num_bytes: int) -> None:
         """Count one more line and check the limits."""
@@ -205,18 +205,18 @@ def _indexed_content(subject: DataSubject) -> Iterator[bytes]:
 def _kept_content(subject: DataSubject) -> Iterator[bytes]:
     """Yield captured content, outside any transaction: reading the object store takes long."""
     with tenant_scope(subject.tenant_id):
-        kept = ContentObject.objects.filter(
+        objects = ContentObject.objects.filter(
             tenant_id=subject.tenant_id,
             user_id=subject.user_id,
             stored_at__isnull=False,
             erasure_id=None,
         )
-        ids = list(kept.order_by("id").values_list("id", flat=True))
+        ids = list(objects.order_by("id").values_list("id", flat=True))
     for object_id in ids:
         try:
-            sealed = object_store.get_object(subject.tenant_id, object_id)
+            envelope = object_store.get_object(subject.tenant_id, object_id)
             data = open_sealed(
-                subject.tenant_id, place=object_store.seal_context(object_id), sealed=sealed
+                subject.tenant_id, place=object_store.seal_context(object_id), envelope=envelope
             )
         except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
             continue  # erased since the IDs were read, or changed in the store
@@ -238,7 +238,7 @@ def _write_manifest(
             "generated_at": now.isoformat(),
             # The audit chain's head when this export was recorded.
             "chain_head": {"sequence": head.sequence, "hash": head.hash.hex()},
-            "files": [_to_manifest_entry(name, written) for name, written in files.written.items()],
+            "files": [_to_manifest_entry(name, digest) for name, digest in files.digests.items()],
         },
         purpose=PURPOSE,
     )
@@ -246,10 +246,10 @@ def _write_manifest(
     return manifest
 
 
-def _to_manifest_entry(name: str, written: WriteDigest) -> dict[str, Any]:
+def _to_manifest_entry(name: str, digest: WriteDigest) -> dict[str, Any]:
     return {
         "name": name,
-        "rows": written.rows,
-        "bytes": written.num_bytes,
-        "sha256": written.sha256,
+        "rows": digest.rows,
+        "bytes": digest.num_bytes,
+        "sha256": digest.sha256,
     }

@@ -68,12 +68,12 @@ def demand_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uu
             actor=actor, user_id=demand.user_id, reason=ContentErasureReason.ERASED, now=now
         )
         keys = shred_scope(tenant_id=actor.tenant_id, scope=f"user:{subject.user_id}", now=now)
-        noted = ErasureTombstone(subject.user_id, demand.again or uuid7())
-        _create_erasure(actor, noted, reason, keys, now)
+        tombstone = ErasureTombstone(subject.user_id, demand.again or uuid7())
+        _create_erasure(actor, tombstone, reason, keys, now)
         _record_change(
             actor, "data_subject.erasure_requested", f"user:{subject.user_id}", reason, now
         )
-        return noted.erasure_id
+        return tombstone.erasure_id
 
 
 def request_tenant_erasure(
@@ -101,10 +101,10 @@ def request_tenant_erasure(
             raise Conflict("The erasure of {slug} was already requested.", slug=row.slug)
         keys = shred_keys(tenant_id=actor.tenant_id, now=now)
         Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=F("cache_epoch") + 1)
-        noted = ErasureTombstone(None, again or uuid7())
-        _create_erasure(actor, noted, reason, keys, now)
+        tombstone = ErasureTombstone(None, again or uuid7())
+        _create_erasure(actor, tombstone, reason, keys, now)
         _record_change(actor, "tenant.erasure_requested", f"tenant:{row.slug}", reason, now)
-        return noted.erasure_id
+        return tombstone.erasure_id
 
 
 def find_holds_on(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalHold]:
@@ -112,21 +112,21 @@ def find_holds_on(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalH
 
     Must run inside the tenant's scope.
     """
-    found = LegalHold.objects.filter(tenant_id=tenant_id, released_at=None)
+    holds = LegalHold.objects.filter(tenant_id=tenant_id, released_at=None)
     if user_id is not None:
-        found = found.filter(Q(user_id=user_id) | Q(user_id=None))
-    return list(found.order_by("id"))
+        holds = holds.filter(Q(user_id=user_id) | Q(user_id=None))
+    return list(holds.order_by("id"))
 
 
 def _end_membership(actor: Actor, demand: ErasureRequest, now: datetime) -> None:
     """End the membership, if any. Raises Forbidden, Conflict."""
     user_id = demand.user_id
-    found = Membership.objects.get(tenant_id=actor.tenant_id, user_id=uuid.UUID(user_id))
-    if found.erased_at is not None and found.ended_at is not None:
+    membership = Membership.objects.get(tenant_id=actor.tenant_id, user_id=uuid.UUID(user_id))
+    if membership.erased_at is not None and membership.ended_at is not None:
         raise Conflict("This person's data was already erased.")
-    if found.ended_at is not None:
+    if membership.ended_at is not None:
         return
-    if found.role == Role.OWNER:
+    if membership.role == Role.OWNER:
         actor.require(Permission.WRITE_OWNERS)
         if demand.again is None:
             require_another_owner(actor, user_id)
@@ -135,7 +135,7 @@ def _end_membership(actor: Actor, demand: ErasureRequest, now: datetime) -> None
 
 def _create_erasure(
     actor: Actor,
-    noted: ErasureTombstone,
+    tombstone: ErasureTombstone,
     reason: str,
     keys: list[DestroyedKey],
     now: datetime,
@@ -144,8 +144,8 @@ def _create_erasure(
         with transaction.atomic():
             Erasure.objects.create(
                 tenant_id=actor.tenant_id,
-                id=noted.erasure_id,
-                user_id=noted.user_id,
+                id=tombstone.erasure_id,
+                user_id=tombstone.user_id,
                 reason=reason,
                 requested_by_id=actor.user_id,
                 secret=secrets.token_bytes(_SECRET_BYTES),
@@ -156,7 +156,7 @@ def _create_erasure(
             )
     except IntegrityError as error:
         raise Conflict("This person's data is already being erased.") from error
-    note_once_committed(actor.tenant_id, noted)
+    note_once_committed(actor.tenant_id, tombstone)
 
 
 def _describe_key(key: DestroyedKey) -> dict[str, Any]:

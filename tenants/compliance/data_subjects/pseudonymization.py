@@ -40,8 +40,8 @@ def months_of(tenant_id: TenantId, *, now: datetime) -> list[Month]:
     """
     firsts = []
     for table in TABLES:
-        found = table.select_rows(tenant_id).order_by(table.time_field)
-        first = found.values_list(table.time_field, flat=True).first()
+        rows = table.select_rows(tenant_id).order_by(table.time_field)
+        first = rows.values_list(table.time_field, flat=True).first()
         firsts += [] if first is None else [first]
     # Gateways' clocks may run ahead.
     return list(_iterate_months(min(firsts), now + timedelta(days=1))) if firsts else []
@@ -85,13 +85,13 @@ def pseudonymize_spend(tenant_id: TenantId, user_id: uuid.UUID) -> int:
 
 def count_remaining(tenant_id: TenantId, user_id: uuid.UUID, holds: tuple[HoldPeriod, ...]) -> int:
     """Count the rows that still contain the ID and are not on hold, inside the tenant's scope."""
-    spent = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
-    left = 0 if holds else spent.count()
+    spend_rows = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
+    num_left = 0 if holds else spend_rows.count()
     for table in TABLES:
-        left += table.exclude_held(
+        num_left += table.exclude_held(
             table.select_rows(tenant_id).filter(user_id=user_id), holds
         ).count()
-    return left
+    return num_left
 
 
 def _iterate_months(first: datetime, last: datetime) -> Iterator[Month]:

@@ -26,10 +26,10 @@ def find_person(text: str) -> UserId:
     try:
         return UserId(str(uuid.UUID(text)))
     except ValueError:
-        found = find_user(email=text)
-    if found is None:
+        user_id = find_user(email=text)
+    if user_id is None:
         raise NotFound("No user has this e-mail address.")
-    return found
+    return user_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def list_erasures(*, actor: Actor, limit: int, cursor: str | None) -> Page[Erasu
     actor.require(Permission.READ_RETENTION)
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
-        found = Erasure.objects.filter(tenant_id=actor.tenant_id)
-        rows = fetch_first(found, limit=limit, after=after, time_field="requested_at")
+        erasures = Erasure.objects.filter(tenant_id=actor.tenant_id)
+        rows = fetch_first(erasures, limit=limit, after=after, time_field="requested_at")
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.requested_at, row.id))
     return map_page(page, _to_view)
 

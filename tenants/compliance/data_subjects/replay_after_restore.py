@@ -44,35 +44,35 @@ def replay_erasures(*, now: datetime) -> int:
     """
     store.require_store()
     return sum(
-        _request_again(tenant_id, noted, now)
+        _request_again(tenant_id, tombstone, now)
         for tenant_id in list_tenants().values()
-        for noted in newest_noted(tenant_id)
+        for tombstone in newest_noted(tenant_id)
     )
 
 
-def _request_again(tenant_id: TenantId, noted: ErasureTombstone, now: datetime) -> bool:
+def _request_again(tenant_id: TenantId, tombstone: ErasureTombstone, now: datetime) -> bool:
     """Request one erasure again. Return False if the backup contains it, or not the user."""
     try:
         with tenant_scope(tenant_id):
-            if Erasure.objects.filter(tenant_id=tenant_id, id=noted.erasure_id).exists():
+            if Erasure.objects.filter(tenant_id=tenant_id, id=tombstone.erasure_id).exists():
                 return False
-            if noted.user_id is None:
-                _demand_shredding(tenant_id, noted, now)
+            if tombstone.user_id is None:
+                _demand_shredding(tenant_id, tombstone, now)
             else:
-                whom = UserId(str(noted.user_id))
-                demand = ErasureRequest(whom, _REASON, again=noted.erasure_id)
+                user_id = UserId(str(tombstone.user_id))
+                demand = ErasureRequest(user_id, _REASON, again=tombstone.erasure_id)
                 demand_erasure(actor=system_actor(tenant_id), demand=demand, now=now)
-    except (Conflict, NotFound) as refused:
-        logger.info("subject.not_demanded_again", tenant_id=tenant_id, reason=refused.code)
+    except (Conflict, NotFound) as error:
+        logger.info("subject.not_demanded_again", tenant_id=tenant_id, reason=error.code)
         return False
     return True
 
 
-def _demand_shredding(tenant_id: TenantId, noted: ErasureTombstone, now: datetime) -> None:
+def _demand_shredding(tenant_id: TenantId, tombstone: ErasureTombstone, now: datetime) -> None:
     actor = system_actor(tenant_id)
-    held = TenantStatus(Tenant.objects.values_list("status", flat=True).get(id=tenant_id))
-    for status in _TO_CLOSED[_TO_CLOSED.index(held) + 1 :]:
+    current = TenantStatus(Tenant.objects.values_list("status", flat=True).get(id=tenant_id))
+    for status in _TO_CLOSED[_TO_CLOSED.index(current) + 1 :]:
         set_status(actor=actor, status=status, reason=_REASON, now=now)
     for hold in find_holds_on(tenant_id, None):
         release_hold(actor=actor, hold_id=hold.id, reason=_REASON, now=now)
-    request_tenant_erasure(actor=actor, reason=_REASON, now=now, again=noted.erasure_id)
+    request_tenant_erasure(actor=actor, reason=_REASON, now=now, again=tombstone.erasure_id)

@@ -57,22 +57,22 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> dict[str, Any]:
     verify_document(keys, manifest, purpose=PURPOSE)
     if canonicalize(manifest) != text:
         raise BadSignature("the manifest was changed after it was signed")
-    listed = [each["name"] for each in manifest["files"]] + [MANIFEST]
-    if sorted(archive.namelist()) != sorted(listed):
+    names = [each["name"] for each in manifest["files"]] + [MANIFEST]
+    if sorted(archive.namelist()) != sorted(names):
         raise BadSignature("the files differ from the manifest")
     return manifest
 
 
 def _verify_entry(archive: ZipFile, entry: dict[str, Any]) -> None:
-    digest, left = hashlib.sha256(), entry["bytes"]
+    digest, num_left = hashlib.sha256(), entry["bytes"]
     with archive.open(entry["name"]) as file:
         # One byte more than declared: a longer file differs and is not read to its end.
-        while piece := file.read(min(_CHUNK_BYTES, left + 1)):
+        while piece := file.read(min(_CHUNK_BYTES, num_left + 1)):
             digest.update(piece)
-            left -= len(piece)
-            if left < 0:
+            num_left -= len(piece)
+            if num_left < 0:
                 break
-    if left or digest.hexdigest() != entry["sha256"]:
+    if num_left or digest.hexdigest() != entry["sha256"]:
         raise BadSignature("{name} was changed after it was signed", name=entry["name"])
 
 

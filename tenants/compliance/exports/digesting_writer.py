@@ -27,15 +27,15 @@ class WriteDigest:
 class DigestingWriter(io.RawIOBase):
     """Passes data on and adds it to the digest. The underlying file stays open."""
 
-    def __init__(self, out: IO[bytes], written: WriteDigest) -> None:
+    def __init__(self, out: IO[bytes], digest: WriteDigest) -> None:
         self._out = out
-        self._written = written
+        self._digest = digest
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        return self._out.write(self._written.update(bytes(data)))
+        return self._out.write(self._digest.update(bytes(data)))
 
     def tell(self) -> int:
-        return self._written.num_bytes
+        return self._digest.num_bytes

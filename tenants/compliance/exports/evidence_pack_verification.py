@@ -51,11 +51,11 @@ def verify_pack(file: IO[bytes], keys: PublicKeys) -> Document:
     try:
         with ZipFile(file) as archive:
             manifest = _read_manifest(archive, keys)
-            said = {each["name"]: each for each in manifest["files"]}
-            for about in said.values():
-                _verify_bytes(archive, about)
-            for name in said:
-                _verify_by_itself(archive, name, said, keys)
+            entries = {each["name"]: each for each in manifest["files"]}
+            for entry in entries.values():
+                _verify_bytes(archive, entry)
+            for name in entries:
+                _verify_by_itself(archive, name, entries, keys)
     except _UNREADABLE as error:
         raise BrokenExport(f"the pack: it cannot be read ({type(error).__name__})") from None
     return manifest
@@ -79,25 +79,25 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> Document:
     return manifest
 
 
-def _verify_bytes(archive: ZipFile, about: Mapping[str, Any]) -> None:
-    digest, left = hashlib.sha256(), about["bytes"]
-    with archive.open(about["name"]) as file:
+def _verify_bytes(archive: ZipFile, entry: Mapping[str, Any]) -> None:
+    digest, num_left = hashlib.sha256(), entry["bytes"]
+    with archive.open(entry["name"]) as file:
         # One byte more than declared: a longer file differs and is not read to its end.
-        while left >= 0 and (piece := file.read(min(_PIECE_BYTES, left + 1))):
+        while num_left >= 0 and (piece := file.read(min(_PIECE_BYTES, num_left + 1))):
             digest.update(piece)
-            left -= len(piece)
-    if left or digest.hexdigest() != about["sha256"]:
-        raise BrokenExport(f"{about['name']} was changed after it was signed")
+            num_left -= len(piece)
+    if num_left or digest.hexdigest() != entry["sha256"]:
+        raise BrokenExport(f"{entry['name']} was changed after it was signed")
 
 
 def _verify_by_itself(
-    archive: ZipFile, name: str, said: Mapping[str, Mapping[str, Any]], keys: PublicKeys
+    archive: ZipFile, name: str, entries: Mapping[str, Mapping[str, Any]], keys: PublicKeys
 ) -> None:
     try:
         if name.endswith(PROOF_SUFFIX):
-            about = said[name.removesuffix(PROOF_SUFFIX)]
+            entry = entries[name.removesuffix(PROOF_SUFFIX)]
             document = verify_proof(archive.read(name), keys)
-            require_same(document, num_bytes=about["bytes"], sha256=about["sha256"])
+            require_same(document, num_bytes=entry["bytes"], sha256=entry["sha256"])
         elif name.startswith(CERTIFICATES):
             verify_certificate(archive.read(name), keys)
         elif name == TRAIL:

@@ -29,23 +29,23 @@ class PagedRows:
     # The time that puts a row in the period. None: the present state, whatever the period.
     made_at: _MadeAt | None = None
 
-    def read(self, asked: RowQuery, *, after: str | None) -> RowBatch:
+    def read(self, query: RowQuery, *, after: str | None) -> RowBatch:
         rows: list[Row] = []
         while len(rows) < BATCH_ROWS:
-            page = self.page(asked, MAX_PAGE, after)
-            rows += [self.row(each) for each in page.rows if self._is_asked(asked, each)]
+            page = self.page(query, MAX_PAGE, after)
+            rows += [self.row(each) for each in page.rows if self._is_in_period(query, each)]
             after = page.next_cursor
             if after is None:
                 break
         return RowBatch(rows, after)
 
-    def count(self, _asked: RowQuery) -> int | None:
+    def count(self, _query: RowQuery) -> int | None:
         return None
 
-    def _is_asked(self, asked: RowQuery, each: Any) -> bool:
+    def _is_in_period(self, query: RowQuery, each: Any) -> bool:
         if self.made_at is None:
             return True
-        return asked.period.start <= self.made_at(each) < asked.period.end
+        return query.period.start <= self.made_at(each) < query.period.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class UnpagedRows:
 
     rows: Callable[[RowQuery], Sequence[Row]]
 
-    def read(self, asked: RowQuery, *, after: str | None) -> RowBatch:
+    def read(self, query: RowQuery, *, after: str | None) -> RowBatch:
         assert after is None, "there is only one batch"
-        return RowBatch(self.rows(asked), None)
+        return RowBatch(self.rows(query), None)
 
-    def count(self, _asked: RowQuery) -> int | None:
+    def count(self, _query: RowQuery) -> int | None:
         return None
 
 

@@ -48,11 +48,11 @@ class ProvenFile:
     period: Period | None  # None: the state at the time of reading
 
 
-def start_proof(export: Export, asked: RowQuery) -> ProofStart:
+def start_proof(export: Export, query: RowQuery) -> ProofStart:
     """Record the state before the first row is read. Two or three queries."""
-    until = export.complete_until(asked.tenant_id, asked.now)
-    with tenant_scope(asked.tenant_id):
-        return ProofStart(until, find_head(tenant_id=asked.tenant_id))
+    until = export.complete_until(query.tenant_id, query.now)
+    with tenant_scope(query.tenant_id):
+        return ProofStart(until, find_head(tenant_id=query.tenant_id))
 
 
 def sign_proof(
@@ -60,7 +60,7 @@ def sign_proof(
     tenant_id: TenantId,
     file: ProvenFile,
     beginning: ProofStart,
-    written: WriteDigest,
+    digest: WriteDigest,
     now: datetime,
 ) -> bytes:
     """Sign the proof after the last row was read. Two queries."""
@@ -75,9 +75,9 @@ def sign_proof(
         **_describe_file(file),
         "complete_until": _format_time(beginning.complete_until),
         "generated_at": timestamp(now),
-        "rows": written.rows,
-        "bytes": written.num_bytes,
-        "sha256": written.sha256,
+        "rows": digest.rows,
+        "bytes": digest.num_bytes,
+        "sha256": digest.sha256,
         "audit": {"before": _describe_head(beginning.head), "after": _describe_head(after)},
     }
     return canonicalize(signing_keys().sign_document(document, purpose=PURPOSE)) + b"\n"

@@ -18,40 +18,40 @@ def require_period(period: Period) -> None:
         raise InvalidValue("until", "The end must be after the start.")
 
 
-def read_rows(export: Export, asked: RowQuery) -> Iterator[Sequence[Row]]:
+def read_rows(export: Export, query: RowQuery) -> Iterator[Sequence[Row]]:
     """Return the rows in batches, and record the read in the audit log first.
 
     Raises Forbidden, InvalidValue, before the first batch.
     """
-    asked.actor.require(export.permission)
-    require_period(asked.period)
-    record_export(export, asked)
-    return _read_batches(export, asked)
+    query.actor.require(export.permission)
+    require_period(query.period)
+    record_export(export, query)
+    return _read_batches(export, query)
 
 
-def record_export(export: Export, asked: RowQuery) -> None:
+def record_export(export: Export, query: RowQuery) -> None:
     """Record the export in a transaction of its own, before anything is read.
 
     The entry locks the tenant's audit chain until the commit, and an export may take minutes.
     """
-    with tenant_scope(asked.tenant_id):
+    with tenant_scope(query.tenant_id):
         record_read(
-            actor=asked.actor,
+            actor=query.actor,
             action="export.read",
             target=f"export:{export.name}",
-            asked={
+            filters={
                 "version": export.version,
-                "start": asked.period.start.isoformat(),
-                "end": asked.period.end.isoformat(),
+                "start": query.period.start.isoformat(),
+                "end": query.period.end.isoformat(),
             },
-            now=asked.now,
+            now=query.now,
         )
 
 
-def _read_batches(export: Export, asked: RowQuery) -> Iterator[Sequence[Row]]:
+def _read_batches(export: Export, query: RowQuery) -> Iterator[Sequence[Row]]:
     after: str | None = None
     while True:
-        batch = export.source.read(asked, after=after)
+        batch = export.source.read(query, after=after)
         if batch.rows:
             yield batch.rows
         if batch.next is None:

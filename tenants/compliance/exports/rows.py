@@ -71,13 +71,13 @@ class RowSource(Protocol):
     forward, so no row is returned twice.
     """
 
-    def read(self, asked: RowQuery, *, after: str | None) -> RowBatch:
+    def read(self, query: RowQuery, *, after: str | None) -> RowBatch:
         """Read a batch in a transaction of its own, outside any scope.
 
         `after` is a position that a batch returned; None: the beginning.
         """
         ...
 
-    def count(self, asked: RowQuery) -> int | None:
+    def count(self, query: RowQuery) -> int | None:
         """Return the expected number of rows; None: unknown before reading."""
         ...

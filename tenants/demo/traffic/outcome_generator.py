@@ -57,7 +57,7 @@ def typed_of(
 
 
 def _is_suggestion(row: UsageRecord) -> bool:
-    has_text = row.finish in (FinishReason.STOP, FinishReason.LENGTH) and bool(row.num_chars)
+    has_text = row.finish_reason in (FinishReason.STOP, FinishReason.LENGTH) and bool(row.num_chars)
     return has_text and row.mode != Mode.CHAT and row.user_id is not None
 
 
@@ -78,7 +78,7 @@ def _make_persistence_checks(
     share = random.betavariate(0.35, 2.6)
     for span_s in SPANS_S:
         share = min(1.0, share + random.betavariate(0.3, 9.0))
-        look = _make_outcome(
+        outcome = _make_outcome(
             row,
             _EVENTS.PERSISTED,
             accepted_at + timedelta(seconds=span_s),
@@ -86,8 +86,8 @@ def _make_persistence_checks(
             chars=max(0, int(chars * (1 - share))),
             after_ms=span_s * 1_000,
         )
-        look.span_s, look.edited_ratio = span_s, round(share, 3)
-        yield look
+        outcome.span_s, outcome.edited_ratio = span_s, round(share, 3)
+        yield outcome
 
 
 def _make_outcome(

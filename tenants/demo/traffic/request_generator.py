@@ -92,12 +92,12 @@ def request_of(
     coder: DemoDeveloper, at: datetime, season: TrafficLevel, random: Random
 ) -> UsageRecord:
     (kind,) = random.choices(KINDS, _KIND_WEIGHTS)
-    finish = _choose_finish_reason(coder, season, random)
+    finish_reason = _choose_finish_reason(coder, season, random)
     row = _make_request(coder, kind, at, random)
-    row.finish = finish
-    if finish is FinishReason.ERROR:
+    row.finish_reason = finish_reason
+    if finish_reason is FinishReason.ERROR:
         row.error_code = random.choice(_ERRORS)
-    if finish not in _UNSERVED:
+    if finish_reason not in _UNSERVED:
         _fill_timings(row, kind, season, random)
     return row
 
@@ -107,8 +107,8 @@ def _choose_finish_reason(
 ) -> FinishReason:
     if coder.is_cut_off:
         return FinishReason.BUDGET_EXCEEDED
-    (finish,) = random.choices(_ENDINGS, _OVERLOADED if season.is_bad else _USUAL)
-    return finish
+    (finish_reason,) = random.choices(_ENDINGS, _OVERLOADED if season.is_bad else _USUAL)
+    return finish_reason
 
 
 def _make_request(
@@ -164,7 +164,7 @@ def _fill_timings(
         return
     share = min(0.995, max(0.0, random.gauss(season.hit_rate, 0.12)))
     _fill_generation(row, kind, random, slowness=season.slowness * (1.5 - 0.6 * share))
-    if row.finish in (FinishReason.STOP, FinishReason.LENGTH, FinishReason.FILTERED):
+    if row.finish_reason in (FinishReason.STOP, FinishReason.LENGTH, FinishReason.FILTERED):
         row.cached_tokens = int(row.prompt_tokens * share)
         _fill_ending(row, kind, random)
 
@@ -172,7 +172,8 @@ def _fill_timings(
 def _was_left_early(row: UsageRecord, random: Random) -> bool:
     """Return whether the client left before the first token."""
     is_left = (
-        row.finish in (FinishReason.SUPERSEDED, FinishReason.CANCELLED) and random.random() < 0.6
+        row.finish_reason in (FinishReason.SUPERSEDED, FinishReason.CANCELLED)
+        and random.random() < 0.6
     )
     if is_left:
         row.total_ms = round(row.total_ms + random.uniform(5, 40), 2)
@@ -190,17 +191,17 @@ def _fill_generation(
 
 def _fill_ending(row: UsageRecord, kind: RequestProfile, random: Random) -> None:
     row.is_parsed = kind.mode is not Mode.CHAT
-    if row.finish == FinishReason.FILTERED:
+    if row.finish_reason == FinishReason.FILTERED:
         row.filter_reason = random.choice(_WITHHELD)
         return
-    row.filter_reason = random.choice(_CUTS) if row.finish == FinishReason.STOP else ""
+    row.filter_reason = random.choice(_CUTS) if row.finish_reason == FinishReason.STOP else ""
     row.num_chars = max(2, int(row.generated_tokens * random.gauss(_CHARS_A_TOKEN, 0.4)))
     row.num_lines = 1 + row.num_chars // 42 if kind.mode is not Mode.INLINE else 1
 
 
-def _draw_log_normal(median: float, spread: float, random: Random) -> int:
+def _draw_log_normal(median: float, deviation: float, random: Random) -> int:
     """Return a log-normal value."""
-    return int(median * exp(random.gauss(0, spread)))
+    return int(median * exp(random.gauss(0, deviation)))
 
 
 def _request_id(at: datetime, random: Random) -> UUID:

@@ -62,11 +62,11 @@ class TrafficCalendar:
         is_weekend = day.weekday() >= _SATURDAY
         num = _draw_count(pace * (_AT_WEEKENDS if is_weekend else 1.0), random)
         hours = random.choices(range(len(_HOURS)), weights=_HOURS, k=num)
-        found = (
+        moments = (
             day + timedelta(hours=self.opens_at + hour, seconds=round(random.uniform(0, 3_599), 3))
             for hour in hours
         )
-        return sorted(moment for moment in found if moment <= self.now)
+        return sorted(moment for moment in moments if moment <= self.now)
 
 
 def _draw_count(mean: float, random: Random) -> int:

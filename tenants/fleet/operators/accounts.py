@@ -99,8 +99,8 @@ def authenticate(*, handle: str, password: str, code: str, now: datetime) -> Ope
     A code is accepted once: of two concurrent sign-ins with it, one succeeds.
     """
     row = _find_enabled(handle=handle) if is_storable(handle) else None
-    held = _nobodys_password() if row is None else row.password
-    is_right = len(password) <= _MAX_PASSWORD_CHARS and check_password(password, held)
+    password_hash = _nobodys_password() if row is None else row.password
+    is_right = len(password) <= _MAX_PASSWORD_CHARS and check_password(password, password_hash)
     if row is None or not is_right:
         return None
     return _to_view(row) if _takes_code(row, code, now) else None

@@ -82,10 +82,10 @@ def create_operator_key(
 def revoke_operator_key(*, lookup_id: str, now: datetime) -> None:
     """Revoke a key at once. Nothing changes if it was revoked before. Raises NotFound."""
     validate_text("lookup_id", lookup_id)
-    found = OperatorKey.objects.filter(lookup_id=lookup_id)
-    if found.filter(revoked_at=None).update(revoked_at=now):
+    keys = OperatorKey.objects.filter(lookup_id=lookup_id)
+    if keys.filter(revoked_at=None).update(revoked_at=now):
         logger.info("operator_key.revoked", lookup_id=lookup_id)
-    elif not found.exists():
+    elif not keys.exists():
         raise NotFound("The operator key {lookup_id} does not exist.", lookup_id=lookup_id)
 
 

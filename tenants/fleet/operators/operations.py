@@ -17,10 +17,9 @@ from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
 from tenants.identity.members.operations import read_region
 from tenants.identity.members.tenant_status import set_status
-from tenants.identity.tenant_lifecycle import rename_tenant
+from tenants.identity.tenant_lifecycle import change_tenant_columns, rename_tenant
 from tenants.models import Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
-from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, OperatorIdentity
 
 MAX_CEILING: Final = 1_000_000
@@ -68,19 +67,13 @@ def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> N
     Raises Forbidden, InvalidValue, NotFound.
     """
     actor.require_operator()
-    region, reason = read_region(region), required_reason(reason)
-    with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
-        row = Tenant.objects.get(id=actor.tenant_id)
-        Tenant.objects.filter(id=actor.tenant_id).update(region=region)
-        record_change(
-            actor=actor,
-            action="tenant.region_changed",
-            target=f"tenant:{row.slug}",
-            change=({"region": row.region}, {"region": region}),
-            reason=reason,
-            now=now,
-        )
+    change_tenant_columns(
+        actor=actor,
+        action="tenant.region_changed",
+        columns={"region": read_region(region)},
+        reason=required_reason(reason),
+        now=now,
+    )
 
 
 def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: datetime) -> None:
@@ -90,27 +83,18 @@ def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: da
     """
     actor.require_operator()
     reason = required_reason(reason)
-    after = _to_change_fields(ceiling)
-    for name, value in after.items():
+    limits: dict[str, int | None] = {
+        "max_concurrent_completions": ceiling.max_concurrent_completions,
+        "max_requests_per_minute": ceiling.max_requests_per_minute,
+    }
+    for name, value in limits.items():
         if value is not None and not 1 <= value <= MAX_CEILING:
             raise InvalidValue(
                 name, "Enter 1 to {most:,}, or leave empty for no limit.", most=MAX_CEILING
             )
-    with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
-        row = Tenant.objects.get(id=actor.tenant_id)
-        before = _to_change_fields(
-            PlatformLimits(row.max_concurrent_completions, row.max_requests_per_minute)
-        )
-        Tenant.objects.filter(id=actor.tenant_id).update(**after)
-        record_change(
-            actor=actor,
-            action="tenant.limits_changed",
-            target=f"tenant:{row.slug}",
-            change=(dict(before), dict(after)),
-            reason=reason,
-            now=now,
-        )
+    change_tenant_columns(
+        actor=actor, action="tenant.limits_changed", columns={**limits}, reason=reason, now=now
+    )
 
 
 def required_reason(text: str) -> str:
@@ -118,13 +102,6 @@ def required_reason(text: str) -> str:
     if not (reason := parse_reason(text)):
         raise InvalidValue("reason", "Enter a reason. The tenant's auditors can read it.")
     return reason
-
-
-def _to_change_fields(ceiling: PlatformLimits) -> dict[str, int | None]:
-    return {
-        "max_concurrent_completions": ceiling.max_concurrent_completions,
-        "max_requests_per_minute": ceiling.max_requests_per_minute,
-    }
 
 
 def operator_actor(

@@ -79,11 +79,11 @@ def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[Tenan
 
     One query. Raises InvalidValue.
     """
-    found = Tenant.objects.all()
+    tenants = Tenant.objects.all()
     if search:
         begins = search if is_storable(search) else ""
-        found = found.filter(slug__startswith=begins) if begins else found.none()
-    rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
+        tenants = tenants.filter(slug__startswith=begins) if begins else tenants.none()
+    rows = fetch_first(tenants, limit=limit, after=read_cursor(cursor))
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
     return map_page(page, _directory_row)
 
@@ -117,12 +117,12 @@ def read_tenant_details(*, actor: Actor, reason: str, now: datetime) -> TenantDe
     reason = required_reason(reason)
     row = find_in_directory(actor.tenant_id)
     with tenant_scope(actor.tenant_id):
-        bounds = Tenant.objects.get(id=actor.tenant_id)
+        tenant_row = Tenant.objects.get(id=actor.tenant_id)
         keys = ApiKey.objects.filter(tenant_id=actor.tenant_id)
-        look = TenantDetails(
+        details = TenantDetails(
             tenant=row,
             ceiling=PlatformLimits(
-                bounds.max_concurrent_completions, bounds.max_requests_per_minute
+                tenant_row.max_concurrent_completions, tenant_row.max_requests_per_minute
             ),
             plans=_list_plans(actor.tenant_id),
             members=_count_members(actor.tenant_id),
@@ -137,23 +137,23 @@ def read_tenant_details(*, actor: Actor, reason: str, now: datetime) -> TenantDe
             reason=reason,
             now=now,
         )
-    return look
+    return details
 
 
 def _list_plans(tenant_id: TenantId) -> list[tuple[date, str]]:
-    found = Subscription.objects.filter(tenant_id=tenant_id).order_by("-starts_on")
-    return list(found.values_list("starts_on", "plan__slug"))
+    subscriptions = Subscription.objects.filter(tenant_id=tenant_id).order_by("-starts_on")
+    return list(subscriptions.values_list("starts_on", "plan__slug"))
 
 
 def _count_members(tenant_id: TenantId) -> dict[Role, int]:
-    found = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
-    counted = found.values_list("role").annotate(num=Count("user_id")).order_by("role")
-    return {Role(role): num for role, num in counted}
+    memberships = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
+    counts = memberships.values_list("role").annotate(num=Count("user_id")).order_by("role")
+    return {Role(role): num for role, num in counts}
 
 
 def _list_versions(tenant_id: TenantId) -> list[VersionRow]:
-    found = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
-    rows = found.values_list("version", "created_at")[:MAX_VERSIONS]
+    versions = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
+    rows = versions.values_list("version", "created_at")[:MAX_VERSIONS]
     return [VersionRow(version, at) for version, at in rows]
 
 

@@ -44,11 +44,11 @@ def match_time_step(secret: bytes, code: str, *, now: datetime, after: int) -> i
     present = int(now.timestamp()) // STEP_S
     steps = range(max(present - _TOLERANCE, after + 1), present + _TOLERANCE + 1)
     # Non-ASCII text cannot be compared in constant time, so both are compared as bytes.
-    typed = code.strip().encode("utf-8", "replace")
-    found = [
-        step for step in steps if secrets.compare_digest(code_at(secret, step).encode(), typed)
+    code_bytes = code.strip().encode("utf-8", "replace")
+    matching_steps = [
+        step for step in steps if secrets.compare_digest(code_at(secret, step).encode(), code_bytes)
     ]
-    return found[0] if found else None
+    return matching_steps[0] if matching_steps else None
 
 
 def _make_totp(secret: bytes) -> TOTP:

@@ -42,7 +42,7 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AddedReplicaRecord:
-    """One change. In `AddedReplicas.held` all are additions."""
+    """One change. In `AddedReplicas.replicas` all are additions."""
 
     pool: str
     replica: str  # host:port
@@ -55,7 +55,7 @@ class AddedReplicaRecord:
 @dataclass(frozen=True, slots=True)
 class AddedReplicas:
     version: str
-    held: dict[tuple[str, str], AddedReplicaRecord]  # by pool and replica
+    replicas: dict[tuple[str, str], AddedReplicaRecord]  # by pool and replica
     latest: list[AddedReplicaRecord]  # newest first, removals included
 
 
@@ -88,14 +88,16 @@ class AddReplica:
 
 def read_additions(connection: redis.Redis) -> AddedReplicas:
     """Read the added replicas. Raises RedisUnavailable."""
-    said = _STEERING.read(connection)
-    held = {
-        key: found for key in said.held if (found := _decode_record(said.held[key])) is not None
+    state = _STEERING.read(connection)
+    records = {
+        key: record
+        for key in state.entries
+        if (record := _decode_record(state.entries[key])) is not None
     }
     return AddedReplicas(
-        version=said.version,
-        held={(each.pool, each.replica): each for each in held.values()},
-        latest=[found for data in said.latest if (found := _decode_record(data)) is not None],
+        version=state.version,
+        replicas={(each.pool, each.replica): each for each in records.values()},
+        latest=[record for data in state.latest if (record := _decode_record(data)) is not None],
     )
 
 
@@ -103,8 +105,8 @@ def add_replica(
     connection: redis.Redis,
     *,
     operator: OperatorView,
-    wish: AddReplica,
-    known: FleetView,
+    addition: AddReplica,
+    fleet: FleetView,
     now: datetime,
 ) -> str:
     """Add a replica and return its name.
@@ -112,37 +114,37 @@ def add_replica(
     Raises Forbidden, InvalidValue, NotFound for an unknown pool, Conflict, RedisUnavailable.
     """
     _require_manager(operator)
-    if wish.pool not in known.members:
+    if addition.pool not in fleet.members:
         raise NotFound("No gateway reports this pool.")
-    allowed = known.places.get(wish.pool, ())
-    if not allowed:
+    allowed_hosts = fleet.places.get(addition.pool, ())
+    if not allowed_hosts:
         raise Conflict(
             gettext_noop("The pool configuration does not allow you to add replicas to {pool}."),
-            pool=wish.pool,
+            pool=addition.pool,
         )
-    url = read_engine_url(wish.url, allowed)
-    kv_events = read_kv_events(wish.kv_events, allowed)
+    url = read_engine_url(addition.url, allowed_hosts)
+    kv_events = read_kv_events(addition.kv_events, allowed_hosts)
     replica = urlsplit(url).netloc
-    if wish.speculation not in ("", *SPECULATION):
+    if addition.speculation not in ("", *SPECULATION):
         raise InvalidValue("speculation", "Choose one of the options.")
-    reason = _read_reason(wish.reason)
-    held = read_additions(connection)
-    if replica in known.members[wish.pool] or (wish.pool, replica) in held.held:
+    reason = _read_reason(addition.reason)
+    additions = read_additions(connection)
+    if replica in fleet.members[addition.pool] or (addition.pool, replica) in additions.replicas:
         raise Conflict(gettext_noop("{replica} is already in this pool."), replica=replica)
-    if len(held.held) >= MAX_ADDED:
+    if len(additions.replicas) >= MAX_ADDED:
         raise Conflict(gettext_noop("You can add at most {n} replicas."), n=MAX_ADDED)
-    addition = ReplicaChange(
+    change = ReplicaChange(
         schema=SCHEMA,
-        pool=wish.pool,
+        pool=addition.pool,
         url=url,
         is_added=True,
         operator=operator.handle,
         reason=reason,
         at_ms=to_unix_ms(now),
         kv_events=kv_events or None,
-        speculation=wish.speculation or None,
+        speculation=addition.speculation or None,
     )
-    _publish_change(connection, addition, replica, held.version)
+    _publish_change(connection, change, replica, additions.version)
     return replica
 
 
@@ -150,8 +152,8 @@ def remove_replica(
     connection: redis.Redis,
     *,
     operator: OperatorView,
-    wish: RemoveReplica,
-    known: FleetView,
+    removal: RemoveReplica,
+    fleet: FleetView,
     now: datetime,
 ) -> None:
     """Remove a replica that was added at run time.
@@ -159,34 +161,34 @@ def remove_replica(
     Raises Forbidden, InvalidValue, NotFound, LastReplicaOfPool, Conflict, RedisUnavailable.
     """
     _require_manager(operator)
-    said = _STEERING.read(connection)
-    data = said.held.get(_build_field(wish.pool, wish.replica))
+    state = _STEERING.read(connection)
+    data = state.entries.get(_build_field(removal.pool, removal.replica))
     if data is None:
         raise NotFound("This replica was not added by an operator.")
-    reason = _read_reason(wish.reason)
-    emptied = emptied_by(wish.pool, wish.replica, known)
-    if emptied and wish.confirmation.strip() != wish.replica:
-        raise LastReplicaOfPool(emptied)
+    reason = _read_reason(removal.reason)
+    emptied_pools = emptied_by(removal.pool, removal.replica, fleet)
+    if emptied_pools and removal.confirmation.strip() != removal.replica:
+        raise LastReplicaOfPool(emptied_pools)
     try:
         url = decode_addition(data).url
     except msgspec.DecodeError:  # written by a newer version or by something else; remove it anyway
-        url = f"http://{wish.replica}"
-    removal = ReplicaChange(
+        url = f"http://{removal.replica}"
+    change = ReplicaChange(
         schema=SCHEMA,
-        pool=wish.pool,
+        pool=removal.pool,
         url=url,
         is_added=False,
         operator=operator.handle,
         reason=reason,
         at_ms=to_unix_ms(now),
     )
-    _publish_change(connection, removal, wish.replica, said.version)
+    _publish_change(connection, change, removal.replica, state.version)
 
 
-def emptied_by(pool: str, replica: str, known: FleetView) -> list[str]:
+def emptied_by(pool: str, replica: str, fleet: FleetView) -> list[str]:
     """Return the pool in a list, if it has no other replica that is not drained."""
-    members = {pool: known.members.get(pool, frozenset())}
-    return find_emptied_pools(replica, known.drained, members)
+    members = {pool: fleet.members.get(pool, frozenset())}
+    return find_emptied_pools(replica, fleet.drained, members)
 
 
 def _publish_change(

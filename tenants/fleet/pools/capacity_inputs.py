@@ -10,23 +10,25 @@ def measured_figures(installation: InstallationStatus, *, pool: str | None) -> d
 
     Fields without measurements are left out.
     """
-    counted, window_s = installation.recent.counted, installation.recent.window_s
+    counters, window_s = installation.recent.counters, installation.recent.window_s
     labels = {} if pool is None else {"pool": pool}
-    prompts = _sum_counter(counted, "caret_assembled_prompts_total", labels)
-    told = _sum_counter(counted, "caret_prompt_tokens_with_cache_info_total", labels)
-    found: dict[str, float] = {}
+    prompts = _sum_counter(counters, "caret_assembled_prompts_total", labels)
+    num_prompt_tokens = _sum_counter(counters, "caret_prompt_tokens_with_cache_info_total", labels)
+    figures: dict[str, float] = {}
     if prompts > 0:
-        found["context_tokens"] = (
-            _sum_counter(counted, "caret_prompt_tokens_total", labels) / prompts
+        figures["context_tokens"] = (
+            _sum_counter(counters, "caret_prompt_tokens_total", labels) / prompts
         )
-        found["output_tokens"] = (
-            _sum_counter(counted, "caret_generated_tokens_total", labels) / prompts
+        figures["output_tokens"] = (
+            _sum_counter(counters, "caret_generated_tokens_total", labels) / prompts
         )
         # Without a window the counts are since each gateway's start, so the duration is unknown.
         if window_s:
-            found["requests_per_s"] = prompts / window_s
-    if told > 0:
-        found["hit_rate"] = _sum_counter(counted, "caret_cached_tokens_total", labels) / told
+            figures["requests_per_s"] = prompts / window_s
+    if num_prompt_tokens > 0:
+        figures["hit_rate"] = (
+            _sum_counter(counters, "caret_cached_tokens_total", labels) / num_prompt_tokens
+        )
     num_replicas = len(
         {
             replica.name
@@ -37,10 +39,10 @@ def measured_figures(installation: InstallationStatus, *, pool: str | None) -> d
         }
     )
     if num_replicas:
-        found["num_gpus"] = num_replicas
-    return found
+        figures["num_gpus"] = num_replicas
+    return figures
 
 
-def _sum_counter(counted: MetricSamples, name: str, labels: dict[str, str]) -> float:
+def _sum_counter(counters: MetricSamples, name: str, labels: dict[str, str]) -> float:
     """Return a sum without warm-ups, which are not user requests."""
-    return counted.sum(name, **labels) - counted.sum(name, mode=WARM_UP, **labels)
+    return counters.sum(name, **labels) - counters.sum(name, mode=WARM_UP, **labels)

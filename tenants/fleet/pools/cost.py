@@ -47,8 +47,8 @@ def cost_of(
     counts: ByPool = {}
     seconds: dict[str, float] = {}
     for day in days.keys() | replica_seconds.keys():
-        for pool, found in days.get(day, {}).items():
-            counts[pool] = counts.get(pool, PoolCounts()).plus(found)
+        for pool, pool_counts in days.get(day, {}).items():
+            counts[pool] = counts.get(pool, PoolCounts()).plus(pool_counts)
         for pool, more in replica_seconds.get(day, seconds_a_day).items():
             seconds[pool] = seconds.get(pool, 0) + more
     rows = [

@@ -73,28 +73,30 @@ def count_days(store: redis.Redis, *, num_days: int, now: datetime) -> int:
     Raises redis.RedisError.
     """
     today = now.astimezone(UTC).date()
-    counted: dict[date, ByPool] = {}
+    counts_by_day: dict[date, ByPool] = {}
     for tenant_id in list_tenants().values():
-        _add_tenant(counted, tenant_id, today - timedelta(days=num_days - 1), today)
-    held = read_days(store, num_days=num_days, now=now)
+        _add_tenant(counts_by_day, tenant_id, today - timedelta(days=num_days - 1), today)
+    stored_counts = read_days(store, num_days=num_days, now=now)
     newer = {
-        day.isoformat(): _encode(found)
-        for day, found in counted.items()
+        day.isoformat(): _encode(counts)
+        for day, counts in counts_by_day.items()
         # A lower count than before means that records were purged; the old count stays.
-        if _sum_requests(found) >= _sum_requests(held.get(day, {}))
+        if _sum_requests(counts) >= _sum_requests(stored_counts.get(day, {}))
     }
     if newer:
         store.hset(DAYS, mapping=cast(Any, newer))
     _delete_before(store, today - timedelta(days=MAX_DAYS))
-    return len(counted)
+    return len(counts_by_day)
 
 
 def read_days(store: redis.Redis, *, num_days: int, now: datetime) -> dict[date, ByPool]:
     """Read the counts of the days that have any. Raises redis.RedisError."""
     days = _list_days(num_days, now)
-    found = cast(Any, store.hmget(DAYS, [day.isoformat() for day in days]))
-    read = {day: _decode_counts(data) for day, data in zip(days, found, strict=True) if data}
-    return {day: counts for day, counts in read.items() if counts is not None}
+    encoded = cast(Any, store.hmget(DAYS, [day.isoformat() for day in days]))
+    counts_by_day = {
+        day: _decode_counts(data) for day, data in zip(days, encoded, strict=True) if data
+    }
+    return {day: counts for day, counts in counts_by_day.items() if counts is not None}
 
 
 def record_replica_seconds(
@@ -113,12 +115,12 @@ def read_replica_seconds(
 ) -> dict[date, dict[str, int]]:
     """Read replica seconds by day and pool, where measured. Raises redis.RedisError."""
     days = {day.isoformat(): day for day in _list_days(num_days, now)}
-    found: dict[date, dict[str, int]] = {}
+    seconds_by_day: dict[date, dict[str, int]] = {}
     for key, value in cast(Any, store.hgetall(REPLICA_SECONDS)).items():
         day, _, pool = key.decode("utf-8", "replace").partition("|")
         if day in days and _WHOLE.fullmatch(value):
-            found.setdefault(days[day], {})[pool] = int(value)
-    return found
+            seconds_by_day.setdefault(days[day], {})[pool] = int(value)
+    return seconds_by_day
 
 
 def replica_seconds_a_day(installation: InstallationStatus) -> dict[str, int]:
@@ -141,13 +143,17 @@ def _replica_seconds(installation: InstallationStatus, *, of_s: int) -> dict[str
     }
 
 
-def _add_tenant(counted: dict[date, ByPool], tenant_id: TenantId, first: date, last: date) -> None:
+def _add_tenant(
+    counts_by_day: dict[date, ByPool], tenant_id: TenantId, first: date, last: date
+) -> None:
     start, end = _to_midnight(first), _to_midnight(last + timedelta(days=1))
     while start < end:
         until = min(start + _STEP, end)
         for day, pool, *values in _count_requests(tenant_id, start, until):
-            found = counted.setdefault(day, {})
-            found[pool] = found.get(pool, PoolCounts()).plus(PoolCounts(*map(int, values)))
+            counts_by_pool = counts_by_day.setdefault(day, {})
+            counts_by_pool[pool] = counts_by_pool.get(pool, PoolCounts()).plus(
+                PoolCounts(*map(int, values))
+            )
         start = until
 
 
@@ -186,8 +192,8 @@ def _decode_counts(data: bytes) -> ByPool | None:
         return None
 
 
-def _sum_requests(found: Mapping[str, PoolCounts]) -> int:
-    return sum(counts.requests for counts in found.values())
+def _sum_requests(counts_by_pool: Mapping[str, PoolCounts]) -> int:
+    return sum(counts.requests for counts in counts_by_pool.values())
 
 
 def _list_days(num_days: int, now: datetime) -> list[date]:

@@ -39,9 +39,10 @@ class LastReplicaOfPool(Conflict):
     """The pools would have no replica left. The operator confirms by typing the replica's name."""
 
     def __init__(self, pools: list[str]) -> None:
-        named = ", ".join(pools)
+        pool_names = ", ".join(pools)
         super().__init__(
-            gettext_noop("This is the last replica of {pools} that is not drained."), pools=named
+            gettext_noop("This is the last replica of {pools} that is not drained."),
+            pools=pool_names,
         )
         self.pools = pools
 
@@ -73,11 +74,11 @@ class DrainRequest:
 
 def read_drains(connection: redis.Redis) -> DrainState:
     """Read the drained replicas. Raises RedisUnavailable."""
-    said = _STEERING.read(connection)
+    state = _STEERING.read(connection)
     return DrainState(
-        version=said.version,
-        drained={name: _decode_change(data, name) for name, data in said.held.items()},
-        latest=[_decode_change(data, "") for data in said.latest],
+        version=state.version,
+        drained={name: _decode_change(data, name) for name, data in state.entries.items()},
+        latest=[_decode_change(data, "") for data in state.latest],
     )
 
 
@@ -85,7 +86,7 @@ def set_drain(
     connection: redis.Redis,
     *,
     operator: OperatorView,
-    wish: DrainRequest,
+    drain_request: DrainRequest,
     members: Members,
     now: datetime,
 ) -> None:
@@ -96,18 +97,18 @@ def set_drain(
     """
     if not operator.can_change:
         raise Forbidden("Your operator role does not allow you to drain replicas.")
-    reason = parse_reason(wish.reason)
+    reason = parse_reason(drain_request.reason)
     if not reason:
         raise InvalidValue("reason", "Enter a reason for the change log.")
-    held = read_drains(connection)
-    if wish.is_drained:
-        _require_drainable(wish, held, members)
-    elif wish.replica not in held.drained:
+    drains = read_drains(connection)
+    if drain_request.is_drained:
+        _require_drainable(drain_request, drains, members)
+    elif drain_request.replica not in drains.drained:
         raise Conflict("The replica is not drained.")
     drain = DrainChange(
         schema=SCHEMA,
-        replica=wish.replica,
-        is_drained=wish.is_drained,
+        replica=drain_request.replica,
+        is_drained=drain_request.is_drained,
         operator=operator.handle,
         reason=reason,
         at_ms=to_unix_ms(now),
@@ -118,30 +119,36 @@ def set_drain(
         drain.replica,
         encode_drain(drain),
         is_set=drain.is_drained,
-        version=held.version,
+        version=drains.version,
     )
     logger.info(
-        "operator.replica_drained" if wish.is_drained else "operator.replica_returned",
+        "operator.replica_drained" if drain_request.is_drained else "operator.replica_returned",
         operator=operator.handle,
-        replica=wish.replica,
+        replica=drain_request.replica,
         reason=reason,
     )
 
 
 def find_emptied_pools(replica: str, drained: Iterable[str], members: Members) -> list[str]:
     """Return the pools that would have no other replica left, sorted."""
-    gone = {*drained, replica}
-    return sorted(pool for pool, every in members.items() if replica in every and every <= gone)
+    unavailable = {*drained, replica}
+    return sorted(
+        pool
+        for pool, replicas in members.items()
+        if replica in replicas and replicas <= unavailable
+    )
 
 
-def _require_drainable(wish: DrainRequest, held: DrainState, members: Members) -> None:
-    if wish.replica not in {replica for every in members.values() for replica in every}:
+def _require_drainable(drain_request: DrainRequest, drains: DrainState, members: Members) -> None:
+    if drain_request.replica not in {
+        replica for replicas in members.values() for replica in replicas
+    }:
         raise NotFound("No gateway reports this replica.")
-    if wish.replica in held.drained:
+    if drain_request.replica in drains.drained:
         raise Conflict("The replica is already drained.")
-    emptied = find_emptied_pools(wish.replica, held.drained, members)
-    if emptied and wish.confirmation.strip() != wish.replica:
-        raise LastReplicaOfPool(emptied)
+    emptied_pools = find_emptied_pools(drain_request.replica, drains.drained, members)
+    if emptied_pools and drain_request.confirmation.strip() != drain_request.replica:
+        raise LastReplicaOfPool(emptied_pools)
 
 
 def _decode_change(data: bytes, name: str) -> DrainRecord:

@@ -35,7 +35,7 @@ class RedisUnavailable(Conflict):
 @dataclass(frozen=True, slots=True)
 class FleetState:
     version: str  # the version in Redis; "0": nothing was ever set
-    held: dict[str, bytes]
+    entries: dict[str, bytes]
     latest: list[bytes]  # changes, newest first, at most MAX_SHOWN
 
 
@@ -43,7 +43,7 @@ class FleetState:
 class FleetStateStore:
     """One kind of setting, with the names of its keys in Redis."""
 
-    held: str
+    entries_key: str
     version: str
     log: str
     channel: str
@@ -53,16 +53,16 @@ class FleetStateStore:
         try:
             pipeline = connection.pipeline(transaction=True)
             pipeline.get(self.version)
-            pipeline.hgetall(self.held)
+            pipeline.hgetall(self.entries_key)
             pipeline.lrange(self.log, 0, MAX_SHOWN - 1)
-            version, held, latest = cast(Any, pipeline.execute())
+            version, entries, latest = cast(Any, pipeline.execute())
         except redis.RedisError as error:
             raise RedisUnavailable(
                 "Redis is not available, so the state of the gateways is unknown."
             ) from error
         return FleetState(
             version=(version or b"0").decode("utf-8", "replace"),
-            held={name.decode("utf-8", "replace"): data for name, data in held.items()},
+            entries={name.decode("utf-8", "replace"): data for name, data in entries.items()},
             latest=latest,
         )
 
@@ -71,7 +71,7 @@ class FleetStateStore:
     ) -> None:
         """Change a field, if `version` is still the newest. Raises Conflict, RedisUnavailable."""
         arguments: tuple[Any, ...] = (version, field, data, int(is_set), LOG_LENGTH, self.channel)
-        keys = (self.held, self.version, self.log)
+        keys = (self.entries_key, self.version, self.log)
         try:
             done = connection.eval(CHANGE_SCRIPT, len(keys), *keys, *arguments)
         except redis.RedisError as error:

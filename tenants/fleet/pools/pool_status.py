@@ -55,8 +55,8 @@ class RejectedReplica:
 
     name: str  # host:port
     reason: str  # as gateways name it: address, silent, model, version, context, ...
-    found: str
-    wanted: str
+    actual: str
+    expected: str
     num_gateways: int  # gateways that reject it
 
 
@@ -81,32 +81,32 @@ class PoolStatus:
         return self.num_in_flight / self.limit if self.limit else 0.0
 
 
-def pools_of(readings: Iterable[Scrape], counted: MetricSamples) -> list[PoolStatus]:
-    """Return the pools by name. `counted` are the recent counts of all gateways."""
-    told = [reading.samples for reading in readings if reading.samples is not None]
-    now = merge_samples(told)
-    found = {labels["pool"]: labels for labels, _ in now.all_values("caret_pool")}
+def pools_of(readings: Iterable[Scrape], counters: MetricSamples) -> list[PoolStatus]:
+    """Return the pools by name. `counters` are the recent counts of all gateways."""
+    samples_by_gateway = [reading.samples for reading in readings if reading.samples is not None]
+    now = merge_samples(samples_by_gateway)
+    labels_by_pool = {labels["pool"]: labels for labels, _ in now.all_values("caret_pool")}
     members, places = members_of(now), places_of(now)
     replicas = {
-        name: _build_replica_status(name, told, counted)
+        name: _build_replica_status(name, samples_by_gateway, counters)
         for name in {replica for every in members.values() for replica in every}
     }
     return [
         PoolStatus(
             name=pool,
-            tier=found[pool]["tier"],
-            model=found[pool]["model"],
+            tier=labels_by_pool[pool]["tier"],
+            model=labels_by_pool[pool]["model"],
             replicas=[replicas[name] for name in sorted(members.get(pool, ()))],
             rejected=_list_rejected_replicas(now, pool),
             allowed_replica_hosts=places.get(pool, ()),
             num_in_flight=int(now.sum("caret_pool_requests_in_flight", pool=pool)),
             limit=now.sum("caret_pool_concurrency_limit", pool=pool),
-            hit_rate=hit_rate(counted, pool=pool),
-            first_tokens=first_tokens(counted, pool=pool),
-            shed=_count_shed_requests(counted, pool),
-            acceptance=_read_acceptance(told, pool),
+            hit_rate=hit_rate(counters, pool=pool),
+            first_tokens=first_tokens(counters, pool=pool),
+            shed=_count_shed_requests(counters, pool),
+            acceptance=_read_acceptance(samples_by_gateway, pool),
         )
-        for pool in sorted(found)
+        for pool in sorted(labels_by_pool)
     ]
 
 
@@ -129,87 +129,101 @@ def places_of(now: MetricSamples) -> dict[str, tuple[str, ...]]:
     return {pool: tuple(sorted(hosts)) for pool, hosts in places.items()}
 
 
-def first_tokens(counted: MetricSamples, **labels: str) -> list[FirstToken]:
+def first_tokens(counters: MetricSamples, **labels: str) -> list[FirstToken]:
     """Return the first-token latencies in the order of the modes, without modes that had none."""
-    return [found for mode in Mode if (found := _first_token(counted, mode, labels)) is not None]
+    return [
+        first_token
+        for mode in Mode
+        if (first_token := _first_token(counters, mode, labels)) is not None
+    ]
 
 
-def hit_rate(counted: MetricSamples, **labels: str) -> float | None:
+def hit_rate(counters: MetricSamples, **labels: str) -> float | None:
     """Return the hit rate of users' prompts whose engine reported cached tokens."""
-    told = _waited_for(counted, "caret_prompt_tokens_with_cache_info_total", labels)
-    return _waited_for(counted, "caret_cached_tokens_total", labels) / told if told else None
-
-
-def cancellation(counted: MetricSamples) -> float | None:
-    every = counted.sum("caret_completions_total")
-    taken_back = sum(
-        counted.sum("caret_completions_total", finish_reason=finish)
-        for finish in ("cancelled", "superseded")
+    num_prompt_tokens = _waited_for(counters, "caret_prompt_tokens_with_cache_info_total", labels)
+    return (
+        _waited_for(counters, "caret_cached_tokens_total", labels) / num_prompt_tokens
+        if num_prompt_tokens
+        else None
     )
-    return taken_back / every if every else None
 
 
-def accepted_share(counted: MetricSamples) -> float | None:
-    shown = counted.sum("caret_outcomes_total", event="shown")
-    accepted = sum(
-        counted.sum("caret_outcomes_total", event=event)
+def cancellation(counters: MetricSamples) -> float | None:
+    num_completions = counters.sum("caret_completions_total")
+    num_cancelled = sum(
+        counters.sum("caret_completions_total", finish_reason=finish_reason)
+        for finish_reason in ("cancelled", "superseded")
+    )
+    return num_cancelled / num_completions if num_completions else None
+
+
+def accepted_share(counters: MetricSamples) -> float | None:
+    num_shown = counters.sum("caret_outcomes_total", event="shown")
+    num_accepted = sum(
+        counters.sum("caret_outcomes_total", event=event)
         for event in ("accepted", "partially_accepted")
     )
     # An accepted suggestion was shown, even if the client did not report it.
-    return min(1.0, accepted / shown) if shown else None
+    return min(1.0, num_accepted / num_shown) if num_shown else None
 
 
 def _first_token(
-    counted: MetricSamples, mode: Mode, labels: Mapping[str, str]
+    counters: MetricSamples, mode: Mode, labels: Mapping[str, str]
 ) -> FirstToken | None:
     name = "caret_first_token_seconds"
-    count = counted.sum(f"{name}_bucket", mode=mode, le="+Inf", **labels)
-    p50_s = quantile_s(counted, name, 0.5, mode=mode, **labels)
-    p99_s = quantile_s(counted, name, 0.99, mode=mode, **labels)
+    count = counters.sum(f"{name}_bucket", mode=mode, le="+Inf", **labels)
+    p50_s = quantile_s(counters, name, 0.5, mode=mode, **labels)
+    p99_s = quantile_s(counters, name, 0.99, mode=mode, **labels)
     if p50_s is None or p99_s is None:
         return None
     return FirstToken(mode, p50_s * 1000, p99_s * 1000, FIRST_TOKEN_TARGETS_MS[mode], int(count))
 
 
-def _waited_for(counted: MetricSamples, name: str, labels: Mapping[str, str]) -> float:
-    return counted.sum(name, **labels) - counted.sum(name, mode=WARM_UP, **labels)
+def _waited_for(counters: MetricSamples, name: str, labels: Mapping[str, str]) -> float:
+    return counters.sum(name, **labels) - counters.sum(name, mode=WARM_UP, **labels)
 
 
 def _build_replica_status(
-    name: str, told: list[MetricSamples], counted: MetricSamples
+    name: str, samples_by_gateway: list[MetricSamples], counters: MetricSamples
 ) -> ReplicaStatus:
     def highest(metric: str) -> float | None:
-        return _combine_samples(told, lambda samples: samples.max(metric, replica=name), max)
+        return _combine_samples(
+            samples_by_gateway, lambda samples: samples.max(metric, replica=name), max
+        )
 
-    looked_for = counted.max("caret_engine_prefix_cache_queries_total", replica=name)
-    found = counted.max("caret_engine_prefix_cache_hits_total", replica=name)
+    num_queries = counters.max("caret_engine_prefix_cache_queries_total", replica=name)
+    num_hits = counters.max("caret_engine_prefix_cache_hits_total", replica=name)
     up = highest("caret_engine_up")
     return ReplicaStatus(
         name=name,
         is_up=None if up is None else bool(up),
-        num_gateways_open=sum(_is_open(samples, name) for samples in told),
+        num_gateways_open=sum(_is_open(samples, name) for samples in samples_by_gateway),
         num_gateways_ejected=sum(
-            bool(samples.sum("caret_replica_ejected", replica=name)) for samples in told
+            bool(samples.sum("caret_replica_ejected", replica=name))
+            for samples in samples_by_gateway
         ),
         cooldown_s=highest("caret_replica_cooldown_seconds"),
         is_drained=bool(highest("caret_replica_drained")),
         num_in_flight=int(
-            sum(samples.sum("caret_replica_requests_in_flight", replica=name) for samples in told)
+            sum(
+                samples.sum("caret_replica_requests_in_flight", replica=name)
+                for samples in samples_by_gateway
+            )
         ),
         running=highest("caret_engine_requests_running"),
         waiting=highest("caret_engine_requests_waiting"),
         kv_usage=highest("caret_engine_kv_cache_usage_ratio"),
-        hit_rate=min(1.0, (found or 0.0) / looked_for) if looked_for else None,
+        hit_rate=min(1.0, (num_hits or 0.0) / num_queries) if num_queries else None,
     )
 
 
 def _combine_samples(
-    told: Iterable[MetricSamples],
+    samples_by_gateway: Iterable[MetricSamples],
     ask: Callable[[MetricSamples], float | None],
-    together_as: Callable[[list[float]], float],
+    aggregate: Callable[[list[float]], float],
 ) -> float | None:
-    values = [value for samples in told if (value := ask(samples)) is not None]
-    return together_as(values) if values else None
+    values = [value for samples in samples_by_gateway if (value := ask(samples)) is not None]
+    return aggregate(values) if values else None
 
 
 def _is_open(samples: MetricSamples, replica: str) -> bool:
@@ -226,8 +240,8 @@ def _list_rejected_replicas(now: MetricSamples, pool: str) -> list[RejectedRepli
             RejectedReplica(
                 name=labels["replica"],
                 reason=labels["reason"],
-                found=labels["found"],
-                wanted=labels["wanted"],
+                actual=labels["actual"],
+                expected=labels["expected"],
                 num_gateways=int(num),
             )
             for labels, num in now.all_values("caret_replica_rejected", pool=pool)
@@ -236,18 +250,21 @@ def _list_rejected_replicas(now: MetricSamples, pool: str) -> list[RejectedRepli
     )
 
 
-def _count_shed_requests(counted: MetricSamples, pool: str) -> dict[str, int]:
-    found = {
+def _count_shed_requests(counters: MetricSamples, pool: str) -> dict[str, int]:
+    counts = {
         trigger: num
-        for trigger in counted.values_of("caret_shed_requests_total", "trigger")
-        if (num := int(counted.sum("caret_shed_requests_total", pool=pool, trigger=trigger)))
+        for trigger in counters.values_of("caret_shed_requests_total", "trigger")
+        if (num := int(counters.sum("caret_shed_requests_total", pool=pool, trigger=trigger)))
     }
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
-def _read_acceptance(told: Iterable[MetricSamples], pool: str) -> dict[str, float]:
-    found: dict[str, list[float]] = {}
-    for samples in told:
+def _read_acceptance(samples_by_gateway: Iterable[MetricSamples], pool: str) -> dict[str, float]:
+    values_by_language: dict[str, list[float]] = {}
+    for samples in samples_by_gateway:
         for labels, value in samples.all_values("caret_speculation_acceptance", pool=pool):
-            found.setdefault(labels["language"], []).append(value)
-    return {language: sum(values) / len(values) for language, values in sorted(found.items())}
+            values_by_language.setdefault(labels["language"], []).append(value)
+    return {
+        language: sum(values) / len(values)
+        for language, values in sorted(values_by_language.items())
+    }

@@ -50,8 +50,8 @@ def _split_url(text: str, field: str) -> SplitResult:
         _ = parts.port
     except ValueError as error:
         raise InvalidValue(field, "This is not a valid address.") from error
-    written = text.strip()
-    is_plain = written.isascii() and written.isprintable() and not {" ", "@"} & set(written)
+    stripped = text.strip()
+    is_plain = stripped.isascii() and stripped.isprintable() and not {" ", "@"} & set(stripped)
     if not parts.hostname or parts.port == 0 or not is_plain or len(text) > _MAX_LENGTH:
         raise InvalidValue(field, "This is not a valid address.")
     return parts

@@ -11,7 +11,7 @@ from caret.contracts.pricing import SpendingLimits
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
-from tenants.fleet.snapshots.overrides import NO_LAYERS, OverrideAssignment
+from tenants.fleet.snapshots.overrides import NO_OVERRIDES, OverrideAssignment
 from tenants.identity.api_keys.row_writes import REVOKED_KEY_RETENTION
 
 NO_SPENDING: Final = SpendingLimits()
@@ -51,11 +51,11 @@ def compile_snapshot(
     keys: Iterable[CompiledKeyRow],
     now: datetime,
     spending: SpendingLimits = NO_SPENDING,
-    placed: OverrideAssignment = NO_LAYERS,
+    assignment: OverrideAssignment = NO_OVERRIDES,
 ) -> TenantSnapshot:
     """Compile a snapshot. Credentials are sorted, so that equal rows give equal bytes."""
     alive_since = now - REVOKED_KEY_RETENTION
-    kept = (key for key in keys if not _is_forgotten(key, alive_since))
+    remembered_keys = (key for key in keys if not _is_forgotten(key, alive_since))
     return TenantSnapshot(
         schema=SCHEMA,
         tenant_id=tenant.tenant_id,
@@ -64,10 +64,10 @@ def compile_snapshot(
         status=tenant.status,
         cache_epoch=tenant.cache_epoch,
         policy=policy,
-        credentials=tuple(_to_credential(key) for key in sorted(kept, key=_sort_key)),
+        credentials=tuple(_to_credential(key) for key in sorted(remembered_keys, key=_sort_key)),
         spending=spending,
-        layers=placed.layers,
-        layers_of=dict(placed.layers_of),
+        overrides=assignment.overrides,
+        override_indexes=dict(assignment.override_indexes),
         region=tenant.region,
     )
 

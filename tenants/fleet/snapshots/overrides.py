@@ -10,26 +10,28 @@ from caret.foundation.ids import UserId
 
 @dataclass(frozen=True, slots=True)
 class OverrideAssignment:
-    layers: tuple[PolicyOverride, ...] = ()  # without duplicates
-    layers_of: Mapping[UserId, tuple[int, ...]] = field(default_factory=dict)
+    overrides: tuple[PolicyOverride, ...] = ()  # without duplicates
+    override_indexes: Mapping[UserId, tuple[int, ...]] = field(default_factory=dict)
 
 
-def assign_overrides(said: Mapping[UserId, Iterable[PolicyOverride]]) -> OverrideAssignment:
+def assign_overrides(
+    overrides_by_user: Mapping[UserId, Iterable[PolicyOverride]],
+) -> OverrideAssignment:
     """Assign overrides to users. Users without any are left out.
 
-    `said` has each user's overrides in a fixed order.
+    `overrides_by_user` has each user's overrides in a fixed order.
     """
-    places: dict[int, int] = {}
-    layers: list[PolicyOverride] = []
-    layers_of: dict[UserId, tuple[int, ...]] = {}
-    for user_id, own in sorted(said.items()):
-        for layer in (listed := list(own)):
-            if id(layer) not in places:
-                places[id(layer)] = len(layers)
-                layers.append(layer)
-        if listed:
-            layers_of[user_id] = tuple(places[id(layer)] for layer in listed)
-    return OverrideAssignment(tuple(layers), layers_of)
+    index_by_id: dict[int, int] = {}
+    overrides: list[PolicyOverride] = []
+    override_indexes: dict[UserId, tuple[int, ...]] = {}
+    for user_id, user_overrides in sorted(overrides_by_user.items()):
+        for override in (own_list := list(user_overrides)):
+            if id(override) not in index_by_id:
+                index_by_id[id(override)] = len(overrides)
+                overrides.append(override)
+        if own_list:
+            override_indexes[user_id] = tuple(index_by_id[id(override)] for override in own_list)
+    return OverrideAssignment(tuple(overrides), override_indexes)
 
 
-NO_LAYERS: Final = OverrideAssignment()
+NO_OVERRIDES: Final = OverrideAssignment()

@@ -18,8 +18,8 @@ class PlatformLimits:
 def apply_platform_limits(policy: TenantPolicy, ceiling: PlatformLimits) -> TenantPolicy:
     """Return the policy restricted to the limits. Pure."""
     if (most := ceiling.max_concurrent_completions) is not None:
-        held = min(policy.max_concurrent_completions, most)
-        policy = msgspec.structs.replace(policy, max_concurrent_completions=held)
+        max_concurrent = min(policy.max_concurrent_completions, most)
+        policy = msgspec.structs.replace(policy, max_concurrent_completions=max_concurrent)
     if (per_minute := ceiling.max_requests_per_minute) is not None:
         limit = _intersect(policy.limits.tenant, per_minute)
         limits = msgspec.structs.replace(policy.limits, tenant=limit)

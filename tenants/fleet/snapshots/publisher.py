@@ -71,8 +71,8 @@ def republish_stale(*, now: datetime) -> int:
     # Redis is read first. A change that is published meanwhile then looks unpublished, which costs
     # one needless attempt. Read last, Redis would look ahead of the database, as after a restored
     # backup.
-    held = _read_held(connect())
-    repairs = plan_repairs(_versions_of_tenants(), held)
+    published = _read_published(connect())
+    repairs = plan_repairs(_versions_of_tenants(), published)
     return sum(_repair_snapshot(tenant_id, repair, now) for tenant_id, repair in repairs.items())
 
 
@@ -98,19 +98,19 @@ class PublishedState:
 
 
 def plan_repairs(
-    versions: Mapping[TenantId, int], held: PublishedState
+    versions: Mapping[TenantId, int], published: PublishedState
 ) -> dict[TenantId, SnapshotRepair]:
     """Return the tenants to publish. `versions` are those in the database."""
     repairs = {}
     for tenant_id, version in versions.items():
-        found = held.versions.get(tenant_id)
-        if found is None:
+        published_version = published.versions.get(tenant_id)
+        if published_version is None:
             repairs[tenant_id] = SnapshotRepair(RepairReason.LOST, None)
-        elif found > version:
-            repairs[tenant_id] = SnapshotRepair(RepairReason.AHEAD, found)
-        elif tenant_id not in held.snapshots:
-            repairs[tenant_id] = SnapshotRepair(RepairReason.CORRUPT, found)
-        elif found < version:
+        elif published_version > version:
+            repairs[tenant_id] = SnapshotRepair(RepairReason.AHEAD, published_version)
+        elif tenant_id not in published.snapshots:
+            repairs[tenant_id] = SnapshotRepair(RepairReason.CORRUPT, published_version)
+        elif published_version < version:
             repairs[tenant_id] = SnapshotRepair(RepairReason.UNPUBLISHED, None)
     return repairs
 
@@ -120,7 +120,7 @@ def _versions_of_tenants() -> dict[TenantId, int]:
     return {TenantId(str(tenant_id)): version for tenant_id, version in rows.iterator()}
 
 
-def _read_held(connection: redis.Redis) -> PublishedState:
+def _read_published(connection: redis.Redis) -> PublishedState:
     pipeline = connection.pipeline(transaction=True)
     pipeline.hgetall(VERSIONS)
     pipeline.hkeys(SNAPSHOTS)

@@ -32,41 +32,45 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
         # number, which the next publication repairs. In the other order it would stay wrong.
         row, ceiling = _tenant_row(tenant_id)
         policy = apply_platform_limits(find_policy(tenant_id=tenant_id).policy, ceiling)
-        agreed = find_consents(tenant_id=tenant_id, policy=policy)
+        consents = find_consents(tenant_id=tenant_id, policy=policy)
         keys = [
-            _key_row(key, text, keeps_content=str(key.owner_id) in agreed)
+            _key_row(key, text, keeps_content=str(key.owner_id) in consents)
             for key in ApiKey.objects.filter(tenant_id=tenant_id)
             for text in secrets_for(key)
         ]
         spending = read_spending(tenant_id, now=now)
-        placed = _read_assignment(tenant_id)
+        assignment = _read_assignment(tenant_id)
     return compile_snapshot(
-        tenant=row, policy=policy, keys=keys, now=now, spending=spending, placed=placed
+        tenant=row, policy=policy, keys=keys, now=now, spending=spending, assignment=assignment
     )
 
 
 def _read_assignment(tenant_id: TenantId) -> OverrideAssignment:
-    layers = read_overrides(tenant_id=tenant_id)
-    alone = {UserId(str(each.id)) for each in layers.all if each.kind is SubjectKind.USER}
-    users = {*layers.teams_of, *alone}
-    said = {user_id: [each.layer for each in layers.for_user(user_id)] for user_id in users}
-    return assign_overrides(said)
+    overrides = read_overrides(tenant_id=tenant_id)
+    user_subjects = {
+        UserId(str(each.id)) for each in overrides.all if each.kind is SubjectKind.USER
+    }
+    users = {*overrides.teams_of, *user_subjects}
+    overrides_by_user = {
+        user_id: [each.override for each in overrides.for_user(user_id)] for user_id in users
+    }
+    return assign_overrides(overrides_by_user)
 
 
 def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
     try:
-        found = Tenant.objects.get(id=tenant_id)
+        tenant = Tenant.objects.get(id=tenant_id)
     except Tenant.DoesNotExist as error:
         raise NotFound("This tenant does not exist.") from error
     row = TenantRow(
         tenant_id=tenant_id,
-        slug=found.slug,
-        version=found.snapshot_version,
-        status=TenantStatus(found.status),
-        cache_epoch=found.cache_epoch,
-        region=found.region if settings.PIN_TENANTS else None,
+        slug=tenant.slug,
+        version=tenant.snapshot_version,
+        status=TenantStatus(tenant.status),
+        cache_epoch=tenant.cache_epoch,
+        region=tenant.region if settings.PIN_TENANTS else None,
     )
-    return row, PlatformLimits(found.max_concurrent_completions, found.max_requests_per_minute)
+    return row, PlatformLimits(tenant.max_concurrent_completions, tenant.max_requests_per_minute)
 
 
 def _key_row(key: ApiKey, text: KeySecret, *, keeps_content: bool) -> CompiledKeyRow:

@@ -32,14 +32,14 @@ def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
         raise _make_error()
     with key_lookup_scope(key.lookup_id):
         rows = ApiKey.objects.filter(lookup_id=key.lookup_id).select_related("tenant")
-        found = match_secret(key, rows.order_by("tenant_id")[:_MAX_NAMESAKES])
-    if found is None or not is_allowed(tuple(found[0].networks), address):
+        match = match_secret(key, rows.order_by("tenant_id")[:_MAX_NAMESAKES])
+    if match is None or not is_allowed(tuple(match[0].networks), address):
         raise _make_error()
-    row, presented = found
-    _check_in_force(row, presented, now)
+    row, secret = match
+    _check_in_force(row, secret, now)
     with tenant_scope(TenantId(str(row.tenant_id))):
         record_key_use([(row.id, now)])
-    return _build_actor(row, presented, address)
+    return _build_actor(row, secret, address)
 
 
 def find_key_actor(
@@ -71,7 +71,7 @@ def _check_in_force(row: ApiKey, text: KeySecret, now: datetime) -> None:
         )
 
 
-def _build_actor(row: ApiKey, presented: KeySecret, address: str | None) -> Actor:
+def _build_actor(row: ApiKey, secret: KeySecret, address: str | None) -> Actor:
     scopes = read_scopes(row.scopes)
     return Actor(
         tenant_id=TenantId(str(row.tenant_id)),
@@ -86,7 +86,7 @@ def _build_actor(row: ApiKey, presented: KeySecret, address: str | None) -> Acto
             networks=tuple(row.networks),
             expires_at=row.expires_at,
             issued_by=None if row.issued_by_id is None else UserId(str(row.issued_by_id)),
-            is_superseded=presented.is_superseded,
+            is_superseded=secret.is_superseded,
         ),
     )
 

@@ -42,14 +42,14 @@ def match_secret(key: ParsedKey, rows: Iterable[ApiKey]) -> tuple[ApiKey, KeySec
     All secrets are compared, and a dummy if there are none: the response time does not reveal which
     lookup IDs exist.
     """
-    listed = [(row, text) for row in rows for text in secrets_for(row)]
-    if not listed:
+    candidates = [(row, secret) for row in rows for secret in secrets_for(row)]
+    if not candidates:
         matches(key, digest=_NO_DIGEST, pepper_version=_SOME_PEPPER_VERSION)
-    found = None
-    for row, text in listed:
-        if matches(key, digest=text.digest, pepper_version=text.pepper_version):
-            found = (row, text)
-    return found
+    match = None
+    for row, secret in candidates:
+        if matches(key, digest=secret.digest, pepper_version=secret.pepper_version):
+            match = (row, secret)
+    return match
 
 
 def key_digest(key: ParsedKey, *, pepper_version: int) -> bytes:

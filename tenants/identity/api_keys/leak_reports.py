@@ -37,7 +37,7 @@ def find_keys_in(texts: Iterable[str], *, place: str) -> list[LeakReport]:
     Returns at most MAX_OF_A_REPORT reports.
     """
     keys = (parse_key(match[0]) for text in texts for match in _ANY_KEY.finditer(text))
-    known = {key.text: key for key in keys if key is not None}
+    keys_by_text = {key.text: key for key in keys if key is not None}
     versions = range(1, PEPPER_VERSION + 1)
     return [
         LeakReport(
@@ -45,7 +45,7 @@ def find_keys_in(texts: Iterable[str], *, place: str) -> list[LeakReport]:
             digests=tuple(key_digest(key, pepper_version=version) for version in versions),
             place=_clean_location(place),
         )
-        for key in list(known.values())[:MAX_OF_A_REPORT]
+        for key in list(keys_by_text.values())[:MAX_OF_A_REPORT]
     ]
 
 
@@ -58,8 +58,8 @@ def enqueue(connection: redis.Redis, sightings: list[LeakReport]) -> None:
 
 
 def peek(connection: redis.Redis, *, limit: int) -> list[bytes]:
-    found: list[bytes] = connection.lrange(SIGHTINGS, 0, limit - 1)  # type: ignore[assignment]
-    return found
+    reports: list[bytes] = connection.lrange(SIGHTINGS, 0, limit - 1)  # type: ignore[assignment]
+    return reports
 
 
 def settle(connection: redis.Redis, data: bytes) -> None:

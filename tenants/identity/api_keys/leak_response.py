@@ -92,11 +92,11 @@ def _revoke_key(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: dat
     actor = system_actor(tenant_id)
     with tenant_scope(tenant_id):
         mark_snapshot_stale(tenant_id=tenant_id)
-        held = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, revoked_at=None)
-        if is_present and held.update(leaked_at=now):
+        active_keys = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, revoked_at=None)
+        if is_present and active_keys.update(leaked_at=now):
             lookup_id = LookupId(row.lookup_id)
             revoke_key(actor=actor, lookup_id=lookup_id, reason=reason, now=now)
-        elif not is_present and held.filter(previous_ends_at__gt=now).update(
+        elif not is_present and active_keys.filter(previous_ends_at__gt=now).update(
             previous_ends_at=now, leaked_at=now
         ):
             record_change(
@@ -112,9 +112,9 @@ def _revoke_key(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: dat
 def _send_notice(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
     """Notify the recipients, once for each leak."""
     with tenant_scope(tenant_id):
-        leaked = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, leaked_at__isnull=False)
-        untold = leaked.exclude(leak_notified_at__gte=F("leaked_at"))
-        if not untold.exists():
+        leaked_keys = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, leaked_at__isnull=False)
+        not_notified = leaked_keys.exclude(leak_notified_at__gte=F("leaked_at"))
+        if not not_notified.exists():
             return
     place = f": {sighting.place}" if sighting.place else ""
     text = _MAIL.format(kind=row.kind, lookup_id=row.lookup_id, name=row.name, place=place)

@@ -60,11 +60,13 @@ def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:
     with tenant_scope(tenant_id):
         keys = ApiKey.objects.filter(tenant_id=tenant_id)
         idle = idle_among(keys, unused_for=timedelta(days=days), now=now).order_by("id")
-        found = [LookupId(each) for each in idle.values_list("lookup_id", flat=True)[:_MAX_AT_ONCE]]
-    for lookup_id in found:
+        lookup_ids = [
+            LookupId(each) for each in idle.values_list("lookup_id", flat=True)[:_MAX_AT_ONCE]
+        ]
+    for lookup_id in lookup_ids:
         reason = f"Unused for {days} days, as the policy has it."
         revoke_key(actor=system_actor(tenant_id), lookup_id=lookup_id, reason=reason, now=now)
-    return found
+    return lookup_ids
 
 
 MAX_OVERLAP: Final = timedelta(days=7)
@@ -161,9 +163,9 @@ def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime)
     reason = parse_reason(reason)
     require_lookup_id(lookup_id)
     with tenant_scope(actor.tenant_id):
-        held = find_key(actor=actor, lookup_id=lookup_id, now=now)
-        if held.revoked_at is not None:
-            return held
+        key = find_key(actor=actor, lookup_id=lookup_id, now=now)
+        if key.revoked_at is not None:
+            return key
         # Lock order: the tenant before the key, as in all operations on keys. Otherwise two of them
         # could deadlock.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
@@ -221,10 +223,10 @@ def _check_rotation(
 
 def _in_force(actor: Actor, lookup_id: LookupId, now: datetime) -> ApiKey:
     """Return the row of a key that can be rotated. Raises NotFound, Conflict."""
-    found = find_key(actor=actor, lookup_id=lookup_id, now=now)
-    if found.state is not KeyState.ACTIVE:
+    key = find_key(actor=actor, lookup_id=lookup_id, now=now)
+    if key.state is not KeyState.ACTIVE:
         raise Conflict("You can rotate only active keys.")
-    if found.is_playground:  # hidden in lists, since it lives for an hour
+    if key.is_playground:  # hidden in lists, since it lives for an hour
         raise Conflict(
             "You cannot rotate the playground's key. Start the playground again to get a new one."
         )

@@ -82,13 +82,13 @@ def revoke_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -
     user_id = _require_user(actor)
     with tenant_scope(actor.tenant_id):
         is_that = Q(issued_at=issued_at) | Q(issued_at=None, created_at=issued_at)
-        found = _keys_of(actor, user_id).filter(is_that, expires_at__gt=now)
-        if not found.exists():
+        keys = _keys_of(actor, user_id).filter(is_that, expires_at__gt=now)
+        if not keys.exists():
             return False
         # Lock order: the tenant before the key, as in create_playground_key. Otherwise the two
         # could deadlock.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        row = found.order_by("-created_at").first()
+        row = keys.order_by("-created_at").first()
         if row is None:  # a new start has replaced the text
             return False
         before, row.expires_at = row.expires_at, now

@@ -114,32 +114,32 @@ def require_lookup_id(lookup_id: LookupId) -> None:
 def holds(*, tenant_id: TenantId, key: ParsedKey, now: datetime) -> bool:
     """Return whether the tenant has this key in force. Checks no permission."""
     with tenant_scope(tenant_id):
-        found = match_secret(key, ApiKey.objects.filter(lookup_id=key.lookup_id))
-    if found is None or _compute_state(found[0], now) is not KeyState.ACTIVE:
+        match = match_secret(key, ApiKey.objects.filter(lookup_id=key.lookup_id))
+    if match is None or _compute_state(match[0], now) is not KeyState.ACTIVE:
         return False
-    return found[1].expires_at is None or found[1].expires_at > now
+    return match[1].expires_at is None or match[1].expires_at > now
 
 
 def page_of_keys(
-    actor: Actor, found: QuerySet[ApiKey], *, limit: int, cursor: str | None, now: datetime
+    actor: Actor, keys: QuerySet[ApiKey], *, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
     """Return a page of keys, newest first. Two queries.
 
-    The rows of `found` must come with owner, creator and issuer. Raises InvalidValue.
+    The rows of `keys` must come with owner, creator and issuer. Raises InvalidValue.
     """
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
-        rows = fetch_first(found, limit=limit, after=after)
+        rows = fetch_first(keys, limit=limit, after=after)
         erased = erased_people(rows)
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
     return map_page(page, lambda row: view_of(row, now, erased))
 
 
-def first_views(found: QuerySet[ApiKey], *, limit: int, now: datetime) -> KeySummary:
+def first_views(keys: QuerySet[ApiKey], *, limit: int, now: datetime) -> KeySummary:
     """Return the newest keys and the total number, inside the tenant's scope. Three queries."""
-    rows = fetch_first(found.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
+    rows = fetch_first(keys.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
     erased = erased_people(rows)
-    return KeySummary(keys=[view_of(row, now, erased) for row in rows], total=found.count())
+    return KeySummary(keys=[view_of(row, now, erased) for row in rows], total=keys.count())
 
 
 def visible_to(actor: Actor) -> QuerySet[ApiKey]:

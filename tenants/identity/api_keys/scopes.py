@@ -89,5 +89,5 @@ def stored(scopes: Iterable[KeyScope]) -> list[str]:
 
 def read_scopes(texts: Iterable[str]) -> frozenset[KeyScope]:
     """Parse the scopes of a row. Scopes of a newer release are dropped: they grant nothing."""
-    known = {scope.value: scope for scope in KeyScope}
-    return frozenset(known[text] for text in texts if text in known)
+    scopes_by_value = {scope.value: scope for scope in KeyScope}
+    return frozenset(scopes_by_value[text] for text in texts if text in scopes_by_value)

@@ -88,16 +88,16 @@ class KeyCounts:
 
 
 def find_keys(
-    *, actor: Actor, wanted: KeyFilter, limit: int, cursor: str | None, now: datetime
+    *, actor: Actor, key_filter: KeyFilter, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
     """Return a page of keys. Two queries, three for idle keys.
 
     Raises Forbidden, and InvalidValue for a bad cursor.
     """
-    order = replace(_PLACES[wanted.order], is_descending=wanted.is_descending)
+    order = replace(_PLACES[key_filter.order], is_descending=key_filter.is_descending)
     with tenant_scope(actor.tenant_id):
-        found = _filter_keys(actor, wanted, now)
-        page = fetch_sorted_page(found, order=order, limit=limit, cursor=cursor)
+        keys = _filter_keys(actor, key_filter, now)
+        page = fetch_sorted_page(keys, order=order, limit=limit, cursor=cursor)
         erased = erased_people(page.rows)
     return map_page(page, lambda row: view_of(row, now, erased))
 
@@ -130,40 +130,40 @@ def key_steps(*, actor: Actor) -> KeyOnboardingStatus:
     """Return the onboarding status. One query. Raises Forbidden."""
     own = Q(is_playground=False)
     with tenant_scope(actor.tenant_id):
-        found = visible_to(actor).aggregate(
+        counts = visible_to(actor).aggregate(
             own=Count("lookup_id", filter=own),
             used=Count("lookup_id", filter=own & Q(last_used_at__isnull=False)),
             played=Count("lookup_id", filter=Q(is_playground=True)),
         )
     return KeyOnboardingStatus(
-        has_key=found["own"] > 0,
-        has_completed=found["used"] > 0,
-        has_played=found["played"] > 0,
+        has_key=counts["own"] > 0,
+        has_completed=counts["used"] > 0,
+        has_played=counts["played"] > 0,
     )
 
 
-def _filter_keys(actor: Actor, wanted: KeyFilter, now: datetime) -> QuerySet[ApiKey]:
-    found = visible_to(actor)
+def _filter_keys(actor: Actor, key_filter: KeyFilter, now: datetime) -> QuerySet[ApiKey]:
+    keys = visible_to(actor)
     # A leaked playground key is in somebody's hands, even if it expires soon.
-    if wanted.is_playground or wanted.concern is not KeyConcern.LEAKED:
-        found = found.filter(is_playground=wanted.is_playground)
-    if wanted.kind is not None:
-        found = found.filter(kind=wanted.kind)
-    if wanted.state is not None:
-        found = found.filter(_in_state(wanted.state, now))
-    if wanted.owner_id is not None:
-        found = found.filter(owner_id=UUID(wanted.owner_id))
-    if wanted.concern is not None:
-        days = _idle_days(actor)[0] if wanted.concern is KeyConcern.IDLE else IDLE_DAYS
-        found = _filter_by_concern(found, wanted.concern, days, now)
-    return _with_text(found, wanted.text.strip())
+    if key_filter.is_playground or key_filter.concern is not KeyConcern.LEAKED:
+        keys = keys.filter(is_playground=key_filter.is_playground)
+    if key_filter.kind is not None:
+        keys = keys.filter(kind=key_filter.kind)
+    if key_filter.state is not None:
+        keys = keys.filter(_in_state(key_filter.state, now))
+    if key_filter.owner_id is not None:
+        keys = keys.filter(owner_id=UUID(key_filter.owner_id))
+    if key_filter.concern is not None:
+        days = _idle_days(actor)[0] if key_filter.concern is KeyConcern.IDLE else IDLE_DAYS
+        keys = _filter_by_concern(keys, key_filter.concern, days, now)
+    return _with_text(keys, key_filter.text.strip())
 
 
-def _with_text(found: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
+def _with_text(keys: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
     if not text:
-        return found
+        return keys
     if not is_storable(text):
-        return found.none()
+        return keys.none()
     owners = User.objects.filter(id=OuterRef("owner_id"), email__icontains=text)
     # Logs and the list show the beginning of a key: cpk_live_Ab3dE6gH.
     lookup_id = text.rpartition("_")[2][:8]
@@ -171,8 +171,8 @@ def _with_text(found: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
     erased = Membership.objects.filter(
         tenant_id=OuterRef("tenant_id"), user_id=OuterRef("owner_id"), erased_at__isnull=False
     )
-    named = Q(name__icontains=text) | (Exists(owners) & ~Exists(erased))
-    return found.filter(named | Q(lookup_id__startswith=lookup_id) if lookup_id else named)
+    is_named = Q(name__icontains=text) | (Exists(owners) & ~Exists(erased))
+    return keys.filter(is_named | Q(lookup_id__startswith=lookup_id) if lookup_id else is_named)
 
 
 def _in_state(state: KeyState, now: datetime) -> Q:

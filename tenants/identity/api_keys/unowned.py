@@ -35,8 +35,8 @@ def list_unowned_keys(
 
     Raises Forbidden, and InvalidValue for a bad cursor.
     """
-    found = unowned(visible_to(actor), now)
-    return page_of_keys(actor, found, limit=limit, cursor=cursor, now=now)
+    keys = unowned(visible_to(actor), now)
+    return page_of_keys(actor, keys, limit=limit, cursor=cursor, now=now)
 
 
 def is_unowned(*, actor: Actor, lookup_id: LookupId, now: datetime) -> bool:
@@ -63,5 +63,5 @@ def unowned(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKey]:
         role__in=roles_with_permission(Permission.CREATE_KEYS),
     )
     is_ones_own = Q(owner_id=F("issued_by_id"), owner_id__isnull=False)
-    shown = keys.filter(active(now), issued_by__isnull=False).exclude(is_ones_own)
-    return shown.filter(~Exists(makers))
+    shown_keys = keys.filter(active(now), issued_by__isnull=False).exclude(is_ones_own)
+    return shown_keys.filter(~Exists(makers))

@@ -76,11 +76,11 @@ def check_scopes(scopes: frozenset[KeyScope], kind: KeyKind) -> None:
 
 def check_networks(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the networks in canonical form, without duplicates. Raises InvalidValue."""
-    listed = tuple(texts)
-    if len(listed) > MAX_NETWORKS:
+    networks = tuple(texts)
+    if len(networks) > MAX_NETWORKS:
         raise InvalidValue("networks", "Enter at most {most} networks.", most=MAX_NETWORKS)
     try:
-        return tuple(dict.fromkeys(str(parse_network(text)) for text in listed))
+        return tuple(dict.fromkeys(str(parse_network(text)) for text in networks))
     except ValueError as error:
         raise InvalidValue(
             "networks", "Enter networks such as 192.0.2.0/24, without host bits."

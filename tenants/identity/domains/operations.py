@@ -35,10 +35,10 @@ def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
     name = read_domain(name)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
-        held = Domain.objects.filter(tenant_id=actor.tenant_id)
-        if held.filter(name=name).exists():
+        domains = Domain.objects.filter(tenant_id=actor.tenant_id)
+        if domains.filter(name=name).exists():
             raise Conflict("{name} is already in your list.", name=name)
-        if held.count() >= MAX_DOMAINS:
+        if domains.count() >= MAX_DOMAINS:
             raise Conflict("You already have {most} domains, which is the limit.", most=MAX_DOMAINS)
         row = Domain.objects.create(
             tenant_id=actor.tenant_id,
@@ -67,24 +67,24 @@ def verify_domain(
     tenant's.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
-    found = find_domain(actor=actor, domain_id=domain_id)
-    if found.verified_at is not None:
-        return found
+    domain = find_domain(actor=actor, domain_id=domain_id)
+    if domain.verified_at is not None:
+        return domain
     # Before the transaction: no lock is held while the DNS answers.
-    if found.txt_record not in resolve(found.name):
+    if domain.txt_record not in resolve(domain.name):
         raise Conflict(
             "{name} has no TXT record that starts with {txt_prefix} yet. DNS changes can "
             "take a while. Try again later.",
-            name=found.name,
+            name=domain.name,
             txt_prefix=TXT_PREFIX,
         )
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        _register_domain(actor, found.name)
+        _register_domain(actor, domain.name)
         Domain.objects.filter(tenant_id=actor.tenant_id, id=domain_id).update(verified_at=now)
-        _end_sessions(actor, found.name, spared_session)
-        _record_change(actor, "domain.verified", found.name, now)
-        sync_domain_members(actor=actor, name=found.name, now=now)
+        _end_sessions(actor, domain.name, spared_session)
+        _record_change(actor, "domain.verified", domain.name, now)
+        sync_domain_members(actor=actor, name=domain.name, now=now)
     return find_domain(actor=actor, domain_id=domain_id)
 
 
@@ -99,20 +99,20 @@ def release_domain(
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        found = find_domain(actor=actor, domain_id=domain_id)
+        domain = find_domain(actor=actor, domain_id=domain_id)
         Domain.objects.filter(tenant_id=actor.tenant_id, id=domain_id).delete()
         VerifiedDomain.objects.filter(
-            name=found.name, holder_id=uuid.UUID(actor.tenant_id)
+            name=domain.name, holder_id=uuid.UUID(actor.tenant_id)
         ).delete()
-        if found.verified_at is not None:
-            _end_sessions(actor, found.name, spared_session)
-        _record_change(actor, "domain.given_up", found.name, now)
+        if domain.verified_at is not None:
+            _end_sessions(actor, domain.name, spared_session)
+        _record_change(actor, "domain.given_up", domain.name, now)
 
 
-def _end_sessions(actor: Actor, name: str, spared: str | None) -> None:
+def _end_sessions(actor: Actor, name: str, spared_session: str | None) -> None:
     """End the sessions of the domain's users, if the tenant has an identity provider."""
     if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).exists():
-        end_sessions_at(domains=[name], spared=spared)
+        end_sessions_at(domains=[name], spared_session=spared_session)
 
 
 def _register_domain(actor: Actor, name: str) -> None:

@@ -26,7 +26,7 @@ _HOUR_S: Final = 3600
 
 @dataclass(frozen=True, slots=True)
 class InvitationAllowance:
-    left: int
+    num_left: int
     limit: int  # in 24 hours
     next_at: datetime | None  # when the next one can be sent; None: now
 
@@ -36,16 +36,18 @@ def get_allowance(*, actor: Actor, now: datetime) -> InvitationAllowance:
     actor.require(Permission.WRITE_MEMBERS)
     limit = settings.MAX_INVITATIONS_A_DAY
     with tenant_scope(actor.tenant_id):
-        sent = _find_sent(actor.tenant_id, now)
-        left = max(0, limit - sent.count())
-        return InvitationAllowance(left, limit, None if left else _free_at(sent, limit))
+        sent_invitations = _find_sent(actor.tenant_id, now)
+        num_left = max(0, limit - sent_invitations.count())
+        return InvitationAllowance(
+            num_left, limit, None if num_left else _free_at(sent_invitations, limit)
+        )
 
 
 def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
     """Check both limits, inside the tenant's scope and with its row locked. Raises LimitReached."""
-    sent, limit = _find_sent(tenant_id, now), settings.MAX_INVITATIONS_A_DAY
-    if sent.count() >= limit:
-        wait_s, hours = _compute_wait(_free_at(sent, limit), now)
+    sent_invitations, limit = _find_sent(tenant_id, now), settings.MAX_INVITATIONS_A_DAY
+    if sent_invitations.count() >= limit:
+        wait_s, hours = _compute_wait(_free_at(sent_invitations, limit), now)
         raise LimitReached(
             "Your organisation has sent {most} invitations in the last 24 hours, which "
             "is the limit. Try again in about {hours} h.",
@@ -53,7 +55,10 @@ def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
             most=limit,
             hours=hours,
         )
-    to_address, limit = sent.filter(email=email), settings.MAX_INVITATIONS_A_DAY_AND_ADDRESS
+    to_address, limit = (
+        sent_invitations.filter(email=email),
+        settings.MAX_INVITATIONS_A_DAY_AND_ADDRESS,
+    )
     if to_address.count() >= limit:
         wait_s, hours = _compute_wait(_free_at(to_address, limit), now)
         raise LimitReached(
@@ -69,9 +74,9 @@ def _find_sent(tenant_id: TenantId, now: datetime) -> QuerySet[Invitation]:
     return Invitation.objects.filter(tenant_id=tenant_id, created_at__gt=now - _PERIOD)
 
 
-def _free_at(sent: QuerySet[Invitation], limit: int) -> datetime:
+def _free_at(sent_invitations: QuerySet[Invitation], limit: int) -> datetime:
     """Return when the oldest of the `limit` newest leaves the period. Needs at least `limit`."""
-    times = sent.order_by("-created_at").values_list("created_at", flat=True)
+    times = sent_invitations.order_by("-created_at").values_list("created_at", flat=True)
     return list(times[:limit])[-1] + _PERIOD
 
 

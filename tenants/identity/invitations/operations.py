@@ -144,13 +144,13 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
         _require_active(token.tenant_id)
         # Locks the tenant: roles cannot change meanwhile.
         mark_snapshot_stale(tenant_id=token.tenant_id)
-        found = _find_open(token, now)
-        if found.email != user.email:
+        invitation = _find_open(token, now)
+        if invitation.email != user.email:
             raise Forbidden(
                 "This invitation was sent to another e-mail address. Sign in with that address."
             )
-        role = Role(found.role)
-        _mark_accepted(found, now)
+        role = Role(invitation.role)
+        _mark_accepted(invitation, now)
         insert_membership(tenant_id=token.tenant_id, user_id=guest.user_id, role=role, now=now)
         record_change(
             actor=Actor(
@@ -162,7 +162,7 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
             ),
             action="member.invitation_accepted",
             target=f"user:{guest.user_id}",
-            change=(None, {"role": role.value, "invitation_id": str(found.id)}),
+            change=(None, {"role": role.value, "invitation_id": str(invitation.id)}),
             now=now,
         )
     return token.tenant_id
@@ -219,9 +219,11 @@ def _send_mail(
 
 
 def _revoke_invitations(actor: Actor, invitations: QuerySet[Invitation], now: datetime) -> None:
-    opened = invitations.filter(tenant_id=actor.tenant_id, accepted_at=None, revoked_at=None)
-    for invitation_id in list(opened.values_list("id", flat=True)):
-        if not opened.filter(id=invitation_id).update(revoked_at=now):
+    open_invitations = invitations.filter(
+        tenant_id=actor.tenant_id, accepted_at=None, revoked_at=None
+    )
+    for invitation_id in list(open_invitations.values_list("id", flat=True)):
+        if not open_invitations.filter(id=invitation_id).update(revoked_at=now):
             continue  # accepted concurrently
         record_change(
             actor=actor,
@@ -258,10 +260,10 @@ def _find_open(token: TenantToken, now: datetime) -> Invitation:
         raise NotFound(_UNKNOWN) from error
 
 
-def _mark_accepted(found: Invitation, now: datetime) -> None:
+def _mark_accepted(invitation: Invitation, now: datetime) -> None:
     """Mark the invitation as accepted. Raises NotFound if a concurrent call was first."""
-    unspent = Invitation.objects.filter(id=found.id, accepted_at=None, revoked_at=None)
-    if not unspent.update(accepted_at=now):
+    open_invitation = Invitation.objects.filter(id=invitation.id, accepted_at=None, revoked_at=None)
+    if not open_invitation.update(accepted_at=now):
         raise NotFound(_UNKNOWN)
 
 

@@ -46,8 +46,10 @@ def page_of_invitations(
     """Return a page of invitations, newest first. Two queries. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):
-        found = Invitation.objects.filter(tenant_id=actor.tenant_id).select_related("invited_by")
-        rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
+        invitations = Invitation.objects.filter(tenant_id=actor.tenant_id).select_related(
+            "invited_by"
+        )
+        rows = fetch_first(invitations, limit=limit, after=read_cursor(cursor))
         erased = find_erased_users(actor.tenant_id, [row.invited_by_id for row in rows])
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
     return map_page(page, lambda row: _to_view(row, now, erased))

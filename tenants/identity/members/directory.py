@@ -42,8 +42,9 @@ class _MemberFacts:
     teams: dict[UUID, list[str]]
     factors: dict[UUID, list[str]]
     with_password: frozenset[UUID]
-    seen: dict[UUID, datetime | None]
-    provided: frozenset[str]  # domains whose users sign in with the tenant's identity provider
+    last_seen_at: dict[UUID, datetime | None]
+    # Domains whose users sign in with the tenant's identity provider
+    provider_domains: frozenset[str]
 
 
 def page_of_directory(*, actor: Actor, limit: int, cursor: str | None) -> Page[MemberDirectoryRow]:
@@ -71,16 +72,16 @@ def _read_member_facts(tenant_id: TenantId, user_ids: list[UUID]) -> _MemberFact
             .values_list("user_id", "type")
         ),
         with_password=frozenset(user.id for user in accounts if user.has_usable_password()),
-        seen=dict(keys.values_list("owner_id").annotate(seen=Max("last_used_at"))),
-        provided=_list_sso_domains(tenant_id),
+        last_seen_at=dict(keys.values_list("owner_id").annotate(seen=Max("last_used_at"))),
+        provider_domains=_list_sso_domains(tenant_id),
     )
 
 
 def _find_teams(tenant_id: TenantId, user_ids: list[UUID]) -> dict[UUID, list[str]]:
     # A sub-query: a membership has no relation to its team, whose key is composite.
-    named = Team.objects.filter(tenant_id=tenant_id, id=OuterRef("team_id")).values("name")
+    team_names = Team.objects.filter(tenant_id=tenant_id, id=OuterRef("team_id")).values("name")
     memberships = TeamMembership.objects.filter(tenant_id=tenant_id, user_id__in=user_ids)
-    pairs = memberships.annotate(team_name=Subquery(named)).order_by("user_id", "team_id")
+    pairs = memberships.annotate(team_name=Subquery(team_names)).order_by("user_id", "team_id")
     return _group_pairs(pairs.values_list("user_id", "team_name"))
 
 
@@ -93,10 +94,10 @@ def _list_sso_domains(tenant_id: TenantId) -> frozenset[str]:
 
 
 def _group_pairs(pairs: Iterable[tuple[UUID, str]]) -> dict[UUID, list[str]]:
-    found = defaultdict[UUID, list[str]](list)
+    names_by_user = defaultdict[UUID, list[str]](list)
     for user_id, name in pairs:
-        found[user_id].append(name)
-    return found
+        names_by_user[user_id].append(name)
+    return names_by_user
 
 
 def _to_row(member: MemberRow, facts: _MemberFacts) -> MemberDirectoryRow:
@@ -109,13 +110,13 @@ def _to_row(member: MemberRow, facts: _MemberFacts) -> MemberDirectoryRow:
         teams=tuple(sorted(facts.teams.get(user_id, ()))),
         signs_in_by=_list_sign_in_methods(member.email, user_id, facts),
         created_at=member.created_at,
-        last_seen_at=facts.seen.get(user_id),
+        last_seen_at=facts.last_seen_at.get(user_id),
     )
 
 
 def _list_sign_in_methods(email: str, user_id: UUID, facts: _MemberFacts) -> tuple[str, ...]:
     """Return a member's sign-in methods. An identity provider replaces the password."""
     factors = facts.factors.get(user_id, [])
-    if email.rpartition("@")[2] in facts.provided:
+    if email.rpartition("@")[2] in facts.provider_domains:
         return (PROVIDER, *factors)
     return (PASSWORD, *factors) if user_id in facts.with_password else tuple(factors)

@@ -47,8 +47,8 @@ def set_valid_password(user: User, password: str) -> None:
     try:
         validate_password(password, user)
     except ValidationError as error:
-        said = " ".join(error.messages)
-        raise InvalidValue("password", said) from error
+        message = " ".join(error.messages)
+        raise InvalidValue("password", message) from error
     user.set_password(password)
 
 

@@ -48,13 +48,13 @@ def page_of_members(
     """
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):
-        found = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
+        memberships = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
         if team_id is not None:
             in_team = TeamMembership.objects.filter(tenant_id=actor.tenant_id, team_id=team_id)
-            found = found.filter(user_id__in=in_team.values("user_id"))
+            memberships = memberships.filter(user_id__in=in_team.values("user_id"))
         # A membership has no ID of its own; the user's ID serves as its position.
-        placed = found.select_related("user").annotate(id=F("user_id"))
-        rows = fetch_first(placed, limit=limit, after=read_cursor(cursor))
+        with_id = memberships.select_related("user").annotate(id=F("user_id"))
+        rows = fetch_first(with_id, limit=limit, after=read_cursor(cursor))
     page = build_page(
         rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.user_id)
     )

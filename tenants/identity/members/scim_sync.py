@@ -18,8 +18,8 @@ def sync_scim_active(*, tenant_id: TenantId, user_id: UserId, active: bool, now:
     Includes resources that are not bound to the account yet: their domain may be verified later.
     """
     email = User.objects.values_list("email", flat=True).get(id=uuid.UUID(user_id))
-    theirs = Q(user_id=uuid.UUID(user_id)) | Q(user_id=None, email=email)
-    rows = ScimUser.objects.filter(theirs, tenant_id=tenant_id).exclude(active=active)
+    is_of_user = Q(user_id=uuid.UUID(user_id)) | Q(user_id=None, email=email)
+    rows = ScimUser.objects.filter(is_of_user, tenant_id=tenant_id).exclude(active=active)
     for row in rows.order_by("id"):
         row.active, row.changed_at = active, now
         row.document = {**row.document, "active": active}

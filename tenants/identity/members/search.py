@@ -46,26 +46,26 @@ class MemberFilter:
 
 
 def search_members(
-    *, actor: Actor, wanted: MemberFilter, limit: int, cursor: str | None
+    *, actor: Actor, member_filter: MemberFilter, limit: int, cursor: str | None
 ) -> Page[MemberRow]:
     """Return a page of members. One query. Raises Forbidden, and InvalidValue for a bad cursor."""
     actor.require(Permission.READ_MEMBERS)
-    order = replace(_PLACES[wanted.order], is_descending=wanted.is_descending)
+    order = replace(_PLACES[member_filter.order], is_descending=member_filter.is_descending)
     with tenant_scope(actor.tenant_id):
         page = fetch_sorted_page(
-            _filter_members(actor, wanted), order=order, limit=limit, cursor=cursor
+            _filter_members(actor, member_filter), order=order, limit=limit, cursor=cursor
         )
     return Page([member_row(row) for row in page.rows], page.next_cursor)
 
 
 def find_directory(
-    *, actor: Actor, wanted: MemberFilter, limit: int, cursor: str | None
+    *, actor: Actor, member_filter: MemberFilter, limit: int, cursor: str | None
 ) -> Page[MemberDirectoryRow]:
     """Return a page of members with teams and sign-in methods. Six queries.
 
     Raises as search_members.
     """
-    page = search_members(actor=actor, wanted=wanted, limit=limit, cursor=cursor)
+    page = search_members(actor=actor, member_filter=member_filter, limit=limit, cursor=cursor)
     return Page(with_details(actor.tenant_id, page.rows), page.next_cursor)
 
 
@@ -84,20 +84,22 @@ def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
     return None if row is None else member_row(row)
 
 
-def _filter_members(actor: Actor, wanted: MemberFilter) -> QuerySet[Membership]:
-    found = _list_current_members(actor)
-    if wanted.role is not None:
-        found = found.filter(role=wanted.role)
-    if wanted.team_id is not None:
-        found = found.filter(user_id__in=_users_of(actor, wanted.team_id))
-    if wanted.not_in_team_id is not None:
-        found = found.exclude(user_id__in=_users_of(actor, wanted.not_in_team_id))
-    text = wanted.text.strip()
+def _filter_members(actor: Actor, member_filter: MemberFilter) -> QuerySet[Membership]:
+    memberships = _list_current_members(actor)
+    if member_filter.role is not None:
+        memberships = memberships.filter(role=member_filter.role)
+    if member_filter.team_id is not None:
+        memberships = memberships.filter(user_id__in=_users_of(actor, member_filter.team_id))
+    if member_filter.not_in_team_id is not None:
+        memberships = memberships.exclude(
+            user_id__in=_users_of(actor, member_filter.not_in_team_id)
+        )
+    text = member_filter.text.strip()
     if not is_storable(text):
-        return found.none()
+        return memberships.none()
     if not text:
-        return found
-    return found.filter(Q(user__email__icontains=text) | Q(user__name__icontains=text))
+        return memberships
+    return memberships.filter(Q(user__email__icontains=text) | Q(user__name__icontains=text))
 
 
 def _list_current_members(actor: Actor) -> QuerySet[Membership]:

@@ -19,11 +19,11 @@ def end_sessions(*, user_id: UserId) -> None:
 
     Sessions that continue show nothing of this tenant.
     """
-    named = uuid.UUID(user_id)
+    user_uuid = uuid.UUID(user_id)
     with user_scope(user_id):
-        if Membership.objects.filter(user_id=named, ended_at=None).exists():
+        if Membership.objects.filter(user_id=user_uuid, ended_at=None).exists():
             return
-    for session in UserSession.objects.filter(user_id=named).order_by("id"):
+    for session in UserSession.objects.filter(user_id=user_uuid).order_by("id"):
         session.end()
 
 
@@ -33,15 +33,17 @@ def end_all_sessions(*, user_id: UserId) -> None:
     announce(user_id)
 
 
-def end_sessions_at(*, domains: Iterable[str], spared: str | None) -> None:
+def end_sessions_at(*, domains: Iterable[str], spared_session: str | None) -> None:
     """End the sessions of all users of the domains, in all tenants. Four queries.
 
-    `spared` is the key of one session that continues.
+    `spared_session` is the key of one session that continues.
     """
-    theirs = Q(pk__in=[])
+    is_of_domains = Q(pk__in=[])
     for name in domains:
-        theirs |= Q(user__email__endswith=f"@{name}")
-    _end_sessions(UserSession.objects.filter(theirs).exclude(session_key=spared or ""))
+        is_of_domains |= Q(user__email__endswith=f"@{name}")
+    _end_sessions(
+        UserSession.objects.filter(is_of_domains).exclude(session_key=spared_session or "")
+    )
 
 
 def delete_expired_sessions(*, now: datetime) -> int:
@@ -55,8 +57,8 @@ def delete_expired_sessions(*, now: datetime) -> int:
     return UserSession.objects.filter(~Exists(in_force)).delete()[0]  # type: ignore[no-any-return]
 
 
-def _end_sessions(found: "QuerySet[UserSession]") -> None:
-    keys = list(found.values_list("session_key", flat=True))
+def _end_sessions(sessions: "QuerySet[UserSession]") -> None:
+    keys = list(sessions.values_list("session_key", flat=True))
     Session.objects.filter(session_key__in=keys).delete()
     UserSession.objects.filter(session_key__in=keys).delete()
     announce(*keys)

@@ -44,9 +44,9 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
             tenant_id=actor.tenant_id
         )  # locks the tenant: its status cannot change meanwhile
         row = Tenant.objects.get(id=actor.tenant_id)
-        held = TenantStatus(row.status)
-        if status not in LEADS_TO[held]:
-            raise _make_conflict(row.slug, held, status)
+        current = TenantStatus(row.status)
+        if status not in LEADS_TO[current]:
+            raise _make_conflict(row.slug, current, status)
         Tenant.objects.filter(id=actor.tenant_id).update(status=status)
         if status is not TenantStatus.ACTIVE:
             erase_index(tenant_id=actor.tenant_id)
@@ -54,7 +54,7 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
             actor=actor,
             action="tenant.status_changed",
             target=f"tenant:{row.slug}",
-            change=({"status": held.value}, {"status": status.value}),
+            change=({"status": current.value}, {"status": status.value}),
             reason=reason,
             now=now,
         )
@@ -63,14 +63,14 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
         )
 
 
-def _make_conflict(slug: str, held: TenantStatus, wanted: TenantStatus) -> Conflict:
-    if held is wanted:
-        return Conflict("{slug} is already {status}.", slug=slug, status=held.value)
+def _make_conflict(slug: str, current: TenantStatus, requested_status: TenantStatus) -> Conflict:
+    if current is requested_status:
+        return Conflict("{slug} is already {status}.", slug=slug, status=current.value)
     return Conflict(
         "{slug} is {status} and cannot become {wanted}.",
         slug=slug,
-        status=held.value,
-        wanted=wanted.value,
+        status=current.value,
+        wanted=requested_status.value,
     )
 
 

@@ -84,8 +84,8 @@ def reset_password(*, link: ResetLink, password: str, address: str, now: datetim
 
 def password_version(*, email: str) -> str:
     """Return a digest that changes with the account's password; "" for an unknown account."""
-    held = User.objects.filter(email=email.strip().lower()).values_list("password", flat=True)
-    password = held.order_by("id").first() if is_storable(email) else None
+    passwords = User.objects.filter(email=email.strip().lower()).values_list("password", flat=True)
+    password = passwords.order_by("id").first() if is_storable(email) else None
     return "" if password is None else version_of_hash(password)
 
 

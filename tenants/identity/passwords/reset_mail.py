@@ -80,10 +80,10 @@ def mail_requested_links(*, now: datetime) -> int:
     for number in range(_MAX_LOOKUPS):
         if num_emails == _MAX_EMAILS:
             return number
-        sealed = connect().rpop(_QUEUE)
-        if not isinstance(sealed, bytes):
+        message = connect().rpop(_QUEUE)
+        if not isinstance(message, bytes):
             return number
-        is_accepted = _process_request(sealed, now)
+        is_accepted = _process_request(message, now)
         if is_accepted is False:
             return number + 1  # the mail server may not respond, and other tasks wait for this one
         num_emails += is_accepted is True
@@ -115,13 +115,13 @@ def mail_operators_link(*, email: str, reason: str, now: datetime) -> None:
             )
 
 
-def _process_request(sealed: bytes, now: datetime) -> bool | None:
+def _process_request(message: bytes, now: datetime) -> bool | None:
     """Answer one request.
 
     Return whether the mail server accepted the e-mail, or None if there was none to send.
     """
     try:
-        email, at_s = json.loads(unseal(_encryption_key(), sealed, bound_to=_PURPOSE.encode()))
+        email, at_s = json.loads(unseal(_encryption_key(), message, bound_to=_PURPOSE.encode()))
     except DecryptionFailed:  # from before a change of the root secret
         logger.warning("password_reset.unreadable_request")
         return None
@@ -139,8 +139,8 @@ def _find_user(email: str) -> User | None:
     """Return the active user. One without a password can set the first one."""
     if not is_storable(email):
         return None
-    known = User.objects.filter(email=email.strip().lower(), is_active=True)
-    return known.order_by("id").first()  # type: ignore[no-any-return]  # the manager is untyped
+    users = User.objects.filter(email=email.strip().lower(), is_active=True)
+    return users.order_by("id").first()  # type: ignore[no-any-return]  # the manager is untyped
 
 
 def _mail_link(user: User, opening: str) -> bool:

@@ -31,29 +31,29 @@ _REMOVAL: Final = re.compile(r'members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]', re.IG
 Precondition = Callable[[ScimGroupResource], None]
 
 
-def create_group(*, actor: Actor, asked: ScimGroupResource, now: datetime) -> ScimGroupResource:
+def create_group(*, actor: Actor, resource: ScimGroupResource, now: datetime) -> ScimGroupResource:
     """Create a group with its team. Raises Forbidden, InvalidValue, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
-        team = create_team(actor=actor, name=_read_name(asked), now=now)
+        team = create_team(actor=actor, name=_read_name(resource), now=now)
         row = ScimGroup.objects.create(
             tenant_id=actor.tenant_id,
             team_id=team.id,
-            external_id=_external_id(asked),
+            external_id=_external_id(resource),
             role="",
             created_at=now,
             changed_at=now,
         )
-        _set_members(actor, row, asked, now)
+        _set_members(actor, row, resource, now)
         return groups_of([row])[0]
 
 
 def replace_group(
-    *, actor: Actor, group_id: str, asked: ScimGroupResource, check: Precondition, now: datetime
+    *, actor: Actor, group_id: str, resource: ScimGroupResource, check: Precondition, now: datetime
 ) -> ScimGroupResource:
     """Replace a group. Raises Forbidden, NotFound, InvalidValue, Conflict."""
-    return _change_group(actor, group_id, lambda held: asked, check, now)
+    return _change_group(actor, group_id, lambda current: resource, check, now)
 
 
 def patch_group(
@@ -69,16 +69,18 @@ def patch_group(
     Raises Forbidden, NotFound, InvalidValue, Conflict, and SCIMException for an invalid patch.
     """
 
-    def patched(held: ScimGroupResource) -> ScimGroupResource:
-        gone = _find_removals(patch)
-        if gone is not None:
-            held.members = [one for one in held.members or [] if one.value not in gone] or None
+    def apply_patch(current: ScimGroupResource) -> ScimGroupResource:
+        removed_ids = _find_removals(patch)
+        if removed_ids is not None:
+            current.members = [
+                member for member in current.members or [] if member.value not in removed_ids
+            ] or None
         else:
-            _require_little_work(held, patch)
-            patch.patch(held, POLICY)
-        return held
+            _require_little_work(current, patch)
+            patch.patch(current, POLICY)
+        return current
 
-    return _change_group(actor, group_id, patched, check, now)
+    return _change_group(actor, group_id, apply_patch, check, now)
 
 
 def delete_group(*, actor: Actor, group_id: str, check: Precondition, now: datetime) -> None:
@@ -88,10 +90,10 @@ def delete_group(*, actor: Actor, group_id: str, check: Precondition, now: datet
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = group_row(actor, group_id)
         check(groups_of([row])[0])
-        left = _member_ids(row)
+        member_ids = _member_ids(row)
         # Deleting the team also deletes the group's rows.
         delete_team(actor=actor, team_id=row.team_id, now=now, by_scim=True)
-        _sync_members(actor, left, now, groups_decide=row.role != "")
+        _sync_members(actor, member_ids, now, groups_decide=row.role != "")
 
 
 def set_group_role(
@@ -106,14 +108,14 @@ def set_group_role(
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = group_row(actor, str(group_id))
-        held = row.role
+        old_role = row.role
         row.role = "" if role is None else role.value
         ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=group_id).update(role=row.role)
         everybody = ScimUser.objects.filter(tenant_id=actor.tenant_id).values_list("id", flat=True)
-        concerned = _member_ids(row) if role is None else set(everybody)
-        _sync_members(actor, concerned, now, groups_decide=held != "")
+        affected_ids = _member_ids(row) if role is None else set(everybody)
+        _sync_members(actor, affected_ids, now, groups_decide=old_role != "")
         _record_change(
-            actor, "scim_group.role_changed", row, ({"role": held}, {"role": row.role}), now
+            actor, "scim_group.role_changed", row, ({"role": old_role}, {"role": row.role}), now
         )
     return role
 
@@ -129,13 +131,15 @@ def _change_group(
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = group_row(actor, group_id)
-        held = groups_of([row])[0]
-        check(held)
-        asked = change(held)
-        rename_team(actor=actor, team_id=row.team_id, name=_read_name(asked), now=now, by_scim=True)
-        row.external_id, row.changed_at = _external_id(asked), now
+        current = groups_of([row])[0]
+        check(current)
+        resource = change(current)
+        rename_team(
+            actor=actor, team_id=row.team_id, name=_read_name(resource), now=now, by_scim=True
+        )
+        row.external_id, row.changed_at = _external_id(resource), now
         row.save(update_fields=["external_id", "changed_at"])
-        _set_members(actor, row, asked, now)
+        _set_members(actor, row, resource, now)
         return groups_of([row])[0]
 
 
@@ -146,43 +150,47 @@ def _find_removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
     takes 0.1 ms a time.
     """
     operations = patch.operations or []
-    found = [_REMOVAL.fullmatch(str(one.path)) for one in operations if one.op == "remove"]
-    named = {match[1] for match in found if match is not None}
-    return named if len(named) == len(operations) else None
+    matches = [
+        _REMOVAL.fullmatch(str(operation.path))
+        for operation in operations
+        if operation.op == "remove"
+    ]
+    member_ids = {match[1] for match in matches if match is not None}
+    return member_ids if len(member_ids) == len(operations) else None
 
 
-def _require_little_work(held: ScimGroupResource, patch: PatchOp[ScimGroupResource]) -> None:
+def _require_little_work(current: ScimGroupResource, patch: PatchOp[ScimGroupResource]) -> None:
     """Check that the patch does not take too long. Raises InvalidValue."""
-    filtered = sum("[" in str(one.path) for one in patch.operations or [])
-    if filtered * len(held.members or []) > MAX_TRIED_MEMBERS:
+    filtered = sum("[" in str(operation.path) for operation in patch.operations or [])
+    if filtered * len(current.members or []) > MAX_TRIED_MEMBERS:
         raise InvalidValue(
             "Operations", "The group is too large for this many operations. Send fewer."
         )
 
 
-def _set_members(actor: Actor, row: ScimGroup, asked: ScimGroupResource, now: datetime) -> None:
+def _set_members(actor: Actor, row: ScimGroup, resource: ScimGroupResource, now: datetime) -> None:
     """Set the group's members. Raises InvalidValue for an unknown member, or too many changes."""
-    wanted = {_user_id(member.value) for member in asked.members or []}
-    held = _member_ids(row)
-    if len(wanted ^ held) > MAX_CHANGED_MEMBERS:
+    new_ids = {_user_id(member.value) for member in resource.members or []}
+    old_ids = _member_ids(row)
+    if len(new_ids ^ old_ids) > MAX_CHANGED_MEMBERS:
         raise InvalidValue(
             "members", "Add or remove at most {most} members per request.", most=MAX_CHANGED_MEMBERS
         )
-    known = ScimUser.objects.filter(tenant_id=actor.tenant_id, id__in=wanted)
-    if set(known.values_list("id", flat=True)) != wanted:
+    existing = ScimUser.objects.filter(tenant_id=actor.tenant_id, id__in=new_ids)
+    if set(existing.values_list("id", flat=True)) != new_ids:
         raise InvalidValue("members", "A member of this group does not exist.")
-    if wanted == held:
+    if new_ids == old_ids:
         return
     rows = ScimGroupMember.objects.filter(tenant_id=actor.tenant_id, team_id=row.team_id)
-    rows.filter(scim_user_id__in=held - wanted).delete()
+    rows.filter(scim_user_id__in=old_ids - new_ids).delete()
     ScimGroupMember.objects.bulk_create(
         ScimGroupMember(tenant_id=actor.tenant_id, team_id=row.team_id, scim_user_id=user_id)
-        for user_id in sorted(wanted - held)
+        for user_id in sorted(new_ids - old_ids)
     )
-    _sync_members(actor, wanted ^ held, now)
+    _sync_members(actor, new_ids ^ old_ids, now)
     change: tuple[ChangeFields, ChangeFields] = (
-        {"num_members": len(held)},
-        {"num_members": len(wanted)},
+        {"num_members": len(old_ids)},
+        {"num_members": len(new_ids)},
     )
     _record_change(actor, "scim_group.members_changed", row, change, now)
 
@@ -207,12 +215,12 @@ def _user_id(value: str | None) -> uuid.UUID:
         raise InvalidValue("members", "A member of this group does not exist.") from error
 
 
-def _read_name(asked: ScimGroupResource) -> str:
-    return (asked.display_name or "").strip()
+def _read_name(resource: ScimGroupResource) -> str:
+    return (resource.display_name or "").strip()
 
 
-def _external_id(asked: ScimGroupResource) -> str:
-    text = asked.external_id or ""
+def _external_id(resource: ScimGroupResource) -> str:
+    text = resource.external_id or ""
     if len(text) > MAX_TEXT_CHARS or "\0" in text:
         raise InvalidValue("externalId", "Enter at most {most} characters.", most=MAX_TEXT_CHARS)
     return text

@@ -53,12 +53,12 @@ def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bo
     if row.user_id is None:
         return
     user_id = UserId(str(row.user_id))
-    held = _find_membership(actor, row.user_id)
+    membership = _find_membership(actor, row.user_id)
     if not row.active:
-        if held is not None:
-            _end_membership(actor, held, now)
+        if membership is not None:
+            _end_membership(actor, membership, now)
         return
-    if held is None:
+    if membership is None:
         insert_membership(tenant_id=actor.tenant_id, user_id=user_id, role=Role.DEVELOPER, now=now)
         _record_change(actor, "member.invitation_accepted", user_id, (None, Role.DEVELOPER), now)
     groups = _groups_of(actor, row)
@@ -83,17 +83,19 @@ def deprovision(*, actor: Actor, row: ScimUser, now: datetime) -> None:
     """End the membership of a deleted SCIM user. Raises Conflict for the last owner."""
     if row.user_id is None:
         return
-    if (held := _find_membership(actor, row.user_id)) is not None:
-        _end_membership(actor, held, now)
+    if (membership := _find_membership(actor, row.user_id)) is not None:
+        _end_membership(actor, membership, now)
 
 
 def _find_membership(actor: Actor, user_id: uuid.UUID) -> Membership | None:
-    found = Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id, ended_at=None)
-    return found.order_by("user_id").first()
+    memberships = Membership.objects.filter(
+        tenant_id=actor.tenant_id, user_id=user_id, ended_at=None
+    )
+    return memberships.order_by("user_id").first()
 
 
-def _end_membership(actor: Actor, held: Membership, now: datetime) -> None:
-    user_id, role = UserId(str(held.user_id)), Role(held.role)
+def _end_membership(actor: Actor, membership: Membership, now: datetime) -> None:
+    user_id, role = UserId(str(membership.user_id)), Role(membership.role)
     if role is Role.OWNER:
         require_another_owner(actor, user_id)
     end_membership(actor=actor, user_id=user_id, now=now)
@@ -173,20 +175,22 @@ def _is_verified(actor: Actor, email: str) -> bool:
     )
 
 
-def _settle_teams(actor: Actor, user_id: uuid.UUID, wanted: set[uuid.UUID], now: datetime) -> None:
+def _settle_teams(actor: Actor, user_id: uuid.UUID, new_ids: set[uuid.UUID], now: datetime) -> None:
     """Set the memberships of teams that the identity provider manages. Other teams stay unchanged.
 
     Raises Conflict.
     """
-    kept = ScimGroup.objects.filter(tenant_id=actor.tenant_id).values_list("team_id", flat=True)
-    held = TeamMembership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id)
-    held_ids = set(held.values_list("team_id", flat=True))
-    held.filter(team_id__in=set(kept) - wanted).delete()
+    managed_ids = ScimGroup.objects.filter(tenant_id=actor.tenant_id).values_list(
+        "team_id", flat=True
+    )
+    team_memberships = TeamMembership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id)
+    old_ids = set(team_memberships.values_list("team_id", flat=True))
+    team_memberships.filter(team_id__in=set(managed_ids) - new_ids).delete()
     TeamMembership.objects.bulk_create(
         TeamMembership(tenant_id=actor.tenant_id, team_id=team_id, user_id=user_id, created_at=now)
-        for team_id in sorted(wanted - held_ids)
+        for team_id in sorted(new_ids - old_ids)
     )
-    if wanted - held_ids:
+    if new_ids - old_ids:
         require_budget_limit_per_user(actor.tenant_id)
 
 
@@ -199,20 +203,20 @@ def _settle_role(
     groups_decide: bool,
 ) -> None:
     """Set the member's role, if any group of the tenant sets a role."""
-    mapped = ScimGroup.objects.filter(tenant_id=actor.tenant_id).exclude(role="")
-    roles = dict(mapped.values_list("team_id", "role"))
+    groups_with_role = ScimGroup.objects.filter(tenant_id=actor.tenant_id).exclude(role="")
+    roles = dict(groups_with_role.values_list("team_id", "role"))
     if not roles and not groups_decide:
         return
-    said = {roles[team_id] for team_id in groups & roles.keys()}
-    wanted = next((role for role in _RANK if role.value in said), Role.DEVELOPER)
-    found = Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id)
-    held = Role(found.get().role)
-    if held in (wanted, Role.OWNER):
+    group_roles = {roles[team_id] for team_id in groups & roles.keys()}
+    new_role = next((role for role in _RANK if role.value in group_roles), Role.DEVELOPER)
+    membership = Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id)
+    old_role = Role(membership.get().role)
+    if old_role in (new_role, Role.OWNER):
         return
-    found.update(role=wanted)
-    named = UserId(str(user_id))
-    revoke_invitations_by(actor=actor, user_id=named, now=now)
-    _record_change(actor, "member.role_changed", named, (held, wanted), now)
+    membership.update(role=new_role)
+    member_id = UserId(str(user_id))
+    revoke_invitations_by(actor=actor, user_id=member_id, now=now)
+    _record_change(actor, "member.role_changed", member_id, (old_role, new_role), now)
 
 
 def _groups_of(actor: Actor, row: ScimUser) -> set[uuid.UUID]:

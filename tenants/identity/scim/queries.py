@@ -130,15 +130,15 @@ def list_group_roles(*, actor: Actor) -> list[GroupRole]:
     with tenant_scope(actor.tenant_id):
         rows = list(ScimGroup.objects.filter(tenant_id=actor.tenant_id))
         names = _team_names(row.team_id for row in rows)
-    found = [
+    group_roles = [
         GroupRole(row.team_id, names[row.team_id], Role(row.role) if row.role else None)
         for row in rows
     ]
-    return sorted(found, key=lambda group: group.name.casefold())
+    return sorted(group_roles, key=lambda group: group.name.casefold())
 
 
 def find_user(
-    *, actor: Actor, user_id: str, asked: "ResponseParameters[ScimUserResource] | None" = None
+    *, actor: Actor, user_id: str, parameters: "ResponseParameters[ScimUserResource] | None" = None
 ) -> ScimUserResource:
     """Return a user with all attributes. Raises NotFound."""
     with tenant_scope(actor.tenant_id):
@@ -146,10 +146,13 @@ def find_user(
 
 
 def find_group(
-    *, actor: Actor, group_id: str, asked: "ResponseParameters[ScimGroupResource] | None" = None
+    *,
+    actor: Actor,
+    group_id: str,
+    parameters: "ResponseParameters[ScimGroupResource] | None" = None,
 ) -> ScimGroupResource:
     """Return a group, with its members only if they are requested. Raises NotFound."""
-    with_members = asked is None or _wants_members(asked)
+    with_members = parameters is None or _wants_members(parameters)
     with tenant_scope(actor.tenant_id):
         return groups_of([group_row(actor, group_id)], with_members=with_members)[0]
 
@@ -183,7 +186,7 @@ def _outlines_of_users(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
     teams = defaultdict(list)
     for scim_user_id, team_id in members.order_by("team_id").values_list("scim_user_id", "team_id"):
         teams[scim_user_id].append(team_id)
-    names = _team_names({team_id for found in teams.values() for team_id in found})
+    names = _team_names({team_id for user_teams in teams.values() for team_id in user_teams})
     return [
         _to_user_resource(row, [(team_id, names[team_id]) for team_id in teams[row.id]])
         for row in rows
@@ -212,15 +215,15 @@ def _digests_of_members(team_ids: list[UUID]) -> dict[UUID, str]:
 
     A group may have thousands of members, which are not loaded if they are not requested.
     """
-    listed = StringAgg(Cast("scim_user_id", TextField()), ",", order_by="scim_user_id")
+    member_list = StringAgg(Cast("scim_user_id", TextField()), ",", order_by="scim_user_id")
     rows = ScimGroupMember.objects.filter(team_id__in=team_ids).values("team_id")
-    return dict(rows.annotate(digest=MD5(listed)).values_list("team_id", "digest"))
+    return dict(rows.annotate(digest=MD5(member_list)).values_list("team_id", "digest"))
 
 
 def _members_of(team_ids: list[UUID]) -> dict[UUID, list[GroupMember]]:
-    found = ScimGroupMember.objects.filter(team_id__in=team_ids).order_by("scim_user_id")
+    rows = ScimGroupMember.objects.filter(team_id__in=team_ids).order_by("scim_user_id")
     members: defaultdict[UUID, list[GroupMember]] = defaultdict(list)
-    for team_id, user_id in found.values_list("team_id", "scim_user_id"):
+    for team_id, user_id in rows.values_list("team_id", "scim_user_id"):
         reference = Reference[ScimUserResource](_build_location("Users", user_id))
         members[team_id].append(GroupMember(value=str(user_id), ref=reference))
     return dict(members)
@@ -274,12 +277,13 @@ def _asks_version(search: "SearchRequest[Any]") -> bool:
     return "version" in f"{search.filter or ''} {search.sort_by or ''}".lower()
 
 
-def _wants_members(asked: "ResponseParameters[ScimGroupResource]") -> bool:
+def _wants_members(parameters: "ResponseParameters[ScimGroupResource]") -> bool:
     """Return whether `attributes` and `excludedAttributes` request the members."""
-    if asked.attributes:
-        return any(_top_level_name(name) == _MEMBERS for name in asked.attributes)
+    if parameters.attributes:
+        return any(_top_level_name(name) == _MEMBERS for name in parameters.attributes)
     return all(
-        str(name).rpartition(":")[2].lower() != _MEMBERS for name in asked.excluded_attributes or []
+        str(name).rpartition(":")[2].lower() != _MEMBERS
+        for name in parameters.excluded_attributes or []
     )
 
 

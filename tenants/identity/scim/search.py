@@ -63,17 +63,17 @@ def search_rows(
         page = list(rows[start : start + count])
         return SearchResult(builders.whole(page), rows.count(), start + 1)
     narrowing = None if search.filter is None else _translate_filter(search.filter.ast, columns)
-    tried = rows if narrowing is None else rows.filter(narrowing)
-    found: dict[str, tuple[_Row, _Found]] = {}
-    for batch in _iterate_batches(tried):
+    candidates = rows if narrowing is None else rows.filter(narrowing)
+    matches: dict[str, tuple[_Row, _Found]] = {}
+    for batch in _iterate_batches(candidates):
         for row, resource in zip(batch, builders.outline(batch), strict=True):
             if search.filter is None or search.filter.match(resource):
-                found[str(builders.row_id(row))] = row, resource
-    ids = list(found)
+                matches[str(builders.row_id(row))] = row, resource
+    ids = list(matches)
     if search.sort_by is not None:
-        ordered = search.sort([resource for _, resource in found.values()])
-        ids = [resource.id for resource in ordered]
-    page = [found[each][0] for each in ids[start : start + count]]
+        sorted_resources = search.sort([resource for _, resource in matches.values()])
+        ids = [resource.id for resource in sorted_resources]
+    page = [matches[each][0] for each in ids[start : start + count]]
     return SearchResult(builders.whole(page), len(ids), start + 1)
 
 
@@ -89,9 +89,9 @@ def by_id(column: str) -> Callable[[str], Q]:
 
 def _iterate_batches(rows: QuerySet[_Row]) -> Iterator[list[_Row]]:
     """Yield rows in batches. Raises TooManyException before the excess batch is built."""
-    left = rows[: MAX_SEARCHED + 1].iterator(chunk_size=_BATCH)
+    remaining = rows[: MAX_SEARCHED + 1].iterator(chunk_size=_BATCH)
     num_read = 0
-    while batch := list(islice(left, _BATCH)):
+    while batch := list(islice(remaining, _BATCH)):
         num_read += len(batch)
         if num_read > MAX_SEARCHED:
             raise TooManyException
@@ -122,10 +122,10 @@ def _translate_equality(node: Comparison, columns: FilterColumns, within: str) -
 
 
 def _join_filters(op: LogicalOperator, parts: Sequence[Q | None]) -> Q | None:
-    known = [part for part in parts if part is not None]
-    if not known or (op is LogicalOperator.or_ and len(known) < len(parts)):
+    translated = [part for part in parts if part is not None]
+    if not translated or (op is LogicalOperator.or_ and len(translated) < len(parts)):
         return None
-    joined = known[0]
-    for part in known[1:]:
-        joined = joined | part if op is LogicalOperator.or_ else joined & part
-    return joined
+    condition = translated[0]
+    for part in translated[1:]:
+        condition = condition | part if op is LogicalOperator.or_ else condition & part
+    return condition

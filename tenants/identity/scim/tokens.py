@@ -79,8 +79,8 @@ def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> Sc
     """Revoke a token. A revoked token stays unchanged. Raises Forbidden, NotFound."""
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
-        found = ScimToken.objects.filter(tenant_id=actor.tenant_id, id=token_id)
-        if found.filter(revoked_at=None).update(revoked_at=now):
+        tokens = ScimToken.objects.filter(tenant_id=actor.tenant_id, id=token_id)
+        if tokens.filter(revoked_at=None).update(revoked_at=now):
             record_change(
                 actor=actor,
                 action="scim_token.revoked",
@@ -88,7 +88,7 @@ def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> Sc
                 change=({"revoked_at": None}, {"revoked_at": now.isoformat()}),
                 now=now,
             )
-        if (row := found.order_by("id").first()) is None:
+        if (row := tokens.order_by("id").first()) is None:
             raise NotFound("This token does not exist.")
         return _to_view(row)
 

@@ -28,23 +28,23 @@ MAX_DOCUMENT_CHARS = 16_384  # of the stored document of one user
 Precondition = Callable[[ScimUserResource], None]
 
 
-def create_user(*, actor: Actor, asked: ScimUserResource, now: datetime) -> ScimUserResource:
+def create_user(*, actor: Actor, resource: ScimUserResource, now: datetime) -> ScimUserResource:
     """Create a user. Raises Forbidden, InvalidValue, Conflict."""
     actor.require(Permission.WRITE_MEMBERS)
-    if asked.active is None:
-        asked.active = True
+    if resource.active is None:
+        resource.active = True
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = ScimUser(tenant_id=actor.tenant_id, id=uuid.uuid4(), created_at=now)
-        _write_user(actor, row, asked, now, action="scim_user.created")
+        _write_user(actor, row, resource, now, action="scim_user.created")
         return users_of([row])[0]
 
 
 def replace_user(
-    *, actor: Actor, user_id: str, asked: ScimUserResource, check: Precondition, now: datetime
+    *, actor: Actor, user_id: str, resource: ScimUserResource, check: Precondition, now: datetime
 ) -> ScimUserResource:
     """Replace a user. Raises Forbidden, NotFound, InvalidValue, Conflict."""
-    return _change_user(actor, user_id, lambda held: asked, check, now)
+    return _change_user(actor, user_id, lambda current: resource, check, now)
 
 
 def patch_user(
@@ -60,11 +60,11 @@ def patch_user(
     Raises Forbidden, NotFound, InvalidValue, Conflict, and SCIMException for an invalid patch.
     """
 
-    def patched(held: ScimUserResource) -> ScimUserResource:
-        patch.patch(held, POLICY)
-        return held
+    def apply_patch(current: ScimUserResource) -> ScimUserResource:
+        patch.patch(current, POLICY)
+        return current
 
-    return _change_user(actor, user_id, patched, check, now)
+    return _change_user(actor, user_id, apply_patch, check, now)
 
 
 def delete_user(*, actor: Actor, user_id: str, check: Precondition, now: datetime) -> None:
@@ -93,17 +93,17 @@ def _change_user(
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = user_row(actor, user_id)
-        held = users_of([row])[0]
-        check(held)
-        _write_user(actor, row, change(held), now, action="scim_user.changed")
+        current = users_of([row])[0]
+        check(current)
+        _write_user(actor, row, change(current), now, action="scim_user.changed")
         return users_of([row])[0]
 
 
 def _write_user(
-    actor: Actor, row: ScimUser, asked: ScimUserResource, now: datetime, *, action: str
+    actor: Actor, row: ScimUser, resource: ScimUserResource, now: datetime, *, action: str
 ) -> None:
     before = None if row.document is None else (_to_change_fields(row), row.document)
-    _fill_row(row, asked)
+    _fill_row(row, resource)
     if before is not None and before == (_to_change_fields(row), row.document):
         return
     row.changed_at = now
@@ -116,9 +116,9 @@ def _write_user(
     _record_change(actor, action, row, (before and before[0], _to_change_fields(row)), now)
 
 
-def _fill_row(row: ScimUser, asked: ScimUserResource) -> None:
+def _fill_row(row: ScimUser, resource: ScimUserResource) -> None:
     """Copy a validated resource into its row. Raises InvalidValue."""
-    document = asked.model_dump(exclude={"id", "meta", "groups"})
+    document = resource.model_dump(exclude={"id", "meta", "groups"})
     if len(json.dumps(document)) > MAX_DOCUMENT_CHARS:
         raise InvalidValue(
             "emails", "Enter at most {most} characters in total.", most=MAX_DOCUMENT_CHARS
@@ -126,9 +126,9 @@ def _fill_row(row: ScimUser, asked: ScimUserResource) -> None:
     if not all(is_storable(text) for text in _iterate_texts(document)):
         raise InvalidValue("userName", "This text contains characters that are not allowed.")
     texts = {
-        "userName": (asked.user_name or "").strip(),
-        "externalId": asked.external_id or "",
-        "emails": address_of(asked),
+        "userName": (resource.user_name or "").strip(),
+        "externalId": resource.external_id or "",
+        "emails": address_of(resource),
     }
     for field, text in texts.items():
         if len(text) > MAX_TEXT_CHARS:
@@ -138,8 +138,10 @@ def _fill_row(row: ScimUser, asked: ScimUserResource) -> None:
     if not texts["userName"]:
         raise InvalidValue("userName", "Set userName.")
     row.user_name, row.external_id, row.email = texts.values()
-    if asked.active is not None:  # else unspecified: a user who was removed manually stays inactive
-        row.active = asked.active
+    if (
+        resource.active is not None
+    ):  # else unspecified: a user who was removed manually stays inactive
+        row.active = resource.active
     row.document = document
 
 

@@ -19,11 +19,11 @@ _OK: Final = 200
 
 def fetch_metadata(url: str) -> str:
     """Fetch the metadata. Raises InvalidValue."""
-    asked = OutboundRequest(
+    outbound = OutboundRequest(
         method="GET", url=url, headers={"Accept": "application/samlmetadata+xml, */*"}
     )
     try:
-        answer = send_request(asked, settings.PRIVATE_TARGETS, _BOUNDS)
+        answer = send_request(outbound, settings.PRIVATE_TARGETS, _BOUNDS)
     except RequestFailed as error:
         raise InvalidValue("metadata_url", str(error)) from error
     if answer.status != _OK:

@@ -49,12 +49,12 @@ _WORDS: Final = {
 def record_mfa_change(*, user_id: UserId, change: MfaChange, address: str, now: datetime) -> None:
     """Record a change, as the last step of its transaction, and send the e-mail on commit."""
     facts: ChangeFields = {"factor": change.factor}
-    held = None if change.event is MfaEvent.ADDED else facts
-    holds = None if change.event is MfaEvent.REMOVED else facts
+    before = None if change.event is MfaEvent.ADDED else facts
+    after = None if change.event is MfaEvent.REMOVED else facts
     record_account_change(
         user_id=user_id,
         action=f"second_factor.{change.event}",
-        change=(held, holds),
+        change=(before, after),
         address=address,
         now=now,
     )

@@ -64,7 +64,7 @@ def set_provider(
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     _check_provider(new)
     provider_id = uuid.uuid4()
-    sealed = seal(
+    sealed_secret = seal(
         secret_key(), new.client_secret.encode(), bound_to=bound_to(actor.tenant_id, provider_id)
     )
     provider = IdentityProvider(
@@ -73,7 +73,7 @@ def set_provider(
         protocol=SignInProtocol.OIDC,
         issuer=new.issuer,
         client_id=new.client_id,
-        sealed_secret=sealed,
+        sealed_secret=sealed_secret,
         sso_url="",
         certificates="",
         created_at=now,
@@ -83,14 +83,14 @@ def set_provider(
 
 
 def set_saml_provider(
-    *, actor: Actor, described: SamlProviderConfig, now: datetime, spared_session: str | None = None
+    *, actor: Actor, config: SamlProviderConfig, now: datetime, spared_session: str | None = None
 ) -> SignInRules:
     """Set a SAML provider from its metadata, otherwise as `set_provider`.
 
     Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
-    new = read_metadata(_fetch_metadata(described))
+    new = read_metadata(_fetch_metadata(config))
     _check_saml(new)
     provider = IdentityProvider(
         tenant_id=actor.tenant_id,
@@ -110,25 +110,25 @@ def set_saml_provider(
     return _set_provider(actor, provider, facts, spared_session)
 
 
-def _fetch_metadata(described: SamlProviderConfig) -> str:
+def _fetch_metadata(config: SamlProviderConfig) -> str:
     """Return the metadata, given or fetched. Raises InvalidValue."""
-    if (described.metadata is None) == (described.url is None):
+    if (config.metadata is None) == (config.url is None):
         raise InvalidValue("metadata", "Enter either metadata or metadata_url.")
-    if described.url is None:
-        return str(described.metadata)
-    if not _is_url(described.url):
+    if config.url is None:
+        return str(config.metadata)
+    if not _is_url(config.url):
         raise InvalidValue("metadata_url", "Enter a URL that starts with https://.")
-    return described.fetch(described.url)
+    return config.fetch(config.url)
 
 
 def _set_provider(
-    actor: Actor, provider: IdentityProvider, facts: ChangeFields, spared: str | None
+    actor: Actor, provider: IdentityProvider, facts: ChangeFields, spared_session: str | None
 ) -> SignInRules:
     with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()
         provider.save(force_insert=True)
-        _end_sessions(actor, spared)
+        _end_sessions(actor, spared_session)
         record_change(
             actor=actor,
             action="identity_provider.set",
@@ -162,18 +162,18 @@ def remove_provider(
     return get_rules(actor=actor)
 
 
-def require_second_factor(*, actor: Actor, required: bool, now: datetime) -> SignInRules:
+def require_second_factor(*, actor: Actor, is_required: bool, now: datetime) -> SignInRules:
     """Require a second factor of users who sign in with a password, or stop requiring it.
 
     Users who have none can only set one up. Raises Forbidden.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
-        rows = Tenant.objects.filter(id=actor.tenant_id).exclude(is_mfa_required=required)
-        if rows.update(is_mfa_required=required):
+        rows = Tenant.objects.filter(id=actor.tenant_id).exclude(is_mfa_required=is_required)
+        if rows.update(is_mfa_required=is_required):
             record_change(
                 actor=actor,
-                action="mfa.required" if required else "mfa.made_optional",
+                action="mfa.required" if is_required else "mfa.made_optional",
                 target="second_factor",
                 change=(None, None),
                 now=now,
@@ -202,9 +202,9 @@ def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime)
     return UserId(str(user.id))
 
 
-def _end_sessions(actor: Actor, spared: str | None) -> None:
+def _end_sessions(actor: Actor, spared_session: str | None) -> None:
     verified = Domain.objects.filter(tenant_id=actor.tenant_id, verified_at__isnull=False)
-    end_sessions_at(domains=verified.values_list("name", flat=True), spared=spared)
+    end_sessions_at(domains=verified.values_list("name", flat=True), spared_session=spared_session)
 
 
 def _is_address(text: str) -> bool:

@@ -62,9 +62,9 @@ def get_rules(*, actor: Actor) -> SignInRules:
     """Return the sign-in settings. Raises Forbidden."""
     actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
-        required = Tenant.objects.get(id=actor.tenant_id).is_mfa_required
+        is_mfa_required = Tenant.objects.get(id=actor.tenant_id).is_mfa_required
         row = _find_row(actor.tenant_id)
-    return SignInRules(required, None if row is None else _to_view(row))
+    return SignInRules(is_mfa_required, None if row is None else _to_view(row))
 
 
 def find_provider(tenant_id: TenantId) -> Provider | None:

@@ -36,16 +36,16 @@ class SamlMetadata:
 
 def read_metadata(text: str) -> SamlMetadata:
     """Parse metadata. Raises InvalidValue."""
-    found = Xml.query(_parse_xml(text), "/md:EntityDescriptor[md:IDPSSODescriptor]")
-    if len(found) != 1:
+    entities = Xml.query(_parse_xml(text), "/md:EntityDescriptor[md:IDPSSODescriptor]")
+    if len(entities) != 1:
         raise InvalidValue("metadata", "The metadata must describe exactly one identity provider.")
-    described = Xml.query(found[0], "./md:IDPSSODescriptor")[0]
-    services = Xml.query(described, _SERVICE)
+    descriptor = Xml.query(entities[0], "./md:IDPSSODescriptor")[0]
+    services = Xml.query(descriptor, _SERVICE)
     if not services:
         raise InvalidValue("metadata", "The provider does not support the HTTP-Redirect binding.")
-    texts = ["".join((node.text or "").split()) for node in Xml.query(described, _CERTIFICATE)]
+    texts = ["".join((node.text or "").split()) for node in Xml.query(descriptor, _CERTIFICATE)]
     return SamlMetadata(
-        entity_id=str(found[0].get("entityID") or ""),
+        entity_id=str(entities[0].get("entityID") or ""),
         sso_url=str(services[0].get("Location") or ""),
         certificates=_check_certificates(list(dict.fromkeys(texts))),
     )

@@ -49,10 +49,10 @@ def rename_team(
     team_id: uuid.UUID,
     name: str,
     now: datetime,
-    replaces: str | None = None,
+    expected_name: str | None = None,
     by_scim: bool = False,
 ) -> TeamView:
-    """Rename a team. `replaces` is the name that the author has seen; None: any name.
+    """Rename a team. `expected_name` is the name that the author has seen; None: any name.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
@@ -60,16 +60,16 @@ def rename_team(
     name = _read_name(name)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        held = find_team(actor=actor, team_id=team_id)
+        team = find_team(actor=actor, team_id=team_id)
         if not by_scim:
             _require_kept_by_people(actor, team_id)
-        if replaces not in (None, held.name):
+        if expected_name not in (None, team.name):
             raise Conflict("Not undone: someone has renamed the team since.")
-        if held.name == name:
-            return held
+        if team.name == name:
+            return team
         with _unique_name(name):
             Team.objects.filter(tenant_id=actor.tenant_id, id=team_id).update(name=name)
-        _record_change(actor, "team.renamed", team_id, ({"name": held.name}, {"name": name}), now)
+        _record_change(actor, "team.renamed", team_id, ({"name": team.name}, {"name": name}), now)
         return find_team(actor=actor, team_id=team_id)
 
 
@@ -78,11 +78,11 @@ def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime, by_scim: boo
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        held = find_team(actor=actor, team_id=team_id)
+        team = find_team(actor=actor, team_id=team_id)
         if not by_scim:
             _require_kept_by_people(actor, team_id)
         Team.objects.filter(tenant_id=actor.tenant_id, id=team_id).delete()
-        _record_change(actor, "team.deleted", team_id, ({"name": held.name}, None), now)
+        _record_change(actor, "team.deleted", team_id, ({"name": team.name}, None), now)
 
 
 def add_team_member(

@@ -39,15 +39,15 @@ class TeamFilter:
 
 
 def find_teams(
-    *, actor: Actor, wanted: TeamFilter, limit: int, cursor: str | None
+    *, actor: Actor, team_filter: TeamFilter, limit: int, cursor: str | None
 ) -> Page[TeamView]:
     """Return a page of teams. One query. Raises Forbidden, and InvalidValue for a bad cursor."""
     actor.require(Permission.READ_TEAMS)
-    order = replace(_PLACES[wanted.order], is_descending=wanted.is_descending)
-    text = wanted.text.strip()
+    order = replace(_PLACES[team_filter.order], is_descending=team_filter.is_descending)
+    text = team_filter.text.strip()
     with tenant_scope(actor.tenant_id):
-        found = counted(actor).filter(name__icontains=text) if text else counted(actor)
-        rows = found if is_storable(text) else found.none()
+        teams = counted(actor).filter(name__icontains=text) if text else counted(actor)
+        rows = teams if is_storable(text) else teams.none()
         page = fetch_sorted_page(rows, order=order, limit=limit, cursor=cursor)
     return map_page(page, view_of)
 

@@ -73,14 +73,14 @@ class Command(NoSystemChecksCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            told = _COMMANDS[options["what"]](options)
+            output = _COMMANDS[options["what"]](options)
         except InvalidValue as error:
             raise CommandError(f"{error.field}: {error.message}") from error
         except DomainError as error:
             raise CommandError(error.message) from error
         except (OSError, ValueError) as error:
             raise CommandError(f"Cannot read the file: {error}") from error
-        self.stdout.write(told)
+        self.stdout.write(output)
 
 
 def _create_plan(options: dict[str, Any]) -> str:
@@ -91,10 +91,10 @@ def _create_plan(options: dict[str, Any]) -> str:
 
 def _add_price(options: dict[str, Any]) -> str:
     """Add a price. The file contains amounts such as "0.15" for a million tokens."""
-    written = json.loads(options["tiers"].read_text())
+    prices_by_tier = json.loads(options["tiers"].read_text())
     tiers = {
         Tier(tier): TierPrices(**{kind: _read_money(str(price)) for kind, price in prices.items()})
-        for tier, prices in written.items()
+        for tier, prices in prices_by_tier.items()
     }
     new = NewPrice(options["day"], options["seat"], tiers)
     add_price(plan=options["plan"], new=new, now=timezone.now())
@@ -112,9 +112,9 @@ def _subscribe_tenant(options: dict[str, Any]) -> str:
 
 
 def _set_profile(options: dict[str, Any]) -> str:
-    written = json.loads(options["file"].read_text())
-    customer = msgspec.convert(written["customer"], InvoiceParty)
-    tax = msgspec.convert(written.get("tax", {"name": "", "basis_points": 0}), InvoiceTax)
+    profile = json.loads(options["file"].read_text())
+    customer = msgspec.convert(profile["customer"], InvoiceParty)
+    tax = msgspec.convert(profile.get("tax", {"name": "", "basis_points": 0}), InvoiceTax)
     set_profile(actor=_read_actor(options), customer=customer, tax=tax, now=timezone.now())
     return f"Future invoices of {options['tenant']} are addressed to {customer.name}."
 

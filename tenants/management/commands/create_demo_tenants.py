@@ -20,6 +20,6 @@ class Command(NoSystemChecksCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        state = ensure_demonstration(known=read_state(options["state"]), now=timezone.now())
+        state = ensure_demonstration(last_run=read_state(options["state"]), now=timezone.now())
         write_state(options["state"], state)
         self.stdout.write(json.dumps(state))

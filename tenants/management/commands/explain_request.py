@@ -39,12 +39,12 @@ class Command(NoSystemChecksCommand):
             raise CommandError(error.message) from error
         explanation = explain(record)
         if options["json"]:
-            told = {
+            document = {
                 "tenant": slug,
                 "request": msgspec.to_builtins(record),
                 "explanation": asdict(explanation),
             }
-            self.stdout.write(json.dumps(told))
+            self.stdout.write(json.dumps(document))
             return
         self.stdout.write("\n".join(lines(record, explanation, slug=slug)))
 

@@ -35,8 +35,8 @@ class Command(NoSystemChecksCommand):
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['tenant']}.")
         try:
-            asked = BundleRequest(find_person(options["person"]), options["reason"])
-            manifest = _write_bundle(system_actor(tenant_id), asked, options["out"])
+            bundle_request = BundleRequest(find_person(options["person"]), options["reason"])
+            manifest = _write_bundle(system_actor(tenant_id), bundle_request, options["out"])
         except DomainError as error:
             raise CommandError(error.message) from error
         except (OSError, redis.RedisError, EncryptionFailed) as error:
@@ -45,14 +45,16 @@ class Command(NoSystemChecksCommand):
         self.stdout.write(f"{rows} rows in {options['out']}")
 
 
-def _write_bundle(actor: Actor, asked: BundleRequest, path: Path) -> dict[str, Any]:
+def _write_bundle(actor: Actor, bundle_request: BundleRequest, path: Path) -> dict[str, Any]:
     """Write the file under a temporary name, and rename it at the end.
 
     Only its owner can read it.
     """
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
         try:
-            manifest = write_bundle(actor=actor, asked=asked, out=out.file, now=timezone.now())
+            manifest = write_bundle(
+                actor=actor, bundle_request=bundle_request, out=out.file, now=timezone.now()
+            )
         except BaseException:
             Path(out.name).unlink()
             raise

@@ -50,35 +50,35 @@ class Command(NoSystemChecksCommand):
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['slug']}.")
         period = Period(options["start"], options["end"])
-        asked = RowQuery(system_actor(tenant_id), period, timezone.now())
+        query = RowQuery(system_actor(tenant_id), period, timezone.now())
         try:
-            written = _write_export(
-                asked, _EXPORTS[options["what"]], options["format"], options["out"]
+            digest = _write_export(
+                query, _EXPORTS[options["what"]], options["format"], options["out"]
             )
         except DomainError as error:
             raise CommandError(error.message) from error
         except OSError as error:
             raise CommandError(f"Cannot write {options['out']}: {error.strerror}.") from error
-        self.stdout.write(f"{written.rows} rows, SHA-256 {written.sha256}")
+        self.stdout.write(f"{digest.rows} rows, SHA-256 {digest.sha256}")
 
 
-def _write_export(asked: RowQuery, export: Export, media: str, path: Path) -> WriteDigest:
-    beginning = start_proof(export, asked)
+def _write_export(query: RowQuery, export: Export, media: str, path: Path) -> WriteDigest:
+    beginning = start_proof(export, query)
     with _write_atomically(path) as out:
-        written = FORMATS[media](export, read_rows(export, asked), out)
+        digest = FORMATS[media](export, read_rows(export, query), out)
         with _write_atomically(path.with_name(path.name + PROOF_SUFFIX)) as proof:
             proof.write(
                 sign_proof(
-                    tenant_id=asked.tenant_id,
+                    tenant_id=query.tenant_id,
                     file=ProvenFile(
-                        None, export.name, export.version, media, path.name, asked.period
+                        None, export.name, export.version, media, path.name, query.period
                     ),
                     beginning=beginning,
-                    written=written,
+                    digest=digest,
                     now=timezone.now(),
                 )
             )
-    return written
+    return digest
 
 
 @contextmanager

@@ -62,12 +62,12 @@ def _run_command(options: dict[str, Any]) -> str:
         revoke_operator_key(lookup_id=options["lookup_id"], now=now)
         return f"The operator key {options['lookup_id']} is revoked."
     scopes = [OperatorScope(each) for each in options["scopes"] or OperatorScope]
-    created = create_operator_key(
+    new_key = create_operator_key(
         name=options["name"], scopes=scopes, days=options["days"], now=now
     )
     return (
-        f"The operator key {created.key.lookup_id} expires on {created.key.expires_at:%Y-%m-%d}. "
-        f"Its text is shown once:\n{created.text}"
+        f"The operator key {new_key.key.lookup_id} expires on {new_key.key.expires_at:%Y-%m-%d}. "
+        f"Its text is shown once:\n{new_key.text}"
     )
 
 

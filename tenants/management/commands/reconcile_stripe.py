@@ -40,10 +40,10 @@ class Command(NoSystemChecksCommand):
             if options["tenant"] not in (None, slug):
                 continue
             try:
-                found = reconcile(stripe, tenant_id, month=options["month"])
+                comparisons = reconcile(stripe, tenant_id, month=options["month"])
             except StripeFailed as error:
                 raise CommandError(f"Stripe: {error}") from error
-            for each in found:
+            for each in comparisons:
                 num_uneven += not each.is_equal
                 row = (each.booked, each.sent, each.stripe_quantity, each.waiting, each.stuck)
                 self.stdout.write(_COLUMNS.format(slug, each.event_name, *row))

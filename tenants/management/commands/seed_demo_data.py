@@ -35,20 +35,20 @@ class Command(NoSystemChecksCommand):
             "create_partitions", past=options["days"] // _DAYS_IN_MONTH + 1, stdout=self.stdout
         )
         for slug in options["slug"] or list(NAMES):
-            wish = SeedOptions(slug, options["days"], options["people"], options["seed"])
-            self._seed_tenants(wish, again=options["again"])
+            seed_options = SeedOptions(slug, options["days"], options["people"], options["seed"])
+            self._seed_tenants(seed_options, again=options["again"])
 
-    def _seed_tenants(self, wish: SeedOptions, *, again: bool) -> None:
+    def _seed_tenants(self, seed_options: SeedOptions, *, again: bool) -> None:
         try:
-            made = seed(
-                wish,
+            row_counts = seed(
+                seed_options,
                 now=timezone.now(),
-                say=lambda text: self.stdout.write(f"{wish.slug}: {text}"),
+                say=lambda text: self.stdout.write(f"{seed_options.slug}: {text}"),
             )
         except DomainError as error:
             if again and isinstance(error, DemoDataExists):
                 self.stdout.write(error.message)
                 return
             raise CommandError(error.message) from error
-        summary = ", ".join(f"{num} {name}" for name, num in made.items())
-        self.stdout.write(f"{wish.slug}: {summary}.")
+        summary = ", ".join(f"{num} {name}" for name, num in row_counts.items())
+        self.stdout.write(f"{seed_options.slug}: {summary}.")

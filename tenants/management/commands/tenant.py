@@ -110,15 +110,15 @@ def _create_tenant(options: dict[str, Any], now: datetime) -> str:
         plan=options["plan"],
         region=options["region"],
     )
-    created = onboard_tenant(new=new, actor_for=system_actor, now=now)
-    return f"Created the tenant {created.slug}.\n{_describe_invitation(created.owner_invitation)}"
+    tenant = onboard_tenant(new=new, actor_for=system_actor, now=now)
+    return f"Created the tenant {tenant.slug}.\n{_describe_invitation(tenant.owner_invitation)}"
 
 
 def _describe_invitation(invitation: OwnerInvitation) -> str:
-    sent = "was sent to" if invitation.is_mailed else "could NOT be sent to"
+    delivery = "was sent to" if invitation.is_mailed else "could NOT be sent to"
     return (
-        f"The invitation {sent} {invitation.email}. Its link is shown once. It works once, until "
-        f"{invitation.expires_at:%Y-%m-%d %H:%M} UTC:\n{invitation.url}"
+        f"The invitation {delivery} {invitation.email}. Its link is shown once. It works once, "
+        f"until {invitation.expires_at:%Y-%m-%d %H:%M} UTC:\n{invitation.url}"
     )
 
 
@@ -147,11 +147,11 @@ def _purge_cache(actor: Actor, slug: str, reason: str, now: datetime) -> str:
 
 def _drop_identity_provider(actor: Actor, _slug: str, reason: str, now: datetime) -> str:
     """Remove the identity provider and return the output. Raises InvalidValue, NotFound."""
-    held = get_rules(actor=actor).provider
-    if held is None:
+    provider = get_rules(actor=actor).provider
+    if provider is None:
         raise NotFound("This tenant has no identity provider.")
     remove_provider(actor=actor, reason=reason, now=now)
-    return f"{held.issuer} lets nobody in any more; users sign in with their passwords."
+    return f"{provider.issuer} lets nobody in any more; users sign in with their passwords."
 
 
 _EFFECTS: Final[dict[str, Callable[[Actor, str, str, datetime], str]]] = {

@@ -14,19 +14,19 @@ from tenants.policy.document import (
 )
 
 
-def read_layer(document: object) -> PolicyOverride:
+def parse_override(document: object) -> PolicyOverride:
     """Parse an override. Raises InvalidValue, which names the field and the valid values."""
-    layer = convert(document, PolicyOverride, name="override")
-    check_names("models", layer.models)
-    check_names("regions", layer.regions)
-    check_exclusions(layer.content_exclusion)
-    check_rate("user_limit", layer.user_limit)
-    check_rate("key_limit", layer.key_limit)
-    check_days("max_key_lifetime_days", layer.max_key_lifetime_days)
-    return layer
+    override = convert(document, PolicyOverride, name="override")
+    check_names("models", override.models)
+    check_names("regions", override.regions)
+    check_exclusions(override.content_exclusion)
+    check_rate("user_limit", override.user_limit)
+    check_rate("key_limit", override.key_limit)
+    check_days("max_key_lifetime_days", override.max_key_lifetime_days)
+    return override
 
 
-def write_layer(layer: PolicyOverride) -> dict[str, Any]:
+def override_document(override: PolicyOverride) -> dict[str, Any]:
     """Serialize an override, without the fields that it does not set."""
-    document: dict[str, Any] = msgspec.to_builtins(layer, order="deterministic")
+    document: dict[str, Any] = msgspec.to_builtins(override, order="deterministic")
     return document

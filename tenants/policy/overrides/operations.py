@@ -9,7 +9,7 @@ from tenants.base.errors import Conflict, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import require_reason
 from tenants.models import PolicyOverrideVersion
-from tenants.policy.overrides.document import read_layer, write_layer
+from tenants.policy.overrides.document import override_document, parse_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,
     OverrideSubject,
@@ -43,55 +43,57 @@ def set_override(
     in force by now.
     """
     actor.require(Permission.WRITE_POLICY)
-    layer = read_layer(document)
+    override = parse_override(document)
     reason = require_reason(reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
-        held = find_override(actor=actor, subject=subject)
-        if expected_version not in (None, held.version):
-            raise VersionConflict(held=held.version, replaced=expected_version)
-        _require_room(actor, subject, layer)
-        _insert_version(actor, held, layer, reason, now)
+        current = find_override(actor=actor, subject=subject)
+        if expected_version not in (None, current.version):
+            raise VersionConflict(
+                current_version=current.version, expected_version=expected_version
+            )
+        _require_room(actor, subject, override)
+        _insert_version(actor, current, override, reason, now)
         record_change(
             actor=actor,
             action="policy_override.changed",
             target=f"{subject.kind}:{subject.id}",
-            change=(_to_change_fields(held.layer), _to_change_fields(layer)),
+            change=(_to_change_fields(current.override), _to_change_fields(override)),
             reason=reason,
             now=now,
         )
         return find_override(actor=actor, subject=subject)
 
 
-def _require_room(actor: Actor, subject: OverrideSubject, layer: PolicyOverride) -> None:
+def _require_room(actor: Actor, subject: OverrideSubject, override: PolicyOverride) -> None:
     """Check the tenant's limits of overrides and globs. Raises Conflict."""
     in_force = read_overrides(tenant_id=actor.tenant_id).all
-    if layer != PolicyOverride() and subject not in in_force and len(in_force) >= MAX_OVERRIDES:
+    if override != PolicyOverride() and subject not in in_force and len(in_force) >= MAX_OVERRIDES:
         raise Conflict(
             "You already have overrides for {most} teams and users, which is the limit.",
             most=MAX_OVERRIDES,
         )
-    others = (each.layer for each in in_force.values() if each.subject != subject)
-    if sum(map(_num_globs, (*others, layer))) > MAX_GLOBS:
+    others = (each.override for each in in_force.values() if each.subject != subject)
+    if sum(map(_num_globs, (*others, override))) > MAX_GLOBS:
         raise Conflict(
             "The tenant and all overrides together can have at most {most} exclusion patterns.",
             most=MAX_GLOBS,
         )
 
 
-def _num_globs(layer: PolicyOverride) -> int:
-    return sum(map(len, layer.content_exclusion.values()))
+def _num_globs(override: PolicyOverride) -> int:
+    return sum(map(len, override.content_exclusion.values()))
 
 
 def _insert_version(
-    actor: Actor, held: OverrideInForce, layer: PolicyOverride, reason: str, now: datetime
+    actor: Actor, current: OverrideInForce, override: PolicyOverride, reason: str, now: datetime
 ) -> None:
     PolicyOverrideVersion.objects.create(
         tenant_id=actor.tenant_id,
-        subject_kind=held.subject.kind,
-        subject_id=held.subject.id,
-        version=held.version + 1,
-        document=write_layer(layer),
+        subject_kind=current.subject.kind,
+        subject_id=current.subject.id,
+        version=current.version + 1,
+        document=override_document(override),
         author_id=actor.user_id,
         author_key=actor.key or "",
         reason=reason,
@@ -99,5 +101,5 @@ def _insert_version(
     )
 
 
-def _to_change_fields(layer: PolicyOverride) -> ChangeFields:
-    return {"override": write_layer(layer)}
+def _to_change_fields(override: PolicyOverride) -> ChangeFields:
+    return {"override": override_document(override)}

@@ -16,7 +16,7 @@ from tenants.base.errors import NotFound
 from tenants.base.pagination import Page, PagePosition, build_page, read_cursor
 from tenants.base.permissions import Permission
 from tenants.models import Membership, PolicyOverrideVersion, Team, TeamMembership
-from tenants.policy.overrides.document import read_layer
+from tenants.policy.overrides.document import parse_override
 from tenants.policy.queries import find_policy
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.erased_users import find_erased_users, visible_email
@@ -40,7 +40,7 @@ class OverrideInForce:
     subject: OverrideSubject
     name: str  # the team's, or the user's e-mail address
     version: int  # 0: no version exists
-    layer: PolicyOverride
+    override: PolicyOverride
     author_email: str | None  # None: no user, or an erased one
     author_key: str  # "": no key
     reason: str
@@ -66,26 +66,26 @@ class PolicyOverrides:
         return [self.all[subject] for subject in subjects if subject in self.all]
 
     def apply(self, policy: TenantPolicy, user_id: UserId) -> TenantPolicy:
-        return apply_overrides(policy, (each.layer for each in self.for_user(user_id)))
+        return apply_overrides(policy, (each.override for each in self.for_user(user_id)))
 
 
-def page_of_layers(*, actor: Actor, limit: int, cursor: str | None) -> Page[OverrideInForce]:
+def list_overrides(*, actor: Actor, limit: int, cursor: str | None) -> Page[OverrideInForce]:
     """Return a page of the overrides in force, newest first. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_OVERRIDES)
     after = read_cursor(cursor)
-    found = read_overrides(tenant_id=actor.tenant_id).all.values()
-    places = sorted(((_to_position(each), each) for each in found), key=_by_place, reverse=True)
-    left = [
+    overrides = read_overrides(tenant_id=actor.tenant_id).all.values()
+    places = sorted(((_to_position(each), each) for each in overrides), key=_by_place, reverse=True)
+    remaining = [
         each
         for place, each in places
         if after is None or _from_position(place) < _from_position(after)
     ]
-    return build_page(left[: limit + 1], limit=limit, place=_to_position)
+    return build_page(remaining[: limit + 1], limit=limit, place=_to_position)
 
 
-def _to_position(found: OverrideInForce) -> PagePosition:
-    assert found.created_at is not None, "an override in force was created once"
-    return PagePosition(found.created_at, found.subject.id)
+def _to_position(override: OverrideInForce) -> PagePosition:
+    assert override.created_at is not None, "an override in force was created once"
+    return PagePosition(override.created_at, override.subject.id)
 
 
 def _from_position(place: PagePosition) -> tuple[datetime, UUID]:
@@ -110,7 +110,9 @@ def find_override(*, actor: Actor, subject: OverrideSubject) -> OverrideInForce:
         return _in_force(row, name, find_erased_users(actor.tenant_id, [row.author_id]))
 
 
-def find_layer_version(*, actor: Actor, subject: OverrideSubject, version: int) -> PolicyOverride:
+def find_override_version(
+    *, actor: Actor, subject: OverrideSubject, version: int
+) -> PolicyOverride:
     """Return one version of an override; version 0 is empty. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_OVERRIDES)
     if version == 0:
@@ -124,7 +126,7 @@ def find_layer_version(*, actor: Actor, subject: OverrideSubject, version: int) 
         ).first()
     if row is None:
         raise NotFound("This version does not exist.")
-    return read_layer(row.document)
+    return parse_override(row.document)
 
 
 def effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPolicy:
@@ -165,14 +167,14 @@ def find_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
     """Return the name of a team or a member, inside the tenant's scope. Raises NotFound."""
     if subject.kind is SubjectKind.TEAM:
         rows = Team.objects.filter(tenant_id=tenant_id, id=subject.id)
-        found = rows.values_list("name", flat=True).first()
+        name = rows.values_list("name", flat=True).first()
     else:
         members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
         emails = members.filter(user_id=subject.id).values_list("user__email", flat=True)
-        found = emails.first()
-    if found is None:
+        name = emails.first()
+    if name is None:
         raise NotFound("This {kind} does not exist.", kind=subject.kind.value)
-    return str(found)
+    return str(name)
 
 
 def _read_newest(tenant_id: TenantId) -> list[PolicyOverrideVersion]:
@@ -201,7 +203,7 @@ def _in_force(row: PolicyOverrideVersion, name: str, erased: frozenset[UUID]) ->
         subject=OverrideSubject(SubjectKind(row.subject_kind), row.subject_id),
         name=name,
         version=row.version,
-        layer=read_layer(row.document),
+        override=parse_override(row.document),
         author_email=visible_email(row.author, erased),
         author_key=row.author_key,
         reason=row.reason,

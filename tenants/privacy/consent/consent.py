@@ -43,9 +43,9 @@ def tenant_consent(policy: ContentCapturePolicy | None) -> UserConsent:
     return UserConsent(content_capture=True, training=policy.training)
 
 
-def consent_of(said: Iterable[ConsentStatement]) -> UserConsent:
+def consent_of(statements: Iterable[ConsentStatement]) -> UserConsent:
     """Return a user's consent from their receipts, oldest first, whatever the tenant allows."""
-    last = {each.kind: each for each in said}
+    last = {each.kind: each for each in statements}
     content_capture, training = (
         is_current_yes(last.get(kind))
         for kind in (ConsentKind.CONTENT_CAPTURE, ConsentKind.TRAINING)
@@ -61,6 +61,10 @@ def effective_consent(consent: UserConsent, allowance: UserConsent) -> UserConse
     )
 
 
-def is_current_yes(said: ConsentStatement | None) -> bool:
+def is_current_yes(statement: ConsentStatement | None) -> bool:
     """Return whether the statement is a yes to the current text."""
-    return said is not None and said.is_given and said.wording == USER_WORDINGS[said.kind]
+    return (
+        statement is not None
+        and statement.is_given
+        and statement.wording == USER_WORDINGS[statement.kind]
+    )

@@ -46,9 +46,9 @@ def get_consent_text(version: str) -> ConsentText:
     return ConsentText(version, (_FOLDER / f"{version}.txt").read_text().strip())
 
 
-def require_current(field: str, *, asked: str, current: str) -> None:
+def require_current(field: str, *, accepted_version: str, current: str) -> None:
     """Check that the text the caller has read is the current one. Raises InvalidValue."""
-    if asked != current:
+    if accepted_version != current:
         raise InvalidValue(
             field,
             "Read the consent text {current}, and send its version if you consent.",

@@ -72,12 +72,12 @@ def get_own_consent(*, actor: Actor) -> OwnConsent:
     own = _require_user(actor)
     with tenant_scope(actor.tenant_id):
         policy = find_policy(tenant_id=actor.tenant_id).policy.content_capture
-        said = find_latest_statements(tenant_id=actor.tenant_id, user_id=own).get(own, [])
-    lets = tenant_consent(policy)
+        statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=own).get(own, [])
+    allowance = tenant_consent(policy)
     return OwnConsent(
-        allowance=lets,
-        given=effective_consent(consent_of(said), lets),
-        retention_days=policy.retention_days if policy and lets.content_capture else None,
+        allowance=allowance,
+        given=effective_consent(consent_of(statements), allowance),
+        retention_days=policy.retention_days if policy and allowance.content_capture else None,
     )
 
 
@@ -85,8 +85,8 @@ def get_consent_of(*, actor: Actor, user_id: UserId) -> UserConsent:
     """Return a user's consent, whatever the tenant allows. One query. Raises Forbidden."""
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
-        said = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id)
-    return consent_of(said.get(user_id, []))
+        statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id)
+    return consent_of(statements.get(user_id, []))
 
 
 def list_receipts(
@@ -98,10 +98,10 @@ def list_receipts(
     """
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
-        found = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
+        receipts = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
         if only_own or not actor.has_permission(Permission.READ_CONSENT):
-            found = found.filter(user_id=_require_user(actor))
-        rows = fetch_first(found.select_related("user", "actor"), limit=limit, after=after)
+            receipts = receipts.filter(user_id=_require_user(actor))
+        rows = fetch_first(receipts.select_related("user", "actor"), limit=limit, after=after)
         people = [person for row in rows for person in (row.user_id, row.actor_id)]
         erased = find_erased_users(actor.tenant_id, people)
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
@@ -165,13 +165,16 @@ def consents_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, U
     """
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
-        lets = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.content_capture)
+        allowance = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.content_capture)
         rows = ConsentReceipt.objects.filter(
             tenant_id=actor.tenant_id, user_id__in=[UUID(each) for each in user_ids]
         )
-        said = _last_said(rows)
-    found = {user_id: effective_consent(consent_of(each), lets) for user_id, each in said.items()}
-    return {user_id: consent for user_id, consent in found.items() if consent.content_capture}
+        statements = _last_said(rows)
+    consents = {
+        user_id: effective_consent(consent_of(each), allowance)
+        for user_id, each in statements.items()
+    }
+    return {user_id: consent for user_id, consent in consents.items() if consent.content_capture}
 
 
 def list_content_erasures(
@@ -180,9 +183,9 @@ def list_content_erasures(
     """Return a page of content erasures, newest first. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
-        found = ContentErasure.objects.filter(tenant_id=actor.tenant_id).select_related("user")
+        erasures = ContentErasure.objects.filter(tenant_id=actor.tenant_id).select_related("user")
         after = read_cursor(cursor)
-        rows = fetch_first(found, limit=limit, after=after, time_field="requested_at")
+        rows = fetch_first(erasures, limit=limit, after=after, time_field="requested_at")
         erased = find_erased_users(actor.tenant_id, [row.user_id for row in rows])
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.requested_at, row.id))
     return map_page(page, lambda row: _content_erasure(row, erased))
@@ -210,13 +213,13 @@ def find_holders(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
     """
     if policy.content_capture is None:
         return set()
-    said = find_latest_statements(tenant_id=tenant_id)
+    statements = find_latest_statements(tenant_id=tenant_id)
     return {
         user_id
         for user_id in _list_member_ids(tenant_id)
         if any(
             each.kind is ConsentKind.CONTENT_CAPTURE and each.is_given
-            for each in said.get(user_id, ())
+            for each in statements.get(user_id, ())
         )
     }
 
@@ -232,14 +235,14 @@ def find_latest_statements(
     return _last_said(rows if user_id is None else rows.filter(user_id=user_id))
 
 
-def _last_said(chosen: QuerySet[ConsentReceipt]) -> dict[UserId, list[ConsentStatement]]:
-    found = defaultdict[UserId, list[ConsentStatement]](list)
-    for row in chosen.order_by("user_id", "kind", "-number").distinct("user_id", "kind"):
-        said = ConsentStatement(
+def _last_said(receipts: QuerySet[ConsentReceipt]) -> dict[UserId, list[ConsentStatement]]:
+    statements_by_user = defaultdict[UserId, list[ConsentStatement]](list)
+    for row in receipts.order_by("user_id", "kind", "-number").distinct("user_id", "kind"):
+        statement = ConsentStatement(
             kind=ConsentKind(row.kind), is_given=row.is_given, wording=row.wording
         )
-        found[UserId(str(row.user_id))].append(said)
-    return found
+        statements_by_user[UserId(str(row.user_id))].append(statement)
+    return statements_by_user
 
 
 def find_active_consent(
@@ -249,19 +252,19 @@ def find_active_consent(
 
     Must run inside the tenant's scope. No query if the tenant allows nothing, otherwise three.
     """
-    lets = tenant_consent(policy.content_capture)
+    allowance = tenant_consent(policy.content_capture)
     members = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at=None)
-    if not lets.content_capture or not members.exists():
+    if not allowance.content_capture or not members.exists():
         return None
     receipts = ConsentReceipt.objects.filter(tenant_id=tenant_id)
     own, tenants = (
         _find_last(receipts.filter(user_id=user_id)),
         _find_last(receipts.filter(user_id__isnull=True)),
     )
-    said = [
+    statements = [
         ConsentStatement(ConsentKind(row.kind), row.is_given, row.wording) for row in own.values()
     ]
-    consent = effective_consent(consent_of(said), lets)
+    consent = effective_consent(consent_of(statements), allowance)
     if not consent.content_capture:
         return None
     since = {
@@ -284,13 +287,13 @@ def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, 
     Checks no permission. Must run inside the tenant's scope. No query if the tenant allows nothing,
     otherwise two.
     """
-    lets = tenant_consent(policy.content_capture)
-    if not lets.content_capture:
+    allowance = tenant_consent(policy.content_capture)
+    if not allowance.content_capture:
         return {}
     members = _list_member_ids(tenant_id)
     consents = {
-        user_id: effective_consent(consent_of(said), lets)
-        for user_id, said in find_latest_statements(tenant_id=tenant_id).items()
+        user_id: effective_consent(consent_of(statements), allowance)
+        for user_id, statements in find_latest_statements(tenant_id=tenant_id).items()
         if user_id in members
     }
     return {user_id: consent for user_id, consent in consents.items() if consent.content_capture}

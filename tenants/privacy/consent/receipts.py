@@ -46,23 +46,23 @@ def write_receipts(
 
     The tenant's row must be locked, so that receipts are numbered in the order of commits.
     """
-    held = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
-    first = (held.aggregate(last=Max("number"))["last"] or 0) + 1
-    said = _ReceiptContext(actor, now, policy_version)
+    receipts = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
+    first = (receipts.aggregate(last=Max("number"))["last"] or 0) + 1
+    context = _ReceiptContext(actor, now, policy_version)
     ConsentReceipt.objects.bulk_create(
-        _build_receipt(answer, number=number, said=said)
+        _build_receipt(answer, number=number, context=context)
         for number, answer in enumerate(answers, start=first)
     )
 
 
 def answers_of_choice(
-    user_id: UserId, said: Iterable[ConsentStatement], consent: UserConsent
+    user_id: UserId, statements: Iterable[ConsentStatement], consent: UserConsent
 ) -> list[ReceiptDraft]:
     """Return receipts for the parts of a user's choice that are new.
 
     A no also ends a yes to an earlier text, so that nothing can restore that consent.
     """
-    last = {each.kind: each for each in said}
+    last = {each.kind: each for each in statements}
     return [
         ReceiptDraft(user_id, kind, is_given=consent.is_given(kind))
         for kind in ConsentKind
@@ -70,10 +70,10 @@ def answers_of_choice(
     ]
 
 
-def _is_news(is_given: bool, said: ConsentStatement | None) -> bool:
+def _is_news(is_given: bool, statement: ConsentStatement | None) -> bool:
     if is_given:
-        return not is_current_yes(said)
-    return said is not None and said.is_given
+        return not is_current_yes(statement)
+    return statement is not None and statement.is_given
 
 
 def answers_of_policy(
@@ -96,8 +96,10 @@ def _read_wording(policy: ContentCapturePolicy | None) -> str | None:
     return None if policy is None else policy.consent_text
 
 
-def _build_receipt(answer: ReceiptDraft, *, number: int, said: _ReceiptContext) -> ConsentReceipt:
-    actor = said.actor
+def _build_receipt(
+    answer: ReceiptDraft, *, number: int, context: _ReceiptContext
+) -> ConsentReceipt:
+    actor = context.actor
     return ConsentReceipt(
         tenant_id=actor.tenant_id,
         number=number,
@@ -107,8 +109,8 @@ def _build_receipt(answer: ReceiptDraft, *, number: int, said: _ReceiptContext) 
         wording=answer.wording,
         wording_sha256=get_consent_text(answer.wording).sha256,
         actor_id=actor.user_id,
-        policy_version=said.policy_version,
+        policy_version=context.policy_version,
         address=actor.address,
         request_id=actor.request_id,
-        created_at=said.now,
+        created_at=context.now,
     )

@@ -70,8 +70,8 @@ def request_erasure(
 
 def request_erasure_of_all(*, tenant_id: TenantId, now: datetime) -> None:
     """Request the erasure of all users' content, inside the tenant's scope with its row locked."""
-    kept = _list_stored(tenant_id).order_by("user_id").values_list("user_id", flat=True)
-    for user_id in list(kept.distinct()):
+    stored_objects = _list_stored(tenant_id).order_by("user_id").values_list("user_id", flat=True)
+    for user_id in list(stored_objects.distinct()):
         request_erasure(
             actor=system_actor(tenant_id),
             user_id=UserId(str(user_id)),
@@ -128,26 +128,33 @@ def _sweep_tenant(tenant_id: TenantId, now: datetime) -> None:
 def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
     actor = system_actor(tenant_id)
     with tenant_scope(tenant_id):
-        kept = _list_stored(tenant_id)
-        if not kept.exists():
+        stored_objects = _list_stored(tenant_id)
+        if not stored_objects.exists():
             return
         row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         policy = find_policy(tenant_id=tenant_id).policy
         is_closed = row.status == TenantStatus.CLOSED
         holders = set() if is_closed else find_holders(tenant_id=tenant_id, policy=policy)
-        users = {UserId(str(user)) for user in kept.values_list("user_id", flat=True).distinct()}
+        users = {
+            UserId(str(user))
+            for user in stored_objects.values_list("user_id", flat=True).distinct()
+        }
         for user_id in sorted(users - holders):
             request_erasure(
                 actor=actor, user_id=user_id, reason=ContentErasureReason.NO_CONSENT, now=now
             )
         if policy.content_capture is not None:
-            old = kept.filter(
+            expired_objects = stored_objects.filter(
                 created_at__lt=now - timedelta(days=policy.content_capture.retention_days)
             )
-            free = CONTENT.exclude_held(old, holds_of(tenant_id=tenant_id))
-            _request_erasure(actor, free, reason=ContentErasureReason.RETENTION, now=now)
-        unstored = kept.filter(stored_at=None, created_at__lt=now - MAX_UNSTORED)
-        _request_erasure(actor, unstored, reason=ContentErasureReason.UNFINISHED, now=now)
+            erasable_objects = CONTENT.exclude_held(expired_objects, holds_of(tenant_id=tenant_id))
+            _request_erasure(
+                actor, erasable_objects, reason=ContentErasureReason.RETENTION, now=now
+            )
+        unfinished_objects = stored_objects.filter(
+            stored_at=None, created_at__lt=now - MAX_UNSTORED
+        )
+        _request_erasure(actor, unfinished_objects, reason=ContentErasureReason.UNFINISHED, now=now)
 
 
 def _request_erasure(
@@ -159,20 +166,20 @@ def _request_erasure(
     user_id: UserId | None = None,
     shredded: Iterable[DestroyedKey] = (),
 ) -> None:
-    counted = objects.aggregate(objects=Count("id"), items=Sum("num_items"), bytes=Sum("num_bytes"))
+    totals = objects.aggregate(objects=Count("id"), items=Sum("num_items"), bytes=Sum("num_bytes"))
     keys = [
         {"id": str(key.key_id), "fingerprint": key.fingerprint, "scope": key.scope or ""}
         for key in shredded
     ]
-    if not counted["objects"] and not keys:
+    if not totals["objects"] and not keys:
         return
     erasure = ContentErasure.objects.create(
         tenant_id=actor.tenant_id,
         user_id=user_id,
         reason=reason,
-        num_objects=counted["objects"],
-        num_items=counted["items"] or 0,
-        num_bytes=counted["bytes"] or 0,
+        num_objects=totals["objects"],
+        num_items=totals["items"] or 0,
+        num_bytes=totals["bytes"] or 0,
         keys=keys,
         requested_at=now,
     )
@@ -200,9 +207,13 @@ def _some_demanded(tenant_id: TenantId) -> list[UUID]:
 def _finish_erasures(tenant_id: TenantId, now: datetime) -> None:
     with tenant_scope(tenant_id):
         open_ones = ContentErasure.objects.filter(tenant_id=tenant_id, finished_at=None)
-        left = ContentObject.objects.filter(tenant_id=tenant_id, erasure_id__isnull=False)
-        done = open_ones.exclude(id__in=left.values("erasure_id")).order_by("requested_at", "id")
-        for erasure in done:
+        remaining_objects = ContentObject.objects.filter(
+            tenant_id=tenant_id, erasure_id__isnull=False
+        )
+        finished = open_ones.exclude(id__in=remaining_objects.values("erasure_id")).order_by(
+            "requested_at", "id"
+        )
+        for erasure in finished:
             issue_certificate(tenant_id=tenant_id, facts=_describe_erasure(erasure), now=now)
             ContentErasure.objects.filter(tenant_id=tenant_id, id=erasure.id).update(
                 finished_at=now
@@ -230,14 +241,14 @@ def _describe_erasure(erasure: ContentErasure) -> dict[str, Any]:
 
 
 def _read_evidence(tenant_id: TenantId, key: dict[str, str]) -> dict[str, Any]:
-    found = next(
+    proof = next(
         each
         for each in find_destruction_proofs(tenant_id=tenant_id, scope=key["scope"])
         if str(each.key_id) == key["id"]
     )
     return {
         "id": key["id"],
-        "fingerprint": found.fingerprint,
-        "destroyed_at": None if found.destroyed_at is None else found.destroyed_at.isoformat(),
-        "opens": found.opens,
+        "fingerprint": proof.fingerprint,
+        "destroyed_at": None if proof.destroyed_at is None else proof.destroyed_at.isoformat(),
+        "opens": proof.opens,
     }

@@ -21,7 +21,7 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class ContentIngestion:
-    kept: int = 0  # items
+    num_stored: int = 0  # items
     dropped: dict[str, int] = field(default_factory=dict)  # by reason
 
     def count_dropped(self, reason: str, num_items: int = 1) -> None:
@@ -35,11 +35,11 @@ def ingest(connection: redis.Redis, sealer: ContentSealer, *, now: datetime) -> 
     django.db.OperationalError, and what the storage raises.
     """
     ingested = ContentIngestion()
-    while taken := _read_batch(connection):
-        for (tenant_id, user_id), items in _by_user(sealer, taken, ingested).items():
+    while messages := _read_batch(connection):
+        for (tenant_id, user_id), items in _by_user(sealer, messages, ingested).items():
             _store_items(tenant_id, user_id, items, ingested, now)
-    if ingested.kept or ingested.dropped:
-        logger.info("content.ingested", kept=ingested.kept, dropped=ingested.dropped)
+    if ingested.num_stored or ingested.dropped:
+        logger.info("content.ingested", kept=ingested.num_stored, dropped=ingested.dropped)
     return ingested
 
 
@@ -49,18 +49,18 @@ def _read_batch(connection: redis.Redis) -> list[bytes]:
 
 
 def _by_user(
-    sealer: ContentSealer, taken: list[bytes], ingested: ContentIngestion
+    sealer: ContentSealer, messages: list[bytes], ingested: ContentIngestion
 ) -> dict[tuple[TenantId, UserId], list[Item]]:
-    found = defaultdict[tuple[TenantId, UserId], list[Item]](list)
-    for data in taken:
+    items_by_user = defaultdict[tuple[TenantId, UserId], list[Item]](list)
+    for data in messages:
         try:
             tenant_id, batch = sealer.open(data, ContentBatch)
         except UnreadableMessage as error:
             ingested.count_dropped(f"unreadable: {error}")
             continue
         for item in batch.items:
-            found[tenant_id, item.user_id].append(item)
-    return found
+            items_by_user[tenant_id, item.user_id].append(item)
+    return items_by_user
 
 
 def _store_items(
@@ -71,10 +71,10 @@ def _store_items(
     now: datetime,
 ) -> None:
     try:
-        kept = store_content(tenant_id=tenant_id, user_id=user_id, items=items, now=now)
+        num_stored = store_content(tenant_id=tenant_id, user_id=user_id, items=items, now=now)
     except EncryptionFailed as error:
         ingested.count_dropped(type(error).__name__, len(items))
         return
-    ingested.kept += kept
-    if kept < len(items):
-        ingested.count_dropped("no consent", len(items) - kept)
+    ingested.num_stored += num_stored
+    if num_stored < len(items):
+        ingested.count_dropped("no consent", len(items) - num_stored)

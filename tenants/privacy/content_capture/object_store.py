@@ -17,9 +17,9 @@ from tenants.security.encryption.envelope import SealContext
 STORAGE: Final = "content"
 
 
-def put(tenant_id: TenantId, object_id: UUID, sealed: bytes) -> None:
+def put(tenant_id: TenantId, object_id: UUID, envelope: bytes) -> None:
     name = _name_object(tenant_id, object_id)
-    saved = _get_storage().save(name, ContentFile(sealed))
+    saved = _get_storage().save(name, ContentFile(envelope))
     assert saved == name, "object IDs are random: no name exists twice"
 
 

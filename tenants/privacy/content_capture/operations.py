@@ -45,17 +45,17 @@ def store_content(
 
     Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and what the storage raises.
     """
-    sealed = _seal_items(tenant_id, user_id, items, now)
-    if sealed is None:
+    sealed_object = _seal_items(tenant_id, user_id, items, now)
+    if sealed_object is None:
         return 0
-    object_store.put(tenant_id, sealed.object_id, sealed.data)
+    object_store.put(tenant_id, sealed_object.object_id, sealed_object.data)
     with tenant_scope(tenant_id):
-        kept = ContentObject.objects.filter(
-            tenant_id=tenant_id, id=sealed.object_id, erasure_id=None
+        is_stored = ContentObject.objects.filter(
+            tenant_id=tenant_id, id=sealed_object.object_id, erasure_id=None
         ).update(stored_at=now)
-    if not kept:
-        object_store.delete_object(tenant_id, sealed.object_id)
-    return sealed.num_items if kept else 0
+    if not is_stored:
+        object_store.delete_object(tenant_id, sealed_object.object_id)
+    return sealed_object.num_items if is_stored else 0
 
 
 def _seal_items(
@@ -68,11 +68,13 @@ def _seal_items(
         if row is None or row.status != TenantStatus.ACTIVE:
             return None
         policy = find_policy(tenant_id=tenant_id).policy
-        standing = find_active_consent(tenant_id=tenant_id, user_id=user_id, policy=policy)
-        if standing is None or not (agreed := _select_since(items, standing.content_capture_since)):
+        active_consent = find_active_consent(tenant_id=tenant_id, user_id=user_id, policy=policy)
+        if active_consent is None or not (
+            consented_items := _select_since(items, active_consent.content_capture_since)
+        ):
             return None
-        data = b"".join(msgspec.json.encode(item) + b"\n" for item in agreed)
-        sealed = seal_for(
+        data = b"".join(msgspec.json.encode(item) + b"\n" for item in consented_items)
+        envelope = seal_for(
             tenant_id,
             scope_of(user_id),
             place=object_store.seal_context(object_id),
@@ -83,13 +85,14 @@ def _seal_items(
             tenant_id=tenant_id,
             id=object_id,
             user_id=user_id,
-            request_ids=sorted({item.request_id for item in agreed}),
-            num_items=len(agreed),
-            num_bytes=len(sealed),
-            is_for_training=len(_select_since(agreed, standing.training_since)) == len(agreed),
+            request_ids=sorted({item.request_id for item in consented_items}),
+            num_items=len(consented_items),
+            num_bytes=len(envelope),
+            is_for_training=len(_select_since(consented_items, active_consent.training_since))
+            == len(consented_items),
             created_at=now,
         )
-    return _SealedObject(object_id, sealed, len(agreed))
+    return _SealedObject(object_id, envelope, len(consented_items))
 
 
 def _select_since(items: Sequence[Item], moment: datetime | None) -> list[Item]:

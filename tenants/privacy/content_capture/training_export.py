@@ -45,10 +45,10 @@ def export_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
 def _fetch_page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
     with tenant_scope(tenant_id):
         policy = find_policy(tenant_id=tenant_id).policy
-        agreed = find_consents(tenant_id=tenant_id, policy=policy).items()
+        consents = find_consents(tenant_id=tenant_id, policy=policy).items()
         rows = ContentObject.objects.filter(
             tenant_id=tenant_id,
-            user_id__in=[user_id for user_id, consent in agreed if consent.training],
+            user_id__in=[user_id for user_id, consent in consents if consent.training],
             is_for_training=True,
             stored_at__isnull=False,
             erasure_id=None,
@@ -59,8 +59,8 @@ def _fetch_page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
 
 def _write_lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:
     try:
-        sealed = object_store.get_object(tenant_id, object_id)
-        data = open_sealed(tenant_id, place=object_store.seal_context(object_id), sealed=sealed)
+        envelope = object_store.get_object(tenant_id, object_id)
+        data = open_sealed(tenant_id, place=object_store.seal_context(object_id), envelope=envelope)
     except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
         return  # erased since the page was read, or changed in the store
     for line in data.splitlines():

@@ -186,10 +186,10 @@ def _require_room(request: IdempotentRequest, now: datetime) -> None:
     The limit is not exact: two concurrent requests may both take the last place. Records older than
     a day are on legal hold and do not count. Raises ResponseNotStored.
     """
-    kept = IdempotencyRecord.objects.filter(
+    num_records = IdempotencyRecord.objects.filter(
         tenant_id=request.tenant_id, created_at__gt=now - KEPT_FOR
     ).count()
-    if kept >= MAX_ANSWERS:
+    if num_records >= MAX_ANSWERS:
         raise ResponseNotStored(
             f"{MAX_ANSWERS} responses are already stored, each for a day. Send the request without"
             " an Idempotency-Key."

@@ -101,8 +101,8 @@ def _put_in_force(
     """Put days in force; None: the default."""
     with tenant_scope(actor.tenant_id):
         _lock_tenant(actor.tenant_id)
-        held = rule_of(data_class, tenant_id=actor.tenant_id)
-        version = held.version or 0
+        current = rule_of(data_class, tenant_id=actor.tenant_id)
+        version = current.version or 0
         if expected_version not in (None, version):
             raise Conflict(
                 "The current version is {version}, not {expected_version}. Reload and try again.",
@@ -123,7 +123,7 @@ def _put_in_force(
             actor=actor,
             action="retention.changed",
             target=f"retention:{data_class}",
-            change=({"days": held.days}, {"days": "default" if days is None else days}),
+            change=({"days": current.days}, {"days": "default" if days is None else days}),
             reason=reason,
             now=now,
         )

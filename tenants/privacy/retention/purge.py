@@ -39,10 +39,10 @@ log = structlog.get_logger(__name__)
 
 def purge_due(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
     """Purge all tenants, or those named, and return how many records were deleted."""
-    chosen = list(list_tenants().values()) if tenant_ids is None else tenant_ids
+    tenants_to_purge = list(list_tenants().values()) if tenant_ids is None else tenant_ids
     return sum(
         _purge_or_say(tenant_id, data_class, now)
-        for tenant_id in chosen
+        for tenant_id in tenants_to_purge
         for data_class in RETENTION_TABLES
     )
 
@@ -108,13 +108,13 @@ def _say_what_vanished(before: PurgeRun) -> None:
     """
     if before.settled is None:
         return
-    left = _count_older_records(before)
-    if left < before.settled:
+    num_left = _count_older_records(before)
+    if num_left < before.settled:
         log.error(
             "retention.unexplained_deletion",
             tenant_id=str(before.tenant_id),
             data_class=before.data_class,
-            records=before.settled - left,
+            records=before.settled - num_left,
         )
 
 
@@ -156,14 +156,17 @@ def _finish_run(run: PurgeRun, now: datetime) -> int:
     tenant_id, data_class = TenantId(str(run.tenant_id)), DataClass(run.data_class)
     with tenant_scope(tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
-        left = count(
+        counts = count(
             data_class,
             tenant_id=tenant_id,
             cutoff=run.cutoff,
             holds=holds_of(tenant_id=tenant_id),
         )
         ended = PurgeRun.objects.filter(tenant_id=tenant_id, id=run.id, finished_at=None).update(
-            closing=left.records, settled=_count_older_records(run), held=left.held, finished_at=now
+            closing=counts.records,
+            settled=_count_older_records(run),
+            held=counts.held,
+            finished_at=now,
         )
         run.refresh_from_db()
         if ended and run.deleted:

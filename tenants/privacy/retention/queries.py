@@ -170,13 +170,13 @@ def preview(*, actor: Actor, data_class: DataClass, days: int, now: datetime) ->
     actor.require(Permission.READ_RETENTION)
     require_days(DATA_CLASSES[data_class], days)
     with tenant_scope(actor.tenant_id):
-        found = count(
+        counts = count(
             data_class,
             tenant_id=actor.tenant_id,
             cutoff=now - timedelta(days=days),
             holds=holds_of(tenant_id=actor.tenant_id),
         )
-    return PurgePreview(days, found.records, found.due, found.held, found.oldest_at)
+    return PurgePreview(days, counts.records, counts.due, counts.held, counts.oldest_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +245,8 @@ def _list_newest(model: type[Model], actor: Actor, limit: int, cursor: str | Non
     actor.require(Permission.READ_RETENTION)
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
-        found = model._default_manager.filter(tenant_id=actor.tenant_id)
-        rows: list[Any] = fetch_first(found, limit=limit, after=after)
+        queryset = model._default_manager.filter(tenant_id=actor.tenant_id)
+        rows: list[Any] = fetch_first(queryset, limit=limit, after=after)
     return build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
 
 
@@ -258,12 +258,14 @@ def _class_report(
         return DataClassReport(data_class, terms, rule, None, 0, None)
     holds = holds_of(tenant_id=actor.tenant_id)
     cutoff = rule.compute_cutoff(now)
-    found = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds)
-    late = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff - GRACE, holds=holds)
+    counts = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds)
+    overdue_counts = count(
+        data_class, tenant_id=actor.tenant_id, cutoff=cutoff - GRACE, holds=holds
+    )
     runs = PurgeRun.objects.filter(tenant_id=actor.tenant_id, data_class=data_class)
     last = runs.order_by("-created_at", "-id").first()
     last_run = None if last is None else _run_view(last)
-    return DataClassReport(data_class, terms, rule, found, late.due, last_run)
+    return DataClassReport(data_class, terms, rule, counts, overdue_counts.due, last_run)
 
 
 def _run_view(row: PurgeRun) -> RunView:

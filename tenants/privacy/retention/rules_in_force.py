@@ -49,10 +49,10 @@ def previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -
     Raises NotFound.
     """
     rows = RetentionRule.objects.filter(tenant_id=tenant_id, data_class=data_class)
-    found = {row.version: row for row in rows.filter(version__in=[version - 1, version])}
-    if version not in found:
+    rows_by_version = {row.version: row for row in rows.filter(version__in=[version - 1, version])}
+    if version not in rows_by_version:
         raise NotFound("There is nothing to undo.")
-    before = found.get(version - 1)
+    before = rows_by_version.get(version - 1)
     return None if before is None or before.is_default else before.days
 
 
@@ -77,7 +77,7 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
     )
     own = {row.data_class: row for row in newest}
     erased = find_erased_users(tenant_id, [row.author_id for row in own.values()])
-    found = {
+    rules = {
         data_class: _to_effective_rule(
             own.get(data_class), _make_default_rule(data_class, policy.content_capture), erased
         )
@@ -85,7 +85,7 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
     }
     return {
         data_class: _shorten_rule(rule, policy.retention_days.get(data_class))
-        for data_class, rule in found.items()
+        for data_class, rule in rules.items()
     }
 
 
@@ -112,7 +112,7 @@ def _to_effective_rule(
     if row is None:
         return default
     email = visible_email(row.author, erased)
-    said = EffectiveRule(row.days, row.version, email, row.reason, row.created_at)
+    rule = EffectiveRule(row.days, row.version, email, row.reason, row.created_at)
     if not row.is_default:
-        return said
-    return replace(said, days=default.days, is_from_policy=default.is_from_policy, is_default=True)
+        return rule
+    return replace(rule, days=default.days, is_from_policy=default.is_from_policy, is_default=True)

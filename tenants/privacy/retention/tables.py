@@ -48,20 +48,20 @@ class RetentionTable:
 
     def held_condition(self, holds: Iterable[HoldPeriod]) -> Q:
         """Return the filter of rows on hold; without holds it matches nothing."""
-        found = Q(pk__in=[])
+        condition = Q(pk__in=[])
         for hold in holds:
-            matched = Q()
+            hold_condition = Q()
             if hold.since is not None:
-                matched &= Q(**{f"{self.time_field}__gte": hold.since})
+                hold_condition &= Q(**{f"{self.time_field}__gte": hold.since})
             if hold.until is not None:
-                matched &= Q(**{f"{self.time_field}__lt": hold.until})
+                hold_condition &= Q(**{f"{self.time_field}__lt": hold.until})
             if hold.user_id is not None and self.user_field is not None:
-                matched &= Q(**{self.user_field: hold.user_id})
-            found |= matched or ~Q(pk__in=[])
-        return found
+                hold_condition &= Q(**{self.user_field: hold.user_id})
+            condition |= hold_condition or ~Q(pk__in=[])
+        return condition
 
-    def exclude_held(self, found: QuerySet[Any], holds: tuple[HoldPeriod, ...]) -> QuerySet[Any]:
-        return found.exclude(self.held_condition(holds)) if holds else found
+    def exclude_held(self, rows: QuerySet[Any], holds: tuple[HoldPeriod, ...]) -> QuerySet[Any]:
+        return rows.exclude(self.held_condition(holds)) if holds else rows
 
     def select_due(
         self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
@@ -79,10 +79,12 @@ class RetentionTable:
         if self.chain_field is None:
             return due
         young = Q(**{f"{self.time_field}__gte": cutoff})
-        kept = self.select_rows(tenant_id).filter(
+        kept_rows = self.select_rows(tenant_id).filter(
             young | self.held_condition(holds) if holds else young
         )
-        first = kept.order_by(self.chain_field).values_list(self.chain_field, flat=True).first()
+        first = (
+            kept_rows.order_by(self.chain_field).values_list(self.chain_field, flat=True).first()
+        )
         return due if first is None else due & Q(**{f"{self.chain_field}__lt": first})
 
 
@@ -116,28 +118,28 @@ def count(
     One query for each table, and one for the beginning of a chain.
     """
     holds = tuple(holds)
-    found = [
+    table_counts = [
         _count_records(table, tenant_id, cutoff, holds) for table in RETENTION_TABLES[data_class]
     ]
     return RecordCounts(
-        records=sum(each.records for each in found),
-        due=sum(each.due for each in found),
-        held=sum(each.held for each in found),
-        oldest_at=min((each.oldest_at for each in found if each.oldest_at), default=None),
+        records=sum(each.records for each in table_counts),
+        due=sum(each.due for each in table_counts),
+        held=sum(each.held for each in table_counts),
+        oldest_at=min((each.oldest_at for each in table_counts if each.oldest_at), default=None),
     )
 
 
 def _count_records(
     table: RetentionTable, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
 ) -> RecordCounts:
-    found = table.select_rows(tenant_id).aggregate(
+    totals = table.select_rows(tenant_id).aggregate(
         records=Number("*"),
         due=Number(table.time_field, filter=table.due_condition(tenant_id, cutoff, holds)),
         older=Number(table.time_field, filter=Q(**{f"{table.time_field}__lt": cutoff})),
         oldest_at=Min(table.time_field),
     )
     return RecordCounts(
-        found["records"], found["due"], found["older"] - found["due"], found["oldest_at"]
+        totals["records"], totals["due"], totals["older"] - totals["due"], totals["oldest_at"]
     )
 
 

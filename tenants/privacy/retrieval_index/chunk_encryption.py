@@ -42,19 +42,19 @@ class ChunkCipher:
     def seal_name(self, row: UUID, *, repository: str, path: str) -> bytes:
         return self._seal("name", row, msgspec.msgpack.encode((repository, path)))
 
-    def open_name(self, row: UUID, sealed: bytes) -> tuple[str, str]:
+    def open_name(self, row: UUID, ciphertext: bytes) -> tuple[str, str]:
         """Return repository and path. Raises DecryptionFailed."""
         repository, path = msgspec.msgpack.decode(
-            self._unseal("name", row, sealed), type=tuple[str, str]
+            self._unseal("name", row, ciphertext), type=tuple[str, str]
         )
         return repository, path
 
     def seal_text(self, row: UUID, text: str) -> bytes:
         return self._seal("text", row, text.encode())
 
-    def open_text(self, row: UUID, sealed: bytes) -> str:
+    def open_text(self, row: UUID, ciphertext: bytes) -> str:
         """Return the text. Raises DecryptionFailed."""
-        return self._unseal("text", row, sealed).decode()
+        return self._unseal("text", row, ciphertext).decode()
 
     def _digest(self, kind: str, *parts: str) -> bytes:
         data = msgspec.msgpack.encode((kind, *parts))
@@ -63,8 +63,8 @@ class ChunkCipher:
     def _seal(self, column: str, row: UUID, data: bytes) -> bytes:
         return seal(self._sealing_key, data, bound_to=self._bind_context(column, row))
 
-    def _unseal(self, column: str, row: UUID, sealed: bytes) -> bytes:
-        return unseal(self._sealing_key, sealed, bound_to=self._bind_context(column, row))
+    def _unseal(self, column: str, row: UUID, ciphertext: bytes) -> bytes:
+        return unseal(self._sealing_key, ciphertext, bound_to=self._bind_context(column, row))
 
     def _bind_context(self, column: str, row: UUID) -> bytes:
         return f"retrieval_chunk/{column}|{self._tenant_id}|{row}".encode()

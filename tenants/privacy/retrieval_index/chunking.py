@@ -94,17 +94,17 @@ def _drop_overlaps(spans: Iterable[_Span]) -> Iterator[_Span]:
 
 
 def _join_spans(spans: Iterable[_Span]) -> Iterator[_Span]:
-    held: _Span | None = None
+    pending: _Span | None = None
     for first, last in spans:
-        if held is None:
-            held = first, last
-        elif held[1] - held[0] + 1 < MIN_LINES and last - held[0] < MAX_LINES:
-            held = held[0], last
+        if pending is None:
+            pending = first, last
+        elif pending[1] - pending[0] + 1 < MIN_LINES and last - pending[0] < MAX_LINES:
+            pending = pending[0], last
         else:
-            yield held
-            held = first, last
-    if held is not None:
-        yield held
+            yield pending
+            pending = first, last
+    if pending is not None:
+        yield pending
 
 
 def _make_chunk(lines: Sequence[str], span: _Span) -> Chunk:

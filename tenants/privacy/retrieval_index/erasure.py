@@ -46,11 +46,11 @@ def erase_disallowed(*, tenant_id: TenantId, policy: TenantPolicy, status: Tenan
     is_allowed = _make_filter(tenant_id, IndexConsent(status=status, policy=policy))
     with tenant_scope(tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
-        named = rows.values_list("id", "holder", "sealed_name").iterator()
-        refused = [
-            row_id for row_id, holder, name in named if not is_allowed(row_id, holder, bytes(name))
+        names = rows.values_list("id", "holder", "sealed_name").iterator()
+        disallowed_ids = [
+            row_id for row_id, holder, name in names if not is_allowed(row_id, holder, bytes(name))
         ]
-        return _erase_rows(tenant_id, rows.filter(id__in=refused), reason="consent")
+        return _erase_rows(tenant_id, rows.filter(id__in=disallowed_ids), reason="consent")
 
 
 def erase_disallowed_by_policy(change: PolicyChange) -> None:
@@ -68,8 +68,8 @@ def erase_index(*, tenant_id: TenantId) -> int:
 
 def evict_least_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
     surplus = rows.order_by("-used_at", "-id").values_list("id", flat=True)[keep:]
-    if found := list(surplus):
-        rows.filter(id__in=found).delete()
+    if surplus_ids := list(surplus):
+        rows.filter(id__in=surplus_ids).delete()
 
 
 def sweep(*, now: datetime) -> int:

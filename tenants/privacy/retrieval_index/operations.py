@@ -47,20 +47,22 @@ class _IndexedFile:
         return RetrievalChunk.objects.filter(tenant_id=self.tenant_id, file_digest=self.file_digest)
 
 
-def index_file(*, tenant_id: TenantId, sent: FileUpload, embedder: Embedder, now: datetime) -> int:
+def index_file(
+    *, tenant_id: TenantId, upload: FileUpload, embedder: Embedder, now: datetime
+) -> int:
     """Index a file as it is now, and return how many chunks were embedded.
 
     Only changed chunks are embedded, and no transaction is open meanwhile. Raises NotFound for an
     unknown tenant, and EmbeddingFailed; the index is then unchanged.
     """
-    place = _locate_file(tenant_id, sent)
+    place = _locate_file(tenant_id, upload)
     with tenant_scope(tenant_id):
         if not place.is_allowed():
             return 0
-        held = {bytes(each) for each in place.rows.values_list("chunk_digest", flat=True)}
-    texts = _texts_by_digest(place, sent.text, model=embedder.model)
-    new = {digest: text for digest, text in texts.items() if digest not in held}
-    vectors = _embed_texts(embedder, sent.path, list(new.values()))
+        stored_digests = {bytes(each) for each in place.rows.values_list("chunk_digest", flat=True)}
+    texts = _texts_by_digest(place, upload.text, model=embedder.model)
+    new = {digest: text for digest, text in texts.items() if digest not in stored_digests}
+    vectors = _embed_texts(embedder, upload.path, list(new.values()))
     with tenant_scope(tenant_id):
         lock_tenant(tenant_id)
         if not place.is_allowed():
@@ -81,14 +83,14 @@ def index_file(*, tenant_id: TenantId, sent: FileUpload, embedder: Embedder, now
 def note_found(*, tenant_id: TenantId, chunk_ids: Iterable[UUID], now: datetime) -> None:
     """Mark chunks that a query found as used."""
     with tenant_scope(tenant_id):
-        found = RetrievalChunk.objects.filter(tenant_id=tenant_id, id__in=list(chunk_ids))
-        _note_use(found, now=now)
+        chunks = RetrievalChunk.objects.filter(tenant_id=tenant_id, id__in=list(chunk_ids))
+        _note_use(chunks, now=now)
 
 
-def _locate_file(tenant_id: TenantId, sent: FileUpload) -> _IndexedFile:
-    vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=sent.scope.holder)
-    digest = vault.file_digest(sent.scope, sent.path)
-    return _IndexedFile(tenant_id, sent.scope, sent.path, vault, digest)
+def _locate_file(tenant_id: TenantId, upload: FileUpload) -> _IndexedFile:
+    vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=upload.scope.holder)
+    digest = vault.file_digest(upload.scope, upload.path)
+    return _IndexedFile(tenant_id, upload.scope, upload.path, vault, digest)
 
 
 def _texts_by_digest(place: _IndexedFile, text: str, *, model: str) -> dict[bytes, str]:

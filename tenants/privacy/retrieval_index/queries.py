@@ -62,13 +62,13 @@ def search_chunks(
             .order_by("distance", "id")
             .values_list("id", "sealed_name", "sealed_text", "distance")[:MAX_SNIPPETS]
         )
-        found = [
+        matches = [
             _open_chunk(vault, chunk_id, bytes(name), bytes(text), distance=distance)
             for chunk_id, name, text, distance in rows
         ]
     return [
         each
-        for each in found
+        for each in matches
         if each is not None
         and each.snippet.score >= MIN_SCORE
         and consent.allows_file(scope, each.snippet.path)

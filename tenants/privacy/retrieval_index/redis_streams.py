@@ -20,11 +20,11 @@ class RetrievalStreams:
         entries: Any = self._connection.eval(TAKE_SCRIPT, 1, stream, str(count))
         return [extract_sealed(fields) for _, fields in entries]
 
-    def send_result(self, gateway: str, sealed: bytes) -> None:
+    def send_result(self, gateway: str, message: bytes) -> None:
         """Send a response. If the gateway does not take it, it expires after MAX_AGE_S."""
         key = answers_key(gateway)
         pipeline = self._connection.pipeline(transaction=True)
-        pipeline.rpush(key, sealed)
+        pipeline.rpush(key, message)
         pipeline.ltrim(key, -MAX_FOUND_QUEUED, -1)
         pipeline.expire(key, MAX_AGE_S)
         pipeline.execute()

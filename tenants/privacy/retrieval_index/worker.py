@@ -89,22 +89,24 @@ def run_worker(desk: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunStats
 def _serve_some(desk: WorkerContext, served: RunStats) -> bool:
     """Handle some messages. Return False if there are none, or the engine fails."""
     try:
-        if taken := desk.streams.read(QUESTIONS, count=MAX_TEXTS):
-            _answer_queries(desk, list(_open_messages(desk, taken, SnippetQuery, served)), served)
-        elif taken := desk.streams.read(FILES, count=1):
-            for tenant_id, sent in _open_messages(desk, taken, FileUpload, served):
-                _index_file(desk, tenant_id, sent, served)
+        if messages := desk.streams.read(QUESTIONS, count=MAX_TEXTS):
+            _answer_queries(
+                desk, list(_open_messages(desk, messages, SnippetQuery, served)), served
+            )
+        elif messages := desk.streams.read(FILES, count=1):
+            for tenant_id, upload in _open_messages(desk, messages, FileUpload, served):
+                _index_file(desk, tenant_id, upload, served)
     except EmbeddingFailed as error:
         # The next run tries again with new messages. Other tasks have waited long enough.
         served.count_dropped(f"no embeddings: {error}")
         return False
-    return bool(taken)
+    return bool(messages)
 
 
 def _open_messages(
-    desk: WorkerContext, taken: list[bytes], kind: type[Wanted], served: RunStats
+    desk: WorkerContext, messages: list[bytes], kind: type[Wanted], served: RunStats
 ) -> Iterator[tuple[TenantId, Wanted]]:
-    for data in taken:
+    for data in messages:
         try:
             yield desk.sealer.open(data, kind)
         except UnreadableMessage as error:
@@ -118,10 +120,10 @@ def _answer_queries(
     texts = [f"{each.path}\n{each.text[:MAX_QUESTION_CHARS]}" for _, each in allowed]
     vectors = desk.embedder.embed(texts)
     for (tenant_id, question), vector in zip(allowed, vectors, strict=True):
-        found = search_chunks(tenant_id=tenant_id, question=question, vector=vector)
-        answer = SnippetResult(question.question_id, tuple(each.snippet for each in found))
+        matches = search_chunks(tenant_id=tenant_id, question=question, vector=vector)
+        answer = SnippetResult(question.question_id, tuple(each.snippet for each in matches))
         desk.streams.send_result(question.gateway, desk.sealer.seal(tenant_id, answer))
-        note_found(tenant_id=tenant_id, chunk_ids=[each.chunk_id for each in found], now=desk.now)
+        note_found(tenant_id=tenant_id, chunk_ids=[each.chunk_id for each in matches], now=desk.now)
         served.queries += 1
 
 
@@ -139,11 +141,11 @@ def _is_allowed(tenant_id: TenantId, question: SnippetQuery, served: RunStats) -
 
 
 def _index_file(
-    desk: WorkerContext, tenant_id: TenantId, sent: FileUpload, served: RunStats
+    desk: WorkerContext, tenant_id: TenantId, upload: FileUpload, served: RunStats
 ) -> None:
     try:
         served.chunks += index_file(
-            tenant_id=tenant_id, sent=sent, embedder=desk.embedder, now=desk.now
+            tenant_id=tenant_id, upload=upload, embedder=desk.embedder, now=desk.now
         )
     except NotFound:
         served.count_dropped("unknown tenant")

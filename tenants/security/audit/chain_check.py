@@ -138,11 +138,11 @@ def _read_section(tenant_id: TenantId, after: int | None) -> _ChainSection:
     elif not 0 <= after < end.sequence:
         raise InvalidValue("after", "This entry does not exist.")
     last = min(end.sequence, after + MAX_ENTRIES)
-    found = SignedAuditHead.objects.filter(tenant_id=tenant_id, sequence__gte=max(1, after))
+    signed_heads = SignedAuditHead.objects.filter(tenant_id=tenant_id, sequence__gte=max(1, after))
     # At the chain's end, heads beyond it are loaded, too: they show that entries were cut off.
     if last < end.sequence:
-        found = found.filter(sequence__lte=last)
-    heads = {row.sequence: row for row in found.order_by("sequence")}
+        signed_heads = signed_heads.filter(sequence__lte=last)
+    heads = {row.sequence: row for row in signed_heads.order_by("sequence")}
     return _ChainSection(tenant_id, after, last, heads, end)
 
 
@@ -150,8 +150,10 @@ def _newest_from(tenant_id: TenantId, end: int) -> int:
     """Return the oldest signed entry among the last MAX_ENTRIES; 0: the beginning of the chain."""
     if end <= MAX_ENTRIES:
         return 0
-    found = SignedAuditHead.objects.filter(tenant_id=tenant_id, sequence__gte=end - MAX_ENTRIES)
-    head = found.order_by("sequence").first()
+    signed_heads = SignedAuditHead.objects.filter(
+        tenant_id=tenant_id, sequence__gte=end - MAX_ENTRIES
+    )
+    head = signed_heads.order_by("sequence").first()
     return 0 if head is None else head.sequence
 
 
@@ -160,8 +162,8 @@ def _read_kept_head(tenant_id: TenantId, sequence: int) -> ChainHead:
     if sequence == 0:
         return ChainHead(0, GENESIS)
     with tenant_scope(tenant_id):
-        found = AuditEntry.objects.filter(tenant_id=tenant_id, sequence=sequence)
-        row = found.order_by("sequence").first()
+        entries = AuditEntry.objects.filter(tenant_id=tenant_id, sequence=sequence)
+        row = entries.order_by("sequence").first()
     if row is None:
         raise ChainBroken(sequence)
     return ChainHead(sequence, bytes(row.hash))

@@ -82,7 +82,7 @@ def write_export(
             actor=actor,
             action="audit.exported",
             target="audit",
-            asked=_to_change_fields(period),
+            filters=_to_change_fields(period),
             now=now,
             reason=reason,
         )

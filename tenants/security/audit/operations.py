@@ -47,22 +47,22 @@ def record_read(
     action: str,
     target: str,
     now: datetime,
-    asked: ChangeFields | None = None,
+    filters: ChangeFields | None = None,
     reason: str = "",
 ) -> None:
     """Append an entry for a sensitive read that changes nothing.
 
-    Must run inside the tenant's scope. `asked` contains the filters of the read. Call this in the
+    Must run inside the tenant's scope. `filters` contains the filters of the read. Call this in the
     same transaction, before the data is returned.
     """
     _append_entry(
         actor,
-        {"action": action, "target": target, "before": None, "after": asked, "reason": reason},
+        {"action": action, "target": target, "before": None, "after": filters, "reason": reason},
         now,
     )
 
 
-def _append_entry(actor: Actor, said: Mapping[str, Any], now: datetime) -> None:
+def _append_entry(actor: Actor, values: Mapping[str, Any], now: datetime) -> None:
     head = _lock_head(actor.tenant_id)
     entry = AuditEntry(
         tenant_id=actor.tenant_id,
@@ -75,9 +75,9 @@ def _append_entry(actor: Actor, said: Mapping[str, Any], now: datetime) -> None:
         request_id=actor.request_id,
         at=now,
         **{
-            **said,
-            "before": to_exact_numbers(said["before"]),
-            "after": to_exact_numbers(said["after"]),
+            **values,
+            "before": to_exact_numbers(values["before"]),
+            "after": to_exact_numbers(values["after"]),
         },
     )
     entry.hash = hash_document(build_document(entry))
@@ -89,11 +89,11 @@ def _append_entry(actor: Actor, said: Mapping[str, Any], now: datetime) -> None:
 
 def _lock_head(tenant_id: TenantId) -> AuditHead:
     """Lock the tenant's chain until the commit. The first entry creates its head."""
-    found = AuditHead.objects.select_for_update().filter(tenant_id=tenant_id)
-    if head := found.order_by("tenant_id").first():
+    heads = AuditHead.objects.select_for_update().filter(tenant_id=tenant_id)
+    if head := heads.order_by("tenant_id").first():
         return head
     # If two transactions write the first entry, the second waits here and finds the first one's
     # head.
     new = AuditHead(tenant_id=tenant_id, sequence=0, hash=GENESIS)
     AuditHead.objects.bulk_create([new], ignore_conflicts=True)
-    return found.get()
+    return heads.get()

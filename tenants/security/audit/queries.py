@@ -72,26 +72,26 @@ class ChainHead:
 
 
 def list_entries(
-    *, actor: Actor, asked: AuditFilter, limit: int, cursor: str | None, now: datetime
+    *, actor: Actor, audit_filter: AuditFilter, limit: int, cursor: str | None, now: datetime
 ) -> Page[AuditEntryView]:
     """Return a page of entries, newest first by their time. The read itself becomes an entry.
 
     Raises Forbidden, InvalidValue.
     """
     with tenant_scope(actor.tenant_id):
-        page = fetch_entries(actor=actor, asked=asked, limit=limit, cursor=cursor)
+        page = fetch_entries(actor=actor, audit_filter=audit_filter, limit=limit, cursor=cursor)
         record_read(
             actor=actor,
             action="audit.read",
             target="audit",
-            asked=_to_change_fields(asked),
+            filters=_to_change_fields(audit_filter),
             now=now,
         )
     return page
 
 
 def fetch_entries(
-    *, actor: Actor, asked: AuditFilter, limit: int, cursor: str | None
+    *, actor: Actor, audit_filter: AuditFilter, limit: int, cursor: str | None
 ) -> Page[AuditEntryView]:
     """Return a page of entries without an audit entry, for callers that write one for all pages.
 
@@ -100,8 +100,8 @@ def fetch_entries(
     actor.require(Permission.READ_AUDIT)
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
-        found = _filter_entries(actor, asked).select_related("actor")
-        rows = fetch_first(found, limit=limit, after=after, time_field="at")
+        entries = _filter_entries(actor, audit_filter).select_related("actor")
+        rows = fetch_first(entries, limit=limit, after=after, time_field="at")
         erased = find_erased_users(actor.tenant_id, [row.actor_id for row in rows])
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.at, row.id))
     return map_page(page, lambda row: _to_view(row, erased))
@@ -140,16 +140,18 @@ def in_period(
     return entries if until is None else entries.filter(at__lt=until)
 
 
-def _filter_entries(actor: Actor, asked: AuditFilter) -> QuerySet[AuditEntry]:
+def _filter_entries(actor: Actor, audit_filter: AuditFilter) -> QuerySet[AuditEntry]:
     for name in ("action", "target"):
-        validate_text(name, getattr(asked, name) or "")
-    validate_datetime("since", asked.since)
-    validate_datetime("until", asked.until)
+        validate_text(name, getattr(audit_filter, name) or "")
+    validate_datetime("since", audit_filter.since)
+    validate_datetime("until", audit_filter.until)
     entries = AuditEntry.objects.filter(tenant_id=actor.tenant_id)
-    entries = entries.filter(**_match("action", asked.action), **_match("target", asked.target))
-    if asked.actor is not None:
-        entries = entries.filter(**_of_actor(asked.actor))
-    return in_period(entries, asked.since, asked.until)
+    entries = entries.filter(
+        **_match("action", audit_filter.action), **_match("target", audit_filter.target)
+    )
+    if audit_filter.actor is not None:
+        entries = entries.filter(**_of_actor(audit_filter.actor))
+    return in_period(entries, audit_filter.since, audit_filter.until)
 
 
 def _match(name: str, text: str | None) -> dict[str, str]:
@@ -173,8 +175,8 @@ def _of_actor(text: str) -> dict[str, Any]:
         raise InvalidValue("actor", 'Enter a user ID, a key ID or "platform".') from error
 
 
-def _to_change_fields(asked: AuditFilter) -> ChangeFields:
-    values = {each.name: getattr(asked, each.name) for each in fields(asked)}
+def _to_change_fields(audit_filter: AuditFilter) -> ChangeFields:
+    values = {each.name: getattr(audit_filter, each.name) for each in fields(audit_filter)}
     return {
         name: timestamp(value) if isinstance(value, datetime) else value
         for name, value in values.items()

@@ -58,11 +58,15 @@ def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
     with tenant_scope(tenant_id):
         head = find_head(tenant_id=tenant_id)
         last = SignedAuditHead.objects.filter(tenant_id=tenant_id).order_by("-sequence").first()
-    signed = ChainHead(0, GENESIS) if last is None else ChainHead(last.sequence, bytes(last.hash))
-    if head.sequence == signed.sequence or (last is not None and _in_one_hour(last.signed_at, now)):
+    last_signed = (
+        ChainHead(0, GENESIS) if last is None else ChainHead(last.sequence, bytes(last.hash))
+    )
+    if head.sequence == last_signed.sequence or (
+        last is not None and _in_one_hour(last.signed_at, now)
+    ):
         return False
-    entries = read_range(tenant_id=tenant_id, first=signed.sequence + 1, last=head.sequence)
-    require_unbroken_chain(entries, begins=signed, ends=head)
+    entries = read_range(tenant_id=tenant_id, first=last_signed.sequence + 1, last=head.sequence)
+    require_unbroken_chain(entries, begins=last_signed, ends=head)
     with tenant_scope(tenant_id):
         # Two concurrent runs sign the same head: the second insert changes nothing.
         SignedAuditHead.objects.bulk_create(
@@ -80,11 +84,11 @@ def require_unbroken_chain(
     """
     last = begins
     for entry in entries:
-        found = ChainHead(entry.sequence, bytes(entry.hash))
+        current = ChainHead(entry.sequence, bytes(entry.hash))
         follows = entry.sequence == last.sequence + 1 and bytes(entry.previous_hash) == last.hash
-        if not follows or hash_document(build_document(entry)) != found.hash:
+        if not follows or hash_document(build_document(entry)) != current.hash:
             raise ChainBroken(last.sequence + 1)
-        last = found
+        last = current
     if last != ends:
         raise ChainBroken(last.sequence + 1)
 

@@ -15,11 +15,11 @@ def find_erased_users(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> f
 
     One query; none without user IDs.
     """
-    named = {user_id for user_id in user_ids if user_id is not None}
-    if not named:
+    known_ids = {user_id for user_id in user_ids if user_id is not None}
+    if not known_ids:
         return frozenset()
     rows = Membership.objects.filter(
-        tenant_id=tenant_id, user_id__in=named, erased_at__isnull=False
+        tenant_id=tenant_id, user_id__in=known_ids, erased_at__isnull=False
     )
     return frozenset(rows.values_list("user_id", flat=True))
 

@@ -53,17 +53,17 @@ def seal_at(
     return bytes([_VERSION]) + key_id.bytes + seal(key, data, bound_to=bound_to)
 
 
-def unseal_at(place: SealContext, sealed: bytes, *, tenant_id: TenantId, key: bytes) -> bytes:
+def unseal_at(place: SealContext, envelope: bytes, *, tenant_id: TenantId, key: bytes) -> bytes:
     """Open sealed data with its data key. Raises DecryptionFailed."""
-    bound_to = _build_associated_data(place, tenant_id, data_key_id(sealed))
-    return unseal(key, sealed[_HEADER_BYTES:], bound_to=bound_to)
+    bound_to = _build_associated_data(place, tenant_id, data_key_id(envelope))
+    return unseal(key, envelope[_HEADER_BYTES:], bound_to=bound_to)
 
 
-def data_key_id(sealed: bytes) -> UUID:
+def data_key_id(envelope: bytes) -> UUID:
     """Return the ID of the data key that sealed the data. Raises DecryptionFailed."""
-    if len(sealed) < _HEADER_BYTES or sealed[0] != _VERSION:
+    if len(envelope) < _HEADER_BYTES or envelope[0] != _VERSION:
         raise DecryptionFailed
-    return UUID(bytes=sealed[1:_HEADER_BYTES])
+    return UUID(bytes=envelope[1:_HEADER_BYTES])
 
 
 def wrap_data_key(key: bytes, *, tenant_key: bytes, bound_to: str) -> bytes:

@@ -26,8 +26,8 @@ class KeyCache:
     def get(self, key_id: UUID) -> bytes | None:
         with self._lock:
             self._evict_expired()
-            held = self._keys.get(key_id)
-        return None if held is None else held[0]
+            entry = self._keys.get(key_id)
+        return None if entry is None else entry[0]
 
     def set(self, key_id: UUID, key: bytes) -> None:
         with self._lock:

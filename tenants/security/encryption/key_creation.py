@@ -31,8 +31,8 @@ def get_or_create_data_key(*, tenant_id: TenantId, scope: str, now: datetime) ->
     RootKeyMissing, RootKeyUnavailable.
     """
     in_force = DataKey.objects.filter(tenant_id=tenant_id, scope=scope, destroyed_at=None)
-    if (found := in_force.order_by("id").first()) is not None:
-        return found
+    if (data_key := in_force.order_by("id").first()) is not None:
+        return data_key
     tenant_key = _lock_tenant_key(tenant_id, now)
     try:
         with transaction.atomic():
@@ -65,8 +65,8 @@ def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
     """
     keys = TenantKey.objects.filter(tenant_id=tenant_id)
     in_force = keys.filter(retired_at=None).select_for_update(no_key=True)
-    if (found := in_force.first()) is not None:
-        return found
+    if (tenant_key := in_force.first()) is not None:
+        return tenant_key
     if not keys.exists():
         try:
             with transaction.atomic():
@@ -76,8 +76,8 @@ def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
     # Rotation has retired the key that we waited for and created its successor. The next rotation
     # may retire that one while we wait again. Otherwise all keys are shredded.
     while keys.filter(retired_at=None).exists():
-        if (found := in_force.first()) is not None:
-            return found
+        if (tenant_key := in_force.first()) is not None:
+            return tenant_key
     raise KeyDestroyed("The tenant's keys were destroyed, and it gets no new ones.")
 
 

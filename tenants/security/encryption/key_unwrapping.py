@@ -48,8 +48,8 @@ def tenant_key_of(row: TenantKey) -> bytes:
     if row.wrapped is None:
         key_cache.remove(row.id)
         raise KeyDestroyed("The tenant's key was destroyed.")
-    if (held := key_cache.get(row.id)) is not None:
-        return held
+    if (cached_key := key_cache.get(row.id)) is not None:
+        return cached_key
     bound_to = tenant_key_place(TenantId(str(row.tenant_id)), row.id)
     key = root_keys().get(row.root_key_id).unwrap(bytes(row.wrapped), bound_to=bound_to)
     key_cache.set(row.id, key)
@@ -57,6 +57,6 @@ def tenant_key_of(row: TenantKey) -> bytes:
 
 
 def _tenant_key(tenant_id: TenantId, key_id: UUID) -> bytes:
-    if (held := key_cache.get(key_id)) is not None:
-        return held
+    if (cached_key := key_cache.get(key_id)) is not None:
+        return cached_key
     return tenant_key_of(TenantKey.objects.get(tenant_id=tenant_id, id=key_id))

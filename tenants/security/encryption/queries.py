@@ -35,7 +35,7 @@ class KeyDestructionProof:
     opens: bool
 
 
-def open_sealed(tenant_id: TenantId, *, place: SealContext, sealed: bytes) -> bytes:
+def open_sealed(tenant_id: TenantId, *, place: SealContext, envelope: bytes) -> bytes:
     """Open data that seal_for has sealed. One query.
 
     The key's row is read each time, so a key that any process has shredded opens nothing here.
@@ -43,14 +43,14 @@ def open_sealed(tenant_id: TenantId, *, place: SealContext, sealed: bytes) -> by
     Raises DecryptionFailed for data that was changed, moved or belongs to another tenant,
     KeyDestroyed, RootKeyMissing, RootKeyUnavailable.
     """
-    key_id = data_key_id(sealed)
+    key_id = data_key_id(envelope)
     with tenant_scope(tenant_id):
         try:
             row = DataKey.objects.get(tenant_id=tenant_id, id=key_id)
         except DataKey.DoesNotExist as error:
             raise DecryptionFailed from error
         key = data_key_of(row)
-    return unseal_at(place, sealed, tenant_id=tenant_id, key=key)
+    return unseal_at(place, envelope, tenant_id=tenant_id, key=key)
 
 
 def find_destruction_proofs(

@@ -79,8 +79,8 @@ def read_root_keys(names: tuple[str, ...], root_secret: bytes) -> RootKeys:
 
 def collect(keys: Iterable[RootKey]) -> RootKeys:
     """Collect root keys; the first is the current one."""
-    found = list(keys)
-    return RootKeys(current=found[0], by_id={key.id: key for key in found})
+    root_keys_ = list(keys)
+    return RootKeys(current=root_keys_[0], by_id={key.id: key for key in root_keys_})
 
 
 def _read_root_key(name: str, root_secret: bytes) -> RootKey:

@@ -44,13 +44,13 @@ def rotate_tenant_keys(
     Finishes an interrupted rotation, too. Raises DecryptionFailed, RootKeyMissing,
     RootKeyUnavailable.
     """
-    replaced = older_than is not None and _replace_keys(tenant_id, now, older_than)
+    is_replaced = older_than is not None and _replace_keys(tenant_id, now, older_than)
     num_tenant_keys = _rewrap_tenant_keys(tenant_id, now)
     num_data_keys = 0
     while num := _rewrap_some(tenant_id):
         num_data_keys += num
     _destroy_unused(tenant_id, now)
-    return RotationResult(num_tenant_keys, int(replaced), num_data_keys)
+    return RotationResult(num_tenant_keys, int(is_replaced), num_data_keys)
 
 
 def retire_root_keys(*, now: datetime) -> list[str]:
@@ -80,16 +80,16 @@ def _replace_keys(tenant_id: TenantId, now: datetime, older_than: datetime) -> b
         current = root_keys().current
         # Lock order: root keys before tenant keys.
         record_root_key_use(current, now=now)
-        held = in_force.select_for_update().first()
-        if held is None:
+        old_key = in_force.select_for_update().first()
+        if old_key is None:
             return False
-        TenantKey.objects.filter(tenant_id=tenant_id, id=held.id).update(retired_at=now)
-        made = create_tenant_key(tenant_id=tenant_id, root_key=current, now=now)
+        TenantKey.objects.filter(tenant_id=tenant_id, id=old_key.id).update(retired_at=now)
+        new_key = create_tenant_key(tenant_id=tenant_id, root_key=current, now=now)
         record_change(
             actor=system_actor(tenant_id),
             action="encryption.tenant_key_replaced",
-            target=f"tenant-key:{made.id}",
-            change=({"tenant_key": str(held.id)}, {"tenant_key": str(made.id)}),
+            target=f"tenant-key:{new_key.id}",
+            change=({"tenant_key": str(old_key.id)}, {"tenant_key": str(new_key.id)}),
             now=now,
         )
     return True

@@ -75,13 +75,13 @@ def _try_to_wrap(root_key: RootKey) -> None:
 
 def _find_fault(keys: RootKeys, row: RootKeyUse) -> str | None:
     try:
-        opened = keys.get(row.id).unwrap(bytes(row.canary), bound_to=_BOUND_TO)
+        plaintext = keys.get(row.id).unwrap(bytes(row.canary), bound_to=_BOUND_TO)
     except DecryptionFailed:
-        opened = b""
+        plaintext = b""
     except EncryptionFailed as error:
         return (
             f"Tenant keys are wrapped by a root key that cannot be used: {error} Add it to"
             " CARET_ROOT_KEYS, after the key that wraps new keys. Then"
             " `manage.py rotate_encryption_keys` wraps the tenant keys again."
         )
-    return None if opened == _CANARY else f"The root key {row.id} does not open what it wrapped."
+    return None if plaintext == _CANARY else f"The root key {row.id} does not open what it wrapped."

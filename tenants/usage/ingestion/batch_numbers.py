@@ -31,7 +31,7 @@ def latest_batch(tenant_id: TenantId) -> int:
 
     0: no batch exists.
     """
-    found = UsageBatchCounter.objects.filter(tenant_id=tenant_id).values_list(
+    batches = UsageBatchCounter.objects.filter(tenant_id=tenant_id).values_list(
         "last_batch", flat=True
     )
-    return found.first() or 0
+    return batches.first() or 0

@@ -16,10 +16,10 @@ def record_key_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
     for key_id, used_at in uses:
         latest[key_id] = max(used_at, latest.get(key_id, used_at))
     # Most keys were used within the last minute: one query saves an update for each of them.
-    noted = dict(ApiKey.objects.filter(id__in=latest).values_list("id", "last_used_at"))
+    stored_times = dict(ApiKey.objects.filter(id__in=latest).values_list("id", "last_used_at"))
     # Sorted by key, so that two workers cannot deadlock.
     for key_id, used_at in sorted(latest.items()):
-        if not _is_stale(noted, key_id, used_at):
+        if not _is_stale(stored_times, key_id, used_at):
             continue
         stale = Q(last_used_at=None) | Q(last_used_at__lt=used_at - LAST_USED_PRECISION)
         ApiKey.objects.filter(stale, id=key_id).update(last_used_at=used_at)
@@ -29,10 +29,10 @@ LAST_USED_PRECISION: Final = timedelta(minutes=1)  # a busy key's row is written
 
 
 def _is_stale(
-    noted: Mapping[uuid.UUID, datetime | None], key_id: uuid.UUID, used_at: datetime
+    stored_times: Mapping[uuid.UUID, datetime | None], key_id: uuid.UUID, used_at: datetime
 ) -> bool:
     """Return whether the stored time is too old; False for a key that does not exist here."""
-    if key_id not in noted:
+    if key_id not in stored_times:
         return False
-    last = noted[key_id]
+    last = stored_times[key_id]
     return last is None or last < used_at - LAST_USED_PRECISION

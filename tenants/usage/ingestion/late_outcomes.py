@@ -24,16 +24,18 @@ from tenants.usage.ingestion.row_mapping import LateOutcome
 _AROUND: Final = timedelta(seconds=2)
 
 
-def insert_late_outcomes(tenant_id: TenantId, told: Sequence[LateOutcome]) -> list[Outcome]:
+def insert_late_outcomes(
+    tenant_id: TenantId, late_outcomes: Sequence[LateOutcome]
+) -> list[Outcome]:
     """Insert the outcomes that count, and return their rows.
 
     Must run in the tenant's scope, after the completions of the same batch. Three queries for each,
     and one more.
     """
-    if not told:
+    if not late_outcomes:
         return []
     _wait_for_others(tenant_id)
-    return [row for each in told if (row := _insert_if_it_counts(each)) is not None]
+    return [row for each in late_outcomes if (row := _insert_if_it_counts(each)) is not None]
 
 
 def _wait_for_others(tenant_id: TenantId) -> None:
@@ -44,26 +46,26 @@ def _wait_for_others(tenant_id: TenantId) -> None:
         )
 
 
-def _insert_if_it_counts(told: LateOutcome) -> Outcome | None:
-    completion = _completion_of(told)
-    if completion is None or _was_told(told.outcome):
+def _insert_if_it_counts(late_outcome: LateOutcome) -> Outcome | None:
+    completion = _completion_of(late_outcome)
+    if completion is None or _was_told(late_outcome.outcome):
         return None
-    told.outcome.chars = _at_most(completion.num_chars, told.chars)
-    told.outcome.lines = _at_most(completion.num_lines, told.lines)
-    insert_new(Outcome, [told.outcome])
-    return told.outcome
+    late_outcome.outcome.chars = _at_most(completion.num_chars, late_outcome.chars)
+    late_outcome.outcome.lines = _at_most(completion.num_lines, late_outcome.lines)
+    insert_new(Outcome, [late_outcome.outcome])
+    return late_outcome.outcome
 
 
-def _completion_of(told: LateOutcome) -> UsageRecord | None:
-    asker = {"user_id": told.outcome.user_id}
-    if told.outcome.user_id is None:
-        asker["key_id"] = told.key_id
+def _completion_of(late_outcome: LateOutcome) -> UsageRecord | None:
+    requester = {"user_id": late_outcome.outcome.user_id}
+    if late_outcome.outcome.user_id is None:
+        requester["key_id"] = late_outcome.key_id
     return (
         UsageRecord.objects.filter(
-            occurred_at__gt=told.asked_at - _AROUND,
-            occurred_at__lt=told.asked_at + _AROUND,
-            request_id=told.outcome.request_id,
-            **asker,
+            occurred_at__gt=late_outcome.asked_at - _AROUND,
+            occurred_at__lt=late_outcome.asked_at + _AROUND,
+            request_id=late_outcome.outcome.request_id,
+            **requester,
         )
         .order_by("occurred_at")
         .first()
@@ -84,6 +86,7 @@ def _was_told(outcome: Outcome) -> bool:
     return len(moments) >= MAX_PARTS or outcome.after_ms in moments
 
 
-def _at_most(suggested: int | None, told: int | None) -> int:
-    """Return the lesser number. `suggested` is None for records from before it was counted."""
-    return min(suggested or 0, told if told is not None else suggested or 0)
+def _at_most(suggested_count: int | None, reported_count: int | None) -> int:
+    """Return the lesser number. Records from before it was counted have no `suggested_count`."""
+    maximum = suggested_count or 0
+    return maximum if reported_count is None else min(maximum, reported_count)

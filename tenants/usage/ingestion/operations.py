@@ -106,28 +106,30 @@ def _decode_entries(entries: Iterable[StreamEntry]) -> _UsageBatch:
 
 
 def _reject_unknown_tenants(batch: _UsageBatch) -> None:
-    known = {
+    existing_ids = {
         TenantId(str(tenant_id))
         for tenant_id in Tenant.objects.filter(id__in=list(batch.rows)).values_list("id", flat=True)
     }
-    for tenant_id in batch.rows.keys() - known:
+    for tenant_id in batch.rows.keys() - existing_ids:
         for _, data in batch.rows.pop(tenant_id):
             batch.rejected.append(RejectedRecord("tenant_id: unknown", data))
 
 
 def _insert(
-    tenant_id: TenantId, rows: list[tuple[Row | LateOutcome, bytes]], rejected: list[RejectedRecord]
+    tenant_id: TenantId,
+    rows: list[tuple[Row | LateOutcome, bytes]],
+    rejections: list[RejectedRecord],
 ) -> int:
     try:
         with tenant_scope(tenant_id):
             if _is_shredded(tenant_id):
                 # Without their content: it contains user IDs, and nothing would purge it.
-                rejected += [RejectedRecord("tenant_id: shredded", b"")] * len(rows)
+                rejections += [RejectedRecord("tenant_id: shredded", b"")] * len(rows)
                 return 0
             _insert_rows(tenant_id, [row for row, _ in rows])
         return len(rows)
     except (DataError, IntegrityError):
-        return _insert_singly(tenant_id, rows, rejected)
+        return _insert_singly(tenant_id, rows, rejections)
 
 
 def _is_shredded(tenant_id: TenantId) -> bool:
@@ -139,7 +141,9 @@ def _is_shredded(tenant_id: TenantId) -> bool:
 
 
 def _insert_singly(
-    tenant_id: TenantId, rows: list[tuple[Row | LateOutcome, bytes]], rejected: list[RejectedRecord]
+    tenant_id: TenantId,
+    rows: list[tuple[Row | LateOutcome, bytes]],
+    rejections: list[RejectedRecord],
 ) -> int:
     """Insert rows one by one, so that a rejected row does not affect the others."""
     num_inserted = 0
@@ -149,12 +153,12 @@ def _insert_singly(
                 _insert_rows(tenant_id, [row])
             num_inserted += 1
         except (DataError, IntegrityError) as error:
-            rejected.append(RejectedRecord(f"row: {type(error).__name__}", data))
+            rejections.append(RejectedRecord(f"row: {type(error).__name__}", data))
     return num_inserted
 
 
-def _insert_rows(tenant_id: TenantId, found: list[Row | LateOutcome]) -> None:
-    rows = [row for row in found if not isinstance(row, LateOutcome)]
+def _insert_rows(tenant_id: TenantId, batch_rows: list[Row | LateOutcome]) -> None:
+    rows = [row for row in batch_rows if not isinstance(row, LateOutcome)]
     usage = [row for row in rows if isinstance(row, UsageRecord)]
     if usage:
         batch = allocate_batch(tenant_id)
@@ -164,7 +168,7 @@ def _insert_rows(tenant_id: TenantId, found: list[Row | LateOutcome]) -> None:
     insert_new(Outcome, [row for row in rows if isinstance(row, Outcome)])
     insert_new(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
     rows += insert_late_outcomes(
-        tenant_id, [each for each in found if isinstance(each, LateOutcome)]
+        tenant_id, [each for each in batch_rows if isinstance(each, LateOutcome)]
     )
     mark_dirty(tenant_id, dirty_hours_for(rows))
     record_key_use({(row.key_id, row.occurred_at) for row in usage})

@@ -80,7 +80,7 @@ class UsageStream:
         return min(now, from_unix_ms(milliseconds))
 
     def acknowledge(
-        self, entries: Sequence[StreamEntry], rejected: Sequence[RejectedRecord]
+        self, entries: Sequence[StreamEntry], rejections: Sequence[RejectedRecord]
     ) -> None:
         """Store rejected records, then acknowledge and delete the entries.
 
@@ -88,7 +88,7 @@ class UsageStream:
         """
         ids = [entry.entry_id for entry in entries]
         pipeline = self._connection.pipeline(transaction=True)
-        for record in rejected:
+        for record in rejections:
             fields = {"reason": record.reason, "data": record.data[:_MAX_REJECTED_BYTES]}
             pipeline.xadd(
                 REJECTED_STREAM, cast(Any, fields), maxlen=MAX_REJECTED, approximate=False
@@ -104,18 +104,20 @@ def forget_rejected(connection: redis.Redis, tenant_id: TenantId) -> None:
     XDEL would only mark an entry: its bytes stay in memory and in the file until all entries of its
     node are gone. Raises redis.RedisError.
     """
-    mine = tenant_id.encode()
+    tenant_bytes = tenant_id.encode()
 
     def rewrite(pipeline: Any) -> None:  # runs again if an entry was added meanwhile
         parked = pipeline.xrange(REJECTED_STREAM)
-        kept = [
-            (at, fields) for at, fields in parked if not any(mine in v for v in fields.values())
+        remaining = [
+            (at, fields)
+            for at, fields in parked
+            if not any(tenant_bytes in v for v in fields.values())
         ]
         pipeline.multi()
-        if len(kept) == len(parked):
+        if len(remaining) == len(parked):
             return
         pipeline.delete(REJECTED_STREAM)
-        for entry_id, fields in kept:
+        for entry_id, fields in remaining:
             pipeline.xadd(REJECTED_STREAM, fields, id=entry_id)
 
     connection.transaction(rewrite, REJECTED_STREAM)

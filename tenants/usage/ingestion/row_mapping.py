@@ -23,7 +23,7 @@ from tenants.models import Outcome, TypingReport, UsageRecord
 _MAX_TEXT_CHARS: Final = 200
 _MAX_INTEGER: Final = 2**31 - 1  # the maximum of a Postgres integer
 _PLAIN_FIELDS: Final = (
-    *("protocol", "mode", "language", "tier", "pool", "replica", "finish", "error_code"),
+    *("protocol", "mode", "language", "tier", "pool", "replica", "finish_reason", "error_code"),
     *("prompt_tokens", "cached_tokens", "generated_tokens"),
     *("assemble_ms", "first_token_ms", "engine_ms", "total_ms"),
     *(

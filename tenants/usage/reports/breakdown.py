@@ -47,7 +47,7 @@ class Breakdown:
 
 def compute_breakdown(
     rows: QuerySet[UsageDay] | QuerySet[UsageHour],
-    asked: ReportQuery,
+    query: ReportQuery,
     by: Sequence[GroupBy],
     *,
     names: Sequence[str] = COUNTER_NAMES,
@@ -61,25 +61,25 @@ def compute_breakdown(
     )
     with connection.cursor() as cursor:
         cursor.execute(_build_statement(inner, by, names), parameters)
-        found = cursor.fetchall()
-    every, groups = _NOTHING, defaultdict[GroupBy, dict[str, GroupCounters]](dict)
-    for place, key, users, *sums in found:
+        sums_by_group = cursor.fetchall()
+    total, groups = _NOTHING, defaultdict[GroupBy, dict[str, GroupCounters]](dict)
+    for index, key, users, *sums in sums_by_group:
         counts = UsageCounters(**dict(zip(names, map(int, sums), strict=True)))
         group = GroupCounters(counts, people((users or "").split()))
-        if place is None:
-            every = group
+        if index is None:
+            total = group
         else:
-            is_time = by[place] is GroupBy.DAY
-            name = time_key(asked, datetime.fromisoformat(key)) if is_time else key
-            groups[by[place]][name] = group
-    return Breakdown(every, groups)
+            is_time = by[index] is GroupBy.DAY
+            name = time_key(query, datetime.fromisoformat(key)) if is_time else key
+            groups[by[index]][name] = group
+    return Breakdown(total, groups)
 
 
 def rows_of(
-    groups: Mapping[str, GroupCounters], hidden: Mapping[str, Suppression]
+    groups: Mapping[str, GroupCounters], suppressed: Mapping[str, Suppression]
 ) -> list[ReportRow]:
     """Return the rows sorted by key."""
-    return [row_of(key, groups[key], hidden.get(key)) for key in sorted(groups)]
+    return [row_of(key, groups[key], suppressed.get(key)) for key in sorted(groups)]
 
 
 def find_small_groups(

@@ -32,8 +32,8 @@ def proportion_interval(part: int, whole: int) -> IntervalEstimate | None:
         return None
     share, squared = part / whole, _Z**2
     centre = (share + squared / (2 * whole)) / (1 + squared / whole)
-    spread = sqrt(share * (1 - share) / whole + squared / (4 * whole**2))
-    reach = _Z * spread / (1 + squared / whole)
+    deviation = sqrt(share * (1 - share) / whole + squared / (4 * whole**2))
+    reach = _Z * deviation / (1 + squared / whole)
     return IntervalEstimate(share, max(0.0, centre - reach), min(1.0, centre + reach))
 
 

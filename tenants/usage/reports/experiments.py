@@ -89,24 +89,29 @@ class ExperimentsReport:
     min_users: int
 
 
-def read_experiments(*, actor: Actor, asked: ReportQuery) -> ExperimentsReport:
+def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
     """Return the experiments by name. Four queries; two or three more with a filter.
 
     Raises Forbidden, InvalidValue.
     """
     is_own = is_limited_to_own(actor, ReportKind.QUALITY)
-    check(asked)
-    since = measured_since(begins_at=asked.starts_at, ends_at=asked.ends_at)
+    check(query)
+    since = measured_since(begins_at=query.starts_at, ends_at=query.ends_at)
     with tenant_scope(actor.tenant_id):
-        rows = rollups_for(actor, asked, is_own=is_own)
-        found = compute_breakdown(rows, asked, (GroupBy.VARIANT,), names=_NAMES)
+        rows = rollups_for(actor, query, is_own=is_own)
+        breakdown = compute_breakdown(rows, query, (GroupBy.VARIANT,), names=_NAMES)
         min_users = 1 if is_own else min_group_size(actor)
-        hidden = find_suppressed(actor, ReportKind.QUALITY, asked, found, min_users=min_users)
-        means = _first_tokens(actor, asked, since, is_own=is_own, min_users=min_users)
+        suppressed = find_suppressed(
+            actor, ReportKind.QUALITY, query, breakdown, min_users=min_users
+        )
+        means = _first_tokens(actor, query, since, is_own=is_own, min_users=min_users)
         until = complete_until(actor.tenant_id)
-    groups, why = found.by.get(GroupBy.VARIANT, {}), hidden.groups.get(GroupBy.VARIANT, {})
+    groups, suppressed_variants = (
+        breakdown.by.get(GroupBy.VARIANT, {}),
+        suppressed.groups.get(GroupBy.VARIANT, {}),
+    )
     by_experiment: defaultdict[str, list[ReportRow]] = defaultdict(list)
-    for row in rows_of(groups, why):
+    for row in rows_of(groups, suppressed_variants):
         # Users without a variant are the rest, so that group is included in the suppression.
         if row.key != _IN_NONE:
             by_experiment[row.key.rpartition("/")[0]].append(row)
@@ -117,21 +122,21 @@ def read_experiments(*, actor: Actor, asked: ReportQuery) -> ExperimentsReport:
 
 
 def _first_tokens(
-    actor: Actor, asked: ReportQuery, since: datetime, *, is_own: bool, min_users: int
+    actor: Actor, query: ReportQuery, since: datetime, *, is_own: bool, min_users: int
 ) -> dict[str, IntervalEstimate | None]:
     """Return mean latencies by variant, without variants of fewer than `min_users` users."""
     records = UsageRecord.objects.filter(
         _FINISHED,
-        apply_filter(actor, asked.filter, is_raw=True),
+        apply_filter(actor, query.filter, is_raw=True),
         tenant_id=actor.tenant_id,
         occurred_at__gte=since,
-        occurred_at__lt=asked.ends_at,
+        occurred_at__lt=query.ends_at,
         mode=Mode.INLINE,
         variant__gt="",
     )
     if is_own:
         records = records.filter(user_id=actor.user_id)
-    found = (
+    rows = (
         records.values("variant")
         .annotate(
             mean=Avg("first_token_ms"),
@@ -143,7 +148,7 @@ def _first_tokens(
     )
     return {
         str(row["variant"]): mean_interval(row["mean"], row["deviation"], row["num"])
-        for row in found
+        for row in rows
     }
 
 

@@ -37,7 +37,7 @@ def read_figures(
     *,
     actor: Actor,
     kind: ReportKind,
-    asked: ReportQuery,
+    query: ReportQuery,
     by: Sequence[GroupBy],
     names: Sequence[str],
 ) -> UsageFigures:
@@ -46,17 +46,22 @@ def read_figures(
     Raises Forbidden, InvalidValue.
     """
     is_own = is_limited_to_own(actor, kind)
-    check(asked)
+    check(query)
     with tenant_scope(actor.tenant_id):
-        found = compute_breakdown(rollups_for(actor, asked, is_own=is_own), asked, by, names=names)
+        breakdown = compute_breakdown(
+            rollups_for(actor, query, is_own=is_own), query, by, names=names
+        )
         min_users = 1 if is_own else min_group_size(actor)
-        hidden = find_suppressed(actor, kind, asked, found, min_users=min_users)
+        suppressed = find_suppressed(actor, kind, query, breakdown, min_users=min_users)
         until = complete_until(actor.tenant_id)
-        choices, teams = choices_of(actor, asked, is_own=is_own), names_of_teams(actor)
+        choices, teams = choices_of(actor, query, is_own=is_own), names_of_teams(actor)
     return UsageFigures(
         is_own=is_own,
-        total=row_of("", found.every, hidden.whole),
-        by={each: rows_of(found.by.get(each, {}), hidden.groups.get(each, {})) for each in by},
+        total=row_of("", breakdown.every, suppressed.whole),
+        by={
+            each: rows_of(breakdown.by.get(each, {}), suppressed.groups.get(each, {}))
+            for each in by
+        },
         complete_until=until,
         min_users=min_users,
         choices=choices,

@@ -15,30 +15,32 @@ FilterOptions = dict[str, list[str]]  # by column
 
 
 def read_filter_options(
-    *, actor: Actor, kind: ReportKind, asked: ReportQuery
+    *, actor: Actor, kind: ReportKind, query: ReportQuery
 ) -> tuple[FilterOptions, Mapping[str, str]]:
     """Return the filter options, and the teams' names by ID. Two queries. Raises Forbidden."""
     is_own = is_limited_to_own(actor, kind)
     with tenant_scope(actor.tenant_id):
-        return choices_of(actor, asked, is_own=is_own), names_of_teams(actor)
+        return choices_of(actor, query, is_own=is_own), names_of_teams(actor)
 
 
-def choices_of(actor: Actor, asked: ReportQuery, *, is_own: bool) -> FilterOptions:
+def choices_of(actor: Actor, query: ReportQuery, *, is_own: bool) -> FilterOptions:
     """Return the options of the period's usage without its filter, inside the tenant's scope."""
     rows = list(
-        rollups_for(actor, asked.without_filter, is_own=is_own).values_list(*COLUMNS).distinct()
+        rollups_for(actor, query.without_filter, is_own=is_own).values_list(*COLUMNS).distinct()
     )
     return {column: sorted({row[place] for row in rows}) for place, column in enumerate(COLUMNS)}
 
 
-def names_of_teams(actor: Actor, *, known: Mapping[str, str] | None = None) -> Mapping[str, str]:
+def names_of_teams(
+    actor: Actor, *, known_names: Mapping[str, str] | None = None
+) -> Mapping[str, str]:
     """Return the teams' names by ID, inside the tenant's scope; empty without READ_TEAMS.
 
-    `known` are the names if they were already read.
+    `known_names` are the names if they were already read.
     """
     if not actor.has_permission(Permission.READ_TEAMS):
         return {}
-    if known is not None:
-        return known
+    if known_names is not None:
+        return known_names
     teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
     return {str(team_id): name for team_id, name in teams.values_list("id", "name")}

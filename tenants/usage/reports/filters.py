@@ -36,17 +36,17 @@ def apply_filter(actor: Actor, only: ReportFilter, *, is_raw: bool = False) -> Q
 
     `is_raw`: for usage records, in which unknown values are null or empty.
     """
-    found = Q()
+    condition = Q()
     for column in COLUMNS:
         value = getattr(only, column)
         if value is not None:
             is_unknown = is_raw and not value
-            found &= Q(**{column: value}) | (
+            condition &= Q(**{column: value}) | (
                 Q(**{f"{column}__isnull": True}) if is_unknown else Q()
             )
     if only.team_id is not None:
-        found &= Q(user_id__in=_find_member_ids(actor, only.team_id))
-    return found
+        condition &= Q(user_id__in=_find_member_ids(actor, only.team_id))
+    return condition
 
 
 def _find_member_ids(actor: Actor, team_id: UUID) -> QuerySet[Any, Any]:

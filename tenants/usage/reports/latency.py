@@ -95,7 +95,7 @@ def read_speeds(
     they have none.
     """
     since = measured_since(begins_at=begins_at, ends_at=ends_at)
-    found: dict[bool, dict[Mode, LatencyRow]] = {True: {}, False: {}}
+    rows_by_period: dict[bool, dict[Mode, LatencyRow]] = {True: {}, False: {}}
     measured = _select_measured(records, since, ends_at)
     # Counting users takes most of the time, so it is done only if needed.
     if min_users > 1:
@@ -103,8 +103,8 @@ def read_speeds(
         measured = measured.annotate(people=people).exclude(people__gt=0, people__lt=min_users)
     for row in measured:
         mode = Mode(row["mode"])
-        found[row["is_now"]][mode] = _to_latency_row(mode, row)
-    return LatencyReport(since, found[True], found[False], is_exact=True)
+        rows_by_period[row["is_now"]][mode] = _to_latency_row(mode, row)
+    return LatencyReport(since, rows_by_period[True], rows_by_period[False], is_exact=True)
 
 
 def add_speeds(
@@ -117,12 +117,12 @@ def add_speeds(
         starts_at__gte=begins_at - (ends_at - begins_at),
         starts_at__lt=ends_at,
     )
-    found: dict[bool, defaultdict[Mode, list[_LatencyRow]]]
-    found = {True: defaultdict(list), False: defaultdict(list)}
+    rows_by_period: dict[bool, defaultdict[Mode, list[_LatencyRow]]]
+    rows_by_period = {True: defaultdict(list), False: defaultdict(list)}
     for starts_at, mode, *values in rows.values_list("starts_at", "mode", *_LatencyRow._fields):
-        found[starts_at >= begins_at][Mode(mode)].append(_LatencyRow(*values))
+        rows_by_period[starts_at >= begins_at][Mode(mode)].append(_LatencyRow(*values))
     now, before = (
-        {mode: _sum_rows(mode, rolled) for mode, rolled in found[is_now].items()}
+        {mode: _sum_rows(mode, rolled) for mode, rolled in rows_by_period[is_now].items()}
         for is_now in (True, False)
     )
     return LatencyReport(begins_at, now, before, is_exact=False)
@@ -171,5 +171,7 @@ def _to_latency_row(mode: Mode, row: Mapping[str, Any]) -> LatencyRow:
 
 
 def _compute_load(speeds: Mapping[Mode, LatencyRow]) -> float | None:
-    sent = sum(speed.sent for speed in speeds.values())
-    return sum(speed.at_replica for speed in speeds.values()) / sent if sent else None
+    num_requests = sum(speed.sent for speed in speeds.values())
+    return (
+        sum(speed.at_replica for speed in speeds.values()) / num_requests if num_requests else None
+    )

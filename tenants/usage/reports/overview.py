@@ -82,37 +82,40 @@ class _OverviewScope:
     spend: MonthlySpend | None
 
 
-def overview(*, actor: Actor, asked: ReportQuery, now: datetime) -> Overview:
+def overview(*, actor: Actor, query: ReportQuery, now: datetime) -> Overview:
     """Return the overview. Six queries; two more with a filter. Raises Forbidden, InvalidValue."""
     is_own = is_limited_to_own(actor, ReportKind.USAGE)
-    check(asked)
+    check(query)
     with tenant_scope(actor.tenant_id):
-        about = _read_scope(actor, now)
-        min_users = 1 if is_own else about.min_users
+        scope = _read_scope(actor, now)
+        min_users = 1 if is_own else scope.min_users
         rows, earlier = (
-            rollups_for(actor, each, is_own=is_own) for each in (asked, asked.previous_period)
+            rollups_for(actor, each, is_own=is_own) for each in (query, query.previous_period)
         )
-        found = compute_breakdown(rows, asked, BY, names=_NAMES)
-        before = compute_breakdown(earlier, asked, (), names=_NAMES).every
-        hidden = hidden_in_overview(actor, asked, found, before, min_users=min_users)
+        breakdown = compute_breakdown(rows, query, BY, names=_NAMES)
+        before = compute_breakdown(earlier, query, (), names=_NAMES).every
+        suppressed = hidden_in_overview(actor, query, breakdown, before, min_users=min_users)
         speeds = (
             None
-            if hidden.speeds
-            else _read_latency(actor, asked, hidden, is_own=is_own, min_users=min_users)
+            if suppressed.speeds
+            else _read_latency(actor, query, suppressed, is_own=is_own, min_users=min_users)
         )
-        choices = _list_choices(actor, asked, found, hidden, is_own=is_own)
-        teams = names_of_teams(actor, known=hidden.team_names)
+        choices = _list_choices(actor, query, breakdown, suppressed, is_own=is_own)
+        teams = names_of_teams(actor, known_names=suppressed.team_names)
     sees_quality = _sees_quality(actor)
     return Overview(
         is_own=is_own,
-        total=row_of("", found.every, hidden.usage),
-        before=row_of("", before, hidden.usage_before),
-        quality=row_of("", found.every, hidden.quality) if sees_quality else None,
-        quality_before=row_of("", before, hidden.quality_before) if sees_quality else None,
-        by={each: rows_of(found.by.get(each, {}), hidden.groups.get(each, {})) for each in BY},
+        total=row_of("", breakdown.every, suppressed.usage),
+        before=row_of("", before, suppressed.usage_before),
+        quality=row_of("", breakdown.every, suppressed.quality) if sees_quality else None,
+        quality_before=row_of("", before, suppressed.quality_before) if sees_quality else None,
+        by={
+            each: rows_of(breakdown.by.get(each, {}), suppressed.groups.get(each, {}))
+            for each in BY
+        },
         speeds=speeds,
-        spend=about.spend,
-        complete_until=about.complete_until,
+        spend=scope.spend,
+        complete_until=scope.complete_until,
         min_users=min_users,
         choices=choices,
         teams=teams,
@@ -126,24 +129,29 @@ def _sees_quality(actor: Actor) -> bool:
 
 
 def _read_latency(
-    actor: Actor, asked: ReportQuery, hidden: SuppressedOverview, *, is_own: bool, min_users: int
+    actor: Actor,
+    query: ReportQuery,
+    suppressed: SuppressedOverview,
+    *,
+    is_own: bool,
+    min_users: int,
 ) -> LatencyReport:
-    if asked.filter.is_empty and not is_own:
+    if query.filter.is_empty and not is_own:
         return add_speeds(
             actor.tenant_id,
-            begins_at=asked.starts_at,
-            ends_at=asked.ends_at,
-            by_hour=asked.hours_until is not None,
+            begins_at=query.starts_at,
+            ends_at=query.ends_at,
+            by_hour=query.hours_until is not None,
         )
-    found = read_speeds(
+    latency = read_speeds(
         visible_to(
-            actor, UsageRecord.objects.filter(apply_filter(actor, asked.filter, is_raw=True))
+            actor, UsageRecord.objects.filter(apply_filter(actor, query.filter, is_raw=True))
         ),
-        begins_at=asked.starts_at,
-        ends_at=asked.ends_at,
+        begins_at=query.starts_at,
+        ends_at=query.ends_at,
         min_users=min_users,
     )
-    return replace(found, before={}) if hidden.speeds_before else found
+    return replace(latency, before={}) if suppressed.speeds_before else latency
 
 
 def _read_scope(actor: Actor, now: datetime) -> _OverviewScope:
@@ -165,16 +173,16 @@ def _read_scope(actor: Actor, now: datetime) -> _OverviewScope:
             seats.order_by().values("tenant_id").annotate(num=Count("user_id")), "num"
         ),
     ).get(id=actor.tenant_id)
-    found: dict[str, Any] = vars(row)
-    seats_counted = max(1, found["num_seats"] or 0) if found["is_per_seat"] else 1
-    sees_spend = actor.has_permission(Permission.READ_BILLING) and found["currency"] is not None
+    values: dict[str, Any] = vars(row)
+    seats_counted = max(1, values["num_seats"] or 0) if values["is_per_seat"] else 1
+    sees_spend = actor.has_permission(Permission.READ_BILLING) and values["currency"] is not None
     spend = MonthlySpend(
-        spent_micros=found["spent"] or 0,
-        limit_micros=found["limit"] and found["limit"] * seats_counted,
-        is_hard=bool(found["is_hard"]),
-        currency=Currency(found["currency"] or Currency.EUR),
+        spent_micros=values["spent"] or 0,
+        limit_micros=values["limit"] and values["limit"] * seats_counted,
+        is_hard=bool(values["is_hard"]),
+        currency=Currency(values["currency"] or Currency.EUR),
     )
-    return _OverviewScope(row.min_group_users, found["until"], spend if sees_spend else None)
+    return _OverviewScope(row.min_group_users, values["until"], spend if sees_spend else None)
 
 
 def _subquery_for(rows: QuerySet[Any, Any], column: str) -> Subquery:
@@ -182,8 +190,13 @@ def _subquery_for(rows: QuerySet[Any, Any], column: str) -> Subquery:
 
 
 def _list_choices(
-    actor: Actor, asked: ReportQuery, found: Breakdown, hidden: SuppressedOverview, *, is_own: bool
+    actor: Actor,
+    query: ReportQuery,
+    breakdown: Breakdown,
+    suppressed: SuppressedOverview,
+    *,
+    is_own: bool,
 ) -> Mapping[str, list[str]]:
-    if asked.filter.is_empty:
-        return {column: sorted(found.by[GroupBy(column)]) for column in COLUMNS}
-    return hidden.choices or choices_of(actor, asked, is_own=is_own)
+    if query.filter.is_empty:
+        return {column: sorted(breakdown.by[GroupBy(column)]) for column in COLUMNS}
+    return suppressed.choices or choices_of(actor, query, is_own=is_own)

@@ -113,30 +113,31 @@ class _GroupCounters:
     users: frozenset[str]
 
 
-def report(*, actor: Actor, kind: ReportKind, asked: ReportQuery) -> Report:
+def report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report:
     """Return a report. Three to seven queries of daily rollups. Raises Forbidden, InvalidValue."""
     is_own = is_limited_to_own(actor, kind)
-    check(asked)
+    check(query)
     with tenant_scope(actor.tenant_id):
-        days = rollups_for(actor, asked, is_own=is_own)
-        groups, every = _groups_and_total(actor, days, asked)
-        labels = _read_labels(actor, asked.group_by)
+        days = rollups_for(actor, query, is_own=is_own)
+        groups, every = _groups_and_total(actor, days, query)
+        labels = _read_labels(actor, query.group_by)
         min_users = 1 if is_own else min_group_size(actor)
-        if asked.filter.is_empty:
-            whole = suppress_total(kind, every.users, min_users)
-            hidden = _find_hidden(groups, every, asked.group_by, min_users)
+        if query.filter.is_empty:
+            suppressed_total = suppress_total(kind, every.users, min_users)
+            suppressed = _find_hidden(groups, every, query.group_by, min_users)
         else:
-            whole, hidden = _hidden_of_part(actor, asked, min_users)
+            suppressed_total, suppressed = _hidden_of_part(actor, query, min_users)
         until = complete_until(actor.tenant_id)
-    if whole is not None and not asked.filter.is_empty:
+    if suppressed_total is not None and not query.filter.is_empty:
         # Together the groups would reveal the suppressed total.
-        hidden = dict.fromkeys(groups, whole)
+        suppressed = dict.fromkeys(groups, suppressed_total)
     return Report(
-        query=asked,
+        query=query,
         rows=[
-            _to_row(key, group, labels, hidden.get(key)) for key, group in sorted(groups.items())
+            _to_row(key, group, labels, suppressed.get(key))
+            for key, group in sorted(groups.items())
         ],
-        total=_to_row("", every, {}, whole),
+        total=_to_row("", every, {}, suppressed_total),
         complete_until=until,
         min_users=min_users,
     )
@@ -154,45 +155,45 @@ def min_group_size(actor: Actor) -> int:
     return Tenant.objects.values_list("min_group_users", flat=True).get(id=actor.tenant_id)
 
 
-def check(asked: ReportQuery) -> None:
+def check(query: ReportQuery) -> None:
     """Check the number of days. Raises InvalidValue."""
-    if asked.hours_until is None and not 1 <= (asked.end - asked.start).days <= MAX_DAYS:
+    if query.hours_until is None and not 1 <= (query.end - query.start).days <= MAX_DAYS:
         raise InvalidValue(
             "end", "Choose a period of 1 to {most} days. `end` is not included.", most=MAX_DAYS
         )
 
 
 def rollups_for(
-    actor: Actor, asked: ReportQuery, *, is_own: bool
+    actor: Actor, query: ReportQuery, *, is_own: bool
 ) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
     """Return the rollups of the query's period and filter."""
-    of_all = rollups_for_everybody(actor, begins_at=asked.starts_at, asked=asked)
-    rows = of_all.filter(apply_filter(actor, asked.filter))
+    of_all = rollups_for_everybody(actor, begins_at=query.starts_at, query=query)
+    rows = of_all.filter(apply_filter(actor, query.filter))
     if not is_own:
         return rows
     return rows.none() if actor.user_id is None else rows.filter(user_id=actor.user_id)
 
 
 def rollups_for_everybody(
-    actor: Actor, *, begins_at: datetime, asked: ReportQuery
+    actor: Actor, *, begins_at: datetime, query: ReportQuery
 ) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
     """Return the rollups of the whole usage, from `begins_at` to the query's end."""
     rows: QuerySet[UsageDay] | QuerySet[UsageHour]
-    rows = UsageDay.objects.all() if asked.hours_until is None else UsageHour.objects.all()
+    rows = UsageDay.objects.all() if query.hours_until is None else UsageHour.objects.all()
     return rows.filter(
-        tenant_id=actor.tenant_id, starts_at__gte=begins_at, starts_at__lt=asked.ends_at
+        tenant_id=actor.tenant_id, starts_at__gte=begins_at, starts_at__lt=query.ends_at
     )
 
 
 def _groups_and_total(
-    actor: Actor, days: QuerySet[Any], asked: ReportQuery
+    actor: Actor, days: QuerySet[Any], query: ReportQuery
 ) -> tuple[dict[str, _GroupCounters], _GroupCounters]:
-    if asked.group_by is None:
+    if query.group_by is None:
         return {}, _read_total(days)
-    if asked.group_by is GroupBy.TEAM:
+    if query.group_by is GroupBy.TEAM:
         of_user = _by_user(days)
-        return _sum_by_team(actor, of_user, asked.filter), _of_users(of_user, of_user)
-    groups = _read_groups(days, asked)
+        return _sum_by_team(actor, of_user, query.filter), _of_users(of_user, of_user)
+    groups = _read_groups(days, query)
     return groups, _sum_groups(groups)
 
 
@@ -206,13 +207,13 @@ def _read_total(days: QuerySet[Any]) -> _GroupCounters:
     return _GroupCounters(_to_counters(days.aggregate(**_SUMS)), people(map(str, who)))
 
 
-def _read_groups(days: QuerySet[Any], asked: ReportQuery) -> dict[str, _GroupCounters]:
-    group_by = asked.group_by
+def _read_groups(days: QuerySet[Any], query: ReportQuery) -> dict[str, _GroupCounters]:
+    group_by = query.group_by
     assert group_by is not None
     column = "starts_at" if group_by is GroupBy.DAY else group_by.value
     if group_by is GroupBy.DAY:
         return {
-            time_key(asked, sums[column]): _GroupCounters(
+            time_key(query, sums[column]): _GroupCounters(
                 _to_counters(sums), people(sums["who"].split())
             )
             for sums in days.values(column).annotate(**_SUMS, who=_WHO)
@@ -233,9 +234,9 @@ def _by_user(days: QuerySet[Any]) -> dict[UUID, UsageCounters]:
 
 
 def _of_users(of_user: Mapping[UUID, UsageCounters], users: Iterable[UUID]) -> _GroupCounters:
-    chosen = list(users)
+    user_ids = list(users)
     return _GroupCounters(
-        total([UsageCounters(), *(of_user[user] for user in chosen)]), people(map(str, chosen))
+        total([UsageCounters(), *(of_user[user] for user in user_ids)]), people(map(str, user_ids))
     )
 
 
@@ -287,7 +288,7 @@ def suppress_total(kind: ReportKind, users: frozenset[str], min_users: int) -> S
 
 
 def _hidden_of_part(
-    actor: Actor, asked: ReportQuery, min_users: int
+    actor: Actor, query: ReportQuery, min_users: int
 ) -> tuple[Suppression | None, dict[str, Suppression]]:
     """Return why the filtered part and its groups are suppressed.
 
@@ -295,11 +296,11 @@ def _hidden_of_part(
     """
     if min_users == 1:
         return None, {}
-    group_by = asked.group_by
-    part = filter_usage(actor, asked.filter, min_users=min_users, by_team=group_by is GroupBy.TEAM)
-    rows = rollups_for_everybody(actor, begins_at=asked.starts_at, asked=asked)
+    group_by = query.group_by
+    part = filter_usage(actor, query.filter, min_users=min_users, by_team=group_by is GroupBy.TEAM)
+    rows = rollups_for_everybody(actor, begins_at=query.starts_at, query=query)
     if group_by is GroupBy.DAY:
-        times = {time_key(asked, at): parts for at, parts in part.users_by_time(rows).items()}
+        times = {time_key(query, at): parts for at, parts in part.users_by_time(rows).items()}
         return part.find_suppression(part.merge(times.values())), part.find_suppressed_times(times)
     if group_by is None:
         return part.find_suppression(part.users_by_cell(rows)), {}
@@ -324,9 +325,9 @@ def people(who: Iterable[str]) -> frozenset[str]:
     return frozenset(who) - {str(SERVICES)}
 
 
-def time_key(asked: ReportQuery, starts_at: datetime) -> str:
+def time_key(query: ReportQuery, starts_at: datetime) -> str:
     at = starts_at.astimezone(UTC)
-    return at.date().isoformat() if asked.hours_until is None else at.isoformat()
+    return at.date().isoformat() if query.hours_until is None else at.isoformat()
 
 
 # By day, where every user occurs again and again: one text instead of thousands of rows to parse.

@@ -22,6 +22,6 @@ class Finding(str):
     values: dict[str, Quantity | str]
 
     def __new__(cls, wording: str, /, **values: Quantity | str) -> Self:
-        made = super().__new__(cls, wording.format(**values))
-        made.wording, made.values = wording, values
-        return made
+        finding = super().__new__(cls, wording.format(**values))
+        finding.wording, finding.values = wording, values
+        return finding

@@ -54,29 +54,29 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
     """
     with tenant_scope(actor.tenant_id):
         records = visible_to(actor, UsageRecord.objects.filter(occurred_at__gt=now - MINUTE))
-        found = records.aggregate(
+        totals = records.aggregate(
             requests=Count("*"),
             percentiles=_LastMinutePercentiles("first_token_ms", filter=_FINISHED),
             told=Sum("prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0),
             cached=Sum("cached_tokens", default=0),
         )
         outcomes = Outcome.objects.filter(occurred_at__gt=now - MINUTE, event__in=_TAKEN)
-        taken = visible_to(actor, outcomes).aggregate(
+        acceptances = visible_to(actor, outcomes).aggregate(
             num=Count("request_id", distinct=True),
             users=Count("user_id", distinct=True),
             min_users=Max(_min_users(actor)),
         )
     is_own = not actor.has_permission(Permission.READ_USAGE)
-    is_told = is_own or not 0 < taken["users"] < taken["min_users"]
-    p50_ms, p99_ms = found["percentiles"] or (None, None)
+    is_visible = is_own or not 0 < acceptances["users"] < acceptances["min_users"]
+    p50_ms, p99_ms = totals["percentiles"] or (None, None)
     return LastMinute(
         until=now,
-        requests=found["requests"],
+        requests=totals["requests"],
         first_token_p50_ms=p50_ms,
         first_token_p99_ms=p99_ms,
-        prompt_tokens_with_cache_info=found["told"],
-        cached_tokens=found["cached"],
-        accepted=taken["num"] if is_told else None,
+        prompt_tokens_with_cache_info=totals["told"],
+        cached_tokens=totals["cached"],
+        accepted=acceptances["num"] if is_visible else None,
     )
 
 

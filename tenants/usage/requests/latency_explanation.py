@@ -52,7 +52,7 @@ def explain(record: CompletionRecord) -> LatencyExplanation:
     waited_ms = record.total_ms if record.first_token_ms is None else record.first_token_ms
     is_slow = waited_ms > target_ms
     by_name = {stage.name: stage for stage in stages}
-    said = [
+    verdicts = [
         verdict
         for name, rule in _RULES
         if name in by_name
@@ -63,7 +63,7 @@ def explain(record: CompletionRecord) -> LatencyExplanation:
         target_ms=target_ms,
         is_slow=is_slow,
         verdicts=tuple(
-            [*said, *_explain_ending(record, stages[-1])] or [_explain_nothing_found(is_slow)]
+            [*verdicts, *_explain_ending(record, stages[-1])] or [_explain_nothing_found(is_slow)]
         ),
     )
 
@@ -90,8 +90,8 @@ def _list_marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
     yield "admit", record.admitted_ms
     yield "assemble", record.assemble_ms
     yield "route", record.routed_ms
-    asked, engine = record.routed_ms, record.engine_ms
-    yield "generate", None if asked is None or engine is None else asked + engine
+    routed_ms, engine_ms = record.routed_ms, record.engine_ms
+    yield "generate", None if routed_ms is None or engine_ms is None else routed_ms + engine_ms
     yield "filter", record.first_token_ms
 
 
@@ -260,26 +260,26 @@ _REFUSED: Final = MappingProxyType(
 
 
 def _explain_ending(record: CompletionRecord, last: LatencyStage) -> list[Finding]:
-    if wording := _ENDED_EARLY.get(record.finish):
+    if wording := _ENDED_EARLY.get(record.finish_reason):
         after = Quantity(record.total_ms, 1)
         code = record.error_code or ""
         return [Finding(wording, after=after, stage=last.name, code=code)]
-    if wording := _REFUSED.get(record.finish):
+    if wording := _REFUSED.get(record.finish_reason):
         return [Finding(wording)]
-    return list(_explain_truncation(record.finish, record.filter_reason))
+    return list(_explain_truncation(record.finish_reason, record.filter_reason))
 
 
-def _explain_truncation(finish: FinishReason, reason: str | None) -> Iterator[Finding]:
-    if finish is FinishReason.LENGTH and reason == "engine_disconnected":
+def _explain_truncation(finish_reason: FinishReason, reason: str | None) -> Iterator[Finding]:
+    if finish_reason is FinishReason.LENGTH and reason == "engine_disconnected":
         yield Finding(
             gettext_noop(
                 "Interrupted: the connection to the engine was lost, and no "
                 "other engine could take over."
             )
         )
-    elif finish is FinishReason.FILTERED and not reason:
+    elif finish_reason is FinishReason.FILTERED and not reason:
         yield Finding(gettext_noop("Filtered: nothing was left to show."))
-    elif finish is FinishReason.FILTERED and reason:
+    elif finish_reason is FinishReason.FILTERED and reason:
         yield Finding(gettext_noop("Filtered: {reason}."), reason=reason)
     elif reason:
         yield Finding(gettext_noop("Truncated by the filter: {reason}."), reason=reason)

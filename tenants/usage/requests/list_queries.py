@@ -75,8 +75,8 @@ class RequestFilter:
     @property
     def filters(self) -> dict[str, str]:
         """The filters for the audit log; empty: none."""
-        said = {**asdict(self.filter), "mode": self.mode, "ended": self.ended}
-        return {name: str(value) for name, value in said.items() if value is not None}
+        values = {**asdict(self.filter), "mode": self.mode, "ended": self.ended}
+        return {name: str(value) for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class RequestRow:
     editor: str
     model: str
     variant: str
-    finish: FinishReason
+    finish_reason: FinishReason
     error_code: str
     prompt_tokens: int
     cached_tokens: int | None  # None: not reported by the engine
@@ -105,7 +105,7 @@ class RequestPage:
 
 
 def page_of_requests(
-    *, actor: Actor, wanted: RequestFilter, limit: int, cursor: str | None, now: datetime
+    *, actor: Actor, request_filter: RequestFilter, limit: int, cursor: str | None, now: datetime
 ) -> RequestPage:
     """Return a page of requests. Orders other than newest first have one page only.
 
@@ -116,17 +116,21 @@ def page_of_requests(
     assert 1 <= limit <= MAX_PAGE
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
-        rows = list(_sort_records(_filter_records(actor, wanted), wanted.order, after)[: limit + 1])
-        is_of_few = bool(wanted.filters) and _are_few(actor, rows[:limit])
+        rows = list(
+            _sort_records(_filter_records(actor, request_filter), request_filter.order, after)[
+                : limit + 1
+            ]
+        )
+        is_of_few = bool(request_filter.filters) and _are_few(actor, rows[:limit])
         if is_of_few:
             record_read(
                 actor=actor,
                 action="request.listed",
                 target="requests",
                 now=now,
-                asked=_to_change_fields(wanted),
+                filters=_to_change_fields(request_filter),
             )
-    return RequestPage(_build_page(rows, wanted.order, limit), is_of_few)
+    return RequestPage(_build_page(rows, request_filter.order, limit), is_of_few)
 
 
 def _are_few(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
@@ -135,9 +139,9 @@ def _are_few(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
     return bool(people - {actor.user_id}) and len(people) < min_group_size(actor)
 
 
-def _to_change_fields(wanted: RequestFilter) -> ChangeFields:
-    times = {"since": wanted.since.isoformat(), "until": wanted.ends_at.isoformat()}
-    return {**wanted.filters, **times}
+def _to_change_fields(request_filter: RequestFilter) -> ChangeFields:
+    times = {"since": request_filter.since.isoformat(), "until": request_filter.ends_at.isoformat()}
+    return {**request_filter.filters, **times}
 
 
 def _build_page(rows: Iterable[UsageRecord], order: RequestSort, limit: int) -> Page[RequestRow]:
@@ -149,30 +153,32 @@ def _build_page(rows: Iterable[UsageRecord], order: RequestSort, limit: int) -> 
     )
 
 
-def _filter_records(actor: Actor, wanted: RequestFilter) -> QuerySet[UsageRecord]:
-    found = UsageRecord.objects.filter(
-        apply_filter(actor, wanted.filter, is_raw=True),
-        occurred_at__gte=wanted.since,
-        occurred_at__lt=wanted.ends_at,
+def _filter_records(actor: Actor, request_filter: RequestFilter) -> QuerySet[UsageRecord]:
+    records = UsageRecord.objects.filter(
+        apply_filter(actor, request_filter.filter, is_raw=True),
+        occurred_at__gte=request_filter.since,
+        occurred_at__lt=request_filter.ends_at,
     )
-    if wanted.mode is not None:
-        found = found.filter(mode=wanted.mode)
-    if wanted.ended is not None:
-        found = found.filter(finish__in=_FINISHES[wanted.ended])
-    return visible_to(actor, found)
+    if request_filter.mode is not None:
+        records = records.filter(mode=request_filter.mode)
+    if request_filter.ended is not None:
+        records = records.filter(finish_reason__in=_FINISHES[request_filter.ended])
+    return visible_to(actor, records)
 
 
 def _sort_records(
-    found: QuerySet[UsageRecord], order: RequestSort, after: PagePosition | None
+    records: QuerySet[UsageRecord], order: RequestSort, after: PagePosition | None
 ) -> QuerySet[UsageRecord]:
     if order is RequestSort.SLOW:
-        return found.filter(first_token_ms__isnull=False).order_by("-first_token_ms", "request_id")
+        return records.filter(first_token_ms__isnull=False).order_by(
+            "-first_token_ms", "request_id"
+        )
     if order is RequestSort.REPLICA_LOAD:
-        return found.order_by(F("num_in_flight_at_replica").desc(nulls_last=True), "request_id")
+        return records.order_by(F("num_in_flight_at_replica").desc(nulls_last=True), "request_id")
     if after is not None:
         earlier = Q(occurred_at__lt=after.at)
-        found = found.filter(earlier | Q(occurred_at=after.at, request_id__lt=after.id))
-    return found.order_by("-occurred_at", "-request_id")
+        records = records.filter(earlier | Q(occurred_at=after.at, request_id__lt=after.id))
+    return records.order_by("-occurred_at", "-request_id")
 
 
 def _to_row(row: UsageRecord) -> RequestRow:
@@ -184,7 +190,7 @@ def _to_row(row: UsageRecord) -> RequestRow:
         editor=row.editor or "",
         model=row.model or "",
         variant=row.variant or "",
-        finish=FinishReason(row.finish),
+        finish_reason=FinishReason(row.finish_reason),
         error_code=row.error_code,
         prompt_tokens=row.prompt_tokens,
         cached_tokens=row.cached_tokens,

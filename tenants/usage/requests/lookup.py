@@ -97,7 +97,7 @@ def _to_completion_record(row: UsageRecord) -> CompletionRecord:
         tier=Tier(row.tier),
         pool=row.pool,
         replica=row.replica,
-        finish=FinishReason(row.finish),
+        finish_reason=FinishReason(row.finish_reason),
         error_code=row.error_code,
         prompt_tokens=row.prompt_tokens,
         cached_tokens=row.cached_tokens,

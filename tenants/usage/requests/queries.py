@@ -100,15 +100,15 @@ def usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDay
             .values("day")
             .annotate(**_COUNTS)
         )
-        found = {row.pop("day").date(): row for row in rows}
+        rows_by_day = {row.pop("day").date(): row for row in rows}
     days = [(first + timedelta(days=number)).date() for number in range(num_days)]
-    return [UsageDayView(day=day, **found.get(day, _NOTHING)) for day in days]
+    return [UsageDayView(day=day, **rows_by_day.get(day, _NOTHING)) for day in days]
 
 
 _COUNTS: Final[dict[str, Any]] = {
     "requests": Count("*"),
     "completed": Count("request_id", filter=_FINISHED),
-    "errors": Count("request_id", filter=Q(finish=FinishReason.ERROR)),
+    "errors": Count("request_id", filter=Q(finish_reason=FinishReason.ERROR)),
     "prompt_tokens_with_cache_info": Sum(
         "prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0
     ),

@@ -31,7 +31,7 @@ def _describe_request(record: CompletionRecord, slug: str) -> str:
     at = from_unix_ms(record.occurred_at_ms)
     return (
         f"{slug}, {record.mode}, {record.trigger}, by {record.protocol},"
-        f" {at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03} UTC, ended: {record.finish}"
+        f" {at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03} UTC, ended: {record.finish_reason}"
     )
 
 

@@ -22,19 +22,19 @@ def bucket_sql(column: str) -> str:
 
 def merge_histograms(histograms: Iterable[tuple[Iterable[int], Iterable[int]]]) -> dict[int, int]:
     """Add up histograms, each given as buckets and counts."""
-    found: dict[int, int] = {}
+    merged: dict[int, int] = {}
     for sizes, counts in histograms:
         for size, number in zip(sizes, counts, strict=True):
-            found[size] = found.get(size, 0) + number
-    return found
+            merged[size] = merged.get(size, 0) + number
+    return merged
 
 
 def percentile_ms(histogram: Mapping[int, int], percent: float) -> float | None:
     """Return a percentile; None: no values."""
     rank = percent / 100 * (sum(histogram.values()) - 1)
-    passed = 0
+    num_smaller = 0
     for size in sorted(histogram):
-        passed += histogram[size]
-        if passed > rank:
+        num_smaller += histogram[size]
+        if num_smaller > rank:
             return 2 * _BASE**size / (_BASE + 1)
     return None

@@ -54,16 +54,16 @@ def roll_up_all(*, arrived_until: datetime) -> int:
 
     `arrived_until`: everything that had reached Redis by then is in the tables.
     """
-    counted = 0
+    num_days = 0
     for tenant_id in list_tenants().values():
         try:
-            counted += roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
+            num_days += roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
             logger.error("metrics.not_rolled_up", tenant_id=tenant_id, error=type(error).__name__)
-    if counted:
-        logger.info("metrics.rolled_up", days=counted)
-    return counted
+    if num_days:
+        logger.info("metrics.rolled_up", days=num_days)
+    return num_days
 
 
 def roll_up(*, tenant_id: TenantId, arrived_until: datetime) -> int:

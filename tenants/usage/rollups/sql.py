@@ -16,9 +16,9 @@ KEYS: Final = ("user_id", "editor", "language", "model", "variant")
 
 MIN_SEEN_MS: Final = 750  # Cody's value: nobody reads a suggestion in less
 MAX_EDIT_SHARE: Final = 0.33  # Cody's value: at least 67% of the text is left
-_ENDED = "u.finish IN ('stop', 'length')"
+_ENDED = "u.finish_reason IN ('stop', 'length')"
 _HAS_TEXT = f"{_ENDED} AND u.num_chars > 0"
-_JUDGED = "u.is_parsed AND u.finish IN ('stop', 'length', 'filtered')"
+_JUDGED = "u.is_parsed AND u.finish_reason IN ('stop', 'length', 'filtered')"
 _IS_TAKEN = "(t.accepted OR t.partly)"
 _IS_SEEN = f"({_IS_TAKEN} OR (t.shown AND t.stood_ms >= {MIN_SEEN_MS}))"
 # Partial acceptances may overlap, so they are limited to the suggestion.
@@ -37,10 +37,10 @@ def _sum_sql(value: str, condition: str = "true") -> str:
 _OF_COMPLETIONS: Final = {
     "requests": "count(*)",
     "completed": _count_sql(_ENDED),
-    "cancelled": _count_sql("u.finish IN ('cancelled', 'superseded')"),
-    "shed": _count_sql("u.finish = 'shed'"),
-    "filtered": _count_sql("u.finish = 'filtered'"),
-    "errors": _count_sql("u.finish = 'error'"),
+    "cancelled": _count_sql("u.finish_reason IN ('cancelled', 'superseded')"),
+    "shed": _count_sql("u.finish_reason = 'shed'"),
+    "filtered": _count_sql("u.finish_reason = 'filtered'"),
+    "errors": _count_sql("u.finish_reason = 'error'"),
     "suggestions": _count_sql(_HAS_TEXT),
     "suggested_chars": _sum_sql("u.num_chars", _HAS_TEXT),
     "suggested_lines": _sum_sql("u.num_lines", _HAS_TEXT),
@@ -95,7 +95,7 @@ WITH told AS (
     GROUP BY o.request_id
 ), completion AS (
     SELECT coalesce(user_id, %(services)s) AS user_id, coalesce(editor, '') AS editor, language,
-        coalesce(model, '') AS model, coalesce(variant, '') AS variant, request_id, finish,
+        coalesce(model, '') AS model, coalesce(variant, '') AS variant, request_id, finish_reason,
         coalesce(num_chars, 0) AS num_chars, coalesce(num_lines, 0) AS num_lines,
         coalesce(is_parsed, false) AS is_parsed, coalesce(filter_reason, '') AS filter_reason,
         prompt_tokens, cached_tokens, generated_tokens
@@ -138,7 +138,7 @@ _SPEED_COLUMNS: Final = "mode, sizes, counts, at_replica, sent"
 
 COUNT_SPEED: Final = f"""
 WITH u AS MATERIALIZED (
-    SELECT mode, finish, first_token_ms, num_in_flight_at_replica FROM tenants_usage_record
+    SELECT mode, finish_reason, first_token_ms, num_in_flight_at_replica FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 ), each AS (
     SELECT mode, {bucket_sql("first_token_ms")} AS size, count(*) AS number FROM u

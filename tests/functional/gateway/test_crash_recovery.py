@@ -51,7 +51,7 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
     assert (refused["type"], refused["code"]) == ("error", "engine_unavailable")
     assert is_back_in_time, "completions did not recover with the engine"
     assert all(pool["pid"] not in (None, killed) for pool in engine.stack.pools)
-    finishes = [(r.finish, r.filter_reason) for r in _completions(site)]
+    finishes = [(r.finish_reason, r.filter_reason) for r in _completions(site)]
     assert finishes.count((FinishReason.LENGTH, "engine_disconnected")) == 1
 
 

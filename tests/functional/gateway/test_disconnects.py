@@ -27,7 +27,7 @@ async def test_a_cancelled_completion_ends_and_frees_the_engine(
     assert (answer["type"], answer["finish_reason"]) == ("done", "cancelled")
     assert num_running <= 1  # the next request itself
     record = await site.record_of(answer["meta"]["request_id"])
-    assert (record.finish, record.cached_tokens) == ("cancelled", None)
+    assert (record.finish_reason, record.cached_tokens) == ("cancelled", None)
     assert 0 < record.generated_tokens < 512
 
 
@@ -63,7 +63,7 @@ async def test_a_completion_cancelled_before_its_first_token_is_recorded_too(
     assert texts == 0, "every try got a token before its cancel"
     assert (done["type"], done.get("finish_reason")) == ("done", "cancelled"), done
     record = await site.record_of(done["meta"]["request_id"])
-    assert record.finish == "cancelled"
+    assert record.finish_reason == "cancelled"
 
 
 async def test_a_newer_request_for_the_same_file_supersedes_the_one_before(
@@ -82,7 +82,7 @@ async def test_a_newer_request_for_the_same_file_supersedes_the_one_before(
     assert old["finish_reason"] == "superseded"
     assert answers[-1]["finish_reason"] != "superseded"
     assert await site.idle()
-    assert (await site.record_of(old["meta"]["request_id"])).finish == "superseded"
+    assert (await site.record_of(old["meta"]["request_id"])).finish_reason == "superseded"
 
 
 async def test_a_newer_request_for_another_file_supersedes_nothing(
@@ -116,7 +116,7 @@ async def test_a_disconnecting_client_frees_the_engine(
 
     assert num_running <= 1
     records = await site.records_after(num_records, count=2)
-    assert "cancelled" in [record.finish for record in records]
+    assert "cancelled" in [record.finish_reason for record in records]
 
 
 async def test_a_dropped_http_connection_frees_the_engine(site: Site, long_frame: Frame) -> None:
@@ -130,7 +130,7 @@ async def test_a_dropped_http_connection_frees_the_engine(site: Site, long_frame
 
     assert await site.idle()
     (record,) = await site.records_after(num_records)
-    assert (record.finish, record.protocol) == ("cancelled", "openai")
+    assert (record.finish_reason, record.protocol) == ("cancelled", "openai")
     assert record.generated_tokens < 512
 
 
@@ -147,7 +147,7 @@ async def test_disconnecting_before_the_response_frees_the_engine(
 
     assert await site.idle()
     (record,) = await site.records_after(num_records)
-    assert record.finish == "cancelled"
+    assert record.finish_reason == "cancelled"
 
 
 async def _num_running_at_next_token(site: Site, frame: Frame) -> int:

@@ -238,7 +238,7 @@ def _kept_content(tenant_id: TenantId) -> bytes:
         open_sealed(
             tenant_id,
             place=object_store.seal_context(id_),
-            sealed=object_store.get_object(tenant_id, id_),
+            envelope=object_store.get_object(tenant_id, id_),
         )
         for id_ in ids
     )

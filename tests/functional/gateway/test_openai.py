@@ -178,10 +178,10 @@ async def test_closing_the_stream_frees_the_engine(
         await stream.close()
         assert await site.idle()
         (record,) = await site.records_after(num_records)
-        if record.finish == "cancelled":
+        if record.finish_reason == "cancelled":
             break
 
-    assert record.finish == "cancelled"
+    assert record.finish_reason == "cancelled"
     assert 0 < record.generated_tokens < 512
 
 

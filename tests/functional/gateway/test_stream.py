@@ -68,7 +68,7 @@ async def test_the_usage_record_matches_the_clients_metadata(site: Site, long_fr
     recorded = {name: getattr(record, name) for name in reported}
     assert recorded == reported
     assert (record.mode, record.language, record.protocol) == ("fim", "python", "stream")
-    assert record.finish == done["finish_reason"]
+    assert record.finish_reason == done["finish_reason"]
 
 
 @pytest.mark.parametrize("mode", ["block", "docstring"])

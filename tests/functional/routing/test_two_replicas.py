@@ -31,7 +31,7 @@ _MAX_TRIES = 150  # one completion in eight is long
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    finish: str
+    finish_reason: str
     replica: str
     cached_tokens: int
 
@@ -127,7 +127,7 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     assert end["meta"]["prompt_tokens"] == unbroken[1]["meta"]["prompt_tokens"]
     assert 0 < end["meta"]["generated_tokens"] <= frame["max_tokens"]
     assert {answer.replica for answer in moved.values()} == {alive.name}
-    assert {answer.finish for answer in moved.values()} <= {"stop", "length", "filtered"}
+    assert {answer.finish_reason for answer in moved.values()} <= {"stop", "length", "filtered"}
     assert all(again[path].cached_tokens > CLEARLY_MORE for path in of_dead)
     assert came_back, "the files did not return to their replica"
     assert all(held[path].replica == alive.name for path in of_dead)

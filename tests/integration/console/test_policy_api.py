@@ -264,11 +264,11 @@ def test_another_tenants_user_cannot_be_explained(cast: Cast, sign_in: SignIn) -
 def test_denials_are_counted_by_reason(company: Company, administrator: Client) -> None:
     ada = company.developer
     for fields in (
-        {"finish": "error", "error_code": "path_excluded"},
-        {"finish": "error", "error_code": "path_excluded"},
-        {"finish": "filtered", "filter_reason": "secret"},
-        {"finish": "stop", "filter_reason": "secret"},  # shown up to the secret
-        {"finish": "error", "error_code": "engine_failed"},
+        {"finish_reason": "error", "error_code": "path_excluded"},
+        {"finish_reason": "error", "error_code": "path_excluded"},
+        {"finish_reason": "filtered", "filter_reason": "secret"},
+        {"finish_reason": "stop", "filter_reason": "secret"},  # shown up to the secret
+        {"finish_reason": "error", "error_code": "engine_failed"},
         {},
     ):
         make_completion(company, ada, occurred_at=None, **fields)
@@ -283,7 +283,9 @@ def test_denials_are_counted_by_reason(company: Company, administrator: Client) 
 
 
 def test_a_developer_sees_only_their_own_denials(company: Company, developer: Client) -> None:
-    make_completion(company, company.administrator, finish="error", error_code="path_excluded")
+    make_completion(
+        company, company.administrator, finish_reason="error", error_code="path_excluded"
+    )
 
     assert developer.get("/api/v1/policy/denials").json()["denials"] == []
 
@@ -291,7 +293,9 @@ def test_a_developer_sees_only_their_own_denials(company: Company, developer: Cl
 def test_another_tenants_denials_are_not_counted(
     company: Company, administrator: Client, cast: Cast
 ) -> None:
-    make_completion(cast.acme, cast.acme.developer, finish="error", error_code="path_excluded")
+    make_completion(
+        cast.acme, cast.acme.developer, finish_reason="error", error_code="path_excluded"
+    )
 
     assert administrator.get("/api/v1/policy/denials").json()["denials"] == []
 

@@ -80,7 +80,7 @@ def open_contents(company: Company) -> list[bytes]:
         open_sealed(
             tenant_id,
             place=object_store.seal_context(each),
-            sealed=object_store.get_object(tenant_id, each),
+            envelope=object_store.get_object(tenant_id, each),
         )
         for each in ids
     ]

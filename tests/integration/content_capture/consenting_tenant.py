@@ -105,7 +105,7 @@ def completion(person: Person, prefix: str) -> CapturedCompletion:
         suffix="",
         chat=(),
         completion="planted completion",
-        finish=FinishReason.STOP,
+        finish_reason=FinishReason.STOP,
     )
 
 

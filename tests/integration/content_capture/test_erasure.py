@@ -33,7 +33,9 @@ def test_withdrawing_consent_destroys_the_key_immediately_and_deletes_objects(
     acme.give_consent(ada, NO_CONSENT)
 
     with pytest.raises(KeyDestroyed):
-        open_sealed(acme.company.tenant_id, place=object_store.seal_context(row.id), sealed=sealed)
+        open_sealed(
+            acme.company.tenant_id, place=object_store.seal_context(row.id), envelope=sealed
+        )
     sweep()
     assert (acme.objects, files(folder)) == ([], [])
 
@@ -228,7 +230,7 @@ def test_an_object_stored_after_the_withdrawal_is_deleted_immediately(
 
     done = acme.keep(ada, "planted")
 
-    assert done.kept == 0
+    assert done.num_stored == 0
     assert files(folder) == []
 
 

@@ -66,7 +66,7 @@ def test_a_captured_completion_is_stored(acme: ConsentingTenant) -> None:
 
     deliver(lambda content_capture: complete_request(content_capture, by, "planted"))
 
-    assert work().kept == 1
+    assert work().num_stored == 1
     assert len(acme.objects) == 1
 
 
@@ -78,7 +78,7 @@ def test_a_captured_edit_is_stored(acme: ConsentingTenant) -> None:
 
     deliver(lambda content_capture: content_capture.on_edited(by, edit))
 
-    assert work().kept == 1
+    assert work().num_stored == 1
 
 
 def test_without_consent_nothing_is_sent(acme: ConsentingTenant) -> None:
@@ -126,5 +126,5 @@ def test_a_gateway_limits_the_queued_content_of_each_tenant(
 
     deliver(fill)
 
-    assert work().kept == MAX_OF_TENANT + 1
+    assert work().num_stored == MAX_OF_TENANT + 1
     assert len(globex.objects) == 1

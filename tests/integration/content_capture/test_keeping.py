@@ -43,14 +43,14 @@ def test_content_is_stored_sealed_with_consent_of_tenant_and_user(
 
     (row,) = acme.objects
     (file,) = files(folder)
-    assert (done.kept, row.num_items, str(row.user_id)) == (2, 2, ada.user_id)
+    assert (done.num_stored, row.num_items, str(row.user_id)) == (2, 2, ada.user_id)
     assert row.stored_at is not None
     assert len(row.request_ids) == 2
     assert b"planted" not in file.read_bytes()
     opened = open_sealed(
         acme.company.tenant_id,
         place=object_store.seal_context(row.id),
-        sealed=object_store.get_object(acme.company.tenant_id, row.id),
+        envelope=object_store.get_object(acme.company.tenant_id, row.id),
     )
     assert [json.loads(line)["prefix"] for line in opened.splitlines()] == [
         "planted one",
@@ -72,12 +72,12 @@ def test_content_captured_before_the_current_consent_is_dropped(
     done = work()
 
     (row,) = acme.objects
-    assert (done.kept, done.dropped) == (1, {"no consent": 1})
+    assert (done.num_stored, done.dropped) == (1, {"no consent": 1})
     assert (row.num_items, len(row.request_ids)) == (1, 1)
     opened = open_sealed(
         acme.company.tenant_id,
         place=object_store.seal_context(row.id),
-        sealed=object_store.get_object(acme.company.tenant_id, row.id),
+        envelope=object_store.get_object(acme.company.tenant_id, row.id),
     )
     assert json.loads(opened)["prefix"] == "captured after"
 
@@ -93,7 +93,7 @@ def test_content_captured_before_the_tenant_allowed_it_again_is_dropped(
     acme.give_consent(ada)
     acme.send(early)
 
-    assert work().kept == 0
+    assert work().num_stored == 0
 
 
 def test_content_captured_before_the_training_consent_is_not_for_training(
@@ -137,7 +137,7 @@ def test_content_of_a_user_without_consent_is_dropped(acme: ConsentingTenant, fo
 
     done = acme.keep(acme.company.developer, "planted")
 
-    assert (done.kept, done.dropped) == (0, {"no consent": 1})
+    assert (done.num_stored, done.dropped) == (0, {"no consent": 1})
     assert (acme.objects, files(folder)) == ([], [])
 
 
@@ -195,7 +195,7 @@ def test_an_object_moved_to_another_tenant_cannot_be_opened(
 
     with pytest.raises(DecryptionFailed):
         open_sealed(
-            globex.company.tenant_id, place=object_store.seal_context(row.id), sealed=sealed
+            globex.company.tenant_id, place=object_store.seal_context(row.id), envelope=sealed
         )
 
 

@@ -30,7 +30,7 @@ def test_the_worker_stores_content_within_seconds(acme: ConsentingTenant, worker
     (row,) = acme.objects
     sealed = object_store.get_object(acme.company.tenant_id, row.id)
     opened = open_sealed(
-        acme.company.tenant_id, place=object_store.seal_context(row.id), sealed=sealed
+        acme.company.tenant_id, place=object_store.seal_context(row.id), envelope=sealed
     )
     assert b"planted" in opened
     assert "planted" not in worker.read_text()

@@ -159,7 +159,7 @@ def test_an_export_is_audited_with_actor_and_reason(acme: TracedTenant) -> None:
 
     query = AskedEntries(action="data_subject.exported")
     (entry,) = list_entries(
-        actor=acme.olga, asked=query, limit=9, cursor=None, now=timezone.now()
+        actor=acme.olga, audit_filter=query, limit=9, cursor=None, now=timezone.now()
     ).rows
     assert (str(entry.actor_id), entry.target) == (acme.olga.user_id, f"user:{acme.ada.user_id}")
     assert entry.reason == "letter of 3 May"
@@ -231,7 +231,7 @@ def test_a_tenant_has_one_running_export_at_a_time(
 
     bundle_request = BundleRequest(UserId(acme.ada.user_id), "her request")
     out = FileWithCallback(request_others)
-    write_bundle(actor=acme.olga, asked=bundle_request, out=out, now=timezone.now())
+    write_bundle(actor=acme.olga, bundle_request=bundle_request, out=out, now=timezone.now())
 
     assert verify_bundle(out, KEYS)["user_id"] == acme.ada.user_id
     assert acme.bundle(acme.olga, acme.ada.user_id).getvalue()

@@ -31,7 +31,7 @@ from tenants.policy.overrides.queries import (
     OverrideSubject,
     SubjectKind,
     find_override,
-    page_of_layers,
+    list_overrides,
 )
 from tenants.policy.queries import get_policy, page_of_versions
 from tenants.privacy.retention.operations import set_rule
@@ -55,13 +55,13 @@ class AuthoredDecisions:
             rule = rules_of(tenant_id=self.company.tenant_id)[DataClass.USAGE]
         keys = [key for key in list_keys(**page, now=now).rows if key.lookup_id == self.lookup_id]
         wanted = KeyFilter(text=self.lookup_id)
-        keys += find_keys(**page, wanted=wanted, now=now).rows
+        keys += find_keys(**page, key_filter=wanted, now=now).rows
         keys += [find_key(actor=actor, lookup_id=self.lookup_id, now=now)]
         return [
             get_policy(actor=actor).author_email,
             page_of_versions(**page).rows[0].author_email,
             find_override(actor=actor, subject=self.team).author_email,
-            page_of_layers(**page).rows[0].author_email,
+            list_overrides(**page).rows[0].author_email,
             rule.author_email,
             page_of_invitations(**page, now=now).rows[0].invited_by_email,
             *(key.owner_email for key in keys),

@@ -338,7 +338,7 @@ def test_an_account_ends_with_its_last_tenant(acme: TracedTenant, globex: Traced
 def emails_shown(traced: TracedTenant) -> list[str]:
     """Return the email addresses still named in the audit log and the receipts."""
     entries = list_entries(
-        actor=traced.olga, asked=AuditFilter(), limit=100, cursor=None, now=timezone.now()
+        actor=traced.olga, audit_filter=AuditFilter(), limit=100, cursor=None, now=timezone.now()
     ).rows
     receipts = list_receipts(actor=traced.olga, limit=100, cursor=None).rows
     named = [entry.actor_email for entry in entries]

@@ -81,7 +81,7 @@ def test_a_shredded_tenants_text_is_in_no_table_stream_or_file(
     assert places(globex, folder) == theirs
     assert len(files(folder)) == 1
     with pytest.raises(KeyDestroyed):
-        open_sealed(acme.company.tenant_id, place=place, sealed=sealed)
+        open_sealed(acme.company.tenant_id, place=place, envelope=sealed)
     with tenant_scope(acme.company.tenant_id):
         assert not TenantKey.objects.exclude(wrapped=None).exists()
     assert Tenant.objects.get(id=acme.company.tenant_id).cache_epoch > epoch
@@ -115,7 +115,7 @@ def test_gateways_get_an_empty_snapshot(acme: TracedTenant) -> None:
     text = connect().hget(SNAPSHOTS, acme.company.tenant_id)
     snapshot = decode_snapshot(text)  # type: ignore[arg-type]  # it is there
     assert snapshot.status is TenantStatus.CLOSED
-    assert (snapshot.policy, snapshot.layers) == (DEFAULT_POLICY, ())
+    assert (snapshot.policy, snapshot.overrides) == (DEFAULT_POLICY, ())
 
 
 def test_the_certificate_lists_every_key_as_destroyed(acme: TracedTenant) -> None:

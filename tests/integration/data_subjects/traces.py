@@ -60,7 +60,7 @@ class TracedTenant:
     def bundle(self, actor: Actor, user_id: str, **fields: Any) -> BytesIO:
         out = BytesIO()
         bundle_request = BundleRequest(user_id, fields.pop("reason", "her request"), **fields)  # type: ignore[arg-type]  # tests name ids as texts
-        write_bundle(actor=actor, asked=bundle_request, out=out, now=timezone.now())
+        write_bundle(actor=actor, bundle_request=bundle_request, out=out, now=timezone.now())
         return out
 
 

@@ -87,8 +87,8 @@ async def _add(
     return add_replica(
         connection,
         operator=_operator(role),
-        wish=AddReplica(**fields_of_form),
-        known=known,
+        addition=AddReplica(**fields_of_form),
+        fleet=known,
         now=NOW,
     )
 
@@ -102,8 +102,8 @@ async def _remove(connection: redis.Redis, site: Site, known: FleetView, **field
     remove_replica(
         connection,
         operator=_operator(),
-        wish=RemoveReplica(**fields_of_form | fields),
-        known=known,
+        removal=RemoveReplica(**fields_of_form | fields),
+        fleet=known,
         now=NOW,
     )
 
@@ -212,7 +212,7 @@ async def test_an_invalid_value_is_rejected_with_its_field(
         await _add(connection, site, role=OperatorRole.ADMIN, **fields)
 
     assert refused.value.field == wrong_field
-    assert read_additions(connection).held == {}
+    assert read_additions(connection).replicas == {}
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ async def test_a_pool_without_allowed_networks_accepts_no_replica(
     wish = AddReplica(POOL, "http://localhost:1", "Ticket 4711")
 
     with pytest.raises(Conflict, match="does not allow you to add replicas"):
-        add_replica(connection, operator=_operator(), wish=wish, known=known, now=NOW)
+        add_replica(connection, operator=_operator(), addition=wish, fleet=known, now=NOW)
 
 
 async def test_removing_the_last_replica_requires_its_name(
@@ -263,7 +263,7 @@ async def test_removing_the_last_replica_requires_its_name(
         await _remove(connection, site, known)
     await _remove(connection, site, known, confirmation=two)
 
-    assert read_additions(connection).held == {}
+    assert read_additions(connection).replicas == {}
 
 
 async def test_changes_are_logged_with_operator_and_reason(
@@ -288,4 +288,4 @@ async def test_a_concurrent_change_is_refused(site: Site, connection: redis.Redi
     with pytest.raises(Conflict, match="Another operator"):
         steering.set_entry(connection, "demo-fast a:1", b"", is_set=True, version=seen)
 
-    assert len(read_additions(connection).held) == 1
+    assert len(read_additions(connection).replicas) == 1

@@ -56,7 +56,7 @@ def _change(connection: redis.Redis, site: Site, replica: str, **wish: object) -
     set_drain(
         connection,
         operator=_operator(),
-        wish=DrainRequest(replica, **defaults),  # type: ignore[arg-type]  # as each test has it
+        drain_request=DrainRequest(replica, **defaults),  # type: ignore[arg-type]  # as each test has it
         members={"demo-fast": every, "demo-quality": every},
         now=NOW,
     )
@@ -182,7 +182,7 @@ async def test_the_support_role_cannot_drain_replicas(site: Site, connection: re
         set_drain(
             connection,
             operator=_operator(OperatorRole.SUPPORT),
-            wish=DrainRequest(one, is_drained=True, reason="x"),
+            drain_request=DrainRequest(one, is_drained=True, reason="x"),
             members={"demo-fast": frozenset(_replicas(site))},
             now=NOW,
         )

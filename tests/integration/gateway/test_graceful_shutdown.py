@@ -107,7 +107,7 @@ async def test_a_completion_over_the_drain_timeout_is_cancelled_and_recorded(
     recorded = _completions(stopping_site)
 
     assert code == SERVICE_RESTART
-    assert [recorded[each].finish for each in recorded.keys() - before] == ["cancelled"]
+    assert [recorded[each].finish_reason for each in recorded.keys() - before] == ["cancelled"]
 
 
 def _completions(site: Site) -> dict[RequestId, CompletionRecord]:

@@ -179,7 +179,7 @@ async def test_disconnecting_cancels_the_completion_in_every_protocol(
 
     assert await until(lambda: _is_idle(quick_site), patience_s=1.0)
     (record,) = await quick_site.records_after(before)
-    assert record.finish == "cancelled"
+    assert record.finish_reason == "cancelled"
 
 
 async def test_oversized_headers_are_refused_and_other_requests_succeed(quick_site: Site) -> None:

@@ -87,7 +87,7 @@ async def test_each_completion_is_recorded_once(site: Site) -> None:
     assert await until(are_all_there)
     records = [record for record in site.records() if isinstance(record, CompletionRecord)]
     assert len({record.request_id for record in records}) == len(records) == _NUM_RECORDED
-    finishes = Counter(record.finish.value for record in records)
+    finishes = Counter(record.finish_reason.value for record in records)
     assert finishes == {"length": counts["whole"], "cancelled": _NUM_RECORDED - counts["whole"]}
 
 

@@ -81,7 +81,7 @@ async def _free(redis: Redis, rule: BucketSpec = RATE) -> int:
         other.name, [replace(other.request(rule.capacity), number=2, least=0)]
     )
     (_,) = await other.store.renew(other.name, [replace(other.request(0), number=3)])
-    return grant.held
+    return grant.granted_units
 
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
@@ -91,7 +91,10 @@ async def test_leased_units_are_unavailable_until_they_are_returned(
     here = Holder(RedisLeaseStore(redis), rule)
     there = Holder(RedisLeaseStore(redis), rule, name="there")
 
-    held = [(await one.renew(units)).held for one, units in [(here, 60), (there, 60), (there, 40)]]
+    held = [
+        (await one.renew(units)).granted_units
+        for one, units in [(here, 60), (there, 60), (there, 40)]
+    ]
     await here.renew(30)
 
     assert held == [60, 0, 40]
@@ -113,7 +116,7 @@ async def test_a_lease_exceeds_the_need_by_a_quarter_of_the_rest(redis: Redis) -
 
     (grant,) = await RedisLeaseStore(redis).renew("here", [request])
 
-    assert grant.held == 20 + 80 // 4
+    assert grant.granted_units == 20 + 80 // 4
 
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
@@ -125,7 +128,7 @@ async def test_a_repeated_or_late_request_changes_nothing(redis: Redis, rule: Bu
     await here.renew(50, settled=10)
     latest = replace(here.request(50, settled=10), since=older.number)
 
-    answers = [(await store.renew("here", [again]))[0].held for again in (older, latest)]
+    answers = [(await store.renew("here", [again]))[0].granted_units for again in (older, latest)]
 
     assert answers == [50, 50]
     assert await _free(redis, rule) == 40
@@ -142,7 +145,7 @@ async def test_a_request_without_a_response_is_not_settled_twice(
     grant = await here.renew(45, settled=15)
     await here.renew(0)
 
-    assert grant.held == 45
+    assert grant.granted_units == 45
     assert await _free(redis, rule) == 85
 
 
@@ -154,13 +157,13 @@ async def test_a_lease_that_is_not_renewed_expires(redis: Redis) -> None:
     refused = await there.renew(50)
 
     async def is_free() -> bool:
-        return (await there.renew(50)).held == 50
+        return (await there.renew(50)).granted_units == 50
 
-    assert (refused.held, refused.wait_s) == (0, 1.0)
+    assert (refused.granted_units, refused.wait_s) == (0, 1.0)
     assert await until(is_free, patience_s=10.0)
     # It was spent before, so it is counted too.
     overdrawn = await here.renew(0, settled=70)
-    assert (overdrawn.held, overdrawn.overdrawn) == (0, 20)
+    assert (overdrawn.granted_units, overdrawn.overdrawn) == (0, 20)
 
 
 async def test_entries_of_stopped_gateways_are_deleted(redis: Redis) -> None:
@@ -193,9 +196,9 @@ async def test_a_refusal_returns_the_time_until_enough_units_are_available(redis
 
     await asyncio.sleep(refused.wait_s + 0.005)
 
-    assert refused.held == 0
+    assert refused.granted_units == 0
     assert 0 < refused.wait_s <= 5 * 0.1
-    assert (await there.renew(5)).held == 5
+    assert (await there.renew(5)).granted_units == 5
 
 
 async def test_several_buckets_are_returned_in_the_requested_order(redis: Redis) -> None:
@@ -204,7 +207,7 @@ async def test_several_buckets_are_returned_in_the_requested_order(redis: Redis)
 
     grants = await store.renew("here", [replace(request, number=2) for request in requests])
 
-    assert [grant.held for grant in grants] == [7, 100]
+    assert [grant.granted_units for grant in grants] == [7, 100]
 
 
 async def test_a_clock_set_back_does_not_make_a_bucket_negative(redis: Redis) -> None:
@@ -213,7 +216,7 @@ async def test_a_clock_set_back_does_not_make_a_bucket_negative(redis: Redis) ->
 
     refused = await Holder(RedisLeaseStore(redis)).renew(1)
 
-    assert refused.held == 0
+    assert refused.granted_units == 0
     assert refused.wait_s <= 60.0
 
 
@@ -222,7 +225,7 @@ async def test_a_lease_from_before_a_clock_was_set_back_expires(redis: Redis) ->
     await redis.hset(BUDGET.key, "used", "100")
     await redis.hset(BUDGET.key, "gateway:gone", f"7 1 0 100 {(seconds + 10**6) * 10**6}")
 
-    assert (await Holder(RedisLeaseStore(redis), BUDGET).renew(100)).held == 100
+    assert (await Holder(RedisLeaseStore(redis), BUDGET).renew(100)).granted_units == 100
 
 
 async def test_a_full_bucket_without_leases_expires(redis: Redis) -> None:
@@ -268,7 +271,7 @@ async def test_the_script_is_loaded_again_after_a_script_flush(redis: Redis) -> 
     await here.renew(10)
     await redis.script_flush()
 
-    assert (await here.renew(90)).held == 90
+    assert (await here.renew(90)).granted_units == 90
 
 
 async def test_an_unreachable_redis_raises_an_os_error(tmp_path: Path) -> None:
@@ -302,7 +305,10 @@ async def test_the_fake_store_behaves_like_the_script(
             fake.apply(holder.name, [request]),
             await script.renew(holder.name, [request]),
         )
-        assert (answer.held, answer.overdrawn) == (expected.held, expected.overdrawn)
+        assert (answer.granted_units, answer.overdrawn) == (
+            expected.granted_units,
+            expected.overdrawn,
+        )
         assert answer.wait_s == pytest.approx(expected.wait_s, rel=1e-3)
         holder.since = chance.choice([holder.since, holder.number])
 

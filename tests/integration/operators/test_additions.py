@@ -46,7 +46,9 @@ def test_an_added_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
     browser = with_recent_step_up()
 
     response = _add(browser)
-    gateway.wait_for_metric('caret_replica_rejected{found="",pool="demo-fast",reason="silent"')
+    gateway.wait_for_metric(
+        'caret_replica_rejected{actual="",expected="",pool="demo-fast",reason="silent"'
+    )
     text = _pools(browser)
 
     assert response["Location"] == "/operators/pools?done=added"
@@ -105,7 +107,7 @@ def test_an_invalid_form_gets_an_error_and_keeps_its_input(gateway: Gateway) -> 
     assert 'value="tcp://10.12.0.1:5"' in text
     assert "<option selected>ngram</option>" in text
     assert f'value="{REASON}"' in text
-    assert read_additions(connect()).held == {}
+    assert read_additions(connect()).replicas == {}
 
 
 def test_a_replica_that_is_already_in_the_pool_is_a_conflict(gateway: Gateway) -> None:
@@ -127,7 +129,7 @@ def test_the_support_role_gets_no_links_and_is_refused(gateway: Gateway) -> None
 
     assert f"/operators/pools/{POOL}/add" not in _pools(browser)
     assert [each.status_code for each in answers] == [403, 403, 403, 403]
-    assert read_additions(connect()).held == {}
+    assert read_additions(connect()).replicas == {}
 
 
 def test_an_unknown_pool_is_not_found(gateway: Gateway) -> None:
@@ -147,4 +149,4 @@ def test_adding_a_replica_requires_a_code(gateway: Gateway) -> None:
     assert response.status_code == 400
     assert "This code is wrong, expired or already used" in response.content.decode()
     assert f'value="http://{UNREACHABLE}"' in response.content.decode()
-    assert read_additions(connect()).held == {}
+    assert read_additions(connect()).replicas == {}

@@ -205,7 +205,7 @@ def test_the_csv_file_has_the_figures_of_the_page(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
     _plant("fast", PoolCounts(50, 90_000, 20_000, 8_000), hours=10)
 
-    response = _page(days="90", price="2.00", format="csv")
+    response = _page(days="90", price="2.00", **{"as": "csv"})
 
     (fast, every, note) = csv.DictReader(io.StringIO(response.content.decode()))
     assert response["Content-Disposition"] == 'attachment; filename="cost-90-days.csv"'

@@ -78,7 +78,7 @@ def test_a_drained_replica_can_be_undrained(gateway: Gateway) -> None:
     response = _post_drain(browser, one, "undrain")
 
     assert "If its cache is cold" in confirmation.content.decode()
-    assert response["Location"] == "/operators/pools?done=returned"
+    assert response["Location"] == "/operators/pools?done=undrained"
     assert read_drains(connect()).drained == {}
     gateway.wait_for_metric(_line(one, is_drained=False))
 

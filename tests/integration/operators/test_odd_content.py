@@ -94,6 +94,6 @@ def test_the_csv_file_escapes_formulas_in_pool_names() -> None:
     days = {"=1+1": [1, 10, 10, 0]}
     connect().hset(DAYS, TODAY, msgspec.msgpack.encode(days))
 
-    file = signed_in().client.get("/operators/cost?format=csv").content.decode()
+    file = signed_in().client.get("/operators/cost?as=csv").content.decode()
 
     assert "\n'=1+1," in file

@@ -10,7 +10,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 from pytest_django import Settings
 
-from console.operator_admin.pool_exports import file_of
+from console.operator_admin.pools.csv_files import pools_csv
 from tenants.base.redis_connection import connect
 from tenants.fleet.pools.draining import read_drains
 from tenants.fleet.pools.pool_status import RejectedReplica
@@ -51,7 +51,7 @@ def test_rejected_replicas_are_exported_with_the_reason(gateway: Gateway) -> Non
     refused = RejectedReplica("other:8000", "block_size", "16", "32", 2)
     pools = [replace(found.pools[0], rejected=[refused])]
 
-    rows, _ = read(file_of(file_request(), replace(found, pools=pools), None))
+    rows, _ = read(pools_csv(file_request(), replace(found, pools=pools), None))
 
     left_out = rows[-1]
     assert (left_out["replica"], left_out["state"]) == ("other:8000", "rejected")
@@ -76,7 +76,7 @@ def test_a_replica_has_the_same_state_as_on_the_page(
     odd = replace(pool.replicas[0], **fields)
 
     (row,), _ = read(
-        file_of(file_request(), replace(found, pools=[replace(pool, replicas=[odd])]), None)
+        pools_csv(file_request(), replace(found, pools=[replace(pool, replicas=[odd])]), None)
     )
 
     assert row["state"] == state
@@ -100,7 +100,7 @@ def test_the_file_of_changes_states_that_redis_is_unreachable() -> None:
     latest = read_drains(connect()).latest
 
     rows, notes = download(of="changes")
-    unknown, away = read(file_of(file_request(of="changes"), found, None))
+    unknown, away = read(pools_csv(file_request(of="changes"), found, None))
 
     assert [row["replica"] for row in rows] == [each.replica for each in latest]
     assert (notes, unknown) == ([], [])

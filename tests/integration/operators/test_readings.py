@@ -91,7 +91,7 @@ def _no_readings() -> None:
 
 def _recent_count(*readings: Scrape) -> tuple[float, float | None]:
     found = lately(connect(), readings, now_s=NOW_S)
-    return found.counted.sum("caret_completions_total"), found.window_s
+    return found.counters.sum("caret_completions_total"), found.window_s
 
 
 def test_counts_start_at_the_oldest_reading() -> None:

@@ -167,7 +167,7 @@ async def test_a_result_sealed_for_another_tenant_is_ignored(
     request = make_request(acme)
     retrieval.find(request)
     await retrieval.client.send_pending()
-    (question_id,) = retrieval.client._awaited
+    (question_id,) = retrieval.client._pending_queries
     await in_thread(lambda: _plant(globex.company.tenant_id, question_id, retrieval))
 
     await retrieval.client.receive_results()
@@ -244,7 +244,7 @@ async def test_the_client_delivers_results_in_the_background(
     request = make_request(acme, files=())
     running = asyncio.create_task(retrieval.client.run())
     retrieval.find(request)
-    await _until(lambda: bool(retrieval.client._awaited))
+    await _until(lambda: bool(retrieval.client._pending_queries))
     await in_thread(acme.work)
 
     await _until(lambda: retrieval.find(request) != ())

@@ -25,7 +25,7 @@ def make_saml_company(idp: SamlProvider) -> Company:
 
 def configure_saml(company: Company, metadata: str) -> None:
     described = SamlProviderConfig(metadata, None, fetch_metadata)
-    set_saml_provider(actor=company.platform, described=described, now=timezone.now())
+    set_saml_provider(actor=company.platform, config=described, now=timezone.now())
 
 
 def request_assertion(client: Client, idp: SamlProvider, email: str, **more: str) -> Said:

@@ -131,7 +131,7 @@ def test_an_openid_sign_in_redirects_only_to_own_pages(
 def test_a_saml_relay_state_is_never_followed(company: Company, owner: Person, target: str) -> None:
     idp = SamlProvider()
     described = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
-    set_saml_provider(actor=company.platform, described=described, now=timezone.now())
+    set_saml_provider(actor=company.platform, config=described, now=timezone.now())
     client = fresh_client()
 
     answer = _sign_in_with_saml(client, idp, company, {"email": owner.email, "next": target})

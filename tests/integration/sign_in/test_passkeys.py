@@ -88,7 +88,7 @@ def test_a_passkey_is_a_second_factor_after_a_password(owner: Person, passkey: S
 def test_a_passkey_meets_a_tenants_second_factor_requirement(
     company: Company, owner: Person, passkey: SoftPasskey
 ) -> None:
-    require_second_factor(actor=company.platform, required=True, now=timezone.now())
+    require_second_factor(actor=company.platform, is_required=True, now=timezone.now())
     browser, other = Browser(owner), Browser(company.people[Role.DEVELOPER])
 
     browser.post_response(passkey.get(browser.request_challenge()))

@@ -59,7 +59,7 @@ def test_metadata_are_fetched_only_from_public_addresses(company: Company) -> No
     described = SamlProviderConfig(None, "https://127.0.0.1/metadata", fetch_metadata)
 
     with override_settings(PRIVATE_TARGETS=[]), pytest.raises(InvalidValue) as caught:
-        set_saml_provider(actor=company.platform, described=described, now=timezone.now())
+        set_saml_provider(actor=company.platform, config=described, now=timezone.now())
 
     assert caught.value.field == "metadata_url"
 
@@ -73,7 +73,7 @@ def test_an_administrator_cannot_configure_a_provider(company: Company, idp: Sam
 
     described = SamlProviderConfig(None, "https://x.example", fetch)
     with pytest.raises(Forbidden):
-        set_saml_provider(actor=alice.actor, described=described, now=timezone.now())
+        set_saml_provider(actor=alice.actor, config=described, now=timezone.now())
 
 
 def test_the_owner_sees_the_fingerprints_of_trusted_certificates(

@@ -170,7 +170,7 @@ def test_the_code_page_requires_the_password_first(browser: Browser) -> None:
 
 
 def require_factor(company: Company, *, required: bool = True) -> None:
-    require_second_factor(actor=company.platform, required=required, now=timezone.now())
+    require_second_factor(actor=company.platform, is_required=required, now=timezone.now())
 
 
 def test_a_user_without_a_required_factor_can_only_set_it_up(

@@ -69,7 +69,7 @@ def by(request: pytest.FixtureRequest, company: Company, provider: OpenIdProvide
         return ByOpenId(provider)
     idp = SamlProvider()
     described = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
-    set_saml_provider(actor=company.platform, described=described, now=timezone.now())
+    set_saml_provider(actor=company.platform, config=described, now=timezone.now())
     return BySaml(idp, company)
 
 

@@ -29,7 +29,7 @@ def completion(company: Company, *, at: datetime = NOON, **fields: Any) -> Usage
         "editor": "zed",
         "model": "qwen",
         "mode": "inline",
-        "finish": "stop",
+        "finish_reason": "stop",
         "error_code": "",
         "generated_tokens": 10,
         "num_chars": 40,

@@ -17,7 +17,7 @@ def seal(company: Company, scope: str = "user:ada") -> bytes:
 
 
 def unseal(company: Company, sealed: bytes) -> bytes:
-    return open_sealed(company.tenant_id, place=PLACE, sealed=sealed)
+    return open_sealed(company.tenant_id, place=PLACE, envelope=sealed)
 
 
 def rotate(company: Company, *, replacing: bool = False) -> RotationResult:

@@ -191,7 +191,7 @@ def test_a_read_is_recorded_with_its_query(company: Company) -> None:
             actor=actor,
             action="usage.explained",
             target="request:1",
-            asked={"days": 3},
+            filters={"days": 3},
             reason="a complaint",
             now=timezone.now(),
         )

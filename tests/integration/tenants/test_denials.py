@@ -30,9 +30,9 @@ def row(company: Company, number: int, **fields: object) -> UsageRecord:
 
 @pytest.fixture
 def _with_many_records(company: Company, services: Services) -> None:
-    refused = row(company, NUM, finish="error", error_code="path_excluded")
-    failed = row(company, NUM + 1, finish="error", error_code="engine_failed")
-    withheld = row(company, NUM + 2, finish="filtered", filter_reason="secret")
+    refused = row(company, NUM, finish_reason="error", error_code="path_excluded")
+    failed = row(company, NUM + 1, finish_reason="error", error_code="engine_failed")
+    withheld = row(company, NUM + 2, finish_reason="filtered", filter_reason="secret")
     served = [row(company, number) for number in range(NUM)]
     with tenant_scope(company.tenant_id):
         UsageRecord.objects.bulk_create([*served, refused, failed, withheld], batch_size=1000)

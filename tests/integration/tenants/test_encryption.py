@@ -43,7 +43,7 @@ def seal(company: Company, scope: str = ADA) -> bytes:
 
 
 def unseal(company: Company, sealed: bytes, place: SealContext = PLACE) -> bytes:
-    return open_sealed(company.tenant_id, place=place, sealed=sealed)
+    return open_sealed(company.tenant_id, place=place, envelope=sealed)
 
 
 def test_sealed_data_can_be_opened(acme: Company) -> None:

@@ -139,7 +139,7 @@ def test_daily_exports_agree_with_the_report(company: Company) -> None:
 
     query = AskedReport(DAY.start.date(), DAY.end.date())
     counts = report(
-        actor=company.administrator.actor, kind=ReportKind.USAGE, asked=query
+        actor=company.administrator.actor, kind=ReportKind.USAGE, query=query
     ).total.counts
     assert counts is not None
     assert {row["day"] for row in rows} == {"2026-11-20"}

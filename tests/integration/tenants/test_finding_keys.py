@@ -32,7 +32,7 @@ def company() -> Company:
 def names(actor: Actor, order: KeyOrder = KeyOrder.NAME, **fields: Any) -> list[str]:
     found = find_keys(
         actor=actor,
-        wanted=KeyFilter(order=order, is_descending=False, **fields),
+        key_filter=KeyFilter(order=order, is_descending=False, **fields),
         limit=10,
         cursor=None,
         now=timezone.now(),
@@ -127,7 +127,7 @@ def test_pages_show_each_key_once_and_in_order(
     for _ in range(3):
         page = find_keys(
             actor=company.administrator.actor,
-            wanted=KeyFilter(order=order, is_descending=is_descending),
+            key_filter=KeyFilter(order=order, is_descending=is_descending),
             limit=1,
             cursor=cursor,
             now=timezone.now(),
@@ -148,7 +148,7 @@ def test_an_invalid_cursor_is_refused(company: Company, cursor: str) -> None:
     with pytest.raises(InvalidValue):
         find_keys(
             actor=company.administrator.actor,
-            wanted=KeyFilter(),
+            key_filter=KeyFilter(),
             limit=1,
             cursor=cursor,
             now=timezone.now(),

@@ -69,7 +69,7 @@ def completion(company: Company, **changes: Any) -> CompletionRecord:
         tier=Tier.FAST,
         pool="fast",
         replica="fast-0",
-        finish=FinishReason.STOP,
+        finish_reason=FinishReason.STOP,
         error_code="",
         prompt_tokens=100,
         cached_tokens=40,

@@ -51,7 +51,7 @@ def test_another_tenant_has_its_own_limit(company: Company) -> None:
 
     send_invitation(other_company, "guest0@y.example")
 
-    assert get_allowance(actor=other_company.platform, now=timezone.now()).left == 3
+    assert get_allowance(actor=other_company.platform, now=timezone.now()).num_left == 3
 
 
 def test_the_number_of_invitations_per_address_is_limited(company: Company) -> None:
@@ -69,7 +69,7 @@ def test_revoking_an_invitation_does_not_raise_the_allowance(company: Company) -
     sent = send_invitation(company, "guest@y.example")
     revoke_invitation(actor=company.platform, invitation_id=sent.id, now=timezone.now())
 
-    assert get_allowance(actor=company.platform, now=timezone.now()).left == 3
+    assert get_allowance(actor=company.platform, now=timezone.now()).num_left == 3
 
 
 def test_a_day_later_invitations_can_be_sent_again(company: Company) -> None:
@@ -79,7 +79,7 @@ def test_a_day_later_invitations_can_be_sent_again(company: Company) -> None:
     assert spent.next_at is not None
 
     for at, left in ((spent.next_at - timedelta(seconds=1), 0), (spent.next_at, 1)):
-        assert get_allowance(actor=company.platform, now=at).left == left
+        assert get_allowance(actor=company.platform, now=at).num_left == left
 
     create_invitation(
         actor=company.platform,

@@ -344,13 +344,15 @@ def test_another_tenants_invoices_and_ledger_are_not_found(company: Company, cas
     with pytest.raises(NotFound):
         find_invoice(actor=bob, number=1)
     assert page_of_invoices(actor=bob, limit=10, cursor=None).rows == []
-    assert page_of_ledger(actor=bob, limit=10, cursor=None, asked=LedgerFilter()).rows == []
+    assert page_of_ledger(actor=bob, limit=10, cursor=None, ledger_filter=LedgerFilter()).rows == []
 
 
 def test_a_developer_cannot_read_invoices_or_the_ledger(company: Company) -> None:
     for look in (
         lambda actor: page_of_invoices(actor=actor, limit=1, cursor=None),
-        lambda actor: page_of_ledger(actor=actor, limit=1, cursor=None, asked=LedgerFilter()),
+        lambda actor: page_of_ledger(
+            actor=actor, limit=1, cursor=None, ledger_filter=LedgerFilter()
+        ),
     ):
         with pytest.raises(Forbidden):
             look(company.developer.actor)
@@ -365,7 +367,7 @@ def test_the_ledger_is_paginated(company: Company) -> None:
     cursor = None
     while True:
         page = page_of_ledger(
-            actor=actor, limit=2, cursor=cursor, asked=LedgerFilter(month=date(2026, 10, 1))
+            actor=actor, limit=2, cursor=cursor, ledger_filter=LedgerFilter(month=date(2026, 10, 1))
         )
         seen += [str(row.id) for row in page.rows]
         assert all(sum(e.amount_micros for e in row.entries) == 0 for row in page.rows)

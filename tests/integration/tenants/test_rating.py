@@ -142,9 +142,9 @@ def test_concurrent_workers_post_each_completion_once(company: Company) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"finish": "error", "error_code": "engine_failed"},
-        {"finish": "shed", "generated_tokens": 0, "cached_tokens": None},
-        {"finish": "superseded", "generated_tokens": 0, "cached_tokens": None},
+        {"finish_reason": "error", "error_code": "engine_failed"},
+        {"finish_reason": "shed", "generated_tokens": 0, "cached_tokens": None},
+        {"finish_reason": "superseded", "generated_tokens": 0, "cached_tokens": None},
     ],
 )
 def test_failed_or_unserved_completions_are_free(
@@ -162,7 +162,7 @@ def test_an_unknown_number_of_cached_tokens_counts_as_fully_cached(company: Comp
         company,
         company.developer,
         THIRD,
-        **USED_TOKENS | {"finish": "cancelled", "cached_tokens": None},
+        **USED_TOKENS | {"finish_reason": "cancelled", "cached_tokens": None},
     )
 
     rate_tokens(company.tenant_id, now=NOW)
@@ -235,7 +235,7 @@ def test_rating_returns_the_spending_of_each_user(company: Company) -> None:
     rated = rate_tokens(company.tenant_id, now=NOW)
 
     cost = cost_micros(FAST, TokenCounts(20, 1_880, 12))
-    assert {(one.user_id, one.micros) for one in rated.spent} == {
+    assert {(one.user_id, one.micros) for one in rated.spend_entries} == {
         (company.developer.user_id, cost),
         (None, cost),
     }

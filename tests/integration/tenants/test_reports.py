@@ -50,7 +50,7 @@ def run_report(
     days: tuple[date, date] = MONTH,
 ) -> Report:
     actor = actor or company.administrator.actor
-    return report(actor=actor, kind=kind, asked=ReportQuery(*days, group_by))
+    return report(actor=actor, kind=kind, query=ReportQuery(*days, group_by))
 
 
 def shown(found: Report) -> dict[str, int | None]:

@@ -178,7 +178,7 @@ def test_a_purge_is_audited(company: Company) -> None:
 
     query = AuditFilter(action="retention.purged")
     page = list_entries(
-        actor=owner(company), asked=query, limit=10, cursor=None, now=timezone.now()
+        actor=owner(company), audit_filter=query, limit=10, cursor=None, now=timezone.now()
     )
 
     assert [entry.after for entry in page.rows] == [{"deleted": 1, "certificate": 1}]

@@ -59,8 +59,8 @@ def run(company: Company) -> int:
 
 
 def test_completions_are_counted_by_finish_reason(company: Company) -> None:
-    for finish in ("stop", "length", "cancelled", "superseded", "shed", "filtered", "error"):
-        add_completion(company, finish=finish)
+    for finish_reason in ("stop", "length", "cancelled", "superseded", "shed", "filtered", "error"):
+        add_completion(company, finish_reason=finish_reason)
 
     run(company)
 
@@ -155,9 +155,9 @@ def test_typing_reports_join_or_create_their_group(company: Company) -> None:
 
 def test_parser_results_are_counted_if_available(company: Company) -> None:
     add_completion(company, is_parsed=True, filter_reason="")
-    add_completion(company, is_parsed=True, filter_reason="syntax", finish="filtered")
+    add_completion(company, is_parsed=True, filter_reason="syntax", finish_reason="filtered")
     add_completion(company, is_parsed=False)
-    add_completion(company, is_parsed=True, finish="cancelled")
+    add_completion(company, is_parsed=True, finish_reason="cancelled")
 
     run(company)
 

@@ -64,7 +64,7 @@ def make_team(company: Company, members: list[uuid.UUID]) -> uuid.UUID:
 
 def run_report(company: Company, group_by: GroupBy | None = None, **only: Any) -> Report:
     query = ReportQuery(*DAY, group_by, ReportFilter(**only))
-    return report(actor=company.administrator.actor, kind=ReportKind.QUALITY, asked=query)
+    return report(actor=company.administrator.actor, kind=ReportKind.QUALITY, query=query)
 
 
 def is_disclosed(company: Company, **only: Any) -> bool:
@@ -77,7 +77,7 @@ def disclosed_groups(found: Report) -> set[str]:
 
 def run_overview(company: Company, *, days: tuple[date, date] = DAY, **only: Any) -> Overview:
     query = ReportQuery(*days, filter=ReportFilter(**only))
-    return overview(actor=company.administrator.actor, asked=query, now=NOON)
+    return overview(actor=company.administrator.actor, query=query, now=NOON)
 
 
 def test_two_teams_that_differ_by_one_user_are_not_both_disclosed(company: Company) -> None:
@@ -145,7 +145,7 @@ def test_a_filtered_report_hides_days_that_reveal_others(company: Company) -> No
     report_query = ReportQuery(
         date(2026, 11, 18), DAY[1], GroupBy.DAY, ReportFilter(language="python")
     )
-    found = report(actor=company.administrator.actor, kind=ReportKind.USAGE, asked=report_query)
+    found = report(actor=company.administrator.actor, kind=ReportKind.USAGE, query=report_query)
 
     assert found.total.counts is not None
     assert "2026-11-18" not in disclosed_groups(found)
@@ -241,7 +241,7 @@ def test_variants_do_not_reveal_users_outside_of_the_experiment(company: Company
     count(company)
 
     (found,) = read_experiments(
-        actor=company.administrator.actor, asked=ReportQuery(*DAY)
+        actor=company.administrator.actor, query=ReportQuery(*DAY)
     ).experiments
 
     shown = {each.name for each in found.variants if each.row.counts is not None}
@@ -258,7 +258,7 @@ def test_filtered_experiments_hide_small_groups(company: Company) -> None:
 
     (found,) = read_experiments(
         actor=company.administrator.actor,
-        asked=ReportQuery(*DAY, filter=ReportFilter(language="python")),
+        query=ReportQuery(*DAY, filter=ReportFilter(language="python")),
     ).experiments
 
     assert all(each.row.counts is None for each in found.variants)
@@ -277,7 +277,7 @@ def test_first_token_times_of_an_experiment_obey_the_filter(
 
     (found,) = read_experiments(
         actor=company.administrator.actor,
-        asked=ReportQuery(*DAY, filter=ReportFilter(language="python")),
+        query=ReportQuery(*DAY, filter=ReportFilter(language="python")),
     ).experiments
 
     measured = [each.measured.first_token_ms for each in found.variants]
@@ -290,6 +290,6 @@ def test_a_developers_own_filtered_report_is_not_suppressed(company: Company) ->
     count(company)
 
     report_query = ReportQuery(*DAY, GroupBy.EDITOR, ReportFilter(language="python"))
-    found = report(actor=company.developer.actor, kind=ReportKind.QUALITY, asked=report_query)
+    found = report(actor=company.developer.actor, kind=ReportKind.QUALITY, query=report_query)
 
     assert disclosed_groups(found) == {"zed"}

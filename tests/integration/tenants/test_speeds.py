@@ -70,7 +70,9 @@ def test_latencies_of_rollups_match_the_records(company: Company, by_hour: bool)
 
 
 def test_an_incomplete_request_counts_as_sent_without_a_first_token(company: Company) -> None:
-    add_completion(company, finish="superseded", first_token_ms=9_000.0, num_in_flight_at_replica=2)
+    add_completion(
+        company, finish_reason="superseded", first_token_ms=9_000.0, num_in_flight_at_replica=2
+    )
 
     run(company)
 

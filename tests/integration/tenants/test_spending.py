@@ -121,7 +121,7 @@ def test_the_ledger_is_filtered_by_an_account(company: Company, account: LedgerA
         actor=company.administrator.actor,
         limit=200,
         cursor=None,
-        asked=LedgerFilter(account=account),
+        ledger_filter=LedgerFilter(account=account),
     )
 
     with tenant_scope(company.tenant_id):
@@ -137,7 +137,7 @@ def test_the_ledger_is_filtered_by_days(company: Company) -> None:
         actor=company.administrator.actor,
         limit=200,
         cursor=None,
-        asked=LedgerFilter(first=date(2026, 10, 3), last=date(2026, 10, 4)),
+        ledger_filter=LedgerFilter(first=date(2026, 10, 3), last=date(2026, 10, 4)),
     )
 
     days = sorted((row.day.day, row.source_kind) for row in page.rows)

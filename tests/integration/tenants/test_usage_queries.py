@@ -25,7 +25,7 @@ def add(
     company: Company,
     *,
     ago: timedelta = timedelta(minutes=5),
-    finish: FinishReason = FinishReason.STOP,
+    finish_reason: FinishReason = FinishReason.STOP,
     first_token_ms: float | None = 50.0,
     user_id: str | None = None,
 ) -> None:
@@ -42,7 +42,7 @@ def add(
             tier="fast",
             pool="fast",
             replica="fast-0",
-            finish=finish,
+            finish_reason=finish_reason,
             error_code="",
             prompt_tokens=100,
             cached_tokens=25,
@@ -62,13 +62,13 @@ def test_a_tenant_without_usage_has_zero_counts_and_no_percentiles(company: Comp
 
 
 def test_requests_are_counted_by_finish_reason(company: Company) -> None:
-    for finish in (
+    for finish_reason in (
         FinishReason.STOP,
         FinishReason.LENGTH,
         FinishReason.ERROR,
         FinishReason.CANCELLED,
     ):
-        add(company, finish=finish)
+        add(company, finish_reason=finish_reason)
 
     found = recent_usage(actor=company.administrator.actor, now=NOW)
 
@@ -79,7 +79,7 @@ def test_requests_are_counted_by_finish_reason(company: Company) -> None:
 def test_percentiles_cover_only_completed_requests(company: Company) -> None:
     for first_token_ms in (10.0, 20.0, 30.0):
         add(company, first_token_ms=first_token_ms)
-    add(company, finish=FinishReason.CANCELLED, first_token_ms=9_000.0)
+    add(company, finish_reason=FinishReason.CANCELLED, first_token_ms=9_000.0)
 
     found = recent_usage(actor=company.administrator.actor, now=NOW)
 

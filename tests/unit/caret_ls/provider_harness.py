@@ -79,15 +79,19 @@ class FakeGateway:
             if not is_over:
                 self.cancelled.append(frame["id"])
 
-    def respond(self, id: str, *texts: str, finish: str | None = "stop") -> None:
+    def respond(self, id: str, *texts: str, finish_reason: str | None = "stop") -> None:
         """Send texts and a finish reason; with None the completion continues."""
-        for response in response_frames(*texts, finish=finish):
+        for response in response_frames(*texts, finish_reason=finish_reason):
             self.responses[id].put_nowait(response)
 
 
-def response_frames(*texts: str, finish: str | None = "stop") -> list[Frame | RequestEnded]:
+def response_frames(*texts: str, finish_reason: str | None = "stop") -> list[Frame | RequestEnded]:
     deltas: list[Frame | RequestEnded] = [{"type": "delta", "text": text} for text in texts]
-    return deltas if finish is None else [*deltas, {"type": "done", "finish_reason": finish}]
+    return (
+        deltas
+        if finish_reason is None
+        else [*deltas, {"type": "done", "finish_reason": finish_reason}]
+    )
 
 
 class Desk:

@@ -125,7 +125,7 @@ async def test_the_rest_of_a_partly_typed_suggestion_is_offered_without_a_reques
 async def test_a_newer_keystroke_cancels_the_older_request(desk: Desk) -> None:
     older = desk.request_suggestion()
     await desk.wait_for_request(1)
-    desk.gateway.respond("1", "a", finish=None)
+    desk.gateway.respond("1", "a", finish_reason=None)
     await asyncio.sleep(0.01)
     desk.type("x")
     newer = desk.request_suggestion()
@@ -142,7 +142,7 @@ async def test_a_newer_keystroke_cancels_the_older_request(desk: Desk) -> None:
 async def test_a_newer_keystroke_joins_a_matching_request(desk: Desk) -> None:
     older = desk.request_suggestion()
     await desk.wait_for_request(1)
-    desk.gateway.respond("1", "fo", finish=None)
+    desk.gateway.respond("1", "fo", finish_reason=None)
     await asyncio.sleep(0.01)
     desk.type("f")
     newer = desk.request_suggestion()
@@ -243,12 +243,12 @@ async def test_an_invoked_request_is_sent_in_a_comment(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("response", "reason"),
     [
-        (response_frames("shown?", finish="filtered"), SkipReason.NOTHING_TO_SUGGEST),
+        (response_frames("shown?", finish_reason="filtered"), SkipReason.NOTHING_TO_SUGGEST),
         (response_frames(), SkipReason.NOTHING_TO_SUGGEST),
         (response_frames(" \n"), SkipReason.NOTHING_TO_SUGGEST),
-        (response_frames(finish="shed"), SkipReason.OVERLOADED),
-        (response_frames(finish="budget_exceeded"), SkipReason.OVER_BUDGET),
-        (response_frames("ab", finish="superseded"), SkipReason.NEWER_KEYSTROKE),
+        (response_frames(finish_reason="shed"), SkipReason.OVERLOADED),
+        (response_frames(finish_reason="budget_exceeded"), SkipReason.OVER_BUDGET),
+        (response_frames("ab", finish_reason="superseded"), SkipReason.NEWER_KEYSTROKE),
         ([RequestEnded("path_excluded")], SkipReason.EXCLUDED),
         ([RequestEnded("offline")], SkipReason.OFFLINE),
         ([RequestEnded("internal_error")], SkipReason.REFUSED),
@@ -265,7 +265,7 @@ async def test_every_completion_without_text_has_a_reason(
 
 
 async def test_an_empty_completion_is_not_requested_again(desk: Desk) -> None:
-    desk.gateway.ready.append(response_frames(finish="filtered"))
+    desk.gateway.ready.append(response_frames(finish_reason="filtered"))
     await desk.request_suggestion()
     await desk.request_suggestion()
 
@@ -300,7 +300,7 @@ async def test_an_exceeded_budget_is_tried_again_after_a_minute(desk: Desk) -> N
 
 
 async def test_an_invoked_request_ignores_the_pause_after_an_exceeded_budget(desk: Desk) -> None:
-    desk.gateway.ready += [response_frames(finish="budget_exceeded"), response_frames("a")]
+    desk.gateway.ready += [response_frames(finish_reason="budget_exceeded"), response_frames("a")]
     await desk.request_suggestion()
 
     assert await desk.request_suggestion() is None
@@ -309,7 +309,7 @@ async def test_an_invoked_request_ignores_the_pause_after_an_exceeded_budget(des
 
 
 async def test_the_status_is_over_budget_until_a_request_succeeds(desk: Desk) -> None:
-    desk.gateway.ready += [response_frames(finish="budget_exceeded"), response_frames("a")]
+    desk.gateway.ready += [response_frames(finish_reason="budget_exceeded"), response_frames("a")]
     await desk.request_suggestion()
     desk.clock.now_s += 61
     await desk.request_suggestion()

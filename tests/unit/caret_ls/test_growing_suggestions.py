@@ -21,7 +21,7 @@ async def _show_first_line(desk: Desk) -> None:
     """Request a suggestion of which the gateway has sent the first line."""
     request = desk.request_suggestion()
     await desk.wait_for_request(1)
-    desk.gateway.respond("1", "\n    a = 1", "\n", finish=None)
+    desk.gateway.respond("1", "\n    a = 1", "\n", finish_reason=None)
     offer = await request
     assert offer is not None
     assert offer.text == "\n    a = 1"
@@ -35,20 +35,20 @@ async def _text_now(desk: Desk) -> str | None:
 async def test_a_line_that_may_still_be_withheld_is_not_shown(desk: Desk) -> None:
     request = desk.request_suggestion()
     await desk.wait_for_request(1)
-    desk.gateway.respond("1", "\n    password = 'x'", finish=None)
+    desk.gateway.respond("1", "\n    password = 'x'", finish_reason=None)
     await until(desk.gateway.responses["1"].empty)
 
     for _ in range(20):
         await asyncio.sleep(0)  # the text reaches the provider
     assert not request.done()
-    desk.gateway.respond("1", finish="filtered")
+    desk.gateway.respond("1", finish_reason="filtered")
     assert await request is None
 
 
 async def test_the_rest_follows_into_the_same_suggestion(desk: Desk) -> None:
     await _show_first_line(desk)
 
-    desk.gateway.respond("1", "    return a\n", finish=None)
+    desk.gateway.respond("1", "    return a\n", finish_reason=None)
     await until(lambda: len(desk.grown) == 1)
     second = await desk.request_suggestion()
     desk.gateway.respond("1", "    # end")
@@ -96,7 +96,7 @@ async def test_the_shown_part_stays_when_the_request_fails(desk: Desk, end: Requ
 async def test_the_shown_part_stays_when_another_window_supersedes_the_request(desk: Desk) -> None:
     await _show_first_line(desk)
 
-    desk.gateway.respond("1", finish="superseded")
+    desk.gateway.respond("1", finish_reason="superseded")
     await until(lambda: len(desk.grown) == 1)
 
     assert await _text_now(desk) == "\n    a = 1"

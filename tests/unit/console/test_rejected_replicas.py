@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.utils import translation
 
-from console.operator_admin.number_format import why_refused
+from console.operator_admin.pools.presenters import rejection_reason
 from inference.pools.discovery.replica_identity import MismatchReason
 from tenants.fleet.pools.pool_status import RejectedReplica
 
@@ -19,17 +19,17 @@ def _in_english() -> Iterator[None]:
 
 @pytest.mark.parametrize("reason", MismatchReason)
 def test_each_reason_has_a_text(reason: MismatchReason) -> None:
-    text = why_refused(RejectedReplica("one:1", reason.value, "A", "B", 1))
+    text = rejection_reason(RejectedReplica("one:1", reason.value, "A", "B", 1))
 
     assert text != reason.value
     assert "%" not in text
 
 
 def test_the_text_contains_the_actual_and_the_expected_value() -> None:
-    text = why_refused(RejectedReplica("one:1", "block_size", "16", "32", 1))
+    text = rejection_reason(RejectedReplica("one:1", "block_size", "16", "32", 1))
 
     assert text == "The replica's cache uses blocks of 16 tokens instead of 32."
 
 
 def test_an_unknown_reason_of_a_newer_gateway_is_shown_unchanged() -> None:
-    assert why_refused(RejectedReplica("one:1", "colour", "", "", 1)) == "colour"
+    assert rejection_reason(RejectedReplica("one:1", "colour", "", "", 1)) == "colour"

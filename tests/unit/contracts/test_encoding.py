@@ -46,7 +46,7 @@ COMPLETION = CompletionRecord(
     tier=Tier.FAST,
     pool="p",
     replica="p-0",
-    finish=FinishReason.STOP,
+    finish_reason=FinishReason.STOP,
     error_code="",
     prompt_tokens=1,
     cached_tokens=0,
@@ -95,7 +95,7 @@ def test_unused_newer_fields_are_omitted() -> None:
     """A gateway of the previous release can read snapshots that do not use the new fields."""
     document = msgspec.msgpack.decode(encode_snapshot(SNAPSHOT))
 
-    assert not {"layers", "layers_of", "spending"} & set(document)
+    assert not {"overrides", "override_indexes", "spending"} & set(document)
     assert not {"networks", "modes"} & set(document["credentials"][0])
     assert not {"models", "regions", "retention_days", "requires_path"} & set(document["policy"])
     assert {"features", "content_exclusion"} <= set(document["policy"])

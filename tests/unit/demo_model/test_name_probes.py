@@ -24,7 +24,9 @@ def choose(seed: int = 1) -> list[NameProbe]:
 
 
 def test_probes_are_names_that_also_occur_in_the_prompt() -> None:
-    names = {probe.typed + probe.rest for seed in range(20) for probe in choose(seed)}
+    names = {
+        probe.typed_part + probe.remaining_part for seed in range(20) for probe in choose(seed)
+    }
 
     assert names == {"width", "height", "result"}
 
@@ -35,9 +37,9 @@ def test_an_empty_prompt_gives_no_probes() -> None:
 
 def test_the_cursor_is_inside_the_name() -> None:
     for probe in choose():
-        assert probe.cut.prefix.endswith(probe.typed)
-        assert probe.cut.middle.startswith(probe.rest)
-        assert probe.rest
+        assert probe.cut.prefix.endswith(probe.typed_part)
+        assert probe.cut.middle.startswith(probe.remaining_part)
+        assert probe.remaining_part
 
 
 def test_the_same_seed_chooses_the_same_probes() -> None:
@@ -45,7 +47,9 @@ def test_the_same_seed_chooses_the_same_probes() -> None:
 
 
 def test_a_name_is_copied_if_it_is_complete_and_ends_there() -> None:
-    probe = NameProbe("shapes.py", FimCut("x = wi", "dth", ""), typed="wi", rest="dth")
+    probe = NameProbe(
+        "shapes.py", FimCut("x = wi", "dth", ""), typed_part="wi", remaining_part="dth"
+    )
 
     assert probe.is_copied_by("dth * height")
     assert not probe.is_copied_by("dths")

@@ -44,7 +44,9 @@ async def test_an_editor_plugin_gets_an_empty_completion(
     text = server.body.decode()
     assert server.status == 200
     assert any(empty in text for empty in ('"text":""', '"content":""', '"response":""'))
-    assert [each.finish for each in gateway.journal.completions] == [FinishReason.BUDGET_EXCEEDED]
+    assert [each.finish_reason for each in gateway.journal.completions] == [
+        FinishReason.BUDGET_EXCEEDED
+    ]
 
 
 async def test_a_chat_client_gets_an_error(gateway: FakeGateway) -> None:
@@ -64,7 +66,7 @@ async def test_the_stream_ends_with_budget_and_without_a_request_to_the_engine(
     await complete(gateway.plane, make_arrival(key_text=KEY.text), client)
 
     (record,) = gateway.journal.completions
-    assert (record.finish, record.error_code, record.generated_tokens) == (
+    assert (record.finish_reason, record.error_code, record.generated_tokens) == (
         FinishReason.BUDGET_EXCEEDED,
         "",
         0,

@@ -45,14 +45,14 @@ def ended_trace(
     by: Principal,
     *,
     texts: tuple[str, ...] = ("x", "(1)"),
-    finish: FinishReason = FinishReason.STOP,
+    finish_reason: FinishReason = FinishReason.STOP,
     **request: Any,
 ) -> RequestTrace:
     trace = RequestTrace(arrival=make_arrival(), clock=FakeClock())
     trace.mark_admitted(make_admitted(principal=by, **request))
     for text in texts:
         trace.record_sent_text(text, at_s=0.0)
-    trace.finish(finish)
+    trace.finish(finish_reason)
     return trace
 
 
@@ -94,11 +94,13 @@ def test_the_request_trace_holds_no_text_without_consent(by: Principal) -> None:
 
 
 @pytest.mark.parametrize(
-    "finish",
+    "finish_reason",
     sorted(set(FinishReason) - {FinishReason.STOP, FinishReason.LENGTH}),
 )
-def test_a_completion_that_did_not_end_normally_is_not_captured(finish: FinishReason) -> None:
-    assert capture_completion(ended_trace(principal(), finish=finish)) is None
+def test_a_completion_that_did_not_end_normally_is_not_captured(
+    finish_reason: FinishReason,
+) -> None:
+    assert capture_completion(ended_trace(principal(), finish_reason=finish_reason)) is None
 
 
 def test_an_empty_completion_is_not_captured() -> None:

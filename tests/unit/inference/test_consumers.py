@@ -214,7 +214,7 @@ async def test_a_disconnecting_client_ends_the_engine_request_and_is_recorded() 
     await exchange
 
     assert gateway.engine.num_open == 0
-    assert [each.finish for each in gateway.journal.completions] == [FinishReason.CANCELLED]
+    assert [each.finish_reason for each in gateway.journal.completions] == [FinishReason.CANCELLED]
 
 
 async def test_shutdown_waits_for_the_usage_record() -> None:

@@ -80,6 +80,6 @@ def test_a_sent_file_is_split_once_and_a_very_large_one_never(
     _CountingText.num_splits = 0
     sent = _CountingText("x = 1\n" * num_lines)
 
-    list(drop_duplicates([SNIPPET] * 8, shown=(), sent={SNIPPET.path: sent}))
+    list(drop_duplicates([SNIPPET] * 8, prompt_texts=(), open_files={SNIPPET.path: sent}))
 
     assert _CountingText.num_splits == num_splits

@@ -47,18 +47,18 @@ def _ending(trace: RequestTrace) -> tuple[FinishReason | None, str]:
 
 
 @pytest.mark.parametrize(
-    ("stop", "finish"),
+    ("stop", "finish_reason"),
     [(EngineStop.STOP, FinishReason.STOP), (EngineStop.LENGTH, FinishReason.LENGTH)],
 )
 @pytest.mark.parametrize("is_raw", [False, True])
 async def test_the_engines_stop_decides_the_finish_reason(
-    stop: EngineStop, finish: FinishReason, is_raw: bool
+    stop: EngineStop, finish_reason: FinishReason, is_raw: bool
 ) -> None:
     trace = make_account()
 
     texts = await _filtered(FakeEngine(chunks_of("b", "c", stop=stop)), trace, is_raw=is_raw)
 
-    assert ("".join(texts), trace.finish_reason) == ("bc", finish)
+    assert ("".join(texts), trace.finish_reason) == ("bc", finish_reason)
 
 
 async def test_a_healed_prefix_is_not_shown_again() -> None:

@@ -126,7 +126,7 @@ def test_other_files_come_between_the_start_and_the_first_marker(order: FimOrder
     tokens = _tokens(*CODELLAMA)
     markers = resolve_markers(_family("codellama"), tokens)
     parts = PromptParts(
-        [SegmentTokens(SegmentKind.FILES, tokens.encode("F"))], suffix=[], prefix=[], typed=[]
+        [SegmentTokens(SegmentKind.FILES, tokens.encode("F"))], suffix=[], prefix=[], prefix_tail=[]
     )
 
     laid_out = lay_out(order, markers, parts)

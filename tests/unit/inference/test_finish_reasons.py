@@ -43,8 +43,10 @@ _VALUES: Final = {
 }
 
 
-async def _respond_dropped(protocol: str, finish: FinishReason, *, is_streamed: bool) -> FakeServer:
-    gateway = FakeGateway(engine=FakeEngine(error_at_start=CompletionDropped(finish)))
+async def _respond_dropped(
+    protocol: str, finish_reason: FinishReason, *, is_streamed: bool
+) -> FakeServer:
+    gateway = FakeGateway(engine=FakeEngine(error_at_start=CompletionDropped(finish_reason)))
     return await _respond(gateway, protocol, is_streamed=is_streamed)
 
 
@@ -64,36 +66,36 @@ def _value(event: Any) -> str:
     return str(event.get("stop_type", event.get("done_reason")))
 
 
-@pytest.mark.parametrize("finish", _WITHOUT_TEXT)
+@pytest.mark.parametrize("finish_reason", _WITHOUT_TEXT)
 @pytest.mark.parametrize("protocol", _BODIES)
 async def test_an_empty_response_has_its_finish_reason_in_a_header(
-    protocol: str, finish: FinishReason
+    protocol: str, finish_reason: FinishReason
 ) -> None:
-    server = await _respond_dropped(protocol, finish, is_streamed=False)
+    server = await _respond_dropped(protocol, finish_reason, is_streamed=False)
 
-    assert (server.status, server.headers["x-caret-finish-reason"]) == (200, finish.value)
+    assert (server.status, server.headers["x-caret-finish-reason"]) == (200, finish_reason.value)
 
 
-@pytest.mark.parametrize("finish", _WITHOUT_TEXT)
+@pytest.mark.parametrize("finish_reason", _WITHOUT_TEXT)
 @pytest.mark.parametrize("protocol", _STREAMED)
 async def test_an_empty_stream_has_its_finish_reason_in_a_header(
-    protocol: str, finish: FinishReason
+    protocol: str, finish_reason: FinishReason
 ) -> None:
-    server = await _respond_dropped(protocol, finish, is_streamed=True)
+    server = await _respond_dropped(protocol, finish_reason, is_streamed=True)
 
-    assert (server.status, server.headers["x-caret-finish-reason"]) == (200, finish.value)
+    assert (server.status, server.headers["x-caret-finish-reason"]) == (200, finish_reason.value)
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
-@pytest.mark.parametrize("finish", _WITHOUT_TEXT)
+@pytest.mark.parametrize("finish_reason", _WITHOUT_TEXT)
 @pytest.mark.parametrize("protocol", _STREAMED)
 async def test_an_empty_response_is_distinguishable_from_an_empty_completion(
-    protocol: str, finish: FinishReason, is_streamed: bool
+    protocol: str, finish_reason: FinishReason, is_streamed: bool
 ) -> None:
-    event = _last_event(await _respond_dropped(protocol, finish, is_streamed=is_streamed))
+    event = _last_event(await _respond_dropped(protocol, finish_reason, is_streamed=is_streamed))
 
-    assert _value(event) == _VALUES.get(protocol, finish.value)
-    assert event.get("caret_finish_reason", event.get("done_reason")) == finish.value
+    assert _value(event) == _VALUES.get(protocol, finish_reason.value)
+    assert event.get("caret_finish_reason", event.get("done_reason")) == finish_reason.value
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
@@ -128,12 +130,12 @@ async def test_a_complete_response_contains_no_withheld_text() -> None:
     assert _last_event(server)["choices"][0]["message"]["content"] == ""
 
 
-@pytest.mark.parametrize("finish", _ENDED)
-async def test_openais_client_types_accept_every_response(finish: FinishReason) -> None:
-    complete = await _respond_dropped("openai", finish, is_streamed=False)
-    streamed = await _respond_dropped("openai", finish, is_streamed=True)
-    chat = await _respond_dropped("chat", finish, is_streamed=False)
-    streamed_chat = await _respond_dropped("chat", finish, is_streamed=True)
+@pytest.mark.parametrize("finish_reason", _ENDED)
+async def test_openais_client_types_accept_every_response(finish_reason: FinishReason) -> None:
+    complete = await _respond_dropped("openai", finish_reason, is_streamed=False)
+    streamed = await _respond_dropped("openai", finish_reason, is_streamed=True)
+    chat = await _respond_dropped("chat", finish_reason, is_streamed=False)
+    streamed_chat = await _respond_dropped("chat", finish_reason, is_streamed=True)
 
     Completion.model_validate_json(complete.body)
     Completion.model_validate(_last_event(streamed))
@@ -157,14 +159,14 @@ def test_the_documented_table_matches_the_code() -> None:
         for line in lines[start + 2 : start + 2 + len(_ENDED)]
     ]
 
-    assert sorted(rows) == [_row(finish) for finish in _ENDED]
+    assert sorted(rows) == [_row(finish_reason) for finish_reason in _ENDED]
 
 
-def _row(finish: FinishReason) -> list[str]:
+def _row(finish_reason: FinishReason) -> list[str]:
     trace = make_account()
-    trace.finish(finish)
+    trace.finish(finish_reason)
     return [
-        finish.value,
+        finish_reason.value,
         openai_finish_reason(trace),
         mistral_finish_reason(trace),
         llama_stop_type(trace),

@@ -133,7 +133,7 @@ async def test_a_late_end_of_the_response_does_not_block_the_reader() -> None:
         response.is_enough = True
         response.close()
         server.writers[0].write(END)
-        await until(lambda: bool(client._kept[server.url]))
+        await until(lambda: bool(client._idle_by_url[server.url]))
 
         await lines_of(server, client)
 
@@ -313,7 +313,7 @@ async def _left(leave: Callable[[Server, HttpClient], Awaitable[None]], response
 
         async with asyncio.timeout(STALL_S / 2):
             await until(lambda: bool(server.writers) and server.num_open == 0)
-        assert not client._kept[server.url]
+        assert not client._idle_by_url[server.url]
 
 
 async def test_leaving_during_the_response_closes_the_connection() -> None:

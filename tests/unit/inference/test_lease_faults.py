@@ -270,7 +270,7 @@ async def test_calls_and_held_units_are_counted(store: TurnedStore, gateway: Gat
     await gateway.leases.evict_idle()
 
     assert gateway.leases.num_calls == {"answered": 1, "failed": 1}
-    assert gateway.leases.num_held == {"tokens": 11, "user": 0}
+    assert gateway.leases.num_granted_units == {"tokens": 11, "user": 0}
     assert gateway.leases.num_unanswered == 1
 
 

@@ -40,7 +40,7 @@ class Gateway:
             with self.request(**fields):
                 return True
         except CompletionDropped as dropped:
-            return dropped.finish is not FinishReason.SHED
+            return dropped.finish_reason is not FinishReason.SHED
 
     def hold(self, count: int, *, pool: str = POOL) -> list[RequestTrace]:
         """Hold this many requests in flight, in the queue."""

@@ -80,7 +80,7 @@ class Gateway:
 
     @property
     def endings(self) -> list[tuple[FinishReason, str]]:
-        return [(each.finish, each.error_code) for each in self.journal.completions]
+        return [(each.finish_reason, each.error_code) for each in self.journal.completions]
 
 
 async def test_a_completion_passes_all_stages() -> None:
@@ -222,17 +222,19 @@ async def test_a_regular_completion_logs_nothing() -> None:
     assert logs == []
 
 
-@pytest.mark.parametrize("finish", [FinishReason.CANCELLED, FinishReason.SUPERSEDED])
-async def test_a_cancelled_completion_frees_its_slot_and_its_engine(finish: FinishReason) -> None:
+@pytest.mark.parametrize("finish_reason", [FinishReason.CANCELLED, FinishReason.SUPERSEDED])
+async def test_a_cancelled_completion_frees_its_slot_and_its_engine(
+    finish_reason: FinishReason,
+) -> None:
     gateway = Gateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
     client = FakeClient()
     task = await _hanging(gateway, client)
 
-    task.cancel(finish.value)
+    task.cancel(finish_reason.value)
     await asyncio.gather(task, return_exceptions=True)
 
     assert client.ends == ["done"]
-    assert gateway.endings == [(finish, "")]
+    assert gateway.endings == [(finish_reason, "")]
     assert (gateway.engine.num_open, gateway.seats.num_in_flight) == (0, 0)
 
 

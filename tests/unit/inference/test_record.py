@@ -25,7 +25,7 @@ def _identify(trace: RequestTrace) -> None:
 
 
 def _recorded(
-    *, error: BaseException | None = None, finish: FinishReason | None = None
+    *, error: BaseException | None = None, finish_reason: FinishReason | None = None
 ) -> FakeJournal:
     journal, clock = FakeJournal(), FakeClock()
     expected: AbstractContextManager[Any] = (
@@ -33,22 +33,22 @@ def _recorded(
     )
     with expected, record(Recorder(journal, clock), make_arrival(clock=clock)) as trace:
         _identify(trace)
-        if finish is not None:
-            trace.finish(finish)
+        if finish_reason is not None:
+            trace.finish(finish_reason)
         if error is not None:
             raise error
     return journal
 
 
-@pytest.mark.parametrize("finish", list(FinishReason))
-def test_a_completion_leaves_one_record_with_its_finish_reason(finish: FinishReason) -> None:
-    journal = _recorded(finish=finish)
+@pytest.mark.parametrize("finish_reason", list(FinishReason))
+def test_a_completion_leaves_one_record_with_its_finish_reason(finish_reason: FinishReason) -> None:
+    journal = _recorded(finish_reason=finish_reason)
 
-    assert [each.finish for each in journal.completions] == [finish]
+    assert [each.finish_reason for each in journal.completions] == [finish_reason]
 
 
 @pytest.mark.parametrize(
-    ("error", "finish", "code"),
+    ("error", "finish_reason", "code"),
     [
         (None, FinishReason.CANCELLED, ""),
         (asyncio.CancelledError(), FinishReason.CANCELLED, ""),
@@ -57,18 +57,20 @@ def test_a_completion_leaves_one_record_with_its_finish_reason(finish: FinishRea
     ],
 )
 def test_a_completion_leaves_one_record_after_any_exception(
-    error: BaseException | None, finish: FinishReason, code: str
+    error: BaseException | None, finish_reason: FinishReason, code: str
 ) -> None:
     journal = _recorded(error=error)
 
-    assert [(each.finish, each.error_code) for each in journal.completions] == [(finish, code)]
+    assert [(each.finish_reason, each.error_code) for each in journal.completions] == [
+        (finish_reason, code)
+    ]
 
 
 def test_an_error_after_the_end_does_not_change_the_record() -> None:
-    journal = _recorded(finish=FinishReason.STOP, error=ValueError())
+    journal = _recorded(finish_reason=FinishReason.STOP, error=ValueError())
 
     (record_,) = journal.completions
-    assert (record_.finish, record_.error_code) == (FinishReason.STOP, "")
+    assert (record_.finish_reason, record_.error_code) == (FinishReason.STOP, "")
 
 
 class _FullJournal:
@@ -162,7 +164,7 @@ def test_a_record_contains_ids_timings_and_counts() -> None:
             tier=Tier.FAST,
             pool="demo",
             replica="r:1",
-            finish=FinishReason.STOP,
+            finish_reason=FinishReason.STOP,
             error_code="",
             prompt_tokens=30,
             cached_tokens=16,

@@ -41,7 +41,7 @@ async def test_queries_of_a_tenant_evict_none_of_others() -> None:
         outbox.enqueue(_message(number, GLOBEX if number else ACME))
         await client.send_pending()
 
-    tenants = [each.tenant_id for each in client._awaited.values()]
+    tenants = [each.tenant_id for each in client._pending_queries.values()]
     assert (tenants.count(ACME), tenants.count(GLOBEX)) == (1, 250)
 
 
@@ -58,4 +58,4 @@ async def test_files_are_sent_again_after_a_query_without_a_response() -> None:
     await client.receive_results()
 
     assert outbox.is_due(file.key, is_query=False)
-    assert [key.namespace for key, _ in client._sent.items()] == [f"{GLOBEX}||0"]
+    assert [key.namespace for key, _ in client._last_uploads.items()] == [f"{GLOBEX}||0"]

@@ -329,7 +329,7 @@ def test_a_pool_with_only_drained_replicas_sheds_requests() -> None:
     with pytest.raises(CompletionDropped) as dropped:
         _route(router)
 
-    assert dropped.value.finish is FinishReason.SHED
+    assert dropped.value.finish_reason is FinishReason.SHED
 
 
 def test_the_first_token_timeout_depends_on_the_mode() -> None:

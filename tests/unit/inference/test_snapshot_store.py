@@ -215,10 +215,12 @@ def test_a_watcher_of_another_tenant_is_not_notified() -> None:
     assert events == []
 
 
-def _with_overrides(*layers: PolicyOverride, of: dict[UserId, tuple[int, ...]]) -> TenantSnapshot:
+def _with_overrides(
+    *overrides: PolicyOverride, of: dict[UserId, tuple[int, ...]]
+) -> TenantSnapshot:
     keys = (make_credential(KEY), make_credential(ALICE_KEY, key_id="k2", user_id=ALICE))
     service = make_credential(SERVICE_KEY, key_id="k3", user_id=None)
-    return replace(make_snapshot(*keys, service), layers=layers, layers_of=of)
+    return replace(make_snapshot(*keys, service), overrides=overrides, override_indexes=of)
 
 
 def _policy_of(authority: SnapshotStore, key: ParsedKey) -> TenantPolicy:

@@ -78,7 +78,7 @@ async def _request(
             if error_at_end is not None:
                 raise error_at_end
     except CompletionDropped as dropped:
-        return dropped.finish
+        return dropped.finish_reason
     except TooManyRequests as busy:
         return busy.code
     except BaseException as error:

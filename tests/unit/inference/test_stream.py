@@ -104,15 +104,15 @@ async def test_an_internal_error_is_reported_without_its_message_and_raised() ->
     assert "customer" not in client.messages[0]
 
 
-@pytest.mark.parametrize("finish", [FinishReason.CANCELLED, FinishReason.SUPERSEDED])
+@pytest.mark.parametrize("finish_reason", [FinishReason.CANCELLED, FinishReason.SUPERSEDED])
 async def test_a_cancelled_completion_ends_with_its_reason(
-    finish: FinishReason,
+    finish_reason: FinishReason,
 ) -> None:
     client, trace = FakeClient(), make_account()
 
-    task = await _cancel_stream(client, trace, finish.value)
+    task = await _cancel_stream(client, trace, finish_reason.value)
 
-    assert (client.ends, trace.finish_reason) == (["done"], finish)
+    assert (client.ends, trace.finish_reason) == (["done"], finish_reason)
     assert task.cancelled()
 
 
@@ -189,10 +189,12 @@ async def test_a_cancelled_completion_ends_even_if_the_client_has_left() -> None
     assert task.cancelled()
 
 
-@pytest.mark.parametrize("finish", [FinishReason.SHED, FinishReason.SUPERSEDED])
-async def test_a_dropped_completion_ends_with_done_and_without_text(finish: FinishReason) -> None:
+@pytest.mark.parametrize("finish_reason", [FinishReason.SHED, FinishReason.SUPERSEDED])
+async def test_a_dropped_completion_ends_with_done_and_without_text(
+    finish_reason: FinishReason,
+) -> None:
     client, trace = FakeClient(), make_account()
 
-    await _stream(client, trace, then=_raising(CompletionDropped(finish)))
+    await _stream(client, trace, then=_raising(CompletionDropped(finish_reason)))
 
-    assert (client.texts, client.ends, trace.finish_reason) == ([], ["done"], finish)
+    assert (client.texts, client.ends, trace.finish_reason) == ([], ["done"], finish_reason)

@@ -26,8 +26,8 @@ def query(mode: Mode = Mode.INLINE, *, repository: str = "shop", path: str = "a.
     return AccessQuery(mode, repository, path)
 
 
-def rules(request: AccessQuery, *layers: NamedOverride) -> list[BlockingRule]:
-    return explain_access(POLICY, layers, request).rules
+def rules(request: AccessQuery, *overrides: NamedOverride) -> list[BlockingRule]:
+    return explain_access(POLICY, overrides, request).rules
 
 
 def test_a_request_without_a_blocking_rule_is_allowed() -> None:

@@ -68,8 +68,8 @@ def test_one_day_is_slow_and_sheds_requests() -> None:
     number = (calendar_of(TIMELINE).find_bad_day() - BEGINS_AT).days
     bad, usual = day(number), day(number - 1)
 
-    assert Counter(row.finish for row in requests(bad))[FinishReason.SHED] > 20
-    assert Counter(row.finish for row in requests(usual))[FinishReason.SHED] < 5
+    assert Counter(row.finish_reason for row in requests(bad))[FinishReason.SHED] > 20
+    assert Counter(row.finish_reason for row in requests(usual))[FinishReason.SHED] < 5
     assert max(row.first_token_ms or 0 for row in requests(bad)) > 2 * first_token_ms(usual)
 
 

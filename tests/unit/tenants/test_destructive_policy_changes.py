@@ -31,8 +31,8 @@ def test_a_destructive_change_needs_confirmation_and_its_reverse_does_not(
 ) -> None:
     before, after = replace(DEFAULT_POLICY, **held), replace(DEFAULT_POLICY, **wanted)
 
-    assert is_destructive(held=before, wanted=after)
-    assert not is_destructive(held=after, wanted=before)
+    assert is_destructive(current=before, proposed=after)
+    assert not is_destructive(current=after, proposed=before)
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_a_destructive_change_needs_confirmation_and_its_reverse_does_not(
     ],
 )
 def test_other_changes_need_no_confirmation(wanted: dict[str, Any]) -> None:
-    assert not is_destructive(held=DEFAULT_POLICY, wanted=replace(DEFAULT_POLICY, **wanted))
+    assert not is_destructive(current=DEFAULT_POLICY, proposed=replace(DEFAULT_POLICY, **wanted))

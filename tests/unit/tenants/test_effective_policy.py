@@ -46,7 +46,7 @@ def test_changes_of_different_fields_are_merged() -> None:
     mine = msgspec.structs.replace(DEFAULT_POLICY, has_public_code_filter=True)
     other = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
 
-    merged = merge_policies(seen=DEFAULT_POLICY, wanted=mine, held=other)
+    merged = merge_policies(base=DEFAULT_POLICY, proposed=mine, current=other)
 
     assert merged.both_changed == []
     assert merged.policy == msgspec.structs.replace(
@@ -58,7 +58,7 @@ def test_a_field_changed_by_both_keeps_the_later_value_and_is_reported() -> None
     mine = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("mine",))
     other = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("theirs",))
 
-    merged = merge_policies(seen=DEFAULT_POLICY, wanted=mine, held=other)
+    merged = merge_policies(base=DEFAULT_POLICY, proposed=mine, current=other)
 
     assert merged.both_changed == ["retrieval"]
     assert merged.policy.retrieval == ("mine",)
@@ -67,4 +67,4 @@ def test_a_field_changed_by_both_keeps_the_later_value_and_is_reported() -> None
 def test_the_same_change_by_both_is_no_conflict() -> None:
     same = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
 
-    assert merge_policies(seen=DEFAULT_POLICY, wanted=same, held=same).both_changed == []
+    assert merge_policies(base=DEFAULT_POLICY, proposed=same, current=same).both_changed == []

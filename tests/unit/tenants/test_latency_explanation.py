@@ -122,12 +122,12 @@ def test_slow_decoding_is_reported() -> None:
     ("fields", "expected"),
     [
         (
-            {"finish": FinishReason.CANCELLED},
+            {"finish_reason": FinishReason.CANCELLED},
             "Cancelled: the client cancelled or disconnected after 30.0 ms",
         ),
-        ({"finish": FinishReason.SUPERSEDED}, "Superseded: a newer request"),
+        ({"finish_reason": FinishReason.SUPERSEDED}, "Superseded: a newer request"),
         (
-            {"finish": FinishReason.ERROR, "error_code": "engine_disconnected"},
+            {"finish_reason": FinishReason.ERROR, "error_code": "engine_disconnected"},
             "Error: engine_disconnected after",
         ),
     ],
@@ -146,20 +146,22 @@ def test_a_shed_request_ends_in_admission() -> None:
         ("admitted_ms", "assemble_ms", "routed_ms", "engine_ms", "first_token_ms")
     )
 
-    found = explain(record(finish=FinishReason.SHED, total_ms=0.5, **without_times))
+    found = explain(record(finish_reason=FinishReason.SHED, total_ms=0.5, **without_times))
 
     assert [stage.name for stage in found.stages] == ["authenticate", "admit"]
     assert verdict_text(found).startswith("Shed:")
 
 
 def test_the_reason_of_the_filter_is_reported() -> None:
-    withheld = record(finish=FinishReason.FILTERED, filter_reason="secret", first_token_ms=None)
+    withheld = record(
+        finish_reason=FinishReason.FILTERED, filter_reason="secret", first_token_ms=None
+    )
 
     assert "Filtered: secret" in verdict_text(explain(withheld))
 
 
 def test_an_interruption_is_not_attributed_to_the_filter() -> None:
-    cut_off = record(finish=FinishReason.LENGTH, filter_reason="engine_disconnected")
+    cut_off = record(finish_reason=FinishReason.LENGTH, filter_reason="engine_disconnected")
 
     assert "Interrupted: the connection to the engine was lost" in verdict_text(explain(cut_off))
     assert "filter:" not in verdict_text(explain(cut_off))
@@ -211,7 +213,7 @@ def test_the_waterfall_fits_and_shows_all_stages() -> None:
 
 def test_the_waterfall_of_a_request_without_duration_is_complete() -> None:
     found = record(
-        finish=FinishReason.SHED, total_ms=0.0, authenticated_ms=None, first_token_ms=None
+        finish_reason=FinishReason.SHED, total_ms=0.0, authenticated_ms=None, first_token_ms=None
     )
 
     assert any("No text was sent" in line for line in lines(found, explain(found), slug="acme"))

@@ -71,8 +71,8 @@ TWO = ONE.replace(
 
 
 REJECTED = (
-    'caret_replica_rejected{pool="fast",replica="three:1",reason="block_size",found="16",'
-    'wanted="32"} 1.0\n'
+    'caret_replica_rejected{pool="fast",replica="three:1",reason="block_size",actual="16",'
+    'expected="32"} 1.0\n'
 )
 
 
@@ -242,6 +242,6 @@ def test_a_rejected_replica_is_listed_once_with_its_reason() -> None:
 
     (rejected,) = pools[0].rejected
     assert (rejected.name, rejected.num_gateways) == ("three:1", 2)
-    assert (rejected.reason, rejected.found, rejected.wanted) == ("block_size", "16", "32")
+    assert (rejected.reason, rejected.actual, rejected.expected) == ("block_size", "16", "32")
     assert pools[1].rejected == []
     assert "three:1" not in {replica.name for replica in pools[0].replicas}

@@ -28,15 +28,15 @@ from console.views.policies.review.review import ReasonForm
 from console.views.policies.system_reasons import reason_of_undoing
 from tenants.base.errors import Conflict, InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
-from tenants.policy.dry_run import preview_layer
-from tenants.policy.overrides.document import read_layer, write_layer
+from tenants.policy.dry_run import preview_override_change
+from tenants.policy.overrides.document import override_document, parse_override
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,
     OverrideSubject,
     SubjectKind,
-    find_layer_version,
     find_override,
+    find_override_version,
 )
 
 
@@ -45,23 +45,25 @@ from tenants.policy.overrides.queries import (
 @permission_required(Permission.WRITE_POLICY)
 def edit(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID) -> HttpResponse:
     """Edit the override. A valid POST continues with its review."""
-    held = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
+    current = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if request.method == "GET":
         return _render_edit_page(
-            request, member, held, OverrideForm(initial=initial_of(held.layer))
+            request, member, current, OverrideForm(initial=initial_of(current.override))
         )
     if request.POST.get("step") == "edit":
-        said = read_layer(read_json(request.POST.get("document", "")))
-        return _render_edit_page(request, member, held, OverrideForm(initial=initial_of(said)))
+        override = parse_override(read_json(request.POST.get("document", "")))
+        return _render_edit_page(
+            request, member, current, OverrideForm(initial=initial_of(override))
+        )
     form = OverrideForm(request.POST)
     if form.is_valid():
         try:
-            said = override_of(form.cleaned_data)
+            override = override_of(form.cleaned_data)
         except InvalidValue as error:
             add_refusal(form, error)
         else:
-            return _render_review(request, member, held, said)
-    return _render_edit_page(request, member, held, form, status=400)
+            return _render_review(request, member, current, override)
+    return _render_edit_page(request, member, current, form, status=400)
 
 
 @require_http_methods(["GET", "POST"])
@@ -71,30 +73,30 @@ def review(
     request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID
 ) -> HttpResponse:
     """Review the removal of the override (GET), or save the reviewed override (POST)."""
-    held = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
+    current = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if request.method == "GET":
-        return _render_review(request, member, held, PolicyOverride())
-    said = read_layer(read_json(request.POST.get("document", "")))
+        return _render_review(request, member, current, PolicyOverride())
+    override = parse_override(read_json(request.POST.get("document", "")))
     form = ReasonForm(request.POST)
     if not form.is_valid():
-        return _render_review(request, member, held, said, form)
-    if (way := _way_if_grave(request, member, held, said)) is not None:
+        return _render_review(request, member, current, override, form)
+    if (way := _way_if_grave(request, member, current, override)) is not None:
         return way
     try:
         saved = set_override(
             actor=member.actor,
-            subject=held.subject,
-            document=write_layer(said),
+            subject=current.subject,
+            document=override_document(override),
             reason=form.cleaned_data["reason"],
-            expected_version=_expected_version(request, held),
+            expected_version=_expected_version(request, current),
             now=timezone.now(),
         )
     except VersionConflict:
-        held = find_override(actor=member.actor, subject=held.subject)
-        return _render_review(request, member, held, said, form)
+        current = find_override(actor=member.actor, subject=current.subject)
+        return _render_review(request, member, current, override, form)
     except Conflict as error:
         form.add_error(None, translate_error(error))
-        return _render_review(request, member, held, said, form)
+        return _render_review(request, member, current, override, form)
     toast(
         request,
         gettext("Saved. Gateways apply it within a second."),
@@ -110,19 +112,19 @@ def undo(
     request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID, version: int
 ) -> HttpResponse:
     """Restore the override before this version, if this version is still in force."""
-    held = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
-    if version != held.version or version == 0:
-        said = gettext("Not undone: someone has changed this override since.")
-        messages.error(request, said)
+    current = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
+    if version != current.version or version == 0:
+        text = gettext("Not undone: someone has changed this override since.")
+        messages.error(request, text)
         return redirect("console:policies-overrides")
-    before = find_layer_version(actor=member.actor, subject=held.subject, version=version - 1)
-    if (way := _way_if_grave(request, member, held, before)) is not None:
+    before = find_override_version(actor=member.actor, subject=current.subject, version=version - 1)
+    if (way := _way_if_grave(request, member, current, before)) is not None:
         return way
     try:
         set_override(
             actor=member.actor,
-            subject=held.subject,
-            document=write_layer(before),
+            subject=current.subject,
+            document=override_document(before),
             reason=reason_of_undoing(version),
             expected_version=version,
             now=timezone.now(),
@@ -135,9 +137,9 @@ def undo(
 
 
 def _way_if_grave(
-    request: HttpRequest, member: CurrentMember, held: OverrideInForce, said: PolicyOverride
+    request: HttpRequest, member: CurrentMember, current: OverrideInForce, override: PolicyOverride
 ) -> HttpResponse | None:
-    lets_in_by_less = held.layer.is_mfa_required and not said.is_mfa_required
+    lets_in_by_less = current.override.is_mfa_required and not override.is_mfa_required
     return step_up_url(request, member) if lets_in_by_less else None
 
 
@@ -148,24 +150,24 @@ def _to_subject(kind: str, subject_id: UUID) -> OverrideSubject:
         raise Http404 from error
 
 
-def _expected_version(request: HttpRequest, held: OverrideInForce) -> int:
+def _expected_version(request: HttpRequest, current: OverrideInForce) -> int:
     """Return the version that the user has seen; by default the one in force."""
     expected_version = whole_number(request.POST.get("expected_version", ""))
-    return held.version if expected_version is None else expected_version
+    return current.version if expected_version is None else expected_version
 
 
 def _render_edit_page(
     request: HttpRequest,
     member: CurrentMember,
-    held: OverrideInForce,
+    current: OverrideInForce,
     form: OverrideForm,
     status: int = 200,
 ) -> HttpResponse:
     context = {
-        "held": held,
+        "current": current,
         "form": form,
         "groups": groups_of(form),
-        "expected_version": _expected_version(request, held),
+        "expected_version": _expected_version(request, current),
     }
     return render_page(
         request, member, "console/policies/overrides/detail.html", context, status=status
@@ -175,25 +177,27 @@ def _render_edit_page(
 def _render_review(
     request: HttpRequest,
     member: CurrentMember,
-    held: OverrideInForce,
-    said: PolicyOverride,
+    current: OverrideInForce,
+    override: PolicyOverride,
     form: ReasonForm | None = None,
 ) -> HttpResponse:
     """Show the review.
 
     After a concurrent change, show the current override beside the wanted one.
     """
-    found = preview_layer(actor=member.actor, subject=held.subject, document=write_layer(said))
-    is_outdated = _expected_version(request, held) != held.version
+    dry_run = preview_override_change(
+        actor=member.actor, subject=current.subject, document=override_document(override)
+    )
+    is_outdated = _expected_version(request, current) != current.version
     is_wrong = form is not None and bool(form.errors)
     context: dict[str, Any] = {
-        "held": held,
-        "document": json.dumps(write_layer(said)),
+        "current": current,
+        "document": json.dumps(override_document(override)),
         "form": form or ReasonForm(),
-        "changes": override_changes(held.layer, said),
-        "effects": summarize_dry_run(found),
+        "changes": override_changes(current.override, override),
+        "effects": summarize_dry_run(dry_run),
         "is_outdated": is_outdated,
-        "is_lifted": said == PolicyOverride(),
+        "is_lifted": override == PolicyOverride(),
     }
     status = 409 if is_outdated else 400 if is_wrong else 200
     return render_page(

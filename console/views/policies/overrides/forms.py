@@ -24,7 +24,7 @@ from console.views.policies.form_fields import (
 from console.views.policies.forms import FieldGroup
 from console.views.policies.presenters import FEATURES
 from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
-from tenants.policy.overrides.document import read_layer
+from tenants.policy.overrides.document import parse_override
 
 _EXCLUSION_ROWS: Final = 6
 
@@ -91,7 +91,7 @@ def override_of(cleaned: dict[str, Any]) -> PolicyOverride:
         "user_limit": rate_of(cleaned, "user_limit"),
         "key_limit": rate_of(cleaned, "key_limit"),
     }
-    return read_layer(document)
+    return parse_override(document)
 
 
 _AS_THEY_ARE: Final = (

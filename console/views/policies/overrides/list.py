@@ -21,12 +21,12 @@ from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
 from tenants.identity.members.queries import find_member_by_email
 from tenants.identity.teams.queries import page_of_teams
-from tenants.policy.overrides.document import write_layer
+from tenants.policy.overrides.document import override_document
 from tenants.policy.overrides.queries import (
     OverrideInForce,
     OverrideSubject,
     SubjectKind,
-    page_of_layers,
+    list_overrides,
 )
 
 _MAX_EMAIL_CHARS: Final = 254
@@ -47,18 +47,18 @@ class SubjectForm(forms.Form):
 _OverrideRow = tuple[OverrideInForce, dict[str, list[str]]]  # an override and its presentation
 
 
-def _find_overrides(asked: ListQuery) -> Page[_OverrideRow]:
-    page = page_of_layers(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
-    return map_page(page, lambda found: (found, override_lines(found.layer)))
+def _find_overrides(query: ListQuery) -> Page[_OverrideRow]:
+    page = list_overrides(actor=query.actor, limit=query.limit, cursor=query.cursor)
+    return map_page(page, lambda override: (override, override_lines(override.override)))
 
 
 _OVERRIDES: Final = ListPage(
     template="console/policies/overrides/list.html",
     fragment="console/policies/overrides/_list.html",
     query=_find_overrides,
-    context=lambda asked, _: {
-        "tabs": tabs(asked.request, asked.member),
-        "may_edit": asked.actor.has_permission(Permission.WRITE_POLICY),
+    context=lambda query, _: {
+        "tabs": tabs(query.request, query.member),
+        "may_edit": query.actor.has_permission(Permission.WRITE_POLICY),
     },
     csv=CsvFile(
         "overrides",
@@ -67,7 +67,7 @@ _OVERRIDES: Final = ListPage(
             "name": lambda row: row[0].name,
             "version": lambda row: row[0].version,
             # The JSON document that the API accepts.
-            "override": lambda row: json.dumps(write_layer(row[0].layer)),
+            "override": lambda row: json.dumps(override_document(row[0].override)),
             "author": lambda row: row[0].author_email or row[0].author_key,
             "reason": lambda row: row[0].reason,
             "created_at": lambda row: row[0].created_at,
@@ -109,8 +109,8 @@ def _chosen(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
         return None
     if team:
         return OverrideSubject(SubjectKind.TEAM, UUID(team))
-    found = find_member_by_email(actor=member.actor, email=email)
-    if found is None:
+    chosen_member = find_member_by_email(actor=member.actor, email=email)
+    if chosen_member is None:
         form.add_error("user_email", gettext("This user is not a member of the tenant."))
         return None
-    return OverrideSubject(SubjectKind.USER, UUID(found.user_id))
+    return OverrideSubject(SubjectKind.USER, UUID(chosen_member.user_id))

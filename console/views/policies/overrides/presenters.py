@@ -28,7 +28,7 @@ def override_lines(override: PolicyOverride) -> dict[str, list[str]]:
         if override.is_mfa_required
         else None,
     }
-    return {title: said for title, said in lines.items() if said}
+    return {title: field_lines for title, field_lines in lines.items() if field_lines}
 
 
 def override_changes(before: PolicyOverride, after: PolicyOverride) -> list[FieldChange]:

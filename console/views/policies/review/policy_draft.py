@@ -40,46 +40,47 @@ class PolicyDraft:
 class ConcurrentChange:
     """A new version that somebody saved after the draft was started."""
 
-    seen: PolicyInForce  # the draft is based on it
-    held: PolicyInForce
+    base: PolicyInForce  # the draft is based on it
+    current: PolicyInForce
     merged: MergeResult
 
 
-def read_draft(posted: Mapping[str, Any]) -> PolicyDraft:
+def read_draft(form_values: Mapping[str, Any]) -> PolicyDraft:
     """Return the draft of a form. Raises InvalidValue if none of our pages sent it."""
-    origin = str(posted.get("origin", "policies"))
-    expected_version = whole_number(str(posted.get("expected_version", "")))
+    origin = str(form_values.get("origin", "policies"))
+    expected_version = whole_number(str(form_values.get("expected_version", "")))
     if origin not in ORIGINS or not expected_version:
         raise InvalidValue("expected_version", "Fill in all fields.")
     return PolicyDraft(
-        read_policy(read_json(str(posted.get("document", "")))), expected_version, origin
+        read_policy(read_json(str(form_values.get("document", "")))), expected_version, origin
     )
 
 
 def read_json(text: str) -> object:
     """Return the parsed JSON. Raises InvalidValue."""
     try:
-        found: object = json.loads(text)
+        document: object = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidValue("document", "Fill in all fields.") from error
-    return found
+    return document
 
 
 def find_meanwhile(
-    actor: Actor, draft: PolicyDraft, held: PolicyInForce
+    actor: Actor, draft: PolicyDraft, current: PolicyInForce
 ) -> ConcurrentChange | None:
     """Return the concurrent change, if any.
 
     Raises NotFound if the draft's version does not exist.
     """
-    if draft.expected_version == held.version:
+    if draft.expected_version == current.version:
         return None
-    if draft.expected_version > held.version:
+    if draft.expected_version > current.version:
         raise NotFound("This version does not exist.")
-    seen = find_version(actor=actor, version=draft.expected_version)
-    merged = merge_policies(seen=seen.policy, wanted=draft.policy, held=held.policy)
-    return ConcurrentChange(seen, held, merged)
+    base = find_version(actor=actor, version=draft.expected_version)
+    merged = merge_policies(base=base.policy, proposed=draft.policy, current=current.policy)
+    return ConcurrentChange(base, current, merged)
 
 
 def rebase_draft(draft: PolicyDraft, meanwhile: ConcurrentChange) -> PolicyDraft:
-    return replace(draft, policy=meanwhile.merged.policy, expected_version=meanwhile.held.version)
+    merged, current = meanwhile.merged.policy, meanwhile.current
+    return replace(draft, policy=merged, expected_version=current.version)

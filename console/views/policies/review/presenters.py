@@ -29,15 +29,15 @@ class DryRunSummary:
     keys_to_be_revoked: int
 
 
-def summarize_dry_run(found: DryRun) -> DryRunSummary:
-    difference = found.difference
-    shown = difference.affected[:MAX_SHOWN] if found.has_member_details else []
+def summarize_dry_run(dry_run: DryRun) -> DryRunSummary:
+    difference = dry_run.difference
+    visible_members = difference.affected[:MAX_SHOWN] if dry_run.has_member_details else []
     titles = titles_of(difference.fields)
     return DryRunSummary(
         num_members=difference.num_members,
         num_affected=len(difference.affected),
-        affected=shown,
-        num_hidden=len(difference.affected) - len(shown),
+        affected=visible_members,
+        num_hidden=len(difference.affected) - len(visible_members),
         lost=[
             ItemCount(str(FEATURES[name]), num) for name, num in difference.features_lost.items()
         ],
@@ -48,6 +48,6 @@ def summarize_dry_run(found: DryRun) -> DryRunSummary:
             ItemCount(title, num)
             for title, num in zip(titles, difference.fields.values(), strict=True)
         ],
-        keys_beyond_lifetime=found.keys_beyond_lifetime,
-        keys_to_be_revoked=found.keys_to_be_revoked,
+        keys_beyond_lifetime=dry_run.keys_beyond_lifetime,
+        keys_to_be_revoked=dry_run.keys_to_be_revoked,
     )

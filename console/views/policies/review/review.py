@@ -73,7 +73,7 @@ def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpRespo
     if (way := _way_if_grave(request, member, PolicyDraft(before.policy, version))) is not None:
         return way
     try:
-        found = set_policy(
+        policy = set_policy(
             actor=member.actor,
             document=write_policy(before.policy),
             reason=reason_of_undoing(version),
@@ -83,8 +83,8 @@ def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpRespo
     except VersionConflict:
         toast(request, gettext("Not undone: someone has saved another version since."))
         return redirect("console:policies")
-    said = gettext("Change undone. Version %(version)s is now active.")
-    toast(request, said % {"version": found.version})
+    text = gettext("Change undone. Version %(version)s is now active.")
+    toast(request, text % {"version": policy.version})
     return redirect("console:policies")
 
 
@@ -97,16 +97,16 @@ def shown(
     status: int = 200,
 ) -> HttpResponse:
     actor = member.actor
-    held = get_policy(actor=actor)
-    meanwhile = find_meanwhile(actor, draft, held)
-    found = preview_policy(actor=actor, document=write_policy(draft.policy), now=timezone.now())
+    current = get_policy(actor=actor)
+    meanwhile = find_meanwhile(actor, draft, current)
+    dry_run = preview_policy(actor=actor, document=write_policy(draft.policy), now=timezone.now())
     context: dict[str, Any] = {
         "draft": draft,
         "edit_url": reverse(draft.edit_name),
-        "held": held,
+        "current": current,
         "form": form or ReasonForm(initial={"reason": request.POST.get("reason", "")}),
-        "changes": changes_between(held.policy, draft.policy),
-        "effects": summarize_dry_run(found),
+        "changes": changes_between(current.policy, draft.policy),
+        "effects": summarize_dry_run(dry_run),
         "meanwhile": None if meanwhile is None else _conflict_context(meanwhile, draft),
     }
     return render_page(request, member, _PAGE, context, status=409 if meanwhile else status)
@@ -119,7 +119,7 @@ def _save_policy(request: HttpRequest, member: CurrentMember, draft: PolicyDraft
     if (way := _way_if_grave(request, member, draft)) is not None:
         return way
     try:
-        found = set_policy(
+        policy = set_policy(
             actor=member.actor,
             document=write_policy(draft.policy),
             reason=form.cleaned_data["reason"],
@@ -131,11 +131,11 @@ def _save_policy(request: HttpRequest, member: CurrentMember, draft: PolicyDraft
         return shown(request, member, draft, form=form, status=400)
     except VersionConflict:
         return shown(request, member, draft, form=form)
-    said = gettext("Version %(version)s saved. Gateways apply it within a second.")
+    text = gettext("Version %(version)s saved. Gateways apply it within a second.")
     toast(
         request,
-        said % {"version": found.version},
-        undo_url=reverse("console:policies-undo", args=[found.version]),
+        text % {"version": policy.version},
+        undo_url=reverse("console:policies-undo", args=[policy.version]),
     )
     return redirect(f"console:{draft.origin}")
 
@@ -143,10 +143,10 @@ def _save_policy(request: HttpRequest, member: CurrentMember, draft: PolicyDraft
 def _way_if_grave(
     request: HttpRequest, member: CurrentMember, draft: PolicyDraft
 ) -> HttpResponse | None:
-    held = get_policy(actor=member.actor)
+    current = get_policy(actor=member.actor)
     # Versions only increase, so `set_policy` also rejects a draft that is outdated here.
-    if held.version != draft.expected_version or not is_destructive(
-        held=held.policy, wanted=draft.policy
+    if current.version != draft.expected_version or not is_destructive(
+        current=current.policy, proposed=draft.policy
     ):
         return None
     return step_up_url(request, member)
@@ -165,10 +165,10 @@ def _merge_draft(member: CurrentMember, draft: PolicyDraft) -> PolicyDraft:
 
 
 def _conflict_context(meanwhile: ConcurrentChange, draft: PolicyDraft) -> dict[str, Any]:
-    seen = meanwhile.seen.policy
+    base = meanwhile.base.policy
     return {
-        "held": meanwhile.held,
-        "theirs": changes_between(seen, meanwhile.held.policy),
-        "mine": changes_between(seen, draft.policy),
-        "both": titles_of(meanwhile.merged.both_changed),
+        "current": meanwhile.current,
+        "other_changes": changes_between(base, meanwhile.current.policy),
+        "own_changes": changes_between(base, draft.policy),
+        "conflicts": titles_of(meanwhile.merged.both_changed),
     }

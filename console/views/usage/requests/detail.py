@@ -44,25 +44,25 @@ def explained_request(
         record = find_request(actor=member.actor, request_id=request_id, now=timezone.now())
     except NotFound as error:
         raise Http404 from error
-    found = explain(record)
-    state, finish = FINISHES[record.finish]
+    explanation = explain(record)
+    state, finish_reason = FINISHES[record.finish_reason]
     prompt, cached = record.prompt_tokens, record.cached_tokens
     first_ms = record.first_token_ms
     context = {
         "record": record,
         "is_own": record.user_id == member.actor.user_id,
-        "found": found,
+        "explanation": explanation,
         "at": from_unix_ms(record.occurred_at_ms),
         "mode": MODES[record.mode],
         "trigger": TRIGGERS[record.trigger],
         "protocol": PROTOCOLS.get(record.protocol, record.protocol),
         "state": state,
-        "finish": finish,
-        "stages": [_to_stage_line(stage, record.total_ms) for stage in found.stages],
+        "finish_reason": finish_reason,
+        "stages": [_to_stage_line(stage, record.total_ms) for stage in explanation.stages],
         "width": WIDTH,
         "first_token": "–" if first_ms is None else milliseconds(first_ms),
-        "tone": "bad" if found.is_slow else "" if first_ms is None else "good",
-        "target": milliseconds(found.target_ms),
+        "tone": "bad" if explanation.is_slow else "" if first_ms is None else "good",
+        "target": milliseconds(explanation.target_ms),
         "total": milliseconds(record.total_ms),
         "prompt": count(prompt),
         "cached": share(cached / prompt) if cached is not None and prompt else "–",

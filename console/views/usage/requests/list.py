@@ -90,7 +90,7 @@ class RequestListRow:
     row: RequestRow
     mode: str
     state: str  # kind of <c-badge>
-    finish: str
+    finish_reason: str
     first_token: str  # "": no text was sent
     is_slow: bool
     cached: str
@@ -101,55 +101,61 @@ class RequestListRow:
 
 @dataclass(frozen=True, slots=True)
 class RequestListPage(Page[RequestListRow]):
-    wanted: RequestFilter
+    request_filter: RequestFilter
     is_of_few: bool
 
 
-def _find_requests(asked: ListQuery) -> RequestListPage:
-    wanted = _wanted(read_usage_filters(asked.request, now=asked.now), asked.filters)
-    found = page_of_requests(
-        actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor, now=asked.now
+def _find_requests(query: ListQuery) -> RequestListPage:
+    request_filter = _wanted(read_usage_filters(query.request, now=query.now), query.filters)
+    request_page = page_of_requests(
+        actor=query.actor,
+        request_filter=request_filter,
+        limit=query.limit,
+        cursor=query.cursor,
+        now=query.now,
     )
-    rows = [_present_request(row) for row in found.page.rows]
-    return RequestListPage(rows, found.page.next_cursor, wanted, found.is_of_few)
+    rows = [_present_request(row) for row in request_page.page.rows]
+    return RequestListPage(
+        rows, request_page.page.next_cursor, request_filter, request_page.is_of_few
+    )
 
 
-def _context(asked: ListQuery, page: RequestListPage) -> dict[str, Any]:
-    question = read_usage_filters(asked.request, now=asked.now)
+def _context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
+    question = read_usage_filters(query.request, now=query.now)
     choices, teams = read_filter_options(
-        actor=asked.actor, kind=ReportKind.USAGE, asked=question.report_query
+        actor=query.actor, kind=ReportKind.USAGE, query=question.report_query
     )
-    wanted, hour = page.wanted, asked.filters.get("hour")
-    is_newest_first = wanted.order is RequestSort.NEWEST
+    request_filter, hour = page.request_filter, query.filters.get("hour")
+    is_newest_first = request_filter.order is RequestSort.NEWEST
     return {
         "question": question,
-        "wanted": wanted,
-        "is_later": wanted.since > wanted.starts_at,
+        "request_filter": request_filter,
+        "is_later": request_filter.since > request_filter.starts_at,
         "is_of_few": page.is_of_few,
         "is_an_hour": hour is not None,
         # As it was requested, so that other filters keep the hour.
-        "hour": asked.request.GET.get("hour", "") if hour else "",
-        "is_cut": not is_newest_first and len(page.rows) == asked.limit,
-        "filters": [*_own_filters(asked.filters), *question.list_filters(choices, teams)],
-        "tabs": tabs(asked.actor, question, "usage-requests"),
-        "csv_url": with_query(asked.request, **{"as": "csv"}),
+        "hour": query.request.GET.get("hour", "") if hour else "",
+        "is_cut": not is_newest_first and len(page.rows) == query.limit,
+        "filters": [*_own_filters(query.filters), *question.list_filters(choices, teams)],
+        "tabs": tabs(query.actor, question, "usage-requests"),
+        "csv_url": with_query(query.request, **{"as": "csv"}),
     }
 
 
-def _wanted(question: UsageFilters, said: Mapping[str, Any]) -> RequestFilter:
-    asked, hour = question.report_query, said.get("hour")
+def _wanted(question: UsageFilters, cleaned: Mapping[str, Any]) -> RequestFilter:
+    report_query, hour = question.report_query, cleaned.get("hour")
     return RequestFilter(
-        starts_at=hour or asked.starts_at,
-        ends_at=hour + timedelta(hours=1) if hour else asked.ends_at,
-        filter=asked.filter,
-        mode=Mode(said["mode"]) if said.get("mode") else None,
-        ended=EndingFilter(said["ended"]) if said.get("ended") else None,
-        order=RequestSort(said.get("order") or RequestSort.NEWEST),
+        starts_at=hour or report_query.starts_at,
+        ends_at=hour + timedelta(hours=1) if hour else report_query.ends_at,
+        filter=report_query.filter,
+        mode=Mode(cleaned["mode"]) if cleaned.get("mode") else None,
+        ended=EndingFilter(cleaned["ended"]) if cleaned.get("ended") else None,
+        order=RequestSort(cleaned.get("order") or RequestSort.NEWEST),
     )
 
 
-def _own_filters(said: Mapping[str, Any]) -> list[UsageFilter]:
-    known: tuple[tuple[str, str, dict[Any, Any]], ...] = (
+def _own_filters(cleaned: Mapping[str, Any]) -> list[UsageFilter]:
+    options: tuple[tuple[str, str, dict[Any, Any]], ...] = (
         ("mode", gettext("Kind"), MODES),
         ("ended", gettext("Outcome"), _ENDED),
         ("order", gettext("Sort by"), _ORDERS),
@@ -159,21 +165,23 @@ def _own_filters(said: Mapping[str, Any]) -> list[UsageFilter]:
             name,
             title,
             [
-                UsageFilterOption(key.value, str(text), said.get(name) == key.value)
+                UsageFilterOption(key.value, str(text), cleaned.get(name) == key.value)
                 for key, text in of.items()
             ],
         )
-        for name, title, of in known
+        for name, title, of in options
     ]
 
 
 def _present_request(row: RequestRow) -> RequestListRow:
-    state, finish = FINISHES[row.finish]
+    state, finish_reason = FINISHES[row.finish_reason]
     return RequestListRow(
         row=row,
         mode=str(MODES[row.mode]),
         state=state,
-        finish=f"{finish}: {row.error_code}" if row.error_code else str(finish),
+        finish_reason=f"{finish_reason}: {row.error_code}"
+        if row.error_code
+        else str(finish_reason),
         first_token="" if row.first_token_ms is None else milliseconds(row.first_token_ms),
         is_slow=row.first_token_ms is not None
         and row.first_token_ms > FIRST_TOKEN_TARGETS_MS[row.mode],
@@ -196,19 +204,24 @@ def _column(name: str) -> Callable[[RequestListRow], Value]:
     return lambda line: getattr(line.row, name)
 
 
-def _notes(_asked: ListQuery, found: CsvRows[RequestListRow]) -> list[str]:
+def _notes(_query: ListQuery, rows: CsvRows[RequestListRow]) -> list[str]:
     """Say which requests are missing. Orders other than newest first have one page only."""
-    assert isinstance(found.last_page, RequestListPage)
-    wanted = found.last_page.wanted
+    assert isinstance(rows.last_page, RequestListPage)
+    request_filter = rows.last_page.request_filter
     notes: list[str] = []
-    if wanted.order is not RequestSort.NEWEST and len(found.rows) == MAX_PAGE:
+    if request_filter.order is not RequestSort.NEWEST and len(rows.rows) == MAX_PAGE:
         notes.append(gettext("Showing the first %(num)s.") % {"num": MAX_PAGE})
-    if wanted.since > wanted.starts_at:
-        said = gettext(
+    if request_filter.since > request_filter.starts_at:
+        text = gettext(
             "Since %(since)s. For longer periods, only the most recent requests are listed."
         )
         notes.append(
-            said % {"since": date_format(timezone.localtime(wanted.since), "SHORT_DATETIME_FORMAT")}
+            text
+            % {
+                "since": date_format(
+                    timezone.localtime(request_filter.since), "SHORT_DATETIME_FORMAT"
+                )
+            }
         )
     return notes
 

@@ -43,13 +43,13 @@ class ChatTemplate:
 
         The result ends where the assistant's turn begins. Raises ChatTemplateError.
         """
-        listed = [
+        placeholders = [
             {"role": each.role, "content": f"\ue000{index}\ue001"}
             for index, each in enumerate(messages)
         ]
         try:
             text = self._template.render(
-                messages=listed, add_generation_prompt=True, **self._special_tokens
+                messages=placeholders, add_generation_prompt=True, **self._special_tokens
             )
         except (TemplateError, TypeError, ValueError, AttributeError, LookupError):
             raise ChatTemplateError from None
@@ -114,8 +114,8 @@ def _default_template(template: Any) -> str | None:
     """Return the default of several named templates, or the only one."""
     if isinstance(template, str):
         return template
-    named = {each["name"]: each["template"] for each in template or []}
-    return named.get("default")
+    templates = {each["name"]: each["template"] for each in template or []}
+    return templates.get("default")
 
 
 def _token_text(token: Any) -> str | None:

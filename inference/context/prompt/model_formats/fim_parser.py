@@ -41,8 +41,8 @@ class ParsedFimPrompt:
 
 def parse_fim_prompt(prompt: str) -> ParsedFimPrompt | None:
     """Return the parts; None: the prompt has no known format, or is ambiguous."""
-    parsed = (_parse_with_family(family, prompt) for family in FAMILIES)
-    return next((each for each in parsed if each is not None), None)
+    candidates = (_parse_with_family(family, prompt) for family in FAMILIES)
+    return next((each for each in candidates if each is not None), None)
 
 
 def _parse_with_family(family: ModelFamily, prompt: str) -> ParsedFimPrompt | None:
@@ -67,14 +67,14 @@ def _parse_with_family(family: ModelFamily, prompt: str) -> ParsedFimPrompt | No
 def _split_at_markers(family: ModelFamily, text: str) -> dict[str, str] | None:
     """Return the text after each marker, in their order, and the text before them as `head`."""
     names = {"prefix": family.prefix, "suffix": family.suffix, "middle": family.middle}
-    written = {name: _format_marker(marker) for name, marker in names.items() if marker is not None}
-    if any(text.count(marker) != 1 for marker in written.values()):
+    markers = {name: _format_marker(marker) for name, marker in names.items() if marker is not None}
+    if any(text.count(marker) != 1 for marker in markers.values()):
         return None
-    order = sorted(written, key=lambda name: text.index(written[name]))
+    order = sorted(markers, key=lambda name: text.index(markers[name]))
     parts: dict[str, str] = {}
     rest = text
     for before, name in zip(["head", *order], order, strict=False):
-        parts[before], _, rest = rest.partition(written[name])
+        parts[before], _, rest = rest.partition(markers[name])
     parts[order[-1]] = rest
     is_clean = not any(marker in parts[name] for name in order for marker in _related_names(family))
     return parts if is_clean else None
@@ -109,8 +109,8 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
     repository = ""
     separator, marker = family.file_separator, family.repository
     if marker is not None and head.startswith(marker):
-        name, found, rest = head.removeprefix(marker).partition(separator or "\n")
-        repository, head = name.strip(), found + rest
+        name, delimiter, rest = head.removeprefix(marker).partition(separator or "\n")
+        repository, head = name.strip(), delimiter + rest
     if "\n" in repository or (marker is not None and marker in repository + head):
         return None
     if not head:
@@ -129,8 +129,8 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
 
 def _parse_file(section: str) -> ParsedFile:
     """Parse a file. Some clients send paths, others only texts."""
-    first, found, rest = section.partition("\n")
-    if _PATH.fullmatch(first.strip()) and (found or not rest):
+    first, newline, rest = section.partition("\n")
+    if _PATH.fullmatch(first.strip()) and (newline or not rest):
         return ParsedFile(first.strip(), rest)
     return ParsedFile("", section)
 

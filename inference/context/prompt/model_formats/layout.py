@@ -65,7 +65,7 @@ class PromptParts:
     context: list[SegmentTokens]  # repository, other files, snippets
     suffix: list[int]
     prefix: list[int]
-    typed: list[int]  # the part of the prefix after the anchor; empty in orders without one
+    prefix_tail: list[int]  # the part of the prefix after the anchor; empty in orders without one
 
 
 def get_layout(name: str) -> PromptLayout:
@@ -123,7 +123,7 @@ def _order_psm(markers: FimMarkers, parts: PromptParts) -> list[SegmentTokens]:
     return [
         *(_marker_segment(markers.prefix), SegmentTokens(SegmentKind.PREFIX, parts.prefix)),
         *(_marker_segment(markers.suffix), SegmentTokens(SegmentKind.SUFFIX, parts.suffix)),
-        *(_marker_segment(markers.middle), SegmentTokens(SegmentKind.PREFIX, parts.typed)),
+        *(_marker_segment(markers.middle), SegmentTokens(SegmentKind.PREFIX, parts.prefix_tail)),
     ]
 
 

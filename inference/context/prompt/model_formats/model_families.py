@@ -149,8 +149,8 @@ def get_family(name: str) -> ModelFamily:
     for family in (*FAMILIES, *FAMILIES_BY_NAME):
         if family.name == name:
             return family
-    known = ", ".join(family.name for family in (*FAMILIES, *FAMILIES_BY_NAME))
-    raise BadSetting(f"Unknown model family {name}; the families are {known}.")
+    names = ", ".join(family.name for family in (*FAMILIES, *FAMILIES_BY_NAME))
+    raise BadSetting(f"Unknown model family {name}; the families are {names}.")
 
 
 def detect_family(token_id: Callable[[str], int | None], *, model: str) -> ModelFamily:
@@ -166,7 +166,7 @@ def detect_family(token_id: Callable[[str], int | None], *, model: str) -> Model
         )
         if all(token_id(marker) is not None for marker in markers if marker is not None):
             return family
-    known = ", ".join(family.name for family in FAMILIES)
+    names = ", ".join(family.name for family in FAMILIES)
     raise BadSetting(
-        f"The tokenizer of the model {model} has none of the fill-in-the-middle markers of {known}."
+        f"The tokenizer of the model {model} has none of the fill-in-the-middle markers of {names}."
     )

@@ -80,15 +80,17 @@ def _run_operation(caller: ApiClient, options: argparse.Namespace) -> int:
 
 def _iterate_responses(caller: ApiClient, options: argparse.Namespace) -> Iterator[httpx.Response]:
     """Yield one response, or all pages."""
-    asked = _build_request(options)
+    api_request = _build_request(options)
     wants_all = bool(vars(options).get("all"))
     while True:
-        response = caller.request(asked)
+        response = caller.request(api_request)
         yield response
         cursor = response.json().get("next_cursor") if wants_all else None
         if cursor is None:
             return
-        asked = ApiRequest(asked.method, asked.path, {**asked.query, "cursor": cursor})
+        api_request = ApiRequest(
+            api_request.method, api_request.path, {**api_request.query, "cursor": cursor}
+        )
 
 
 def _build_request(options: argparse.Namespace) -> ApiRequest:

@@ -55,11 +55,11 @@ def export(caller: ApiClient, options: argparse.Namespace) -> dict[str, Any]:
 
     Raises ServerUnreachable, ApiError, ChecksumMismatch, OSError.
     """
-    asked = _build_request(options)
+    body = _build_request(options)
     headers = {IDEMPOTENCY_KEY: str(uuid.uuid4())}
-    found = caller.request(ApiRequest("POST", PATH, {}, headers, asked)).json()
-    found = _wait_until_finished(caller, found, options.max_wait_s)
-    return _download_file(caller, found, options.into)
+    job = caller.request(ApiRequest("POST", PATH, {}, headers, body)).json()
+    job = _wait_until_finished(caller, job, options.max_wait_s)
+    return _download_file(caller, job, options.into)
 
 
 def _build_request(options: argparse.Namespace) -> dict[str, str]:
@@ -74,37 +74,35 @@ def _build_request(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _wait_until_finished(
-    caller: ApiClient, found: dict[str, Any], max_wait_s: float
+    caller: ApiClient, job: dict[str, Any], max_wait_s: float
 ) -> dict[str, Any]:
     waited_s, pause_s = 0.0, _FIRST_PAUSE_S
-    while found["state"] in _UNDER_WAY:
+    while job["state"] in _UNDER_WAY:
         if waited_s >= max_wait_s:
-            raise ApiError(0, "not_yet", f"The export {found['id']} is not finished yet.", None)
-        _show_progress(found)
+            raise ApiError(0, "not_yet", f"The export {job['id']} is not finished yet.", None)
+        _show_progress(job)
         caller.wait_before_retry(pause_s)
         waited_s += pause_s
         pause_s = min(pause_s * 2, _MAX_PAUSE_S)
-        found = caller.request(ApiRequest("GET", f"{PATH}/{found['id']}")).json()
-    if found["state"] != "finished":
-        raise ApiError(
-            0, found["state"], found["error"] or f"The export is {found['state']}.", None
-        )
-    return found
+        job = caller.request(ApiRequest("GET", f"{PATH}/{job['id']}")).json()
+    if job["state"] != "finished":
+        raise ApiError(0, job["state"], job["error"] or f"The export is {job['state']}.", None)
+    return job
 
 
-def _show_progress(found: dict[str, Any]) -> None:
+def _show_progress(job: dict[str, Any]) -> None:
     if sys.stderr.isatty():
-        of = f" of {found['rows_expected']}" if found["rows_expected"] is not None else ""
-        sys.stderr.write(f"{found['state']}: {found['rows_done']}{of} rows\n")
+        of = f" of {job['rows_expected']}" if job["rows_expected"] is not None else ""
+        sys.stderr.write(f"{job['state']}: {job['rows_done']}{of} rows\n")
 
 
-def _download_file(caller: ApiClient, found: dict[str, Any], folder: Path) -> dict[str, Any]:
-    proof = caller.request(ApiRequest("GET", f"{PATH}/{found['id']}/proof")).content
+def _download_file(caller: ApiClient, job: dict[str, Any], folder: Path) -> dict[str, Any]:
+    proof = caller.request(ApiRequest("GET", f"{PATH}/{job['id']}/proof")).content
     link = caller.request(
-        ApiRequest("POST", f"{PATH}/{found['id']}/link", is_repeatable=False)
+        ApiRequest("POST", f"{PATH}/{job['id']}/link", is_repeatable=False)
     ).json()
     # The name comes from the server: it may name a file, but no directory.
-    file = folder / Path(found["name"]).name
+    file = folder / Path(job["name"]).name
     part = file.with_name(f".{file.name}.part")
     try:
         _require_whole(caller, link["path"], part, json.loads(proof))
@@ -113,17 +111,17 @@ def _download_file(caller: ApiClient, found: dict[str, Any], folder: Path) -> di
         part.unlink(missing_ok=True)
     proof_file = file.with_name(f"{file.name}.proof.json")
     proof_file.write_bytes(proof)
-    return {"file": str(file), "proof": str(proof_file), "rows": found["rows_done"]}
+    return {"file": str(file), "proof": str(proof_file), "rows": job["rows_done"]}
 
 
-def _require_whole(caller: ApiClient, path: str, part: Path, said: dict[str, Any]) -> None:
+def _require_whole(caller: ApiClient, path: str, part: Path, proof: dict[str, Any]) -> None:
     digest, num_bytes = hashlib.sha256(), 0
     with part.open("wb") as out:
         for piece in caller.download(path):
             out.write(piece)
             digest.update(piece)
             num_bytes += len(piece)
-    if (num_bytes, digest.hexdigest()) != (said["bytes"], said["sha256"]):
+    if (num_bytes, digest.hexdigest()) != (proof["bytes"], proof["sha256"]):
         raise ChecksumMismatch("The download does not match its proof. Download it again.")
 
 

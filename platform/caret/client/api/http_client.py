@@ -62,7 +62,7 @@ class ApiClient:
     def close(self) -> None:
         self._client.close()
 
-    def request(self, asked: ApiRequest) -> httpx.Response:
+    def request(self, api_request: ApiRequest) -> httpx.Response:
         """Send a request, with retries if it is repeatable.
 
         Raises ServerUnreachable, ApiError.
@@ -70,14 +70,14 @@ class ApiClient:
         pause_s = _FIRST_PAUSE_S
         for is_last in (*[False] * (MAX_TRIES - 1), True):
             try:
-                response = self._send(asked)
+                response = self._send(api_request)
             except httpx.HTTPError as error:
-                if is_last or not asked.is_repeatable:
+                if is_last or not api_request.is_repeatable:
                     raise ServerUnreachable(
                         f"{self._client.base_url} does not respond: {error}"
                     ) from error
             else:
-                if response.status_code not in _AGAIN or is_last or not asked.is_repeatable:
+                if response.status_code not in _AGAIN or is_last or not api_request.is_repeatable:
                     return _require_success(response)
                 pause_s = max(pause_s, _wished_s(response))
             self._sleep(min(pause_s, _MAX_PAUSE_S))
@@ -100,13 +100,13 @@ class ApiClient:
     def wait_before_retry(self, seconds: float) -> None:
         self._sleep(seconds)
 
-    def _send(self, asked: ApiRequest) -> httpx.Response:
+    def _send(self, api_request: ApiRequest) -> httpx.Response:
         return self._client.request(
-            asked.method,
-            asked.path,
-            params=dict(asked.query),
-            headers=dict(asked.headers),
-            json=asked.body,
+            api_request.method,
+            api_request.path,
+            params=dict(api_request.query),
+            headers=dict(api_request.headers),
+            json=api_request.body,
         )
 
 

@@ -67,27 +67,27 @@ def read_operations(document: Json) -> list[Operation]:
     Raises UnsupportedApiDocument.
     """
     try:
-        found = [
-            _build_operation(document, path, method, described)
+        operations = [
+            _build_operation(document, path, method, description)
             for path, methods in document["paths"].items()
-            for method, described in methods.items()
-            if "." in described["operationId"]
+            for method, description in methods.items()
+            if "." in description["operationId"]
         ]
     except (KeyError, TypeError, AttributeError) as error:
         raise UnsupportedApiDocument("The server is not a Caret console.") from error
-    return sorted(found, key=lambda each: (each.group, each.command))
+    return sorted(operations, key=lambda each: (each.group, each.command))
 
 
-def _build_operation(document: Json, path: str, method: str, described: Json) -> Operation:
-    group, command = described["operationId"].split(".", 1)
-    body = _find_body(document, described)
-    fields = (*_iterate_parameters(document, described), *_body_fields(document, body))
+def _build_operation(document: Json, path: str, method: str, operation: Json) -> Operation:
+    group, command = operation["operationId"].split(".", 1)
+    body = _find_body(document, operation)
+    fields = (*_iterate_parameters(document, operation), *_body_fields(document, body))
     return Operation(
         group=group.replace("_", "-"),
         command=command.replace("_", "-"),
         method=method.upper(),
         path=path,
-        summary=described.get("summary", ""),
+        summary=operation.get("summary", ""),
         fields=fields,
         has_body=body is not None,
         is_paged=any(
@@ -96,8 +96,8 @@ def _build_operation(document: Json, path: str, method: str, described: Json) ->
     )
 
 
-def _iterate_parameters(document: Json, described: Json) -> Iterator[Parameter]:
-    for parameter in described.get("parameters", []):
+def _iterate_parameters(document: Json, operation: Json) -> Iterator[Parameter]:
+    for parameter in operation.get("parameters", []):
         place = (
             ParameterLocation(parameter["in"])
             if parameter["in"] in set(ParameterLocation)
@@ -110,17 +110,19 @@ def _iterate_parameters(document: Json, described: Json) -> Iterator[Parameter]:
             )
 
 
-def _find_body(document: Json, described: Json) -> Json | None:
-    content = described.get("requestBody", {}).get("content", {}).get("application/json")
+def _find_body(document: Json, operation: Json) -> Json | None:
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json")
     return None if content is None else _not_null(document, content["schema"])
 
 
 def _body_fields(document: Json, body: Json | None) -> Iterator[Parameter]:
     if body is None:
         return
-    required = set(body.get("required", []))
+    required_names = set(body.get("required", []))
     for name, schema in body.get("properties", {}).items():
-        yield _build_parameter(document, name, ParameterLocation.BODY, schema, name in required)
+        yield _build_parameter(
+            document, name, ParameterLocation.BODY, schema, name in required_names
+        )
 
 
 def _build_parameter(
@@ -161,9 +163,9 @@ def _not_null(document: Json, schema: Json) -> Json:
     schema = _resolve_reference(document, schema)
     shapes: list[Json] = schema.get("anyOf") or schema.get("allOf") or []
     for shape in shapes:
-        found = _resolve_reference(document, shape)
-        if found.get("type") != "null":
-            return found
+        resolved = _resolve_reference(document, shape)
+        if resolved.get("type") != "null":
+            return resolved
     return schema
 
 

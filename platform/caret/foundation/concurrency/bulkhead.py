@@ -18,7 +18,7 @@ class Bulkhead:
     def __init__(self, *, max_each: int, max_all: int) -> None:
         self._max_each = max_each
         self._max_all = max_all
-        self._taken: Counter[str] = Counter()
+        self._slots_in_use: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     @contextmanager
@@ -28,12 +28,15 @@ class Bulkhead:
         Raises BulkheadFull.
         """
         with self._lock:
-            if self._taken[holder] >= self._max_each or self._taken.total() >= self._max_all:
+            if (
+                self._slots_in_use[holder] >= self._max_each
+                or self._slots_in_use.total() >= self._max_all
+            ):
                 raise BulkheadFull
-            self._taken[holder] += 1
+            self._slots_in_use[holder] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._taken[holder] -= 1
-                self._taken += Counter()  # drops holders without a place
+                self._slots_in_use[holder] -= 1
+                self._slots_in_use += Counter()  # drops holders without a place

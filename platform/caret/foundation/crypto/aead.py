@@ -26,12 +26,12 @@ def seal(key: bytes, data: bytes, *, bound_to: bytes) -> bytes:
     return nonce + AESGCM(key).encrypt(nonce, data, bound_to)
 
 
-def unseal(key: bytes, sealed: bytes, *, bound_to: bytes) -> bytes:
+def unseal(key: bytes, encrypted_data: bytes, *, bound_to: bytes) -> bytes:
     """Return the decrypted data.
 
     Raises DecryptionFailed.
     """
-    nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+    nonce, ciphertext = encrypted_data[:_NONCE_BYTES], encrypted_data[_NONCE_BYTES:]
     try:
         return AESGCM(key).decrypt(nonce, ciphertext, bound_to)
     except (InvalidTag, ValueError) as error:  # ValueError: shorter than a nonce

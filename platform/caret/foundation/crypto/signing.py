@@ -87,9 +87,9 @@ class SigningKeys:
         for values that RFC 8785 cannot represent.
         """
         key_id = _id_of(_to_raw_bytes(self._private_keys[-1]))
-        unsigned = {**document, "key_id": key_id}
-        signature = self.sign(canonicalize(unsigned), purpose=purpose)
-        return {**unsigned, "signature": signature.value.hex()}
+        content = {**document, "key_id": key_id}
+        signature = self.sign(canonicalize(content), purpose=purpose)
+        return {**content, "signature": signature.value.hex()}
 
     def public_keys(self) -> PublicKeys:
         raws = [_to_raw_bytes(key) for key in self._private_keys]
@@ -106,13 +106,13 @@ def verify(keys: PublicKeys, data: bytes, signature: Signature, *, purpose: str)
 
     Raises UnknownKey, BadSignature.
     """
-    found = next((key for key in keys.keys if key.key_id == signature.key_id), None)
-    if found is None:
+    public_key = next((key for key in keys.keys if key.key_id == signature.key_id), None)
+    if public_key is None:
         raise UnknownKey(
             "it is signed with a key that is not in your list: {key_id}", key_id=signature.key_id
         )
     try:
-        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(found.public_key))
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key.public_key))
         key.verify(signature.value, _bind_to_purpose(data, purpose))
     except InvalidSignature:
         raise BadSignature(
@@ -125,13 +125,13 @@ def verify_document(keys: PublicKeys, document: Mapping[str, Any], *, purpose: s
 
     Raises UnknownKey, BadSignature.
     """
-    unsigned = {name: value for name, value in document.items() if name != "signature"}
+    content = {name: value for name, value in document.items() if name != "signature"}
     key_id, value = document.get("key_id"), document.get("signature")
     # Lower-case hex only: with two forms of one signature, a changed byte would go unnoticed.
     if not isinstance(key_id, str) or not isinstance(value, str) or not _HEX.fullmatch(value):
         raise BadSignature("it is not signed")
     try:
-        data = canonicalize(unsigned)
+        data = canonicalize(content)
     except ValueError as error:
         raise BadSignature(
             "it contains a number or text that signed documents never contain"

@@ -23,18 +23,18 @@ async def resolve(
     resolver after about 30 s. Raises OSError, also for an invalid name.
     """
     loop = asyncio.get_running_loop()
-    told: asyncio.Future[list[AddressInfo]] = loop.create_future()
+    future: asyncio.Future[list[AddressInfo]] = loop.create_future()
 
     def run() -> None:
         try:
-            tell: Callable[[], None] = partial(told.set_result, _resolve_host(host, port, family))
+            tell: Callable[[], None] = partial(future.set_result, _resolve_host(host, port, family))
         except Exception as error:  # noqa: BLE001  # raised again in the caller
-            tell = partial(told.set_exception, error)
+            tell = partial(future.set_exception, error)
         with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(lambda: None if told.done() else tell())
+            loop.call_soon_threadsafe(lambda: None if future.done() else tell())
 
     threading.Thread(target=run, daemon=True).start()
-    return await told
+    return await future
 
 
 def _resolve_host(host: str, port: int, family: socket.AddressFamily) -> list[AddressInfo]:

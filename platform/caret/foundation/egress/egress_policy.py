@@ -40,9 +40,9 @@ class Egress:
         if not is_allowed(info[4][0], self._networks, is_encrypted=self._is_encrypted):
             self.has_refused = True
             raise AddressNotAllowed("connections to this address are not allowed")
-        opened = socket.socket(info[0], info[1], info[2])
-        opened.setblocking(False)
-        return opened
+        new_socket = socket.socket(info[0], info[1], info[2])
+        new_socket.setblocking(False)
+        return new_socket
 
 
 def is_allowed(text: str, networks: Sequence[Network], *, is_encrypted: bool) -> bool:
@@ -56,5 +56,5 @@ def is_allowed(text: str, networks: Sequence[Network], *, is_encrypted: bool) ->
 def _unmap_address(text: str) -> Address:
     """Return the IPv4 address inside an IPv4-mapped address: the connection uses IPv4."""
     address = ipaddress.ip_address(text.partition("%")[0])
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
+    ipv4 = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return ipv4 or address

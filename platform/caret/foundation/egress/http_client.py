@@ -51,48 +51,50 @@ class OutboundResponse:
 
 
 def send_request(
-    asked: OutboundRequest, networks: Sequence[Network], bounds: ResponseLimits
+    outbound: OutboundRequest, networks: Sequence[Network], limits: ResponseLimits
 ) -> OutboundResponse:
     """Send a request; block the thread for at most `total_s`.
 
     Raises RequestFailed.
     """
-    deadline = time.monotonic() + bounds.total_s
+    deadline = time.monotonic() + limits.total_s
     try:
-        parts = urlsplit(asked.url)
+        url = urlsplit(outbound.url)
         with (
-            closing(_connect_to_host(parts, networks, deadline)) as plain,
+            closing(_connect_to_host(url, networks, deadline)) as plain,
             _hung_up_at(deadline, plain),
         ):
-            answer = _exchange_messages(asked, parts, plain, bounds)
+            answer = _exchange_messages(outbound, url, plain, limits)
     except (OSError, http.client.HTTPException, ValueError) as error:
         if time.monotonic() >= deadline:
             raise RequestFailed("The request timed out.") from error
         raise RequestFailed(f"The endpoint did not respond ({type(error).__name__}).") from error
     if time.monotonic() >= deadline:  # closing looks like the end of a response
         raise RequestFailed("The request timed out.")
-    if len(answer.body) > bounds.max_bytes:
+    if len(answer.body) > limits.max_bytes:
         raise RequestFailed("The response was too large.")
     return answer
 
 
 def _exchange_messages(
-    asked: OutboundRequest, parts: SplitResult, plain: socket.socket, bounds: ResponseLimits
+    outbound: OutboundRequest, url: SplitResult, plain: socket.socket, limits: ResponseLimits
 ) -> OutboundResponse:
     """Exchange the request and the response over an open connection.
 
     Raises OSError, HTTPException, ValueError.
     """
-    host = parts.hostname or ""
-    plain.settimeout(bounds.total_s)
+    host = url.hostname or ""
+    plain.settimeout(limits.total_s)
     connection = http.client.HTTPConnection(host)
     with closing(connection):
-        connection.sock = _start_tls(plain, host) if parts.scheme == "https" else plain
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        ours = {"Host": parts.netloc.rpartition("@")[2], **_OURS}
-        connection.request(asked.method, target, asked.body, {**asked.headers, **ours})
+        connection.sock = _start_tls(plain, host) if url.scheme == "https" else plain
+        target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+        own_headers = {"Host": url.netloc.rpartition("@")[2], **_OURS}
+        connection.request(
+            outbound.method, target, outbound.body, {**outbound.headers, **own_headers}
+        )
         with closing(connection.getresponse()) as response:
-            body = response.read(bounds.max_bytes + 1)
+            body = response.read(limits.max_bytes + 1)
             return OutboundResponse(response.status, dict(response.getheaders()), body)
 
 
@@ -129,14 +131,14 @@ def _connect_to_address(egress: Egress, info: AddressInfo, deadline: float) -> s
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError
-    opened = egress.open_socket(info)
+    open_socket_ = egress.open_socket(info)
     try:
-        opened.settimeout(left_s)
-        opened.connect(info[4])
+        open_socket_.settimeout(left_s)
+        open_socket_.connect(info[4])
     except BaseException:
-        opened.close()
+        open_socket_.close()
         raise
-    return opened
+    return open_socket_
 
 
 def _resolve_host(host: str, port: int, deadline: float) -> list[AddressInfo]:

@@ -39,14 +39,14 @@ def run_with_lock_retry(
     """
     _set_timeouts(connection, lock_s=patience.lock_s, statement_s=patience.statement_s)
     try:
-        for tried in range(1, patience.max_tries + 1):
+        for attempt in range(1, patience.max_tries + 1):
             try:
                 work()
             except OperationalError as error:
-                is_last = tried == patience.max_tries
+                is_last = attempt == patience.max_tries
                 if is_last or not isinstance(error.__cause__, LockNotAvailable):
                     raise
-                logger.warning("migration.lock_not_available", tries=tried)
+                logger.warning("migration.lock_not_available", tries=attempt)
                 pause(patience.pause_s)
             else:
                 return

@@ -32,26 +32,26 @@ class AddPartitionedIndex(NotInTransactionMixin, AddIndex):
     ) -> None:
         self._ensure_not_in_transaction(schema_editor)
         model = to_state.apps.get_model(app_label, self.model_name)
-        created = self.index.create_sql(model, schema_editor)
-        assert isinstance(created, Statement)
+        statement = self.index.create_sql(model, schema_editor)
+        assert isinstance(statement, Statement)
         table, name = model._meta.db_table, self.index.name
-        schema_editor.execute(_create_sql(created, name=name, table=f'ONLY "{table}"'))
+        schema_editor.execute(_create_sql(statement, name=name, table=f'ONLY "{table}"'))
         for partition in _fetch_column(schema_editor, _PARTITIONS, table):
             part = f"{partition}_{name}"[-63:]  # Postgres truncates names to 63 bytes
             if _fetch_column(schema_editor, _NOT_VALID, f'"{part}"'):
                 schema_editor.execute(f'DROP INDEX CONCURRENTLY "{part}"')
             schema_editor.execute(
-                _create_sql(created, name=part, table=f'"{partition}"', how="CONCURRENTLY ")
+                _create_sql(statement, name=part, table=f'"{partition}"', how="CONCURRENTLY ")
             )
             schema_editor.execute(f'ALTER INDEX "{name}" ATTACH PARTITION "{part}"')
 
 
-def _create_sql(created: Statement, *, name: str, table: str, how: str = "") -> str:
-    template = created.template.replace("CREATE INDEX ", f"CREATE INDEX {how}IF NOT EXISTS ", 1)
-    return str(Statement(template, **created.parts | {"name": f'"{name}"', "table": table}))
+def _create_sql(statement: Statement, *, name: str, table: str, how: str = "") -> str:
+    template = statement.template.replace("CREATE INDEX ", f"CREATE INDEX {how}IF NOT EXISTS ", 1)
+    return str(Statement(template, **statement.parts | {"name": f'"{name}"', "table": table}))
 
 
 def _fetch_column(schema_editor: BaseDatabaseSchemaEditor, query: str, value: str) -> list[str]:
     with schema_editor.connection.cursor() as cursor:
         cursor.execute(query, [value])
-        return [str(found) for (found,) in cursor.fetchall()]
+        return [str(cell) for (cell,) in cursor.fetchall()]

@@ -59,10 +59,10 @@ def current_tenant() -> TenantId | None:
 
 @contextmanager
 def _scope(setting: str, variable: ContextVar[str | None], value: str) -> Iterator[None]:
-    held = variable.get()
-    if held not in (None, value):
+    outer_value = variable.get()
+    if outer_value not in (None, value):
         raise ScopeConflict(f"{setting} already has another value in this transaction.")
-    nested = connection.in_atomic_block
+    is_nested = connection.in_atomic_block
     with transaction.atomic():
         # Set even if we already have it: a copied context may run on another connection.
         _set_local(setting, value)
@@ -72,9 +72,9 @@ def _scope(setting: str, variable: ContextVar[str | None], value: str) -> Iterat
         finally:
             # Inside the transaction, so that on-commit callbacks start without our scope.
             variable.reset(token)
-        if nested:
+        if is_nested:
             # A released savepoint keeps SET LOCAL; only a rollback reverts it.
-            _set_local(setting, held or "")
+            _set_local(setting, outer_value or "")
 
 
 def _set_local(setting: str, value: str) -> None:

@@ -26,22 +26,22 @@ class PacedExecutor:
 
     def __init__(self, max_per_turn: int = MAX_PER_TURN) -> None:
         self._max_per_turn = max_per_turn
-        self._waiting: OrderedDict[Callable[[], None], None] = OrderedDict()
+        self._callbacks: OrderedDict[Callable[[], None], None] = OrderedDict()
         self._num_left = max_per_turn
         self._next: asyncio.TimerHandle | None = None
 
     def schedule(self, work: Callable[[], None]) -> None:
-        self._waiting[work] = None
+        self._callbacks[work] = None
         self._run_waiting()
 
     def drop(self, work: Callable[[], None]) -> None:
         """Remove a waiting callback. Does nothing if the callback has run."""
-        self._waiting.pop(work, None)
+        self._callbacks.pop(work, None)
 
     def _run_waiting(self) -> None:
-        while self._waiting and self._num_left:
+        while self._callbacks and self._num_left:
             self._num_left -= 1
-            work, _ = self._waiting.popitem(last=False)
+            work, _ = self._callbacks.popitem(last=False)
             work()
         if self._next is None and self._num_left < self._max_per_turn:
             self._next = asyncio.get_running_loop().call_later(TURN_S, self._run_turn)

@@ -97,11 +97,11 @@ class ConnectionSlot:
 class _AddressGroup:
     """The slots of one address, of all unauthenticated or of all authenticated connections."""
 
-    __slots__ = ("num", "waiting")
+    __slots__ = ("num", "queue")
 
     def __init__(self) -> None:
         self.num = 0
-        self.waiting: dict[ConnectionSlot, None] = {}  # the longest waiting first
+        self.queue: dict[ConnectionSlot, None] = {}  # the longest waiting first
 
 
 class Connections:
@@ -155,7 +155,7 @@ class Connections:
 
     def _make_room(self, reason: str, *groups: _AddressGroup) -> None:
         REFUSED.labels(reason).inc()
-        longest = next((slot for group in groups for slot in group.waiting), None)
+        longest = next((slot for group in groups for slot in group.queue), None)
         if longest is None:
             raise TooManyConnections(reason)
         longest.release()
@@ -163,14 +163,14 @@ class Connections:
 
     def start_waiting(self, slot: ConnectionSlot) -> None:
         for group in self._groups_of(slot):
-            group.waiting[slot] = None
+            group.queue[slot] = None
 
     def stop_waiting(self, slot: ConnectionSlot) -> None:
         for group in self._groups_of(slot):
-            group.waiting.pop(slot, None)
+            group.queue.pop(slot, None)
 
     def move_to_authenticated(self, slot: ConnectionSlot) -> None:
-        is_waiting = slot in self._unauthenticated.waiting
+        is_waiting = slot in self._unauthenticated.queue
         self._leave(slot)
         slot.is_authenticated = True
         self._join(slot)
@@ -208,14 +208,14 @@ def network_of(address: str) -> str:
     forward, is returned as it is.
     """
     try:
-        parsed = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return address[:64]
-    if not isinstance(parsed, IPv6Address):
+    if not isinstance(ip, IPv6Address):
         return address
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return f"{int(parsed) >> (128 - _IPV6_NETWORK_BITS):x}/64"
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return f"{int(ip) >> (128 - _IPV6_NETWORK_BITS):x}/64"
 
 
 def authenticate_connection(scope: MutableMapping[str, Any]) -> None:

@@ -33,8 +33,8 @@ class HealthCheckMiddleware:
         self._application = application
         self._is_ready = is_ready
         self._monotonic_s = monotonic_s
-        self._asked: asyncio.Task[bool] | None = None
-        self._held: tuple[bool, float] = (False, float("-inf"))  # the result, its expiry
+        self._running_check: asyncio.Task[bool] | None = None
+        self._cached_result: tuple[bool, float] = (False, float("-inf"))  # the result, its expiry
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         is_asked = scope["type"] == "http" and scope["path"] in (ALIVE_PATH, READY_PATH)
@@ -45,25 +45,25 @@ class HealthCheckMiddleware:
         await _send_response(scope, send, 200 if is_well else 503)
 
     async def _check_ready(self) -> bool:
-        answer, until_s = self._held
+        answer, until_s = self._cached_result
         if self._monotonic_s() < until_s:
             return answer
         # A single check at a time, for all callers and however long it hangs. A caller that
         # disconnects does not cancel it for the others.
-        if self._asked is None:
-            self._asked = asyncio.create_task(self._check_upstream())
+        if self._running_check is None:
+            self._running_check = asyncio.create_task(self._check_upstream())
         try:
-            return await asyncio.wait_for(asyncio.shield(self._asked), READY_TIMEOUT_S)
+            return await asyncio.wait_for(asyncio.shield(self._running_check), READY_TIMEOUT_S)
         except TimeoutError:
             return False
 
     async def _check_upstream(self) -> bool:
         try:
             answer = await self._is_ready()
-            self._held = (answer, self._monotonic_s() + _HELD_S)
+            self._cached_result = (answer, self._monotonic_s() + _HELD_S)
             return answer
         finally:
-            self._asked = None
+            self._running_check = None
 
 
 async def _send_response(scope: dict[str, Any], send: Send, status: int) -> None:

@@ -70,9 +70,9 @@ def raise_file_limit(wanted_connections: int) -> int:
     A server without free file descriptors cannot even reject a client.
     """
     soft, hard = getrlimit(RLIMIT_NOFILE)
-    wanted = wanted_connections + _OTHER_FILES
-    if soft != RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == RLIM_INFINITY else min(wanted, hard)
+    wanted_files = wanted_connections + _OTHER_FILES
+    if soft != RLIM_INFINITY and soft < wanted_files:
+        soft = wanted_files if hard == RLIM_INFINITY else min(wanted_files, hard)
         setrlimit(RLIMIT_NOFILE, (soft, hard))
-    allowed = wanted if soft == RLIM_INFINITY else soft
-    return min(wanted_connections, max(allowed - _OTHER_FILES, 1))
+    allowed_files = wanted_files if soft == RLIM_INFINITY else soft
+    return min(wanted_connections, max(allowed_files - _OTHER_FILES, 1))

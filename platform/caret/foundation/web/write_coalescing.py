@@ -35,16 +35,16 @@ class CoalescingTransport(asyncio.Transport):
         self._transport = transport
         self._loop = loop
         self._close_timeout_s = close_timeout_s
-        self._held: list[bytes | bytearray | memoryview] = []
-        self._num_held_bytes = 0
+        self._buffers: list[bytes | bytearray | memoryview] = []
+        self._num_buffered_bytes = 0
         self.slots = []
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if not self._held:
+        if not self._buffers:
             self._loop.call_soon(self._send)
-        self._held.append(data)
-        self._num_held_bytes += len(data)
-        if self._num_held_bytes >= MAX_HELD_BYTES:
+        self._buffers.append(data)
+        self._num_buffered_bytes += len(data)
+        if self._num_buffered_bytes >= MAX_HELD_BYTES:
             self._send()
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
@@ -52,8 +52,8 @@ class CoalescingTransport(asyncio.Transport):
             self.write(data)
 
     def _send(self) -> None:
-        if self._held:
-            data, self._held, self._num_held_bytes = b"".join(self._held), [], 0
+        if self._buffers:
+            data, self._buffers, self._num_buffered_bytes = b"".join(self._buffers), [], 0
             self._transport.write(data)
 
     # Earlier writes are sent before an end.
@@ -70,8 +70,8 @@ class CoalescingTransport(asyncio.Transport):
         self._transport.write_eof()
 
     def abort(self) -> None:
-        self._held.clear()
-        self._num_held_bytes = 0
+        self._buffers.clear()
+        self._num_buffered_bytes = 0
         self._transport.abort()
 
     # Everything else is delegated to the other transport.
@@ -98,7 +98,7 @@ class CoalescingTransport(asyncio.Transport):
         self._transport.set_write_buffer_limits(high, low)
 
     def get_write_buffer_size(self) -> int:
-        return self._transport.get_write_buffer_size() + self._num_held_bytes
+        return self._transport.get_write_buffer_size() + self._num_buffered_bytes
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self._transport.set_protocol(protocol)

@@ -104,7 +104,7 @@ def _run_initdb(
             "--no-instructions",
         )
     )
-    made = subprocess.run(
+    process = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -114,8 +114,10 @@ def _run_initdb(
         cwd="/",
         check=False,
     )
-    if made.returncode != 0:
-        raise ServiceFailed("Postgres could not initialise its data.", log_tail=made.stderr.strip())
+    if process.returncode != 0:
+        raise ServiceFailed(
+            "Postgres could not initialise its data.", log_tail=process.stderr.strip()
+        )
 
 
 def postgres_environment() -> dict[str, str]:

@@ -52,14 +52,16 @@ def _open_connection(paths: EmbeddedPaths, database: str) -> psycopg.Connection[
 def _put_role_right(
     connection: psycopg.Connection[tuple[object, ...]], *, role: str, password: str
 ) -> None:
-    found = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone()
+    existing_role = connection.execute(
+        "SELECT 1 FROM pg_roles WHERE rolname = %s", [role]
+    ).fetchone()
     # Hashed here, so that the server cannot log the password.
     verifier = connection.pgconn.encrypt_password(
         password.encode(), role.encode(), b"scram-sha-256"
     ).decode()
     connection.execute(
         sql.SQL("{verb} ROLE {role} {rights} PASSWORD {verifier}").format(
-            verb=sql.SQL("ALTER" if found else "CREATE"),
+            verb=sql.SQL("ALTER" if existing_role else "CREATE"),
             role=sql.Identifier(role),
             rights=_WEAK,
             verifier=sql.Literal(verifier),
@@ -68,8 +70,8 @@ def _put_role_right(
 
 
 def _make_database(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
-    if found.fetchone() is None:
+    rows = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
+    if rows.fetchone() is None:
         connection.execute(
             sql.SQL("CREATE DATABASE {} OWNER {}").format(
                 sql.Identifier(DATABASE), sql.Identifier(OWNER_ROLE)

@@ -64,10 +64,12 @@ class EngineSettings:
     def arguments(self) -> tuple[str, ...]:
         """The arguments that determine its speed: of the profile, then the user's own."""
         flags = find_profile(self.profile, self.hardware)
-        kept = (flag.arguments for flag in flags if flag.flag not in self._dropped_flags)
+        profile_arguments = (
+            flag.arguments for flag in flags if flag.flag not in self._dropped_flags
+        )
         percent = self.gpu_memory_percent if self.hardware is Hardware.GPU else None
         memory = () if percent is None else ("--gpu-memory-utilization", str(percent / 100))
-        return (*chain.from_iterable(kept), *memory, *self.extra_arguments)
+        return (*chain.from_iterable(profile_arguments), *memory, *self.extra_arguments)
 
     @property
     def _dropped_flags(self) -> set[str]:
@@ -78,7 +80,7 @@ class EngineSettings:
         return quantization | ({SPECULATION} if has_own else set())
 
     @property
-    def stated(self) -> EngineArguments:
+    def parsed_arguments(self) -> EngineArguments:
         return check_arguments(self.arguments, {})
 
     @property
@@ -88,14 +90,14 @@ class EngineSettings:
     @property
     def entry(self) -> dict[str, str | int]:
         """The replica's entry in the catalogue of pools."""
-        stated = self.stated
+        arguments = self.parsed_arguments
         entry: dict[str, str | int] = {"url": self.url}
-        if stated.speculation is not None:
-            entry["speculation"] = stated.speculation.value
-        if stated.max_cached_requests is not None:
-            entry["suffix_decoding_max_cached_requests"] = stated.max_cached_requests
-        if stated.max_num_seqs is not None:
-            entry["max_num_seqs"] = stated.max_num_seqs
+        if arguments.speculation is not None:
+            entry["speculation"] = arguments.speculation.value
+        if arguments.max_cached_requests is not None:
+            entry["suffix_decoding_max_cached_requests"] = arguments.max_cached_requests
+        if arguments.max_num_seqs is not None:
+            entry["max_num_seqs"] = arguments.max_num_seqs
         return entry
 
 
@@ -184,23 +186,25 @@ def engine_environment(
 
     Variables that the user has set override ours.
     """
-    ours = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_LOGGING_COLOR": "0"}
+    environment = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_LOGGING_COLOR": "0"}
     if has_model_folder:
-        ours["HF_HUB_OFFLINE"] = "1"
+        environment["HF_HUB_OFFLINE"] = "1"
     if not has_gpu:
-        ours |= _cpu_environment()
-    return ours | {name: value for name, value in base.items() if not name.startswith(_SECRETS)}
+        environment |= _cpu_environment()
+    return environment | {
+        name: value for name, value in base.items() if not name.startswith(_SECRETS)
+    }
 
 
 def _cpu_environment() -> dict[str, str]:
     num_cores = len(os.sched_getaffinity(0))
-    ours = {"VLLM_CPU_KVCACHE_SPACE": "1"}
+    environment = {"VLLM_CPU_KVCACHE_SPACE": "1"}
     if num_cores <= 4:  # leave a core for the gateway; on larger machines vLLM decides
-        ours |= {
+        environment |= {
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
             "OMP_NUM_THREADS": str(max(1, num_cores - 1)),
         }
-    return ours
+    return environment
 
 
 def _read_model(path: str) -> LocalModel:

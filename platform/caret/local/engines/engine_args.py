@@ -63,16 +63,16 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
         raise BadSetting(
             "CARET_ENGINE_ARGS: --config is not allowed. List the arguments themselves."
         )
-    stated = replace(_read_speculation(settings), max_num_seqs=_read_sequences(settings))
+    engine_arguments = replace(_read_speculation(settings), max_num_seqs=_read_sequences(settings))
     try:
         require_isolated_cache(
-            speculation=stated.speculation,
-            max_cached_requests=stated.max_cached_requests,
+            speculation=engine_arguments.speculation,
+            max_cached_requests=engine_arguments.max_cached_requests,
             kv_connector=_read_connector(settings, environment),
         )
     except BadSetting as error:
         raise BadSetting(f"CARET_ENGINE_ARGS: {error}") from error
-    return stated
+    return engine_arguments
 
 
 def _read_speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments:
@@ -136,8 +136,8 @@ def _parse_settings(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
 def _iterate_options(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Yield the name, the part or "", and the value of each relevant argument."""
     for number, argument in enumerate(arguments):
-        written, equals, value = argument.partition("=")
-        head, _, part = written.partition(".")
+        option, equals, value = argument.partition("=")
+        head, _, part = option.partition(".")
         name = _find_option(head.replace("_", "-"))
         if name is not None:
             following = arguments[number + 1] if number + 1 < len(arguments) else ""

@@ -65,14 +65,14 @@ def plan_engines(setting: str, machine: Machine, *, is_demo_model: bool) -> Engi
     return EnginePlan((Tier.FAST,), f"{sentence}.")
 
 
-def require_hardware(machine: Machine, named: str) -> None:
-    """Check that the profile's hardware exists. `named` is CARET_ENGINE, or "".
+def require_hardware(machine: Machine, setting: str) -> None:
+    """Check that the profile's hardware exists. `setting` is CARET_ENGINE, or "".
 
     Raises BadSetting, MissingFeature.
     """
-    if named and named != machine.hardware:
+    if setting and setting != machine.hardware:
         raise BadSetting(
-            f"CARET_ENGINE is {named!r}, but vLLM is installed for a {machine.hardware.upper()};"
+            f"CARET_ENGINE is {setting!r}, but vLLM is installed for a {machine.hardware.upper()};"
             " `make up` installs the other build."
         )
     if machine.free_bytes is None:
@@ -123,18 +123,18 @@ def _read_free_cgroup_bytes(folder: Path) -> int | None:
     """Return what the control group leaves; None: it has no limit."""
     try:
         limit = (folder / "memory.max").read_text().strip()
-        used = int((folder / "memory.current").read_text())
+        used_bytes = int((folder / "memory.current").read_text())
     except (OSError, ValueError):
         return None
-    return max(0, int(limit) - used) if limit.isdigit() else None
+    return max(0, int(limit) - used_bytes) if limit.isdigit() else None
 
 
 def _read_free_gpu_bytes() -> int | None:
     """Return the free memory of the first GPU; None: nvidia-smi finds no GPU."""
     try:
-        found = subprocess.run(
+        process = subprocess.run(
             _NVIDIA_SMI, capture_output=True, text=True, timeout=_NVIDIA_TIMEOUT_S, check=True
         )
-        return int(found.stdout.split()[0]) * 2**20
+        return int(process.stdout.split()[0]) * 2**20
     except (OSError, subprocess.SubprocessError, IndexError, ValueError):
         return None

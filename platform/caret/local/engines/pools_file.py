@@ -35,19 +35,21 @@ def render_pools(
     A sequence of `replicas` serves both tiers. `heals_words` is False for a model that continues in
     mid-word. `additions_from` lists the hosts on which operators may add replicas.
     """
-    shared: dict[str, Value] = {
+    common_values: dict[str, Value] = {
         "model": model,
         "tokenizer": tokenizer,
         "max_context_tokens": max_context_tokens,
     }
     if not heals_words:
-        shared["heals_words"] = False
+        common_values["heals_words"] = False
     if additions_from:
-        shared["additions_from"] = list(additions_from)
+        common_values["additions_from"] = list(additions_from)
     if not isinstance(replicas, Mapping):
         replicas = {"fast": replicas, "quality": replicas}
     return "\n".join(
-        _render_pool({"name": f"{model}-{tier}", "tier": tier, **shared, "replicas": list(of_tier)})
+        _render_pool(
+            {"name": f"{model}-{tier}", "tier": tier, **common_values, "replicas": list(of_tier)}
+        )
         for tier, of_tier in replicas.items()
     )
 

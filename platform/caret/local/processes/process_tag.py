@@ -33,8 +33,8 @@ def environment_with(mark: str) -> dict[str, str]:
 
 def find_tagged_pids(prefix: str) -> list[int]:
     """Return PIDs of other live processes whose tag begins with `prefix`, without zombies."""
-    wanted = f"{VARIABLE}={prefix}".encode()
-    return [pid for pid in _all_pids() if pid != os.getpid() and _has_tag(pid, wanted)]
+    entry_start = f"{VARIABLE}={prefix}".encode()
+    return [pid for pid in _all_pids() if pid != os.getpid() and _has_tag(pid, entry_start)]
 
 
 def terminate_tagged(prefix: str, *, grace_s: float) -> int:
@@ -68,9 +68,9 @@ def _all_pids() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
-def _has_tag(pid: int, wanted: bytes) -> bool:
+def _has_tag(pid: int, entry_start: bytes) -> bool:
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return False  # ended, or another user's: not ours in either case
-    return any(entry.startswith(wanted) for entry in environment.split(b"\0"))
+    return any(entry.startswith(entry_start) for entry in environment.split(b"\0"))

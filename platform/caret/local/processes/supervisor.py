@@ -75,13 +75,13 @@ class Supervisor:
     def __init__(self, *, tell: Callable[[str], None], tolerates_broken: bool = False) -> None:
         self._tell = tell
         self._tolerates_broken = tolerates_broken
-        self._watched: list[_WatchedService] = []
+        self._services: list[_WatchedService] = []
         self._next_log_care_s = 0.0
 
     def launch(self, part: Service, *, is_foundation: bool = False) -> None:
         """Launch a service. One with `is_foundation` is stopped last: the others write to it."""
         part.launch()
-        self._watched.append(_WatchedService(part, is_foundation, launched_s=time.monotonic()))
+        self._services.append(_WatchedService(part, is_foundation, launched_s=time.monotonic()))
 
     def await_ready(self, part: Service, *, on_wait: Callable[[], None]) -> None:
         await_ready(part, on_wait=on_wait)
@@ -93,8 +93,8 @@ class Supervisor:
         Raises ServiceFailed if a service dies too often.
         """
         while not until():
-            for watched in self._watched:
-                self._check_service(watched, on_launch=on_launch)
+            for service in self._services:
+                self._check_service(service, on_launch=on_launch)
             self._rotate_logs()
             time.sleep(_LOOK_S)
 
@@ -105,39 +105,39 @@ class Supervisor:
 
     def stop(self) -> None:
         for is_foundation in (False, True):
-            parts = [w.part for w in reversed(self._watched) if w.is_foundation is is_foundation]
+            parts = [w.part for w in reversed(self._services) if w.is_foundation is is_foundation]
             for part in parts:
                 part.child.request_stop()
             for part in parts:
                 part.child.stop()
 
     def _find(self, part: Service) -> _WatchedService:
-        return next(watched for watched in self._watched if watched.part is part)
+        return next(service for service in self._services if service.part is part)
 
-    def _check_service(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
+    def _check_service(self, service: _WatchedService, *, on_launch: Callable[[], None]) -> None:
         now_s = time.monotonic()
-        if watched.state is _ServiceState.PAUSING:
-            if now_s >= watched.next_launch_s:
-                self._launch_again(watched, on_launch=on_launch)
-        elif watched.state is _ServiceState.OUTDATED:
-            self._replace(watched, on_launch=on_launch)
-        elif watched.state is _ServiceState.BROKEN:
+        if service.state is _ServiceState.PAUSING:
+            if now_s >= service.next_launch_s:
+                self._launch_again(service, on_launch=on_launch)
+        elif service.state is _ServiceState.OUTDATED:
+            self._replace(service, on_launch=on_launch)
+        elif service.state is _ServiceState.BROKEN:
             pass
-        elif not watched.part.child.is_alive:
-            self._record_death(watched, now_s=now_s)
-        elif watched.state is _ServiceState.STARTING:
-            self._check_readiness(watched, now_s=now_s)
+        elif not service.part.child.is_alive:
+            self._record_death(service, now_s=now_s)
+        elif service.state is _ServiceState.STARTING:
+            self._check_readiness(service, now_s=now_s)
 
-    def _record_death(self, watched: _WatchedService, *, now_s: float) -> None:
-        part = watched.part
+    def _record_death(self, service: _WatchedService, *, now_s: float) -> None:
+        part = service.part
         status = part.child.exit_status
         part.child.kill()  # the rest of its process group could still occupy its port
-        if self._tolerates_broken and watched.state is _ServiceState.STARTING:
-            watched.state = _ServiceState.BROKEN
+        if self._tolerates_broken and service.state is _ServiceState.STARTING:
+            service.state = _ServiceState.BROKEN
             self._tell(tail(part.child.spec.log_file))
             self._tell(f"{part.name} does not start. It is started again when its code changes.")
             return
-        delay_s = watched.restarts.next_delay_s(now_s)
+        delay_s = service.restarts.next_delay_s(now_s)
         if delay_s is None:
             raise ServiceFailed(
                 f"{part.name} ended {MAX_DEATHS + 1} times within {WINDOW_S:.0f} s (last status"
@@ -145,36 +145,36 @@ class Supervisor:
                 log_tail=tail(part.child.spec.log_file),
             )
         self._tell(f"{part.name} ended with status {status}; it is started again.")
-        watched.state = _ServiceState.PAUSING
-        watched.next_launch_s = now_s + delay_s
+        service.state = _ServiceState.PAUSING
+        service.next_launch_s = now_s + delay_s
 
-    def _replace(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
-        starting = [other for other in self._watched if other.state is _ServiceState.STARTING]
+    def _replace(self, service: _WatchedService, *, on_launch: Callable[[], None]) -> None:
+        starting = [other for other in self._services if other.state is _ServiceState.STARTING]
         if len(starting) < _MAX_RESTARTS_AT_ONCE:
-            watched.part.child.stop(max_grace_s=_RESTART_GRACE_S)
-            self._launch_again(watched, on_launch=on_launch)
+            service.part.child.stop(max_grace_s=_RESTART_GRACE_S)
+            self._launch_again(service, on_launch=on_launch)
 
-    def _launch_again(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
-        watched.part.launch()
-        watched.state = _ServiceState.STARTING
-        watched.launched_s = time.monotonic()
+    def _launch_again(self, service: _WatchedService, *, on_launch: Callable[[], None]) -> None:
+        service.part.launch()
+        service.state = _ServiceState.STARTING
+        service.launched_s = time.monotonic()
         on_launch()
 
-    def _check_readiness(self, watched: _WatchedService, *, now_s: float) -> None:
-        if now_s < watched.next_check_s:
+    def _check_readiness(self, service: _WatchedService, *, now_s: float) -> None:
+        if now_s < service.next_check_s:
             return
-        watched.next_check_s = now_s + 5 * _LOOK_S
-        if watched.part.is_ready():
-            watched.state = _ServiceState.READY
+        service.next_check_s = now_s + 5 * _LOOK_S
+        if service.part.is_ready():
+            service.state = _ServiceState.READY
             self._tell(
-                f"{watched.part.name} is ready again after {now_s - watched.launched_s:.1f} s."
+                f"{service.part.name} is ready again after {now_s - service.launched_s:.1f} s."
             )
-        elif now_s - watched.launched_s > watched.part.ready_timeout_s:
-            watched.part.child.kill()  # the next check counts it as a death
+        elif now_s - service.launched_s > service.part.ready_timeout_s:
+            service.part.child.kill()  # the next check counts it as a death
 
     def _rotate_logs(self) -> None:
         if time.monotonic() < self._next_log_care_s:
             return
         self._next_log_care_s = time.monotonic() + _LOG_CARE_S
-        for watched in self._watched:
-            rotate_while_open(watched.part.child.spec.log_file)
+        for service in self._services:
+            rotate_while_open(service.part.child.spec.log_file)

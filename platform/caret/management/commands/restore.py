@@ -75,8 +75,8 @@ def _require_usable(server: PostgresServer) -> None:
         raise CommandError("The database is not empty. Restore into an empty one.")
     with connections["default"].cursor() as cursor:
         cursor.execute(WHICH_DATABASE)
-        ours = cursor.fetchone()
-    if which_database(server) != ours:
+        own_database = cursor.fetchone()
+    if which_database(server) != own_database:
         raise CommandError(
             "DATABASE_URL names another database than CARET_BACKUP_DATABASE_URL. Set both to the"
             " one that you restore."

@@ -10,8 +10,7 @@ from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import PagedRows, fields, spell
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
-from tenants.security.audit.queries import AuditEntryView, fetch_entries
-from tenants.security.audit.queries import AuditFilter as AskedEntries
+from tenants.security.audit.queries import AuditEntryView, AuditFilter, fetch_entries
 
 _BEFORE: Final = (
     ExportColumn("sequence", ColumnType.INTEGER),
@@ -36,14 +35,14 @@ _before = fields(*(column.name for column in _BEFORE))
 _after = fields(*(column.name for column in _AFTER))
 
 
-def _fetch_page(asked: RowQuery, limit: int, cursor: str | None) -> Page[AuditEntryView]:
-    entries = AskedEntries(since=asked.period.start, until=_find_end(asked))
-    return fetch_entries(actor=asked.actor, asked=entries, limit=limit, cursor=cursor)
+def _fetch_page(query: RowQuery, limit: int, cursor: str | None) -> Page[AuditEntryView]:
+    entries = AuditFilter(since=query.period.start, until=_find_end(query))
+    return fetch_entries(actor=query.actor, audit_filter=entries, limit=limit, cursor=cursor)
 
 
-def _find_end(asked: RowQuery) -> datetime:
+def _find_end(query: RowQuery) -> datetime:
     """Return the period's end, at most `now`: entries added while reading are left out."""
-    return min(asked.period.end, asked.now)
+    return min(query.period.end, query.now)
 
 
 def _to_row(entry: AuditEntryView) -> Row:

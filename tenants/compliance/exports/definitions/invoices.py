@@ -36,8 +36,8 @@ INVOICES: Final = Export(
     permission=Permission.READ_BILLING,
     columns=_INVOICE,
     source=PagedRows(
-        page=lambda asked, limit, cursor: page_of_invoices(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: page_of_invoices(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=fields(*(column.name for column in _INVOICE)),
         made_at=_issued_at,

@@ -28,8 +28,8 @@ MEMBERS: Final = Export(
     permission=Permission.READ_MEMBERS,
     columns=_MEMBER,
     source=PagedRows(
-        page=lambda asked, limit, cursor: page_of_directory(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: page_of_directory(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=fields(*(column.name for column in _MEMBER)),
     ),
@@ -60,8 +60,8 @@ KEYS: Final = Export(
     permission=Permission.READ_KEYS,
     columns=_KEY,
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_keys(
-            actor=asked.actor, limit=limit, cursor=cursor, now=asked.now
+        page=lambda query, limit, cursor: list_keys(
+            actor=query.actor, limit=limit, cursor=cursor, now=query.now
         ),
         row=fields(*(column.name for column in _KEY)),
     ),

@@ -9,8 +9,8 @@ from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, fields, spell
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row
 from tenants.policy.document import write_policy
-from tenants.policy.overrides.document import write_layer
-from tenants.policy.overrides.queries import OverrideInForce, page_of_layers
+from tenants.policy.overrides.document import override_document
+from tenants.policy.overrides.queries import OverrideInForce, list_overrides
 from tenants.policy.queries import PolicyInForce, page_of_versions
 from tenants.privacy.consent.queries import list_receipts
 
@@ -24,8 +24,8 @@ _WHO: Final = (
 _who = fields(*(column.name for column in _WHO))
 
 
-def _policy_row(found: PolicyInForce) -> Row:
-    return (*_who(found), spell(write_policy(found.policy)))
+def _policy_row(version: PolicyInForce) -> Row:
+    return (*_who(version), spell(write_policy(version.policy)))
 
 
 POLICIES: Final = Export(
@@ -35,8 +35,8 @@ POLICIES: Final = Export(
     permission=Permission.READ_POLICY,
     columns=(*_WHO, ExportColumn("policy", ColumnType.TEXT)),
     source=PagedRows(
-        page=lambda asked, limit, cursor: page_of_versions(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: page_of_versions(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=_policy_row,
         made_at=BY_CREATION,
@@ -44,9 +44,9 @@ POLICIES: Final = Export(
 )
 
 
-def _layer_row(found: OverrideInForce) -> Row:
-    subject: tuple[Any, ...] = (found.subject.kind.value, found.subject.id, found.name)
-    return (*subject, *_who(found), spell(write_layer(found.layer)))
+def _override_row(override: OverrideInForce) -> Row:
+    subject: tuple[Any, ...] = (override.subject.kind.value, override.subject.id, override.name)
+    return (*subject, *_who(override), spell(override_document(override.override)))
 
 
 POLICY_LAYERS: Final = Export(
@@ -62,10 +62,10 @@ POLICY_LAYERS: Final = Export(
         ExportColumn("override", ColumnType.TEXT),
     ),
     source=PagedRows(
-        page=lambda asked, limit, cursor: page_of_layers(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: list_overrides(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=_layer_row,
+        row=_override_row,
     ),
     is_of_period=False,
 )
@@ -90,8 +90,8 @@ CONSENT: Final = Export(
     permission=Permission.READ_CONSENT,
     columns=_RECEIPT,
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_receipts(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: list_receipts(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=fields(*(column.name for column in _RECEIPT)),
         made_at=BY_CREATION,

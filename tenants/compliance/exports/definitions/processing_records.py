@@ -37,21 +37,21 @@ _MEASURES: Final = (
 )
 
 
-def _list_rows(asked: RowQuery) -> list[Row]:
-    with tenant_scope(asked.tenant_id):
-        policy = find_policy(tenant_id=asked.tenant_id).policy
+def _list_rows(query: RowQuery) -> list[Row]:
+    with tenant_scope(query.tenant_id):
+        policy = find_policy(tenant_id=query.tenant_id).policy
         return [
-            *_party_rows(asked),
-            *_category_rows(asked),
-            *_recipient_rows(asked),
-            *_transfer_rows(asked),
+            *_party_rows(query),
+            *_category_rows(query),
+            *_recipient_rows(query),
+            *_transfer_rows(query),
             *(("30(2)(d)", "security measure", name, text, _CARET) for name, text in _MEASURES),
-            *_own_measures(asked, policy),
+            *_own_measures(query, policy),
         ]
 
 
-def _party_rows(asked: RowQuery) -> Iterator[Row]:
-    customer, _ = read_profile(asked.tenant_id)
+def _party_rows(query: RowQuery) -> Iterator[Row]:
+    customer, _ = read_profile(query.tenant_id)
     yield "30(2)(a)", "processor", issuer().name, _format_contact(issuer()), _OPERATOR
     for officer in settings.DATA_PROTECTION_CONTACT:
         yield "30(2)(a)", "data protection officer", "of the processor", officer, _OPERATOR
@@ -62,9 +62,9 @@ def _format_contact(party: InvoiceParty) -> str:
     return ", ".join(text for text in (*party.address, party.email) if text)
 
 
-def _category_rows(asked: RowQuery) -> Iterator[Row]:
+def _category_rows(query: RowQuery) -> Iterator[Row]:
     """Yield the data classes with the retention days in force, as in the retention report."""
-    rules = rules_of(tenant_id=asked.tenant_id)
+    rules = rules_of(tenant_id=query.tenant_id)
     for data_class, terms in DATA_CLASSES.items():
         basis = f"{terms.purpose} Basis: {terms.legal_basis}. Kept in: {terms.surface}."
         yield "30(2)(b)", "category of processing", terms.title, basis, _CARET
@@ -72,28 +72,28 @@ def _category_rows(asked: RowQuery) -> Iterator[Row]:
         yield "30(1)(f)", "period until erasure", terms.title, period, _TENANT
 
 
-def _recipient_rows(asked: RowQuery) -> Iterator[Row]:
+def _recipient_rows(query: RowQuery) -> Iterator[Row]:
     for text in settings.SUBPROCESSORS:
         name, _, purpose = text.partition(",")
         yield "30(2)(b)", "subprocessor", name.strip(), purpose.strip(), _OPERATOR
-    for sink in AuditSink.objects.filter(tenant_id=asked.tenant_id).order_by("name"):
+    for sink in AuditSink.objects.filter(tenant_id=query.tenant_id).order_by("name"):
         yield "30(2)(b)", "recipient", sink.name, f"Audit entries, to {sink.origin}.", _TENANT
-    for provider in IdentityProvider.objects.filter(tenant_id=asked.tenant_id).order_by("id"):
+    for provider in IdentityProvider.objects.filter(tenant_id=query.tenant_id).order_by("id"):
         purpose = "Signs the tenant's people in."
         yield "30(2)(b)", "recipient", provider.issuer, purpose, _TENANT
 
 
-def _transfer_rows(asked: RowQuery) -> Iterator[Row]:
-    region = Tenant.objects.values_list("region", flat=True).get(id=asked.tenant_id)
+def _transfer_rows(query: RowQuery) -> Iterator[Row]:
+    region = Tenant.objects.values_list("region", flat=True).get(id=query.tenant_id)
     yield "30(2)(c)", "place of processing", region, "Where the tenant's data is kept.", _OPERATOR
     for text in settings.TRANSFERS:
         country, _, safeguard = text.partition(",")
         yield "30(2)(c)", "transfer", country.strip(), safeguard.strip(), _OPERATOR
 
 
-def _own_measures(asked: RowQuery, policy: TenantPolicy) -> Iterator[Row]:
+def _own_measures(query: RowQuery, policy: TenantPolicy) -> Iterator[Row]:
     """Yield the measures that the tenant has chosen."""
-    row = Tenant.objects.get(id=asked.tenant_id)
+    row = Tenant.objects.get(id=query.tenant_id)
     second_factor = row.is_mfa_required or policy.is_mfa_required
     for name, is_on in (
         ("second factor required", second_factor),

@@ -36,19 +36,24 @@ _CLASS: Final = (
 )
 
 
-def _class_rows(asked: RowQuery) -> list[Row]:
-    return [_class_row(each) for each in report(actor=asked.actor, now=asked.now)]
+def _class_rows(query: RowQuery) -> list[Row]:
+    return [_class_row(each) for each in report(actor=query.actor, now=query.now)]
 
 
-def _class_row(found: DataClassReport) -> Row:
-    terms, rule, count = found.terms, found.rule, found.count
-    about = (terms.title, terms.purpose, terms.legal_basis, terms.surface)
-    in_force = (rule.days, rule.version, rule.author_email, rule.reason)
-    records, oldest_at, due, held = None, None, 0, 0
+def _class_row(class_report: DataClassReport) -> Row:
+    terms, rule, count = class_report.terms, class_report.rule, class_report.count
+    description = (terms.title, terms.purpose, terms.legal_basis, terms.surface)
+    rule_cells = (rule.days, rule.version, rule.author_email, rule.reason)
+    records, oldest_at, num_due, num_held = None, None, 0, 0
     if count is not None:
-        records, oldest_at, due, held = count.records, count.oldest_at, count.due, count.held
-    there = (records, oldest_at, due, held)
-    return (found.data_class.value, *about, *in_force, *there, found.overdue)
+        records, oldest_at, num_due, num_held = (
+            count.records,
+            count.oldest_at,
+            count.due,
+            count.held,
+        )
+    counts = (records, oldest_at, num_due, num_held)
+    return (class_report.data_class.value, *description, *rule_cells, *counts, class_report.overdue)
 
 
 RETENTION: Final = Export(
@@ -82,7 +87,7 @@ PURGES: Final = Export(
     permission=Permission.READ_RETENTION,
     columns=_RUN,
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_runs(actor=asked.actor, limit=limit, cursor=cursor),
+        page=lambda query, limit, cursor: list_runs(actor=query.actor, limit=limit, cursor=cursor),
         row=fields(*(column.name for column in _RUN)),
         made_at=lambda run: run.began_at,
     ),
@@ -105,18 +110,24 @@ LEGAL_HOLDS: Final = Export(
     permission=Permission.READ_RETENTION,
     columns=_HOLD,
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_holds(actor=asked.actor, limit=limit, cursor=cursor),
+        page=lambda query, limit, cursor: list_holds(actor=query.actor, limit=limit, cursor=cursor),
         row=fields(*(column.name for column in _HOLD)),
     ),
     is_of_period=False,
 )
 
 
-def _certificate_row(found: CertificateView) -> Row:
+def _certificate_row(certificate: CertificateView) -> Row:
     """Return the row with the signed document last, which `verify_certificate` reads."""
-    said: dict[str, Any] = json.loads(found.document)
-    facts = (said.get("data_class"), said.get("method"), said.get("reason"))
-    return (found.id, found.number, found.created_at, *facts, found.document)
+    document: dict[str, Any] = json.loads(certificate.document)
+    facts = (document.get("data_class"), document.get("method"), document.get("reason"))
+    return (
+        certificate.id,
+        certificate.number,
+        certificate.created_at,
+        *facts,
+        certificate.document,
+    )
 
 
 CERTIFICATES: Final = Export(
@@ -134,8 +145,8 @@ CERTIFICATES: Final = Export(
         ExportColumn("document", ColumnType.TEXT),
     ),
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_certificates(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: list_certificates(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=_certificate_row,
         made_at=BY_CREATION,

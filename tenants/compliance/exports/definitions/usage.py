@@ -36,7 +36,9 @@ _RECORD_COLUMNS: Final = (
     *_make_columns(ColumnType.TIME, "occurred_at"),
     *_make_columns(ColumnType.ID, "request_id", "user_id", "key_id"),
     *_make_columns(ColumnType.TEXT, "protocol", "mode", "trigger", "language", "editor"),
-    *_make_columns(ColumnType.TEXT, "tier", "pool", "model", "variant", "finish", "error_code"),
+    *_make_columns(
+        ColumnType.TEXT, "tier", "pool", "model", "variant", "finish_reason", "error_code"
+    ),
     *_make_columns(ColumnType.TEXT, "filter_reason"),
     *_make_columns(ColumnType.INTEGER, "prompt_tokens", "cached_tokens", "generated_tokens"),
     *_make_columns(ColumnType.INTEGER, "num_chars", "num_lines", "num_files", "num_snippets"),

@@ -38,7 +38,7 @@ def escape_csv_formulas(kind: ColumnType, value: Value) -> Value:
     escaped = escape_formula(kind, value)
     if not (isinstance(value, str) and isinstance(escaped, str) and kind is ColumnType.TEXT):
         return escaped
-    return _AFTER_SEPARATOR.sub(lambda found: _mark_as_text(found[1], found[2]), escaped)
+    return _AFTER_SEPARATOR.sub(lambda match: _mark_as_text(match[1], match[2]), escaped)
 
 
 def _mark_as_text(separators: str, formula_start: str | None) -> str:

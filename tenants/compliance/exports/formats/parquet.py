@@ -23,19 +23,19 @@ def write_parquet(export: Export, batches: Iterable[Sequence[Row]], out: IO[byte
 
     # Arrow's own pool never returns memory: 30 MB after 120,000 rows.
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
-    written = WriteDigest()
+    digest = WriteDigest()
     schema = _build_schema(export)
-    with parquet.ParquetWriter(DigestingWriter(out, written), schema, compression="zstd") as writer:
+    with parquet.ParquetWriter(DigestingWriter(out, digest), schema, compression="zstd") as writer:
         group: list[Any] = []
         for rows in batches:
             group.append(_build_batch(export.columns, rows, schema))
-            written.rows += len(rows)
+            digest.rows += len(rows)
             if sum(batch.num_rows for batch in group) >= GROUP_ROWS:
                 writer.write_table(pyarrow.Table.from_batches(group, schema))
                 group.clear()
         if group:
             writer.write_table(pyarrow.Table.from_batches(group, schema))
-    return written
+    return digest
 
 
 def _build_schema(export: Export) -> Any:
@@ -50,9 +50,9 @@ def _build_schema(export: Export) -> Any:
         ColumnType.NUMBER: pyarrow.float64(),
         ColumnType.TRUTH: pyarrow.bool_(),
     }
-    about = {"export": export.name, "version": str(export.version)}
+    metadata = {"export": export.name, "version": str(export.version)}
     fields = [pyarrow.field(column.name, types[column.kind]) for column in export.columns]
-    return pyarrow.schema(fields, metadata=about)
+    return pyarrow.schema(fields, metadata=metadata)
 
 
 def _build_batch(columns: Sequence[ExportColumn], rows: Sequence[Row], schema: Any) -> Any:

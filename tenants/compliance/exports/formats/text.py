@@ -24,26 +24,26 @@ _TRUTHS: Final = {True: "true", False: "false"}
 
 def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> WriteDigest:
     """Write CSV (RFC 4180, UTF-8, with a header). Raises OSError."""
-    written = WriteDigest()
+    digest = WriteDigest()
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow([column.name for column in export.columns])
     for rows in batches:
         for row in rows:
             writer.writerow(_convert_row(export.columns, row))
-        written.rows += len(rows)
-        out.write(written.update(_drain_text(text)))
-    out.write(written.update(_drain_text(text)))  # the header of an export without rows
-    return written
+        digest.rows += len(rows)
+        out.write(digest.update(_drain_text(text)))
+    out.write(digest.update(_drain_text(text)))  # the header of an export without rows
+    return digest
 
 
 def write_ndjson(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> WriteDigest:
     """Write one JSON object a line. Raises OSError."""
-    written, encode = WriteDigest(), msgspec.json.Encoder().encode_lines
+    digest, encode = WriteDigest(), msgspec.json.Encoder().encode_lines
     for rows in batches:
-        out.write(written.update(encode([_to_json_object(export.columns, row) for row in rows])))
-        written.rows += len(rows)
-    return written
+        out.write(digest.update(encode([_to_json_object(export.columns, row) for row in rows])))
+        digest.rows += len(rows)
+    return digest
 
 
 FORMATS: Final = MappingProxyType(

@@ -69,33 +69,33 @@ def write_xlsx(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes])
     # Imported here: the import takes a fifth of a second.
     from xlsxwriter import Workbook
 
-    written = WriteDigest()
+    digest = WriteDigest()
     with scratch_folder() as folder:
         book = Workbook(
-            DigestingWriter(out, written), {"constant_memory": True, "tmpdir": str(folder)}
+            DigestingWriter(out, digest), {"constant_memory": True, "tmpdir": str(folder)}
         )
         book.set_properties({"title": export.title, "created": _MADE_AT})
         book.use_zip64()
         sheet = book.add_worksheet(export.name[:_MAX_NAME_CHARS])
         try:
-            _fill_sheet(book, sheet, export, batches, written)
+            _fill_sheet(book, sheet, export, batches, digest)
         except BaseException:
             # Otherwise the library closes this file only with the book, which it would write.
             sheet._opt_close()
             raise
         book.close()
-    return written
+    return digest
 
 
 def _fill_sheet(
-    book: Any, sheet: Any, export: Export, batches: Iterable[Sequence[Row]], written: WriteDigest
+    book: Any, sheet: Any, export: Export, batches: Iterable[Sequence[Row]], digest: WriteDigest
 ) -> None:
     _write_header(book, sheet, export)
     for rows in batches:
-        require_rows(written.rows + len(rows))
-        for number, row in enumerate(rows, start=written.rows + 1):
+        require_rows(digest.rows + len(rows))
+        for number, row in enumerate(rows, start=digest.rows + 1):
             _write_row(sheet, number, export, row)
-        written.rows += len(rows)
+        digest.rows += len(rows)
 
 
 def require_rows(num_rows: int) -> None:

@@ -56,13 +56,13 @@ class JobClaim:
     def update_job(self, **fields: Any) -> None:
         """Change the job and extend the claim, inside the tenant's scope. Raises ClaimLost."""
         until = self.clock() + CLAIM_FOR
-        ours = ExportJob.objects.filter(
+        claimed_job = ExportJob.objects.filter(
             tenant_id=self.tenant_id,
             id=self.build_id,
             state=JobState.RUNNING,
             claimed_until=self.until,
         )
-        if not ours.update(**{"claimed_until": until, **fields}):
+        if not claimed_job.update(**{"claimed_until": until, **fields}):
             raise ClaimLost
         self.until = until
 
@@ -83,12 +83,14 @@ def claim_next(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT)
     """
     now = clock()
     with tenant_scope(tenant_id):
-        waiting = ExportJob.objects.filter(tenant_id=tenant_id, state__in=UNDER_WAY, swept_at=None)
-        rows = list(waiting.order_by("created_at", "id"))
+        unfinished = ExportJob.objects.filter(
+            tenant_id=tenant_id, state__in=UNDER_WAY, swept_at=None
+        )
+        rows = list(unfinished.order_by("created_at", "id"))
         if any(row.claimed_until and row.claimed_until > now for row in rows):
             return None
-        ours = next((row for row in rows if lane_of(row) is lane), None)
-        return None if ours is None else _claim_job(ours, tenant_id, now, clock)
+        next_job = next((row for row in rows if lane_of(row) is lane), None)
+        return None if next_job is None else _claim_job(next_job, tenant_id, now, clock)
 
 
 def _claim_job(row: ExportJob, tenant_id: TenantId, now: datetime, clock: Clock) -> JobClaim | None:
@@ -96,10 +98,10 @@ def _claim_job(row: ExportJob, tenant_id: TenantId, now: datetime, clock: Clock)
     until = now + CLAIM_FOR
     state = JobState(row.state)
     free = Q(claimed_until=None) | Q(claimed_until__lte=now)
-    same = ExportJob.objects.filter(free, tenant_id=tenant_id, id=row.id, state=state)
-    taken = same.update(
+    claimable = ExportJob.objects.filter(free, tenant_id=tenant_id, id=row.id, state=state)
+    is_claimed = claimable.update(
         state=advance(state, JobEvent.BEGIN) if state is JobState.QUEUED else state,
         claimed_until=until,
         num_attempts=F("num_attempts") + 1,
     )
-    return JobClaim(tenant_id, row.id, until, clock) if taken else None
+    return JobClaim(tenant_id, row.id, until, clock) if is_claimed else None

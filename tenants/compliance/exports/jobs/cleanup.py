@@ -56,11 +56,11 @@ def expire_finished(*, tenant_id: TenantId, now: datetime) -> None:
     Running jobs start again without the rows they have read. Raises what the storage raises.
     """
     with tenant_scope(tenant_id):
-        left = _begin_anew(tenant_id, now)
+        object_ids = _begin_anew(tenant_id, now)
         # After the restart of running jobs, so that one that finished meanwhile is included.
         finished = ExportJob.objects.filter(tenant_id=tenant_id, state=JobState.FINISHED)
         finished.update(expires_at=now)
-    _delete_objects(tenant_id, left)
+    _delete_objects(tenant_id, object_ids)
     sweep_tenant(tenant_id=tenant_id, now=now)
 
 

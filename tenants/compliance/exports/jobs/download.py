@@ -59,7 +59,7 @@ def open_download(*, link: SignedUrl, address: str, request_id: str, now: dateti
             raise _no_link() from error
         if row.state != JobState.FINISHED or row.expires_at is None or row.expires_at <= now:
             raise _no_link()
-        found = Download(
+        download = Download(
             link.tenant_id,
             row.id,
             row.name,
@@ -67,7 +67,7 @@ def open_download(*, link: SignedUrl, address: str, request_id: str, now: dateti
             sealed_objects.object_ids(link.tenant_id, row.id, member=None),
         )
         record_read(actor=actor, action="export.downloaded", target=f"export:{row.id}", now=now)
-    return found
+    return download
 
 
 def _build_issuer(link: SignedUrl, address: str, request_id: str, now: datetime) -> Actor:

@@ -40,27 +40,27 @@ class ExportRequest:
     period: Period
 
 
-def request_export(*, actor: Actor, wish: ExportRequest, now: datetime) -> BuildView:
+def request_export(*, actor: Actor, export_request: ExportRequest, now: datetime) -> BuildView:
     """Request an export. Raises Forbidden, InvalidValue, and Conflict if there are too many."""
-    _require_known(wish)
-    require_may(actor, wish.definition)
-    require_period(wish.period)
+    _require_known(export_request)
+    require_may(actor, export_request.definition)
+    require_period(export_request.period)
     with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         _require_room(actor)
         row = ExportJob.objects.create(
             tenant_id=actor.tenant_id,
-            definition=wish.definition,
-            media=wish.media,
-            since=wish.period.start,
-            until=wish.period.end,
+            definition=export_request.definition,
+            media=export_request.media,
+            since=export_request.period.start,
+            until=export_request.period.end,
             requested_by_id=actor.user_id,
             requested_by_key=actor.key or "",
             state=JobState.QUEUED,
             error="",
             created_at=now,
-            members=write_members(_list_members(wish)),
-            rows_expected=_estimate_rows(actor, wish, now),
+            members=write_members(_list_members(export_request)),
+            rows_expected=_estimate_rows(actor, export_request, now),
             name="",
             proof="",
         )
@@ -68,7 +68,7 @@ def request_export(*, actor: Actor, wish: ExportRequest, now: datetime) -> Build
             actor=actor,
             action="export.requested",
             target=f"export:{row.id}",
-            change=(None, _to_change_fields(wish)),
+            change=(None, _to_change_fields(export_request)),
             now=now,
         )
     return view_of(row)
@@ -115,12 +115,12 @@ def create_signed_url(*, actor: Actor, build_id: UUID, now: datetime) -> SignedU
     return SignedUrlToken(sign_url(link), expires_at)
 
 
-def _require_known(wish: ExportRequest) -> None:
+def _require_known(export_request: ExportRequest) -> None:
     names = (*EXPORTS, PACK)
-    if wish.definition not in names:
+    if export_request.definition not in names:
         raise InvalidValue("definition", "Enter one of {choices}.", choices=", ".join(names))
-    media = (PACK_MEDIA,) if wish.definition == PACK else tuple(FORMATS)
-    if wish.media not in media:
+    media = (PACK_MEDIA,) if export_request.definition == PACK else tuple(FORMATS)
+    if export_request.media not in media:
         raise InvalidValue("format", "Enter one of {choices}.", choices=", ".join(media))
 
 
@@ -130,29 +130,33 @@ def _require_room(actor: Actor) -> None:
         raise Conflict(
             "You already have {most} exports in progress. Wait, or cancel one.", most=MAX_UNDER_WAY
         )
-    stored = rows.filter(state=JobState.FINISHED)
-    num_bytes = stored.aggregate(sum=Sum("num_bytes"))["sum"] or 0
-    if stored.count() >= MAX_STORED or num_bytes >= MAX_STORED_BYTES:
+    finished_jobs = rows.filter(state=JobState.FINISHED)
+    num_bytes = finished_jobs.aggregate(sum=Sum("num_bytes"))["sum"] or 0
+    if finished_jobs.count() >= MAX_STORED or num_bytes >= MAX_STORED_BYTES:
         raise Conflict(
             "You have reached the limit of stored exports. Each export is deleted after a week."
         )
 
 
-def _list_members(wish: ExportRequest) -> list[ExportProgress]:
-    names = tuple(EXPORTS) if wish.definition == PACK else (wish.definition,)
+def _list_members(export_request: ExportRequest) -> list[ExportProgress]:
+    names = tuple(EXPORTS) if export_request.definition == PACK else (export_request.definition,)
     return [ExportProgress(name, EXPORTS[name].version) for name in names]
 
 
-def _estimate_rows(actor: Actor, wish: ExportRequest, now: datetime) -> int | None:
-    if wish.definition == PACK:
+def _estimate_rows(actor: Actor, export_request: ExportRequest, now: datetime) -> int | None:
+    if export_request.definition == PACK:
         return None
-    return EXPORTS[wish.definition].source.count(RowQuery(actor, wish.period, now))
+    return EXPORTS[export_request.definition].source.count(
+        RowQuery(actor, export_request.period, now)
+    )
 
 
-def _to_change_fields(wish: ExportRequest) -> dict[str, str | int | dict[str, object] | None]:
+def _to_change_fields(
+    export_request: ExportRequest,
+) -> dict[str, str | int | dict[str, object] | None]:
     return {
-        "definition": wish.definition,
-        "format": wish.media,
-        "start": wish.period.start.isoformat(),
-        "end": wish.period.end.isoformat(),
+        "definition": export_request.definition,
+        "format": export_request.media,
+        "start": export_request.period.start.isoformat(),
+        "end": export_request.period.end.isoformat(),
     }

@@ -75,7 +75,7 @@ def require_may(actor: Actor, definition: str) -> None:
 def list_definitions(*, actor: Actor) -> list[DefinitionView]:
     """Return the exports that the actor may request. Raises Forbidden."""
     actor.require(Permission.EXPORT)
-    found = [
+    definitions = [
         DefinitionView(
             each.name,
             each.version,
@@ -88,7 +88,7 @@ def list_definitions(*, actor: Actor) -> list[DefinitionView]:
     ]
     title = gettext_noop("Evidence pack (all exports in one file)")
     pack = DefinitionView(PACK, PACK_VERSION, title, True, [])
-    return [*found, pack] if may(actor, PACK) else found
+    return [*definitions, pack] if may(actor, PACK) else definitions
 
 
 def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildView]:
@@ -100,8 +100,8 @@ def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildVi
     after = read_cursor(cursor)
     names = [name for name in (*EXPORTS, PACK) if may(actor, name)]
     with tenant_scope(actor.tenant_id):
-        found = ExportJob.objects.filter(tenant_id=actor.tenant_id, definition__in=names)
-        rows = fetch_first(found, limit=limit, after=after)
+        jobs = ExportJob.objects.filter(tenant_id=actor.tenant_id, definition__in=names)
+        rows = fetch_first(jobs, limit=limit, after=after)
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
     return map_page(page, view_of)
 
@@ -115,8 +115,8 @@ def find_build(*, actor: Actor, build_id: UUID) -> BuildView:
 def find_row(actor: Actor, build_id: UUID) -> ExportJob:
     """Return a job's row, inside the tenant's scope. Raises Forbidden, NotFound."""
     actor.require(Permission.EXPORT)
-    found = ExportJob.objects.filter(tenant_id=actor.tenant_id, id=build_id)
-    row = found.order_by("id").first()
+    jobs = ExportJob.objects.filter(tenant_id=actor.tenant_id, id=build_id)
+    row = jobs.order_by("id").first()
     if row is None or not may(actor, row.definition):
         raise NotFound("This export does not exist.")
     return row

@@ -71,17 +71,17 @@ logger = structlog.get_logger(__name__)
 def build_due(*, clock: Clock, lane: JobLane = JobLane.SHORT) -> None:
     """Run the jobs of all tenants in the lane, in turns, until none is left or the time is up."""
     over_at_s = monotonic() + _RUN_S
-    waiting = list(list_tenants().values())
+    tenant_ids = list(list_tenants().values())
     # Otherwise the end of a run would always cut off the same tenants.
-    random.shuffle(waiting)
-    while waiting:
-        still: list[TenantId] = []
-        for tenant_id in waiting:
+    random.shuffle(tenant_ids)
+    while tenant_ids:
+        unfinished: list[TenantId] = []
+        for tenant_id in tenant_ids:
             if monotonic() >= over_at_s:
                 return
             if visit(tenant_id, clock, lane):
-                still.append(tenant_id)
-        waiting = still
+                unfinished.append(tenant_id)
+        tenant_ids = unfinished
 
 
 def visit(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT) -> bool:
@@ -149,15 +149,15 @@ def asked_of(row: ExportJob, claim: JobClaim) -> RowQuery:
 def _read_batch(
     claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], place: int
 ) -> ExportProgress:
-    member, asked = members[place], asked_of(row, claim)
+    member, query = members[place], asked_of(row, claim)
     export = _export_of(member)
     if not member.is_begun:
-        member = started(member, start_proof(export, asked))
-    batch = export.source.read(asked, after=member.place)
-    reached = with_part(member, num_rows=len(batch.rows), place=batch.next)
-    _require_fit(row, reached)
-    _store_part(claim, row, [*members[:place], reached, *members[place + 1 :]], place, batch)
-    return reached
+        member = started(member, start_proof(export, query))
+    batch = export.source.read(query, after=member.place)
+    progress = with_part(member, num_rows=len(batch.rows), place=batch.next)
+    _require_fit(row, progress)
+    _store_part(claim, row, [*members[:place], progress, *members[place + 1 :]], place, batch)
+    return progress
 
 
 def _store_part(
@@ -199,15 +199,15 @@ def _require_fit(row: ExportJob, member: ExportProgress) -> None:
 
 
 def _finish_job(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> None:
-    made = write_file(claim, row, members)
+    file = write_file(claim, row, members)
     now = claim.clock()
     with tenant_scope(claim.tenant_id):
         claim.update_job(
             state=advance(JobState.RUNNING, JobEvent.FINISH),
             claimed_until=None,
-            name=made.name,
-            num_bytes=made.num_bytes,
-            proof=made.proof.decode(),
+            name=file.name,
+            num_bytes=file.num_bytes,
+            proof=file.proof.decode(),
             finished_at=now,
             expires_at=now + KEPT_FOR,
         )
@@ -215,7 +215,7 @@ def _finish_job(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgres
             actor=system_actor(claim.tenant_id),
             action="export.finished",
             target=f"export:{claim.build_id}",
-            change=(None, {"file": made.name, "rows": row.rows_done, "sha256": made.sha256}),
+            change=(None, {"file": file.name, "rows": row.rows_done, "sha256": file.sha256}),
             now=now,
         )
 

@@ -53,7 +53,7 @@ def read_installation(*, now: datetime) -> InstallationStatus:
     """Read the status from all gateways, and from Redis their counts of 15 minutes ago."""
     readings = scrape_gateways()
     since = lately(connect(), readings, now_s=now.timestamp())
-    return InstallationStatus(readings, since, pools_of(readings, since.counted))
+    return InstallationStatus(readings, since, pools_of(readings, since.counters))
 
 
 def replicas_by_pool(readings: list[Scrape]) -> dict[str, frozenset[str]]:
@@ -67,15 +67,15 @@ def allowed_hosts_by_pool(readings: list[Scrape]) -> dict[str, tuple[str, ...]]:
 
 
 def key_figures(installation: InstallationStatus) -> KeyFigures:
-    counted, pools = installation.recent.counted, installation.pools
+    counters, pools = installation.recent.counters, installation.pools
     busiest = max(pools, key=lambda pool: pool.load, default=None)
     replicas = {replica.name: replica for pool in pools for replica in pool.replicas}.values()
     usages = [replica.kv_usage for replica in replicas if replica.kv_usage is not None]
     return KeyFigures(
-        first_tokens=first_tokens(counted),
-        cancellation=cancellation(counted),
-        hit_rate=hit_rate(counted),
-        acceptance=accepted_share(counted),
+        first_tokens=first_tokens(counters),
+        cancellation=cancellation(counters),
+        hit_rate=hit_rate(counters),
+        acceptance=accepted_share(counters),
         load=None if busiest is None else busiest.load,
         busiest=None if busiest is None else busiest.name,
         num_waiting=int(sum(replica.waiting or 0 for replica in replicas)),

@@ -19,10 +19,10 @@ class MetricSamples:
 
     def all_values(self, name: str, **labels: str) -> Iterator[tuple[dict[str, str], float]]:
         """Yield labels and value of the samples that have these labels."""
-        for held, value in self._series.get(name, {}).items():
-            named = dict(held)
-            if labels.items() <= named.items():
-                yield named, value
+        for label_pairs, value in self._series.get(name, {}).items():
+            sample_labels = dict(label_pairs)
+            if labels.items() <= sample_labels.items():
+                yield sample_labels, value
 
     def sum(self, name: str, **labels: str) -> float:
         return sum(value for _, value in self.all_values(name, **labels))
@@ -42,7 +42,7 @@ class MetricSamples:
 
     @property
     def series(self) -> Series:
-        return {name: dict(held) for name, held in self._series.items()}
+        return {name: dict(values) for name, values in self._series.items()}
 
 
 def parse(text: str) -> MetricSamples:
@@ -57,27 +57,29 @@ def parse(text: str) -> MetricSamples:
     return MetricSamples(series)
 
 
-def merge_samples(every: Iterable[MetricSamples]) -> MetricSamples:
+def merge_samples(all_samples: Iterable[MetricSamples]) -> MetricSamples:
     """Return the sums of all samples."""
-    summed: Series = {}
-    for samples in every:
-        for name, held in samples.series.items():
-            into = summed.setdefault(name, {})
-            for labels, value in held.items():
-                into[labels] = into.get(labels, 0.0) + value
-    return MetricSamples(summed)
+    sums: Series = {}
+    for samples in all_samples:
+        for name, values in samples.series.items():
+            totals = sums.setdefault(name, {})
+            for labels, value in values.items():
+                totals[labels] = totals.get(labels, 0.0) + value
+    return MetricSamples(sums)
 
 
 def counter_increase(before: MetricSamples, after: MetricSamples) -> MetricSamples:
     """Return the increase of counters. A counter that fell was reset by a restart."""
-    grown: Series = {}
-    for name, held in after.series.items():
-        then = before.series.get(name, {})
-        grown[name] = {
-            labels: value - then.get(labels, 0.0) if value >= then.get(labels, 0.0) else value
-            for labels, value in held.items()
+    increases: Series = {}
+    for name, values in after.series.items():
+        old_values = before.series.get(name, {})
+        increases[name] = {
+            labels: value - old_values.get(labels, 0.0)
+            if value >= old_values.get(labels, 0.0)
+            else value
+            for labels, value in values.items()
         }
-    return MetricSamples(grown)
+    return MetricSamples(increases)
 
 
 def quantile_s(samples: MetricSamples, histogram: str, share: float, **labels: str) -> float | None:
@@ -86,19 +88,19 @@ def quantile_s(samples: MetricSamples, histogram: str, share: float, **labels: s
     Interpolates linearly within a bucket. Values beyond the last bound count as that bound.
     """
     counts: dict[float, float] = {}
-    for named, value in samples.all_values(f"{histogram}_bucket", **labels):
-        bound = float(named["le"])
-        counts[bound] = counts.get(bound, 0.0) + value
+    for sample_labels, value in samples.all_values(f"{histogram}_bucket", **labels):
+        upper_bound = float(sample_labels["le"])
+        counts[upper_bound] = counts.get(upper_bound, 0.0) + value
     bounds = sorted(counts)
     if not bounds or counts[bounds[-1]] <= 0:
         return None
     rank = share * counts[bounds[-1]]
-    low, passed = 0.0, 0.0
-    for bound in bounds:
-        if counts[bound] >= rank:
-            if bound == float("inf"):
+    low, num_below = 0.0, 0.0
+    for upper_bound in bounds:
+        if counts[upper_bound] >= rank:
+            if upper_bound == float("inf"):
                 return low
-            within = counts[bound] - passed
-            return low + (bound - low) * ((rank - passed) / within if within else 1.0)
-        low, passed = bound, counts[bound]
+            within = counts[upper_bound] - num_below
+            return low + (upper_bound - low) * ((rank - num_below) / within if within else 1.0)
+        low, num_below = upper_bound, counts[upper_bound]
     return low

@@ -40,19 +40,19 @@ _decode = msgspec.msgpack.Decoder(_StoredScrape).decode
 
 @dataclass(frozen=True, slots=True)
 class RecentScrapes:
-    counted: MetricSamples  # of all gateways, in the window
+    counters: MetricSamples  # of all gateways, in the window
     window_s: float | None  # None: since each gateway's start, as no older scrape exists
 
 
 def keep(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -> None:
     """Store a scrape. Raises redis.RedisError."""
-    told = {
+    counters_by_gateway = {
         reading.gateway: _select_counters(reading.samples)
         for reading in readings
         if reading.samples is not None
     }
     pipeline = connection.pipeline(transaction=True)
-    pipeline.lpush(KEY, _encode(_StoredScrape(now_s, told)))
+    pipeline.lpush(KEY, _encode(_StoredScrape(now_s, counters_by_gateway)))
     pipeline.ltrim(KEY, 0, _KEPT)
     pipeline.expire(KEY, KEEP_S)
     pipeline.execute()
@@ -61,25 +61,27 @@ def keep(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -
 def lately(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -> RecentScrapes:
     """Return the counts since the oldest stored scrape. If Redis is down, there is no window."""
     answering = [reading for reading in readings if reading.samples is not None]
-    kept = _read_oldest(connection)
-    if kept is None or not 0 < now_s - kept.at_s <= KEEP_S:
+    oldest = _read_oldest(connection)
+    if oldest is None or not 0 < now_s - oldest.at_s <= KEEP_S:
         return RecentScrapes(merge_samples(_collect_samples(answering)), None)
-    grown = [found for each in answering if (found := _compute_increase(kept, each)) is not None]
-    return RecentScrapes(merge_samples(grown), now_s - kept.at_s)
+    increases = [
+        increase for each in answering if (increase := _compute_increase(oldest, each)) is not None
+    ]
+    return RecentScrapes(merge_samples(increases), now_s - oldest.at_s)
 
 
 def _collect_samples(answering: Iterable[Scrape]) -> list[MetricSamples]:
     return [each.samples for each in answering if each.samples is not None]
 
 
-def _compute_increase(kept: _StoredScrape, reading: Scrape) -> MetricSamples | None:
+def _compute_increase(oldest: _StoredScrape, reading: Scrape) -> MetricSamples | None:
     """Return a gateway's increase; None: it ran before but was not scraped, so it is unknown."""
     assert reading.samples is not None
-    before = kept.gateways.get(reading.gateway)
+    before = oldest.gateways.get(reading.gateway)
     if before is not None:
         return counter_increase(_to_samples(before), reading.samples)
     started_s = reading.samples.started_s
-    return reading.samples if started_s is not None and started_s >= kept.at_s else None
+    return reading.samples if started_s is not None and started_s >= oldest.at_s else None
 
 
 def _read_oldest(connection: redis.Redis) -> _StoredScrape | None:
@@ -96,15 +98,15 @@ def _read_oldest(connection: redis.Redis) -> _StoredScrape | None:
 def _select_counters(samples: MetricSamples) -> list[tuple[str, Labels, float]]:
     return [
         (name, labels, value)
-        for name, held in samples.series.items()
+        for name, values in samples.series.items()
         if name.startswith("caret_") and name.endswith(_COUNTED)
-        for labels, value in held.items()
+        for labels, value in values.items()
     ]
 
 
-def _to_samples(kept: Iterable[tuple[str, Labels, float]]) -> MetricSamples:
+def _to_samples(counters: Iterable[tuple[str, Labels, float]]) -> MetricSamples:
     series: dict[str, dict[Labels, float]] = {}
-    for name, labels, value in kept:
+    for name, labels, value in counters:
         if not math.isfinite(value):
             continue
         series.setdefault(name, {})[tuple(labels)] = value

@@ -35,15 +35,15 @@ class SlowRequests:
 
 
 def list_slow_requests() -> SlowRequests:
-    found = query_all(_of_gateway)
-    records = [record for each in found if each is not None for record in each]
+    responses = query_all(_of_gateway)
+    records = [record for each in responses if each is not None for record in each]
     records.sort(key=lambda record: -_waited_ms(record) / FIRST_TOKEN_TARGETS_MS[record.mode])
     return SlowRequests(
         requests=[
             SlowRequest(record, explain(record), _waited_ms(record))
             for record in records[:MAX_SHOWN]
         ],
-        num_unreachable=sum(each is None for each in found),
+        num_unreachable=sum(each is None for each in responses),
     )
 
 

@@ -41,28 +41,28 @@ class CellUsers:
     def users_by_cell(self, dimensions: Dimensions) -> dict[Cell, People]:
         """Return the users by the dimensions, teams last, without empty cells."""
         columns = tuple(name for name in dimensions if name != TEAM)
-        found = self._of_columns(columns)
+        people_by_cell = self._of_columns(columns)
         if TEAM not in dimensions:
-            return found
+            return people_by_cell
         assert dimensions[-1] == TEAM
         return {
             (*cell, team): people & members
-            for cell, people in found.items()
+            for cell, people in people_by_cell.items()
             for team, members in self.members.items()
             if people & members
         }
 
     def _of_columns(self, columns: Dimensions) -> dict[Cell, People]:
-        places = [self.columns.index(name) for name in columns]
-        found: defaultdict[Cell, set[str]] = defaultdict(set)
+        indexes = [self.columns.index(name) for name in columns]
+        people_by_cell: defaultdict[Cell, set[str]] = defaultdict(set)
         for cell, people in self.people_of.items():
-            found[tuple(cell[place] for place in places)] |= people
-        return {cell: People(people) for cell, people in found.items()}
+            people_by_cell[tuple(cell[index] for index in indexes)] |= people
+        return {cell: People(people) for cell, people in people_by_cell.items()}
 
 
 class SuppressionTable:
-    def __init__(self, used: CellUsers, min_users: int) -> None:
-        self.users = used
+    def __init__(self, cell_users: CellUsers, min_users: int) -> None:
+        self.users = cell_users
         self._min_users = min_users
         self._hidden: dict[Dimensions, dict[Cell, Suppression]] = {(): {}}
 
@@ -74,31 +74,36 @@ class SuppressionTable:
 
     def _compute_suppressed(self, dimensions: Dimensions) -> dict[Cell, Suppression]:
         people_of = self.users.users_by_cell(dimensions)
-        found = self._find_small(dimensions, people_of)
+        suppressed = self._find_small(dimensions, people_of)
         num_before = -1
-        while num_before != len(found):
-            num_before = len(found)
+        while num_before != len(suppressed):
+            num_before = len(suppressed)
             for place in range(len(dimensions)):
                 for line, everybody in self._iterate_lines(dimensions, place, people_of):
-                    known = {cell: found[cell] for cell in line if cell in found}
-                    found |= find_suppressed_groups(
-                        line, min_users=self._min_users, everybody=everybody, hidden=known
+                    suppressed_in_line = {
+                        cell: suppressed[cell] for cell in line if cell in suppressed
+                    }
+                    suppressed |= find_suppressed_groups(
+                        line,
+                        min_users=self._min_users,
+                        everybody=everybody,
+                        already_suppressed=suppressed_in_line,
                     )
-        return found
+        return suppressed
 
     def _find_small(
         self, dimensions: Dimensions, people_of: Mapping[Cell, People]
     ) -> dict[Cell, Suppression]:
-        found = {}
+        suppressed = {}
         divide = _ComplementGroups(self.users, dimensions)
         for cell, people in people_of.items():
             if self._is_too_small(people):
-                found[cell] = Suppression.TOO_FEW_USERS
+                suppressed[cell] = Suppression.TOO_FEW_USERS
             elif self._is_in_suppressed(dimensions, cell) or any(
                 map(self._is_too_small, divide.overlapping_users(cell))
             ):
-                found[cell] = Suppression.COMPLEMENTARY
-        return found
+                suppressed[cell] = Suppression.COMPLEMENTARY
+        return suppressed
 
     def _is_in_suppressed(self, dimensions: Dimensions, cell: Cell) -> bool:
         places = range(len(dimensions))
@@ -126,9 +131,11 @@ class SuppressionTable:
 class _ComplementGroups:
     """The parts into which a cell's values divide all users: with and without each value."""
 
-    def __init__(self, used: CellUsers, dimensions: Dimensions) -> None:
-        self._members = used.members if TEAM in dimensions else None
-        self._people_of = used.users_by_cell(tuple(name for name in dimensions if name != TEAM))
+    def __init__(self, cell_users: CellUsers, dimensions: Dimensions) -> None:
+        self._members = cell_users.members if TEAM in dimensions else None
+        self._people_of = cell_users.users_by_cell(
+            tuple(name for name in dimensions if name != TEAM)
+        )
         self._found: dict[Cell, list[People]] = {}
 
     def overlapping_users(self, cell: Cell) -> Iterator[People]:

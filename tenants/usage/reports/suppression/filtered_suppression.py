@@ -48,27 +48,27 @@ class FilteredUsage:
     def users_by_cell(self, rows: QuerySet[Any], *more: str) -> SuppressionTable:
         """Return the suppression table by the filter's columns and `more`. One query."""
         columns = self._column_dimensions(*more)
-        found: defaultdict[Cell, set[str]] = defaultdict(set)
+        people_by_cell: defaultdict[Cell, set[str]] = defaultdict(set)
         for *cell, user_id in rows.order_by().values_list(*columns, "user_id").distinct():
-            found[tuple(cell)].add(str(user_id))
-        return self._build_parts(columns, found)
+            people_by_cell[tuple(cell)].add(str(user_id))
+        return self._build_parts(columns, people_by_cell)
 
     def users_by_time(self, rows: QuerySet[Any]) -> dict[datetime, SuppressionTable]:
         """Return the suppression table of each hour or day. One query."""
         columns = self._column_dimensions()
-        found: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
+        people_by_time: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
         grouped = rows.order_by().values("starts_at", *columns).annotate(who=_WHO)
         for at, *cell, who in grouped.values_list("starts_at", *columns, "who"):
-            found[at][tuple(cell)] = who.split()
-        return {at: self._build_parts(columns, found[at]) for at in sorted(found)}
+            people_by_time[at][tuple(cell)] = who.split()
+        return {at: self._build_parts(columns, people_by_time[at]) for at in sorted(people_by_time)}
 
     def merge(self, times: Iterable[SuppressionTable]) -> SuppressionTable:
         """Combine the tables of several times."""
-        found: defaultdict[Cell, set[str]] = defaultdict(set)
+        people_by_cell: defaultdict[Cell, set[str]] = defaultdict(set)
         for parts in times:
             for cell, people in parts.users.people_of.items():
-                found[cell] |= people
-        return self._build_parts(self._column_dimensions(), found)
+                people_by_cell[cell] |= people
+        return self._build_parts(self._column_dimensions(), people_by_cell)
 
     def find_suppression(self, parts: SuppressionTable) -> Suppression | None:
         """Return why the part as a whole is suppressed; None: it may be shown."""
@@ -79,8 +79,10 @@ class FilteredUsage:
         """Return the suppressed groups of the part by a column or by team."""
         dimensions = self._build_dimensions(name)
         place = dimensions.index(name)
-        hidden = parts.find_suppressed(dimensions).items()
-        return {cell[place]: why for cell, why in hidden if self._is_in_filter(dimensions, cell)}
+        suppressed = parts.find_suppressed(dimensions).items()
+        return {
+            cell[place]: why for cell, why in suppressed if self._is_in_filter(dimensions, cell)
+        }
 
     def find_suppressed_times(
         self, times: Mapping[str, SuppressionTable]
@@ -88,22 +90,26 @@ class FilteredUsage:
         """Return the suppressed hours or days, each judged as a report of its own."""
         dimensions = self._build_dimensions()
         cell = self._to_cell(dimensions)
-        hidden = {at: why for at, parts in times.items() if (why := self.find_suppression(parts))}
+        suppressed = {
+            at: why for at, parts in times.items() if (why := self.find_suppression(parts))
+        }
         people = {
             at: parts.users.users_by_cell(dimensions).get(cell, People())
             for at, parts in times.items()
         }
-        return find_suppressed_groups(people, min_users=self.min_users, hidden=hidden)
+        return find_suppressed_groups(
+            people, min_users=self.min_users, already_suppressed=suppressed
+        )
 
     def _build_parts(
         self, columns: Dimensions, people_of: Mapping[Cell, Iterable[str]]
     ) -> SuppressionTable:
-        found = {cell: People(who) - {str(SERVICES)} for cell, who in people_of.items()}
+        users_by_cell = {cell: People(who) - {str(SERVICES)} for cell, who in people_of.items()}
         members = self.members
         if members:
-            everybody = People().union(*found.values())
+            everybody = People().union(*users_by_cell.values())
             members = {**members, NO_TEAM: everybody.difference(*members.values())}
-        return SuppressionTable(CellUsers(columns, found, members), self.min_users)
+        return SuppressionTable(CellUsers(columns, users_by_cell, members), self.min_users)
 
     def _column_dimensions(self, *more: str) -> Dimensions:
         return tuple(name for name in self._build_dimensions(*more) if name != TEAM)
@@ -118,8 +124,11 @@ class FilteredUsage:
         return tuple(self._selected_value(name) or "" for name in dimensions)
 
     def _is_in_filter(self, dimensions: Dimensions, cell: Cell) -> bool:
-        wanted = map(self._selected_value, dimensions)
-        return all(one is None or one == value for one, value in zip(wanted, cell, strict=True))
+        selected_values = map(self._selected_value, dimensions)
+        return all(
+            selected is None or selected == value
+            for selected, value in zip(selected_values, cell, strict=True)
+        )
 
     def _selected_value(self, name: str) -> str | None:
         if name == TEAM:
@@ -151,8 +160,8 @@ def _read_teams(actor: Actor) -> _TeamSuppression:
     of_team = memberships.filter(team_id=OuterRef("id")).order_by().values("team_id")
     teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
     rows = teams.annotate(who=Subquery(of_team.annotate(who=_WHO).values("who")))
-    found = list(rows.values_list("id", "name", "who"))
+    team_rows = list(rows.values_list("id", "name", "who"))
     return _TeamSuppression(
-        names={str(team_id): name for team_id, name, _who in found},
-        members={str(team_id): People(who.split()) for team_id, _name, who in found if who},
+        names={str(team_id): name for team_id, name, _who in team_rows},
+        members={str(team_id): People(who.split()) for team_id, _name, who in team_rows if who},
     )

@@ -37,35 +37,35 @@ def find_suppressed_groups(
     *,
     min_users: int,
     everybody: _People | None = None,
-    hidden: Mapping[_Key, Suppression] = _NOTHING,
+    already_suppressed: Mapping[_Key, Suppression] = _NOTHING,
 ) -> dict[_Key, Suppression]:
     """Return the suppressed groups and why.
 
     `users_of` has the users of each group. `everybody` are the users of the total, if a user may be
-    in several groups with the same usage; None: groups are disjoint. `hidden` are groups suppressed
-    for other reasons, which subtraction must not reveal, either.
+    in several groups with the same usage; None: groups are disjoint. Subtraction must not reveal
+    groups in `already_suppressed`, either.
     """
-    found = dict(hidden) | {
+    suppressed = dict(already_suppressed) | {
         key: Suppression.TOO_FEW_USERS
         for key, users in users_of.items()
         if 0 < len(users) < min_users
     }
     if everybody is not None:
-        found = _nearly_another(users_of, everybody, min_users) | found
+        suppressed = _nearly_another(users_of, everybody, min_users) | suppressed
     # Ties keep the order of the groups, so that a report is the same each time.
-    shown = sorted(
-        (key for key in users_of if key not in found), key=lambda key: len(users_of[key])
+    visible = sorted(
+        (key for key in users_of if key not in suppressed), key=lambda key: len(users_of[key])
     )
     overlap = None if everybody is None else _Overlap(users_of, everybody, min_users)
-    told: _Key | None
-    while shown:
-        if not _is_safe([users_of[key] for key in found], min_users):
-            told = shown[0]
-        elif overlap is None or (told := overlap.find_disclosed(shown)) is None:
+    disclosed: _Key | None
+    while visible:
+        if not _is_safe([users_of[key] for key in suppressed], min_users):
+            disclosed = visible[0]
+        elif overlap is None or (disclosed := overlap.find_disclosed(visible)) is None:
             break
-        shown.remove(told)
-        found[told] = Suppression.COMPLEMENTARY
-    return found
+        visible.remove(disclosed)
+        suppressed[disclosed] = Suppression.COMPLEMENTARY
+    return suppressed
 
 
 def _nearly_another(
@@ -92,12 +92,14 @@ class _Overlap(Generic[_Key]):
         by_size = sorted(users_of, key=lambda key: len(users_of[key]))
         self._pairs = [pair for pair in combinations(by_size, 2) if self._discloses(*pair)]
 
-    def find_disclosed(self, shown: list[_Key]) -> _Key | None:
+    def find_disclosed(self, visible: list[_Key]) -> _Key | None:
         """Return the smallest group of those that reveal a few users; None: there are none."""
-        rest = self._everybody.difference(*(self._users_of[key] for key in shown))
+        rest = self._everybody.difference(*(self._users_of[key] for key in visible))
         if 0 < len(rest) < self._min_users:
-            return shown[0]
-        return next((one for one, other in self._pairs if one in shown and other in shown), None)
+            return visible[0]
+        return next(
+            (one for one, other in self._pairs if one in visible and other in visible), None
+        )
 
     def _discloses(self, one: _Key, other: _Key) -> bool:
         """Return whether total minus both groups reveals a few users.
@@ -105,15 +107,15 @@ class _Overlap(Generic[_Key]):
         Users in one of the groups cancel out, users in both count negatively, users in neither
         positively.
         """
-        these, those = self._users_of[one], self._users_of[other]
+        users, other_users = self._users_of[one], self._users_of[other]
         # Skips most pairs, which are far smaller than the total.
-        if len(these) + len(those) <= len(self._everybody) - self._min_users:
+        if len(users) + len(other_users) <= len(self._everybody) - self._min_users:
             return False
-        return 0 < len(self._everybody) - len(these ^ those) < self._min_users
+        return 0 < len(self._everybody) - len(users ^ other_users) < self._min_users
 
 
-def _is_safe(hidden: list[_People], min_users: int) -> bool:
-    if not hidden:
+def _is_safe(suppressed: list[_People], min_users: int) -> bool:
+    if not suppressed:
         return True
-    people = _People().union(*hidden)
-    return len(hidden) > 1 and len(people) >= min_users
+    people = _People().union(*suppressed)
+    return len(suppressed) > 1 and len(people) >= min_users

@@ -47,70 +47,72 @@ class SuppressedOverview:
 
 
 def find_suppressed(
-    actor: Actor, kind: ReportKind, asked: ReportQuery, found: Breakdown, *, min_users: int
+    actor: Actor, kind: ReportKind, query: ReportQuery, breakdown: Breakdown, *, min_users: int
 ) -> SuppressedFigures:
     """Return the suppressed figures, inside the tenant's scope. Up to three queries.
 
     None without a filter, or for the actor's own usage.
     """
-    if asked.filter.is_empty or min_users == 1:
+    if query.filter.is_empty or min_users == 1:
         return SuppressedFigures(
-            suppress_total(kind, found.every.users, min_users), _too_small(found, min_users)
+            suppress_total(kind, breakdown.every.users, min_users), _too_small(breakdown, min_users)
         )
-    part = filter_usage(actor, asked.filter, min_users=min_users)
-    rows = rollups_for_everybody(actor, begins_at=asked.starts_at, asked=asked)
+    part = filter_usage(actor, query.filter, min_users=min_users)
+    rows = rollups_for_everybody(actor, begins_at=query.starts_at, query=query)
     parts = part.users_by_cell(rows, *COLUMNS)
-    times = part.users_by_time(rows) if GroupBy.DAY in found.by else {}
+    times = part.users_by_time(rows) if GroupBy.DAY in breakdown.by else {}
     whole = part.find_suppression(parts)
     if whole is not None:
-        return SuppressedFigures(whole, _all_of(found, whole))
-    return SuppressedFigures(None, _hidden_groups(part, asked, found, parts, times))
+        return SuppressedFigures(whole, _all_of(breakdown, whole))
+    return SuppressedFigures(None, _hidden_groups(part, query, breakdown, parts, times))
 
 
 def hidden_in_overview(
-    actor: Actor, asked: ReportQuery, found: Breakdown, before: GroupCounters, *, min_users: int
+    actor: Actor, query: ReportQuery, breakdown: Breakdown, before: GroupCounters, *, min_users: int
 ) -> SuppressedOverview:
     """Return the suppressed figures of the overview. Queries as in find_suppressed."""
-    if not asked.filter.is_empty and min_users > 1:
-        return _hidden_in_overview_of_part(actor, asked, found, min_users)
+    if not query.filter.is_empty and min_users > 1:
+        return _hidden_in_overview_of_part(actor, query, breakdown, min_users)
     return SuppressedOverview(
         usage=None,
         usage_before=None,
-        quality=suppress_total(ReportKind.QUALITY, found.every.users, min_users),
+        quality=suppress_total(ReportKind.QUALITY, breakdown.every.users, min_users),
         quality_before=suppress_total(ReportKind.QUALITY, before.users, min_users),
         speeds=None,
         speeds_before=None,
-        groups=_too_small(found, min_users),
+        groups=_too_small(breakdown, min_users),
     )
 
 
 def _hidden_in_overview_of_part(
-    actor: Actor, asked: ReportQuery, found: Breakdown, min_users: int
+    actor: Actor, query: ReportQuery, breakdown: Breakdown, min_users: int
 ) -> SuppressedOverview:
-    part = filter_usage(actor, asked.filter, min_users=min_users)
+    part = filter_usage(actor, query.filter, min_users=min_users)
     times = part.users_by_time(
-        rollups_for_everybody(actor, begins_at=asked.previous_period.starts_at, asked=asked)
+        rollups_for_everybody(actor, begins_at=query.previous_period.starts_at, query=query)
     )
     parts = part.users_by_cell(
-        rollups_for_everybody(actor, begins_at=asked.starts_at, asked=asked), *COLUMNS
+        rollups_for_everybody(actor, begins_at=query.starts_at, query=query), *COLUMNS
     )
-    since = measured_since(begins_at=asked.starts_at, ends_at=asked.ends_at)
+    since = measured_since(begins_at=query.starts_at, ends_at=query.ends_at)
 
     def within(begins_at: datetime, ends_at: datetime) -> Suppression | None:
         return part.find_suppression(part.merge(_times_between(times, begins_at, ends_at).values()))
 
     whole, before = (
         part.find_suppression(parts),
-        within(asked.previous_period.starts_at, asked.starts_at),
+        within(query.previous_period.starts_at, query.starts_at),
     )
     return SuppressedOverview(
         usage=whole,
         usage_before=before,
         quality=whole,
         quality_before=before,
-        speeds=whole or within(since, asked.ends_at),
-        speeds_before=within(since - (asked.ends_at - since), since),
-        groups=_all_of(found, whole) if whole else _hidden_groups(part, asked, found, parts, times),
+        speeds=whole or within(since, query.ends_at),
+        speeds_before=within(since - (query.ends_at - since), since),
+        groups=_all_of(breakdown, whole)
+        if whole
+        else _hidden_groups(part, query, breakdown, parts, times),
         choices={
             column: sorted(value for (value,) in parts.users.users_by_cell((column,)))
             for column in COLUMNS
@@ -119,30 +121,30 @@ def _hidden_in_overview_of_part(
     )
 
 
-def _too_small(found: Breakdown, min_users: int) -> HiddenGroups:
-    return {by: find_small_groups(groups, min_users) for by, groups in found.by.items()}
+def _too_small(breakdown: Breakdown, min_users: int) -> HiddenGroups:
+    return {by: find_small_groups(groups, min_users) for by, groups in breakdown.by.items()}
 
 
-def _all_of(found: Breakdown, whole: Suppression) -> HiddenGroups:
-    return {by: dict.fromkeys(groups, whole) for by, groups in found.by.items()}
+def _all_of(breakdown: Breakdown, whole: Suppression) -> HiddenGroups:
+    return {by: dict.fromkeys(groups, whole) for by, groups in breakdown.by.items()}
 
 
 def _hidden_groups(
     part: FilteredUsage,
-    asked: ReportQuery,
-    found: Breakdown,
+    query: ReportQuery,
+    breakdown: Breakdown,
     parts: SuppressionTable,
     times: _Times,
 ) -> HiddenGroups:
     now = {
-        time_key(asked, at): then
-        for at, then in _times_between(times, asked.starts_at, asked.ends_at).items()
+        time_key(query, at): then
+        for at, then in _times_between(times, query.starts_at, query.ends_at).items()
     }
     return {
         by: part.find_suppressed_times(now)
         if by is GroupBy.DAY
         else part.find_suppressed_groups(parts, by.value)
-        for by in found.by
+        for by in breakdown.by
     }
 
 

@@ -50,7 +50,7 @@ def customer_of(company: Company) -> InvoiceParty:
 def actions_of(company: Company) -> list[str]:
     actor = company.people[Role.OWNER].actor
     found = list_entries(
-        actor=actor, asked=AuditFilter(), limit=50, cursor=None, now=timezone.now()
+        actor=actor, audit_filter=AuditFilter(), limit=50, cursor=None, now=timezone.now()
     )
     return [entry.action for entry in found.rows]
 

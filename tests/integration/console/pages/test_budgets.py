@@ -321,7 +321,7 @@ def test_showing_a_webhooks_secret_is_audited(company: Company, bill: Client) ->
     assert re.search(r"whsec_[\w+/=]+", shown) is not None
     entries = list_entries(
         actor=company.people[Role.AUDITOR].actor,
-        asked=AuditFilter(action="budget.webhook_secret_read", target=f"budget:{budget.id}"),
+        audit_filter=AuditFilter(action="budget.webhook_secret_read", target=f"budget:{budget.id}"),
         limit=5,
         cursor=None,
         now=timezone.now(),

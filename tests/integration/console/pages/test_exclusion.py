@@ -236,9 +236,13 @@ def test_a_concurrent_change_is_reported_and_not_overwritten(
 def test_blocked_requests_are_counted_by_reason(company: Company, alice: Client) -> None:
     for _ in range(3):
         make_completion(
-            company, company.developer, finish="error", error_code="path_excluded", mode="chat"
+            company,
+            company.developer,
+            finish_reason="error",
+            error_code="path_excluded",
+            mode="chat",
         )
-    make_completion(company, company.developer, finish="filtered", filter_reason="secret")
+    make_completion(company, company.developer, finish_reason="filtered", filter_reason="secret")
 
     with few_queries():
         page = alice.get(DENIALS, {"days": 30}).content.decode()
@@ -253,7 +257,7 @@ def test_a_developer_sees_only_their_own_blocked_requests(
     company: Company, sign_in: SignIn
 ) -> None:
     for person in (company.administrator, company.developer):
-        make_completion(company, person, finish="error", error_code="feature_disabled")
+        make_completion(company, person, finish_reason="error", error_code="feature_disabled")
 
     client = sign_in(company.developer)
     page = client.get(DENIALS).content.decode()
@@ -267,7 +271,9 @@ def test_a_developer_sees_only_their_own_blocked_requests(
 def test_another_tenants_blocked_requests_are_not_shown(
     cast: Cast, company: Company, alice: Client
 ) -> None:
-    make_completion(cast.globex, cast.globex.developer, finish="error", error_code="path_excluded")
+    make_completion(
+        cast.globex, cast.globex.developer, finish_reason="error", error_code="path_excluded"
+    )
 
     assert "No blocked requests" in alice.get(DENIALS).content.decode()
 

@@ -21,7 +21,7 @@ from tenants.models import ContentErasure
 from tenants.policy.data_classes import DataClass
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.overrides.document import write_layer
+from tenants.policy.overrides.document import override_document
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 from tenants.privacy.consent.consent import UserConsent
@@ -72,7 +72,7 @@ def fill(company: Company) -> None:
     make_certificate(company)
     make_hold(company)
     make_invitation(company)
-    make_completion(company, company.developer, finish="error", error_code="path_excluded")
+    make_completion(company, company.developer, finish_reason="error", error_code="path_excluded")
     purge(tenant_id=company.tenant_id, data_class=DataClass.REPLAYS, now=now)
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     document = write_policy(DEFAULT_POLICY) | {"content_capture": content_capture}
@@ -83,8 +83,8 @@ def fill(company: Company) -> None:
     )
     set_consent(actor=company.people[Role.OWNER].actor, choice=choice, now=now)
     subject = OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(company)))
-    layer = write_layer(PolicyOverride(is_mfa_required=True))
-    set_override(actor=company.platform, subject=subject, document=layer, reason="r", now=now)
+    override = override_document(PolicyOverride(is_mfa_required=True))
+    set_override(actor=company.platform, subject=subject, document=override, reason="r", now=now)
     sink = NewSink(name="Splunk", address="https://siem.example.com/hook", from_sequence=None)
     create_sink(actor=company.people[Role.OWNER].actor, new=sink, now=now)
     leaver = ErasureRequest(make_colleague(company).user_id, "asked for")
@@ -191,7 +191,11 @@ def test_a_csv_file_escapes_formulas(owner: Client) -> None:
 def test_blocked_requests_are_sorted_by_the_chosen_column(company: Company, owner: Client) -> None:
     for mode in ("chat", "chat", "docstring"):
         make_completion(
-            company, company.developer, finish="error", error_code="feature_disabled", mode=mode
+            company,
+            company.developer,
+            finish_reason="error",
+            error_code="feature_disabled",
+            mode=mode,
         )
 
     def shown(**query: str) -> list[list[str]]:

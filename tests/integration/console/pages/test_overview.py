@@ -31,7 +31,7 @@ def used(company: Company) -> Company:
     for person in people:
         use(company, person, num=2, accepted=1)
     use(company, company.developer, language="cobol")
-    use(company, company.developer, finish="superseded", first_token_ms=None)
+    use(company, company.developer, finish_reason="superseded", first_token_ms=None)
     count(company)
     return company
 

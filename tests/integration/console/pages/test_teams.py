@@ -41,13 +41,13 @@ def make_team(company: Company, name: str) -> TeamView:
 
 
 def names(company: Company) -> list[str]:
-    page = find_teams(actor=company.platform, wanted=TeamFilter(), limit=10, cursor=None)
+    page = find_teams(actor=company.platform, team_filter=TeamFilter(), limit=10, cursor=None)
     return [team.name for team in page.rows]
 
 
 def people_of(company: Company, team: TeamView) -> list[str]:
     page = search_members(
-        actor=company.platform, wanted=MemberFilter(team_id=team.id), limit=10, cursor=None
+        actor=company.platform, member_filter=MemberFilter(team_id=team.id), limit=10, cursor=None
     )
     return [row.email for row in page.rows]
 

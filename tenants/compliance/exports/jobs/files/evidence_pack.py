@@ -67,14 +67,14 @@ class _Archive:
     zip: ZipFile
     files: list[dict[str, Any]] = field(default_factory=list)
 
-    def record_entry(self, name: str, written: WriteDigest) -> None:
-        about = {"name": name, "bytes": written.num_bytes, "sha256": written.sha256}
-        self.files.append(about)
+    def record_entry(self, name: str, digest: WriteDigest) -> None:
+        entry = {"name": name, "bytes": digest.num_bytes, "sha256": digest.sha256}
+        self.files.append(entry)
 
     def write_file(self, name: str, data: bytes) -> None:
-        written = WriteDigest()
-        self.zip.writestr(name, written.update(data), ZIP_DEFLATED)
-        self.record_entry(name, written)
+        digest = WriteDigest()
+        self.zip.writestr(name, digest.update(data), ZIP_DEFLATED)
+        self.record_entry(name, digest)
 
 
 def write_pack(
@@ -102,30 +102,30 @@ def _write_member(
     export = EXPORTS[member.definition]
     name = f"{export.name}.csv"
     with archive.zip.open(name, "w", force_zip64=True) as file:
-        written = write_csv(export, read_back(claim, place, export), file)
-    archive.record_entry(name, written)
+        digest = write_csv(export, read_back(claim, place, export), file)
+    archive.record_entry(name, digest)
     proof = sign_proof(
         tenant_id=claim.tenant_id,
         file=file_of(row, export, media="csv", name=name),
         beginning=member.proof_start,
-        written=written,
+        digest=digest,
         now=claim.clock(),
     )
     archive.write_file(name + PROOF_SUFFIX, proof)
 
 
 def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
-    written = WriteDigest()
+    digest = WriteDigest()
     with archive.zip.open(TRAIL, "w", force_zip64=True) as file:
         write_export(
             actor=system_actor(claim.tenant_id),
             period=TrailPeriod(row.since, row.until),
-            out=cast("IO[bytes]", DigestingWriter(file, written)),
+            out=cast("IO[bytes]", DigestingWriter(file, digest)),
             keys=signing_keys(),
             now=claim.clock(),
             reason="evidence pack",
         )
-    archive.record_entry(TRAIL, written)
+    archive.record_entry(TRAIL, digest)
 
 
 def _write_certificates(
@@ -136,9 +136,10 @@ def _write_certificates(
     place = [member.definition for member in members].index(CERTIFICATE_ROWS.name)
     for rows in read_back(claim, place, CERTIFICATE_ROWS):
         for values in rows:
-            said = dict(zip(names, values, strict=True))
+            values_by_name = dict(zip(names, values, strict=True))
             archive.write_file(
-                f"{CERTIFICATES}{said['number']:05}.json", str(said["document"]).encode()
+                f"{CERTIFICATES}{values_by_name['number']:05}.json",
+                str(values_by_name["document"]).encode(),
             )
 
 

@@ -35,38 +35,38 @@ def write_file(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress
     slug = _read_slug(claim)
     name = f"{slug}-{row.definition}-{row.since:%Y-%m-%d}-{row.until:%Y-%m-%d}.{row.media}"
     if row.definition == PACK:
-        written, file = _write_pack(claim, row, members, slug), _pack_file(row, name)
+        digest, file = _write_pack(claim, row, members, slug), _pack_file(row, name)
     else:
-        written = _write_rows(claim, row, members[0])
+        digest = _write_rows(claim, row, members[0])
         file = file_of(row, EXPORTS[row.definition], media=row.media, name=name)
     proof = sign_proof(
         tenant_id=claim.tenant_id,
         file=file,
         beginning=_start_proof(members),
-        written=written,
+        digest=digest,
         now=claim.clock(),
     )
-    return ExportFile(name, written.num_bytes, written.sha256, proof)
+    return ExportFile(name, digest.num_bytes, digest.sha256, proof)
 
 
 def _write_rows(claim: JobClaim, row: ExportJob, member: ExportProgress) -> WriteDigest:
     export, out = EXPORTS[member.definition], sealed_objects.SealedFile(claim)
-    written = FORMATS[row.media](export, read_back(claim, 0, export), cast("IO[bytes]", out))
+    digest = FORMATS[row.media](export, read_back(claim, 0, export), cast("IO[bytes]", out))
     out.finish()
-    return written
+    return digest
 
 
 def _write_pack(
     claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], slug: str
 ) -> WriteDigest:
-    out, written = (
+    out, digest = (
         sealed_objects.SealedFile(claim),
         WriteDigest(rows=sum(each.rows for each in members)),
     )
-    noted = DigestingWriter(cast("IO[bytes]", out), written)
-    write_pack(claim, row, members, slug=slug, out=cast("IO[bytes]", noted))
+    digesting_out = DigestingWriter(cast("IO[bytes]", out), digest)
+    write_pack(claim, row, members, slug=slug, out=cast("IO[bytes]", digesting_out))
     out.finish()
-    return written
+    return digest
 
 
 def _pack_file(row: ExportJob, name: str) -> ProvenFile:

@@ -46,7 +46,7 @@ def put(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUI
             member=member,
             number=number,
         )
-        sealed = seal_for(
+        envelope = seal_for(
             claim.tenant_id,
             scope_of(claim.build_id),
             place=_build_seal_context(claim.build_id, object_id),
@@ -54,7 +54,7 @@ def put(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUI
             now=now,
         )
     name = _name_object(claim.tenant_id, object_id)
-    saved = _get_storage().save(name, ContentFile(sealed))
+    saved = _get_storage().save(name, ContentFile(envelope))
     assert saved == name, "object IDs are random: no name exists twice"
     return object_id
 
@@ -79,8 +79,8 @@ def get(tenant_id: TenantId, build_id: UUID, object_id: UUID) -> bytes:
     Raises DecryptionFailed, KeyDestroyed, FileNotFoundError, and what the storage raises.
     """
     with _get_storage().open(_name_object(tenant_id, object_id)) as file:
-        sealed: bytes = file.read()
-    return open_sealed(tenant_id, place=_build_seal_context(build_id, object_id), sealed=sealed)
+        envelope: bytes = file.read()
+    return open_sealed(tenant_id, place=_build_seal_context(build_id, object_id), envelope=envelope)
 
 
 def delete(tenant_id: TenantId, object_id: UUID) -> None:
@@ -96,11 +96,11 @@ def forget_file(claim: JobClaim) -> None:
     """
     with tenant_scope(claim.tenant_id):
         claim.update_job()
-        written = ExportObject.objects.filter(
+        pieces = ExportObject.objects.filter(
             tenant_id=claim.tenant_id, build_id=claim.build_id, member=None
         )
-        written.update(stored_at=None)
-        ids = list(written.values_list("id", flat=True))
+        pieces.update(stored_at=None)
+        ids = list(pieces.values_list("id", flat=True))
     for object_id in ids:
         claim.renew()
         delete(claim.tenant_id, object_id)
@@ -111,7 +111,7 @@ class SealedFile(io.RawIOBase):
 
     def __init__(self, claim: JobClaim) -> None:
         self._claim = claim
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._num_pieces = 0
         self.num_bytes = 0
 
@@ -123,19 +123,19 @@ class SealedFile(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         piece = bytes(data)
-        self._held += piece
+        self._buffer += piece
         self.num_bytes += len(piece)
-        while len(self._held) >= PIECE_BYTES:
+        while len(self._buffer) >= PIECE_BYTES:
             self._store(PIECE_BYTES)
         return len(piece)
 
     def finish(self) -> None:
-        if self._held:
-            self._store(len(self._held))
+        if self._buffer:
+            self._store(len(self._buffer))
 
     def _store(self, num_bytes: int) -> None:
-        data = bytes(self._held[:num_bytes])
-        del self._held[:num_bytes]
+        data = bytes(self._buffer[:num_bytes])
+        del self._buffer[:num_bytes]
         object_id = put(self._claim, data, member=None, number=self._num_pieces)
         with tenant_scope(self._claim.tenant_id):
             # `num_attempts` is not reset: a file that starts again has made no progress.

@@ -1,0 +1,1 @@
+"""Pools and replicas: status, draining, added replicas."""

@@ -1,0 +1,162 @@
+"""Adding a replica to a pool, and removing an added one.
+
+Both need a reason and a code of the operator's authenticator app. If a removal would leave the pool
+empty, the replica's name must be typed too.
+"""
+
+from typing import Any, Final
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from caret.contracts.added_replicas import SPECULATION
+from console.operator_admin import session
+from console.operator_admin.site import operator_required, page
+from console.operator_admin.step_up import check_code
+from console.texts.error_messages import translate_error
+from tenants.base.errors import DomainError, InvalidValue, NotFound
+from tenants.base.redis_connection import connect
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.added_replicas import (
+    AddReplica,
+    FleetView,
+    RemoveReplica,
+    add_replica,
+    emptied_by,
+    read_additions,
+    remove_replica,
+)
+from tenants.fleet.pools.draining import LastReplicaOfPool, read_drains
+from tenants.fleet.pools.scraping.gateway_scraper import scrape_gateways
+from tenants.fleet.pools.scraping.installation_status import allowed_hosts_by_pool, replicas_by_pool
+
+_BAD: Final = 400
+_CONFLICT: Final = 409
+_FIELDS: Final = ("url", "kv_events", "speculation", "reason")
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@operator_required
+def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse:
+    if not operator.can_change:
+        raise PermissionDenied
+    fleet = _read_fleet()
+    if pool not in fleet.members:
+        raise Http404
+    if request.method == "GET":
+        return _add_form(request, pool, fleet, {})
+    if (code_error := check_code(request, operator)) is not None:
+        return _add_form(request, pool, fleet, {"code": code_error}, status=_BAD)
+    addition = AddReplica(pool, **{name: request.POST.get(name, "") for name in _FIELDS})
+    try:
+        add_replica(
+            connect(), operator=operator, addition=addition, fleet=fleet, now=timezone.now()
+        )
+    except NotFound as error:
+        raise Http404 from error
+    except InvalidValue as error:
+        return _add_form(request, pool, fleet, {error.field: translate_error(error)}, status=_BAD)
+    except DomainError as error:
+        return _add_form(request, pool, fleet, {"": translate_error(error)}, status=_CONFLICT)
+    return redirect(reverse("operators:pools") + "?done=added")
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@operator_required
+def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str) -> HttpResponse:
+    # Gateways are not asked: replicas that they do not know or reject must be removable too.
+    if not operator.can_change:
+        raise PermissionDenied
+    fleet, removal = _read_fleet(), _to_removal(request, pool, replica)
+    if request.method == "GET":
+        return _remove_form(request, removal, fleet, {})
+    if (code_error := check_code(request, operator)) is not None:
+        return _remove_form(request, removal, fleet, {"code": code_error}, status=_BAD)
+    try:
+        remove_replica(
+            connect(), operator=operator, removal=removal, fleet=fleet, now=timezone.now()
+        )
+    except NotFound as error:
+        raise Http404 from error
+    except InvalidValue as error:
+        return _remove_form(
+            request, removal, fleet, {error.field: translate_error(error)}, status=_BAD
+        )
+    except LastReplicaOfPool:
+        name_error = gettext("Enter the replica's name as shown above.")
+        return _remove_form(request, removal, fleet, {"confirmation": name_error}, status=_BAD)
+    except DomainError as error:
+        return _remove_form(request, removal, fleet, {"": translate_error(error)}, status=_CONFLICT)
+    return redirect(reverse("operators:pools") + "?done=removed")
+
+
+def _to_removal(request: HttpRequest, pool: str, replica: str) -> RemoveReplica:
+    """Return the removal. Raises Http404 if no operator added this replica."""
+    try:
+        if (pool, replica) not in read_additions(connect()).replicas:
+            raise Http404
+    except DomainError:
+        pass  # Redis is unreachable: the form reports it when submitted
+    return RemoveReplica(
+        pool, replica, request.POST.get("reason", ""), request.POST.get("confirmation", "")
+    )
+
+
+def _read_fleet() -> FleetView:
+    readings = scrape_gateways()
+    try:
+        drained = frozenset(read_drains(connect()).drained)
+    except DomainError:
+        drained = frozenset()
+    return FleetView(replicas_by_pool(readings), allowed_hosts_by_pool(readings), drained)
+
+
+def _add_form(
+    request: HttpRequest, pool: str, fleet: FleetView, errors: dict[str, str], *, status: int = 200
+) -> HttpResponse:
+    context = {
+        "title": gettext("Add a replica"),
+        "pool": pool,
+        "places": fleet.places.get(pool, ()),
+        "speculation": [(name, name == request.POST.get("speculation")) for name in SPECULATION],
+        "url": request.POST.get("url", ""),
+        "kv_events": request.POST.get("kv_events", ""),
+        **_form_context(request, errors),
+    }
+    return page(request, "pools/add.html", context, status=status)
+
+
+def _remove_form(
+    request: HttpRequest,
+    removal: RemoveReplica,
+    fleet: FleetView,
+    errors: dict[str, str],
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    context = {
+        "title": gettext("Remove a replica"),
+        "pool": removal.pool,
+        "replica": removal.replica,
+        "emptied": emptied_by(removal.pool, removal.replica, fleet),
+        "confirmation": removal.confirmation,
+        **_form_context(request, errors),
+    }
+    return page(request, "pools/remove.html", context, status=status)
+
+
+def _form_context(request: HttpRequest, errors: dict[str, str]) -> dict[str, Any]:
+    return {
+        "needs_code": not session.is_confirmed(request),
+        "reason": request.POST.get("reason", ""),
+        "message": errors.get(""),
+        "errors": errors,
+    }

@@ -1,0 +1,94 @@
+"""Pools and their replicas: load, health and actions."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_GET
+
+from console.layout.lists.pagination import wants_csv
+from console.operator_admin.overview import installation_context, read_drains_if_reachable
+from console.operator_admin.pools.csv_files import pools_csv
+from console.operator_admin.pools.presenters import changes_of
+from console.operator_admin.site import operator_required, page
+from tenants.base.errors import DomainError
+from tenants.base.redis_connection import connect
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.added_replicas import AddedReplicaRecord, AddedReplicas, read_additions
+from tenants.fleet.pools.pool_status import PoolStatus
+from tenants.fleet.pools.scraping.installation_status import read_installation
+
+_DONE: Final = {
+    "drained": gettext_lazy(
+        "The replica is draining. Within a second, gateways send it no new requests; "
+        "requests in progress finish normally."
+    ),
+    "added": gettext_lazy(
+        "Replica added. Gateways check it first, then send it requests. If it does not "
+        "join the pool within ten seconds, the reason is shown below."
+    ),
+    "removed": gettext_lazy("Replica removed. Within a second, gateways send it no new requests."),
+    "undrained": gettext_lazy(
+        "Replica undrained. Gateways send it requests again within a second."
+    ),
+}
+
+
+@require_GET
+@operator_required
+def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
+    installation = read_installation(now=timezone.now())
+    drains, additions = read_drains_if_reachable(), _read_additions_if_reachable()
+    changes = changes_of(drains, additions)
+    if wants_csv(request):
+        is_incomplete = drains is None or additions is None
+        return pools_csv(request, installation, None if is_incomplete else changes)
+    reported_names = {replica.name for pool in installation.pools for replica in pool.replicas}
+    context = {
+        "title": "Pools",
+        "done": _DONE.get(request.GET.get("done", "")),
+        "drains": drains,
+        "additions": additions,
+        "pools": [(pool, _added_replicas(pool, additions)) for pool in installation.pools],
+        "changes": changes,
+        "pending_additions": _pending_additions(additions, installation.pools),
+        # Drained replicas that no gateway reports. They must be restorable too.
+        "unreported_drains": [
+            change
+            for name, change in (drains.drained if drains else {}).items()
+            if name not in reported_names
+        ],
+        **installation_context(installation),
+    }
+    return page(request, "pools/list.html", context)
+
+
+def _read_additions_if_reachable() -> AddedReplicas | None:
+    """Return the added replicas; None if Redis is unreachable."""
+    try:
+        return read_additions(connect())
+    except DomainError:
+        return None
+
+
+def _added_replicas(pool: PoolStatus, additions: AddedReplicas | None) -> frozenset[str]:
+    by_pool_and_replica = additions.replicas if additions else {}
+    return frozenset(replica for name, replica in by_pool_and_replica if name == pool.name)
+
+
+def _pending_additions(
+    additions: AddedReplicas | None, pools: Iterable[PoolStatus]
+) -> list[AddedReplicaRecord]:
+    """Return added replicas that no gateway reports: it has not seen them, or none answers."""
+    reported_keys = {
+        (pool.name, name)
+        for pool in pools
+        for name in (
+            *(replica.name for replica in pool.replicas),
+            *(replica.name for replica in pool.rejected),
+        )
+    }
+    added = additions.replicas if additions else {}
+    return [added[key] for key in sorted(added.keys() - reported_keys)]

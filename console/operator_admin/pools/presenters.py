@@ -1,0 +1,71 @@
+"""Values of the pools' page: the operators' recent changes, and why a replica was rejected."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from tenants.fleet.pools.added_replicas import AddedReplicaRecord, AddedReplicas
+from tenants.fleet.pools.draining import DrainState
+from tenants.fleet.pools.fleet_state import MAX_SHOWN
+from tenants.fleet.pools.pool_status import RejectedReplica
+
+_REJECTION_REASONS: Final = {
+    "place": _(
+        "The pool configuration does not allow replicas at %(actual)s, only in %(expected)s."
+    ),
+    "address": _("The host name does not resolve."),
+    "silent": _("The replica does not respond."),
+    "unsaid": _("The replica does not report its model."),
+    "model": _("The replica serves %(actual)s instead of %(expected)s."),
+    "version": _("The replica serves %(actual)s, but the other replicas serve %(expected)s."),
+    "context": _(
+        "The replica's context length is %(actual)s tokens, but the pool requires %(expected)s."
+    ),
+    "tokenizer": _("The replica's tokenizer differs from the tokenizer of %(expected)s."),
+    "block_size": _(
+        "The replica's cache uses blocks of %(actual)s tokens instead of %(expected)s."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLogEntry:
+    at: datetime
+    replica: str
+    what: str  # in the reader's language
+    operator: str  # handle of the operator
+    reason: str
+
+
+def changes_of(drains: DrainState | None, additions: AddedReplicas | None) -> list[ChangeLogEntry]:
+    """Return the changes newest first, at most MAX_SHOWN. None: Redis is unreachable."""
+    drained = (
+        ChangeLogEntry(
+            each.at,
+            each.replica,
+            gettext("drained") if each.is_drained else gettext("undrained"),
+            each.operator,
+            each.reason,
+        )
+        for each in (drains.latest if drains else ())
+    )
+    added = (
+        ChangeLogEntry(each.at, each.replica, _describe_addition(each), each.operator, each.reason)
+        for each in (additions.latest if additions else ())
+    )
+    return sorted((*drained, *added), key=lambda change: change.at, reverse=True)[:MAX_SHOWN]
+
+
+def _describe_addition(change: AddedReplicaRecord) -> str:
+    words = gettext("added to %(pool)s") if change.is_added else gettext("removed from %(pool)s")
+    return words % {"pool": change.pool}
+
+
+def rejection_reason(replica: RejectedReplica) -> str:
+    text = _REJECTION_REASONS.get(replica.reason)
+    if text is None:  # from a newer gateway
+        return replica.reason
+    return str(text) % {"actual": replica.actual, "expected": replica.expected}

@@ -1,0 +1,1 @@
+"""Tenants for operators: directory, creation, details and changes."""

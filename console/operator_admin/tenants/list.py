@@ -1,0 +1,149 @@
+"""The directory of tenants, and the form that creates one and invites its first owner.
+
+The directory is no `ListPage`, which renders pages for a member of a tenant.
+"""
+
+from typing import Any, Final
+from uuid import uuid4
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods
+
+from console.layout.lists.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.lists.pagination import wants_csv
+from console.operator_admin import session
+from console.operator_admin.site import operator_required, page
+from console.operator_admin.step_up import check_code
+from console.sign_in.current_member import client_address
+from console.texts.error_messages import translate_error
+from tenants.base.errors import DomainError, InvalidValue
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.billing.plans.queries import list_plans
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.operators.operations import operator_actor
+from tenants.fleet.operators.queries import TenantDirectoryRow, list_directory
+from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant, onboard_tenant
+
+PAGE_ROWS: Final = 50
+_BAD: Final = 400
+_CONFLICT: Final = 409
+_TEXT_FIELDS: Final = ("slug", "name", "owner_email", "region")
+
+
+@require_GET
+@operator_required
+def tenants(request: HttpRequest, operator: OperatorView) -> HttpResponse:
+    search = request.GET.get("search", "").strip().lower()
+
+    def find_page(cursor: str | None, limit: int = MAX_PAGE) -> Page[TenantDirectoryRow]:
+        return list_directory(search=search, limit=limit, cursor=cursor)
+
+    if wants_csv(request):
+        return _csv_response(collect_rows(find_page))
+    try:
+        rows = find_page(request.GET.get("cursor") or None, PAGE_ROWS)
+    except InvalidValue:  # an invalid cursor: show the first page
+        rows = find_page(None, PAGE_ROWS)
+    context = {
+        "title": gettext("Tenants"),
+        "search": search,
+        "table": _table_context(rows),
+        "next_cursor": rows.next_cursor,
+    }
+    return page(request, "tenants/list.html", context)
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@operator_required
+def new_tenant(request: HttpRequest, operator: OperatorView) -> HttpResponse:
+    if not operator.can_change:
+        raise PermissionDenied
+    if request.method == "GET":
+        return _show_form(request, {})
+    if (error_message := check_code(request, operator)) is not None:
+        return _show_form(request, {"code": error_message}, status=_BAD)
+    try:
+        tenant = _create_tenant(request, operator)
+    except InvalidValue as error:
+        return _show_form(request, {error.field: translate_error(error)}, status=_BAD)
+    except DomainError as error:
+        return _show_form(request, {"": translate_error(error)}, status=_CONFLICT)
+    context = {
+        "title": gettext("Tenant %(slug)s created") % {"slug": tenant.slug},
+        "tenant_id": tenant.tenant_id,
+        "invitation": tenant.owner_invitation,
+    }
+    return page(request, "tenants/owner_invitation.html", context, status=201)
+
+
+def _table_context(rows: Page[TenantDirectoryRow]) -> dict[str, Any]:
+    """Return the table in the format of unfold's component."""
+    return {
+        "headers": [
+            gettext("Tenant"),
+            gettext("Name"),
+            gettext("Status"),
+            gettext("Region"),
+            gettext("Since"),
+        ],
+        "rows": [_table_row(row) for row in rows.rows],
+    }
+
+
+def _table_row(row: TenantDirectoryRow) -> list[Any]:
+    link = format_html(
+        '<a class="operators-link" href="{}">{}</a>',
+        reverse("operators:tenant", args=[row.tenant_id]),
+        row.slug,
+    )
+    return [link, row.name, row.status.value, row.region, f"{row.created_at:%Y-%m-%d}"]
+
+
+def _csv_response(rows: CsvRows[TenantDirectoryRow]) -> HttpResponse:
+    header = ("tenant", "name", "status", "region", "created_at", "id")
+    lines = [
+        (row.slug, row.name, row.status, row.region, row.created_at, row.tenant_id)
+        for row in rows.rows
+    ]
+    return csv_response("tenants", header, lines, notes=notes_of(rows))
+
+
+def _create_tenant(request: HttpRequest, operator: OperatorView) -> OnboardedTenant:
+    """Create the tenant that the form describes. Raises DomainError."""
+    texts = {name: request.POST.get(name, "").strip() for name in _TEXT_FIELDS}
+    request_id = str(uuid4())
+    return onboard_tenant(
+        new=NewTenant(
+            slug=texts["slug"],
+            name=texts["name"],
+            owner_email=texts["owner_email"],
+            plan=request.POST.get("plan") or None,
+            region=texts["region"] or None,
+        ),
+        actor_for=lambda tenant_id: operator_actor(
+            operator, tenant_id=tenant_id, address=client_address(request), request_id=request_id
+        ),
+        now=timezone.now(),
+    )
+
+
+def _show_form(request: HttpRequest, errors: dict[str, str], *, status: int = 200) -> HttpResponse:
+    plan_slug = request.POST.get("plan", "")
+    context = {
+        "title": gettext("New tenant"),
+        "entered": {name: request.POST.get(name, "") for name in _TEXT_FIELDS},
+        "plans": [(plan.slug, plan.name, plan.slug == plan_slug) for plan in list_plans()],
+        "default_region": settings.REGION,
+        "needs_code": not session.is_confirmed(request),
+        "message": errors.get(""),
+        "errors": errors,
+    }
+    return page(request, "tenants/create.html", context, status=status)

@@ -1,0 +1,1 @@
+"""Sign-in with password, provider or passkey; invitations and forgotten passwords."""

@@ -1,0 +1,152 @@
+"""Accepting an invitation, as a signed-in user or with a new account.
+
+The mail's link contains the token. It is moved into the session once, so that no URL that a browser
+stores or sends on contains it.
+"""
+
+from typing import Final
+from uuid import uuid4
+
+from allauth.account.utils import perform_login
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
+from django.views.decorators.http import require_GET, require_http_methods
+from redis import RedisError
+
+from caret.foundation.ids import TenantId, UserId
+from console.limits.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
+from console.limits.throttling import AttemptThrottled, count_request_of_network
+from console.sign_in.current_member import client_address, set_session_tenant
+from console.sign_in.devices import remember_place
+from console.sign_in.sessions.session import provider_of
+from console.texts.error_messages import translate_error
+from tenants.base.errors import DomainError, Forbidden
+from tenants.identity.invitations.operations import (
+    InvitationBearer,
+    OpenInvitation,
+    accept_invitation,
+    find_open_invitation,
+)
+from tenants.identity.members.operations import create_user
+from tenants.identity.sso.queries import provider_for
+from tenants.security.authorization.directory import find_user
+
+_SESSION_TOKEN: Final = "invitation"  # noqa: S105  # a session key, not a token
+MAX_NAME_CHARS: Final = 120
+UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does not respond.")
+
+
+@require_GET
+def open_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Move the token into the session. An invalid token is not stored: anybody can send many."""
+    try:
+        throttle = count_request_of_network(address=client_address(request), what="invitation")
+        if throttle is not None:
+            return _show_throttled(request, throttle)
+        find_open_invitation(text=token, now=timezone.now())
+    except RedisError:
+        return _render_page(request, {"refusal": gettext(UNAVAILABLE)}, 503)
+    except DomainError as error:
+        return _render_page(request, {"refusal": translate_error(error)}, 404)
+    request.session[_SESSION_TOKEN] = token
+    return redirect("console:invitation")
+
+
+@require_http_methods(["GET", "POST"])
+def invitation(request: HttpRequest) -> HttpResponse:
+    token = request.session.get(_SESSION_TOKEN, "")
+    try:
+        open_invitation = find_open_invitation(text=token, now=timezone.now())
+    except DomainError as error:
+        return _render_page(request, {"refusal": translate_error(error)}, 404)
+    context = {
+        "email": open_invitation.email,
+        "tenant_name": open_invitation.tenant_name,
+        "stage": _next_stage(request, open_invitation),
+    }
+    if request.method == "GET":
+        return _render_page(request, context)
+    try:
+        return _join_tenant(request, token, open_invitation)
+    except DomainError as error:
+        return _render_page(request, context | {"message": translate_error(error)}, 400)
+    except TooManyHashes:
+        return _render_page(request, context | {"message": gettext(BUSY)}, 503)
+
+
+def _next_stage(request: HttpRequest, open_invitation: OpenInvitation) -> str:
+    if request.user.is_authenticated:
+        if request.user.get_username() != open_invitation.email:
+            return "other"
+        return "accept" if _may_open(request, open_invitation) else "elsewhere"
+    # Users of an identity provider get their account at the first sign-in, and never a password.
+    email = open_invitation.email
+    is_new = find_user(email=email) is None and provider_for(email) is None
+    return "register" if is_new else "sign-in"
+
+
+def _may_open(request: HttpRequest, open_invitation: OpenInvitation) -> bool:
+    return provider_of(request) in (None, open_invitation.tenant_id)
+
+
+def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitation) -> HttpResponse:
+    """Add the guest to the tenant.
+
+    Raises DomainError, TooManyHashes.
+    """
+    if not _may_open(request, open_invitation):
+        raise Forbidden("Your identity provider can sign you in only to its own tenant.")
+    if request.user.is_authenticated:
+        user_id = UserId(str(request.user.pk))
+        tenant_id = accept_invitation(
+            guest=_to_bearer(request, user_id), text=token, now=timezone.now()
+        )
+    else:
+        tenant_id = _register_user(request, token, open_invitation.email)
+    del request.session[_SESSION_TOKEN]
+    set_session_tenant(request, tenant_id)
+    messages.success(request, gettext("Welcome! You are now a member."))
+    response = redirect("console:overview")
+    remember_place(request, response, open_invitation.email)
+    return response
+
+
+def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
+    """Create account and membership in one transaction. Raises DomainError, TooManyHashes."""
+    if provider_for(email) is not None:
+        raise Forbidden("Sign in through your identity provider first.")
+    password = request.POST.get("password", "")
+    with hashing_slot(), transaction.atomic():
+        user_id = create_user(
+            email=email,
+            name=request.POST.get("name", "").strip()[:MAX_NAME_CHARS],
+            password=password,
+            now=timezone.now(),
+        )
+        tenant_id = accept_invitation(
+            guest=_to_bearer(request, user_id), text=token, now=timezone.now()
+        )
+    user = check_password(request, email=email, password=password)
+    assert user is not None  # created a moment ago with this password
+    perform_login(request, user, email_verification="none")
+    return tenant_id
+
+
+def _show_throttled(request: HttpRequest, throttle: AttemptThrottled) -> HttpResponse:
+    response = _render_page(request, {"refusal": throttle.message}, 429)
+    response["Retry-After"] = str(throttle.wait_s)
+    return response
+
+
+def _to_bearer(request: HttpRequest, user_id: UserId) -> InvitationBearer:
+    return InvitationBearer(
+        user_id=user_id, address=client_address(request), request_id=str(uuid4())
+    )
+
+
+def _render_page(request: HttpRequest, context: dict[str, str], status: int = 200) -> HttpResponse:
+    return render(request, "console/sign_in/accept_invitation.html", context, status=status)

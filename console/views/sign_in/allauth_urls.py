@@ -1,0 +1,42 @@
+"""URLs of django-allauth's pages, under the names that django-allauth uses."""
+
+from allauth.mfa.recovery_codes.views import download_recovery_codes, view_recovery_codes
+from allauth.usersessions.views import list_usersessions
+from django.urls import URLPattern, path
+
+from console.sign_in.mfa import views as mfa_views
+from console.sign_in.sessions.session import password_session_required
+from console.sign_in.sso import saml
+from console.sign_in.sso.oidc import callback
+from console.views.sign_in import sign_in
+
+# Account-wide credentials, which sessions of identity providers must not change.
+_OWN = {
+    "confirm": (mfa_views.confirm_by_password, "account_reauthenticate"),
+    "confirm/code": (mfa_views.confirm_by_code, "mfa_reauthenticate"),
+    "confirm/passkey": (mfa_views.reauthenticate_by_passkey, "mfa_reauthenticate_webauthn"),
+    "second-factor": (mfa_views.index, "mfa_index"),
+    "second-factor/app": (mfa_views.set_up_app, "mfa_activate_totp"),
+    "second-factor/app/remove": (mfa_views.remove_app, "mfa_deactivate_totp"),
+    "passkeys/new": (mfa_views.add_passkey, "mfa_add_webauthn"),
+    "passkeys/<int:pk>": (mfa_views.rename_passkey, "mfa_edit_webauthn"),
+    "passkeys/<int:pk>/remove": (mfa_views.remove_passkey, "mfa_remove_webauthn"),
+    "recovery-codes": (view_recovery_codes, "mfa_view_recovery_codes"),
+    "recovery-codes/new": (mfa_views.generate_recovery_codes, "mfa_generate_recovery_codes"),
+    "recovery-codes/file": (download_recovery_codes, "mfa_download_recovery_codes"),
+}
+
+urlpatterns: list[URLPattern] = [
+    path("sign-in", sign_in.sign_in, name="account_login"),
+    path("sign-out", sign_in.sign_out, name="account_logout"),
+    path("sign-in/code", mfa_views.ask, name="mfa_authenticate"),
+    path("sign-in/provider/<provider_id>", callback, name="openid_connect_callback"),
+    path("sign-in/saml/<uuid:tenant_id>", saml.consume, name="saml_consume"),
+    path("sign-in/saml/<uuid:tenant_id>/done", saml.finish, name="saml_done"),
+    path("sign-in/saml/<uuid:tenant_id>/metadata", saml.metadata, name="saml_metadata"),
+    path("account/sessions", list_usersessions, name="usersessions_list"),
+    *(
+        path(f"account/{address}", password_session_required(view), name=name)
+        for address, (view, name) in _OWN.items()
+    ),
+]

@@ -1,0 +1,67 @@
+"""Sign-in with a passkey alone.
+
+Users of an identity provider cannot use it: they could still sign in after their company has
+removed them from the provider.
+"""
+
+from typing import Final
+
+import redis
+from allauth.account.models import Login
+from allauth.mfa.webauthn.internal.auth import begin_authentication
+from allauth.mfa.webauthn.internal.flows import perform_passwordless_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext_noop
+from django.views.decorators.http import require_http_methods
+
+from console.limits.throttling import count_request_of_network
+from console.sign_in.current_member import client_address
+from console.sign_in.mfa.passkey_forms import SignInByPasskey
+from console.sign_in.next_page import next_page
+from console.views.sign_in.sign_in import UNAVAILABLE, sign_in_page, throttled_page
+from tenants.identity.sso.queries import provider_for
+
+BY_PROVIDER_ONLY: Final = gettext_noop(
+    "Your organisation requires you to sign in through its identity provider."
+)
+
+
+@require_http_methods(["GET", "POST"])
+def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
+    """Handle the POST of the sign-in page's button, and then the browser's response."""
+    target = next_page(request)
+    if request.user.is_authenticated:
+        return redirect(target)
+    if request.method == "GET":
+        return redirect("console:sign-in")
+    try:
+        throttle = count_request_of_network(address=client_address(request))
+    except redis.RedisError:
+        return sign_in_page(request, target, UNAVAILABLE, 503)
+    if throttle is not None:
+        return throttled_page(request, target, throttle)
+    return (
+        _sign_in_with_passkey(request, target)
+        if "credential" in request.POST
+        else _ask_for_passkey(request, target)
+    )
+
+
+def _ask_for_passkey(
+    request: HttpRequest, target: str, message: str = "", status: int = 200
+) -> HttpResponse:
+    context = {"question": begin_authentication(), "next": target, "message": message}
+    return render(request, "console/sign_in/passkey.html", context, status=status)
+
+
+def _sign_in_with_passkey(request: HttpRequest, target: str) -> HttpResponse:
+    form = SignInByPasskey(data=request.POST)
+    if not form.is_valid():
+        return _ask_for_passkey(request, target, form.errors["credential"][0], 400)
+    passkey = form.cleaned_data["credential"]
+    if provider_for(passkey.user.email) is not None:
+        return sign_in_page(request, target, BY_PROVIDER_ONLY, 403)
+    login = Login(user=passkey.user, redirect_url=target, email_verification="none")
+    response: HttpResponse = perform_passwordless_login(request, passkey, login)
+    return response

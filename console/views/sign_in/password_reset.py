@@ -1,0 +1,147 @@
+"""Forgotten passwords: a page that requests a link by e-mail, and a page that the link opens.
+
+The first answers the same for all addresses. A worker looks up the account and sends the e-mail
+(tenants.identity.passwords.reset_mail).
+
+The link's token is moved into the session once, so that no URL that a browser stores or sends on
+contains it.
+"""
+
+import uuid
+from typing import Final
+
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_http_methods
+from redis import RedisError
+
+from console.limits.password_hashing import BUSY, TooManyHashes, hashing_slot
+from console.limits.throttling import (
+    AttemptThrottled,
+    Secret,
+    count_attempt,
+    count_request_of_network,
+)
+from console.sign_in.current_member import client_address
+from console.sign_in.devices import attempt_at
+from console.sign_in.password_forms import ForgotPasswordForm, NewPasswordForm
+from console.texts.error_messages import translate_error
+from console.views.sign_in.accept_invitation import UNAVAILABLE
+from tenants.base.errors import InvalidValue, NotFound
+from tenants.identity.passwords.operations import find_reset_email, reset_password
+from tenants.identity.passwords.reset_links import ResetLink
+from tenants.identity.passwords.reset_mail import enqueue_reset_request
+
+_FORGOT: Final = "console/sign_in/forgot_password.html"
+_RESET: Final = "console/sign_in/reset_password.html"
+_SESSION_LINK: Final = "password-reset"
+_BUSY_S: Final = 5
+
+
+@require_http_methods(["GET", "POST"])
+def forgot_password(request: HttpRequest) -> HttpResponse:
+    if request.method == "GET":
+        email = request.user.get_username() if request.user.is_authenticated else ""
+        form = ForgotPasswordForm(initial={"email": email})
+        return render(request, _FORGOT, {"form": form})
+    form = ForgotPasswordForm(request.POST)
+    if not form.is_valid():
+        return render(request, _FORGOT, {"form": form}, status=400)
+    try:
+        return _request_link(request, form)
+    except RedisError:
+        return _show_unavailable(request, _FORGOT, {"form": form, "message": gettext(UNAVAILABLE)})
+
+
+@require_GET
+def requested(request: HttpRequest) -> HttpResponse:
+    return render(request, "console/sign_in/forgot_password_sent.html")
+
+
+@require_GET
+def open_link(request: HttpRequest, user_id: uuid.UUID, token: str) -> HttpResponse:
+    """Move the token into the session. An invalid token is not stored: anybody can send many."""
+    try:
+        address = client_address(request)
+        throttle = count_request_of_network(address=address, what="password-reset")
+        if throttle is not None:
+            return _show_throttled(request, _RESET, {"refusal": throttle.message}, throttle)
+        find_reset_email(ResetLink(user_id, token))
+    except RedisError:
+        return _show_unavailable(request, _RESET, {"refusal": gettext(UNAVAILABLE)})
+    except NotFound as error:
+        return render(request, _RESET, {"refusal": translate_error(error)}, status=404)
+    request.session[_SESSION_LINK] = [str(user_id), token]
+    return redirect("console:reset-password")
+
+
+@require_http_methods(["GET", "POST"])
+def new_password(request: HttpRequest) -> HttpResponse:
+    user_id, token = request.session.get(_SESSION_LINK, [str(uuid.UUID(int=0)), ""])
+    link = ResetLink(uuid.UUID(user_id), token)
+    try:
+        email = find_reset_email(link)
+        if request.method == "GET":
+            return render(request, _RESET, {"email": email, "form": NewPasswordForm()})
+        return _reset_password(request, link, email)
+    except NotFound as error:
+        return render(request, _RESET, {"refusal": translate_error(error)}, status=404)
+
+
+def _request_link(request: HttpRequest, form: ForgotPasswordForm) -> HttpResponse:
+    """Queue the request. Raises redis.RedisError."""
+    email = form.cleaned_data["email"]
+    throttle = count_attempt(attempt_at(request, Secret.RESET_LINK, email))
+    if throttle is not None:
+        return _show_throttled(
+            request, _FORGOT, {"form": form, "message": throttle.message}, throttle
+        )
+    enqueue_reset_request(email=email, now=timezone.now())
+    return redirect("console:reset-requested")
+
+
+def _reset_password(request: HttpRequest, link: ResetLink, email: str) -> HttpResponse:
+    """Set the new password. The user then signs in, with a second factor if there is one.
+
+    Raises NotFound.
+    """
+    form = NewPasswordForm(request.POST)
+    context = {"email": email, "form": form}
+    if not form.is_valid():
+        return render(request, _RESET, context, status=400)
+    try:
+        # The e-mail is sent after the commit, which must not occupy a place for hashing.
+        with transaction.atomic(), hashing_slot():
+            reset_password(
+                link=link,
+                password=form.cleaned_data["password"],
+                address=client_address(request),
+                now=timezone.now(),
+            )
+    except InvalidValue as error:
+        form.add_error("password", translate_error(error))
+        return render(request, _RESET, context, status=400)
+    except TooManyHashes:
+        return _show_unavailable(request, _RESET, context | {"message": gettext(BUSY)})
+    logout(request)  # this session may be the user's own, which has just ended
+    messages.success(request, gettext("Password changed. Sign in with the new one."))
+    return redirect("console:sign-in")
+
+
+def _show_throttled(
+    request: HttpRequest, page: str, context: dict[str, object], throttle: AttemptThrottled
+) -> HttpResponse:
+    response = render(request, page, context, status=429)
+    response["Retry-After"] = str(throttle.wait_s)
+    return response
+
+
+def _show_unavailable(request: HttpRequest, page: str, context: dict[str, object]) -> HttpResponse:
+    response = render(request, page, context, status=503)
+    response["Retry-After"] = str(_BUSY_S)
+    return response

@@ -1,0 +1,192 @@
+"""Sign-in, sign-out, reauthentication, and the choice of a tenant."""
+
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlencode
+
+import redis
+import structlog
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from django.contrib.auth import logout
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from caret.foundation.concurrency.bulkhead import BulkheadFull
+from caret.foundation.ids import TenantId
+from console.layout.htmx import render_page
+from console.layout.pending_form import find_pending_form
+from console.limits.outbound_limit import OUTWARD
+from console.limits.password_hashing import BUSY, TooManyHashes, check_password
+from console.limits.throttling import (
+    AttemptThrottled,
+    Secret,
+    count_attempt,
+    count_request_of_network,
+    forgive_attempt,
+)
+from console.sign_in.account_adapter import PASSWORD_VERSION
+from console.sign_in.current_member import (
+    CurrentMember,
+    client_address,
+    member_required,
+    set_session_tenant,
+)
+from console.sign_in.devices import attempt_at
+from console.sign_in.next_page import next_page
+from console.sign_in.sessions.session import provider_of
+from console.sign_in.sso.oidc import authorization_url
+from console.sign_in.sso.saml import authn_request_url
+from tenants.identity.passwords.operations import version_of_hash
+from tenants.identity.sso.queries import Provider, SamlProvider, provider_for
+
+_RESUME_PAGE: Final = "console/account/resume.html"
+_GONE: Final = 410
+
+logger = structlog.get_logger(__name__)
+
+WRONG: Final = gettext_noop("The e-mail address or password is wrong.")
+OTHER_WAYS: Final = gettext_noop("If you have a passkey, you can sign in with it now.")
+UNAVAILABLE: Final = gettext_noop("You cannot sign in right now: Redis does not respond.")
+NO_PROVIDER: Final = gettext_noop(
+    "There is no identity provider for this address. Use your password."
+)
+PROVIDER_SILENT: Final = gettext_noop("Your identity provider does not respond. Try again later.")
+_BUSY_S: Final = 5
+
+
+@require_http_methods(["GET", "POST"])
+def sign_in(request: HttpRequest) -> HttpResponse:
+    target = next_page(request)
+    if request.method == "GET":
+        return redirect(target) if request.user.is_authenticated else sign_in_page(request, target)
+    try:
+        return _try_sign_in(request, target)
+    except redis.RedisError:
+        return sign_in_page(request, target, UNAVAILABLE, 503)
+    except TooManyHashes:
+        return sign_in_page(request, target, BUSY, 503)
+
+
+def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
+    """Process the form. Raises redis.RedisError, TooManyHashes."""
+    email, password = request.POST.get("email", ""), request.POST.get("password", "")
+    provider = provider_for(email)
+    if provider is not None or "single" in request.POST:
+        return _single_sign_on(request, provider, target)
+    attempt = attempt_at(request, Secret.PASSWORD, email)
+    if (throttle := count_attempt(attempt)) is not None:
+        return throttled_page(request, target, throttle)
+    try:
+        user = check_password(request, email=email, password=password)
+    except TooManyHashes:
+        forgive_attempt(attempt)
+        raise
+    if user is None:
+        return sign_in_page(request, target, WRONG, 400)
+    forgive_attempt(attempt)
+    # allauth's only function for a password that other code has checked. It requires the second
+    # factor, if there is one, before the sign-in.
+    login = Login(user=user, redirect_url=target, email_verification="none")
+    login.signal_kwargs = {PASSWORD_VERSION: version_of_hash(user.password)}
+    response: HttpResponse = perform_password_login(request, {"email": user.email}, login)
+    return response
+
+
+def _single_sign_on(request: HttpRequest, provider: Provider | None, target: str) -> HttpResponse:
+    """Redirect to the identity provider. Raises redis.RedisError.
+
+    No password is checked, so wrong passwords do not block users of a provider.
+    """
+    throttle = count_request_of_network(address=client_address(request))
+    if throttle is not None:
+        return throttled_page(request, target, throttle)
+    if provider is None:
+        return sign_in_page(request, target, NO_PROVIDER, 400)
+    return to_provider(request, provider, target)
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    logout(request)
+    return redirect("console:sign-in")
+
+
+@require_POST
+@member_required
+def switch_tenant(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    if not set_session_tenant(request, TenantId(request.POST.get("tenant", ""))):
+        raise Http404
+    return redirect("console:overview")
+
+
+def to_provider(
+    request: HttpRequest, provider: Provider, target: str, *, again: bool = False
+) -> HttpResponse:
+    """Lead to the identity provider, by an extra page: the CSP forbids form redirects elsewhere.
+
+    `again` forces a new authentication of a user who is signed in there.
+    """
+    try:
+        with OUTWARD.acquire(provider.tenant_id):
+            url = _way_in(request, provider, target, again=again)
+    except BulkheadFull:
+        return sign_in_page(request, target, BUSY, 503)
+    except OAuth2Error:
+        return sign_in_page(request, target, PROVIDER_SILENT, 503)
+    context = {"url": url, "issuer": provider.issuer}
+    return render(request, "console/sign_in/redirect_to_provider.html", context)
+
+
+def _way_in(request: HttpRequest, provider: Provider, target: str, *, again: bool) -> str:
+    """Return the provider's sign-in URL. Raises OAuth2Error."""
+    if isinstance(provider, SamlProvider):
+        return authn_request_url(request, provider, target, again=again)
+    return authorization_url(request, provider.tenant_id, target, again=again)
+
+
+def throttled_page(request: HttpRequest, target: str, throttle: AttemptThrottled) -> HttpResponse:
+    logger.warning(
+        "sign_in.throttled", address=client_address(request), by_network=throttle.is_by_network
+    )
+    message = throttle.message
+    if not throttle.is_by_network:
+        message = f"{message} {gettext(OTHER_WAYS)}"
+    response = sign_in_page(request, target, message, 429)
+    response["Retry-After"] = str(throttle.wait_s)
+    return response
+
+
+def sign_in_page(
+    request: HttpRequest, target: str, message: str = "", status: int = 200
+) -> HttpResponse:
+    context = {"next": target, "message": gettext(message), "email": request.POST.get("email", "")}
+    response = render(request, "console/sign_in/sign_in.html", context, status=status)
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        response["Retry-After"] = str(_BUSY_S)
+    return response
+
+
+@require_GET
+@member_required
+def resume(request: HttpRequest, member: CurrentMember, token: str) -> HttpResponse:
+    form = find_pending_form(member.actor, token)
+    return render_page(request, member, _RESUME_PAGE, {"form": form}, status=200 if form else _GONE)
+
+
+@require_http_methods(["GET", "POST"])
+@member_required
+def sign_in_again(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    target = next_page(request)
+    if request.method == "GET":
+        return render_page(request, member, "console/account/reauthenticate.html", {"next": target})
+    provider = provider_for(member.email)
+    if provider is not None and provider.tenant_id == provider_of(request):
+        return to_provider(request, provider, target, again=True)
+    # The domain now belongs to another provider, or to none: start a new sign-in.
+    logout(request)
+    return redirect(f"{reverse('console:sign-in')}?{urlencode({'next': target})}")

@@ -1,0 +1,18 @@
+"""The URLs of the sign-in pages."""
+
+from django.urls import path
+
+from console.views.sign_in import accept_invitation, passkey, password_reset, sign_in
+
+urlpatterns = [
+    path("sign-in", sign_in.sign_in, name="sign-in"),
+    path("sign-in/passkey", passkey.sign_in_by_passkey, name="sign-in-by-passkey"),
+    path("forgot-password", password_reset.forgot_password, name="forgot-password"),
+    path("forgot-password/sent", password_reset.requested, name="reset-requested"),
+    path("reset-password/<uuid:user_id>/<token>", password_reset.open_link, name="reset-link"),
+    path("reset-password", password_reset.new_password, name="reset-password"),
+    path("sign-out", sign_in.sign_out, name="sign-out"),
+    path("tenant", sign_in.switch_tenant, name="switch-tenant"),
+    path("invitation/<token>", accept_invitation.open_link, name="invitation-link"),
+    path("invitation", accept_invitation.invitation, name="invitation"),
+]

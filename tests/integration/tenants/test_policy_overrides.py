@@ -1,0 +1,290 @@
+"""Policy overrides of teams and users: saved, versioned, published, and isolated by tenant."""
+
+from threading import Thread
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from caret.contracts.policy import Feature, Mode, PolicyOverride
+from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, decode_snapshot
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound, VersionConflict
+from tenants.base.permissions import Role
+from tenants.base.redis_connection import connect
+from tenants.identity.api_keys.authentication import authenticate_key
+from tenants.identity.api_keys.scopes import KeyScope
+from tenants.identity.teams.operations import add_team_member, delete_team, remove_team_member
+from tenants.models import AuditEntry, PolicyOverrideVersion
+from tenants.policy.overrides import operations
+from tenants.policy.overrides.operations import set_override
+from tenants.policy.overrides.queries import (
+    OverrideInForce,
+    OverrideSubject,
+    SubjectKind,
+    effective_policy,
+    find_override,
+    list_overrides,
+    read_overrides,
+)
+from tests.fixtures.companies import GLOBEX, Cast, Company, Person, make_company, make_service_key
+from tests.fixtures.users import make_team
+
+NO_CHAT: dict[str, Any] = {"features": ["inline", "fim", "block", "docstring"]}
+NO_KEYS: dict[str, Any] = {"content_exclusion": {"*": ["src/keys/*"]}}
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+def user(person: Person) -> OverrideSubject:
+    return OverrideSubject(SubjectKind.USER, UUID(person.user_id))
+
+
+def team_of(company: Company, *people: Person) -> OverrideSubject:
+    team_id = UUID(make_team(company))
+    for person in people:
+        add_team_member(
+            actor=company.platform,
+            team_id=team_id,
+            user_id=person.user_id,
+            now=timezone.now(),
+        )
+    return OverrideSubject(SubjectKind.TEAM, team_id)
+
+
+def save_override(
+    company: Company, subject: OverrideSubject, document: object, **fields: Any
+) -> OverrideInForce:
+    values: dict[str, Any] = {"actor": company.platform, "reason": "test", "now": timezone.now()}
+    return set_override(subject=subject, document=document, **(values | fields))
+
+
+def read_published(company: Company) -> TenantSnapshot:
+    data = connect().hget(SNAPSHOTS, company.tenant_id)
+    assert isinstance(data, bytes)
+    return decode_snapshot(data)
+
+
+def override_indexes(snapshot: TenantSnapshot, person: Person) -> list[PolicyOverride]:
+    return [
+        snapshot.overrides[place] for place in snapshot.override_indexes.get(person.user_id, ())
+    ]
+
+
+def test_a_users_override_applies_only_to_that_user(company: Company) -> None:
+    save_override(company, user(company.developer), NO_CHAT)
+
+    def modes(person: Person) -> frozenset[Mode]:
+        policy = effective_policy(tenant_id=company.tenant_id, user_id=person.user_id)
+        return policy.features
+
+    assert Mode.CHAT not in modes(company.developer)
+    assert Mode.CHAT in modes(company.administrator)
+
+
+def test_a_change_creates_the_next_version_with_author_and_reason(company: Company) -> None:
+    bob, subject = company.administrator, user(company.developer)
+    save_override(company, subject, NO_CHAT)
+
+    found = save_override(company, subject, NO_KEYS, actor=bob.actor, reason="keys leaked")
+
+    assert (found.version, found.author_email, found.reason) == (2, bob.email, "keys leaked")
+    assert found.override == PolicyOverride(content_exclusion={"*": ("src/keys/*",)})
+    with tenant_scope(company.tenant_id):
+        entry = AuditEntry.objects.filter(action="policy_override.changed").latest("sequence")
+    assert entry.target == f"user:{company.developer.user_id}"
+    assert entry.before == {"override": {"features": sorted(NO_CHAT["features"])}}
+    assert entry.after == {"override": NO_KEYS}
+
+
+def test_the_snapshot_has_the_overrides_of_each_user(company: Company) -> None:
+    team = team_of(company, company.developer, company.administrator)
+
+    save_override(company, team, NO_CHAT)
+    save_override(company, user(company.developer), NO_KEYS)
+
+    snapshot = read_published(company)
+    assert len(snapshot.overrides) == 2
+    assert [
+        bool(each.content_exclusion) for each in override_indexes(snapshot, company.developer)
+    ] == [
+        False,
+        True,
+    ]
+    assert len(override_indexes(snapshot, company.administrator)) == 1
+
+
+def test_leaving_a_team_ends_its_override_for_the_user(company: Company) -> None:
+    team = team_of(company, company.developer)
+    save_override(company, team, NO_CHAT)
+
+    remove_team_member(
+        actor=company.platform,
+        team_id=team.id,
+        user_id=company.developer.user_id,
+        now=timezone.now(),
+    )
+
+    assert read_published(company).override_indexes == {}
+
+
+def test_deleting_a_team_ends_its_override(company: Company) -> None:
+    team = team_of(company, company.developer)
+    save_override(company, team, NO_CHAT)
+
+    delete_team(actor=company.platform, team_id=team.id, now=timezone.now())
+
+    assert read_overrides(tenant_id=company.tenant_id).all == {}
+    assert read_published(company).overrides == ()
+
+
+def test_an_empty_document_lifts_an_override(company: Company) -> None:
+    subject = user(company.developer)
+    save_override(company, subject, NO_CHAT)
+
+    found = save_override(company, subject, {})
+
+    assert (found.version, found.override) == (2, PolicyOverride())
+    assert read_published(company).override_indexes == {}
+    actor = company.administrator.actor
+    assert list_overrides(actor=actor, limit=10, cursor=None).rows == []
+
+
+def test_replacing_an_outdated_version_is_a_conflict_with_both_versions(company: Company) -> None:
+    subject = user(company.developer)
+    save_override(company, subject, NO_CHAT, expected_version=0)
+
+    with pytest.raises(VersionConflict) as caught:
+        save_override(company, subject, {}, expected_version=0)
+
+    assert (caught.value.current_version, caught.value.expected_version) == (1, 0)
+    assert find_override(actor=company.platform, subject=subject).version == 1
+
+
+def test_concurrent_changes_are_applied_one_after_the_other(company: Company) -> None:
+    subject = user(company.developer)
+
+    def change() -> None:
+        save_override(company, subject, NO_CHAT)
+        connection.close()
+
+    threads = [Thread(target=change) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with tenant_scope(company.tenant_id):
+        versions = sorted(PolicyOverrideVersion.objects.values_list("version", flat=True))
+    assert versions == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
+def test_changing_an_override_requires_permission(cast: Cast, role: Role) -> None:
+    with pytest.raises(Forbidden):
+        save_override(cast.acme, user(cast.acme.developer), {}, actor=cast.acme.people[role].actor)
+
+
+def test_another_tenants_users_and_teams_cannot_get_an_override(
+    company: Company, cast: Cast
+) -> None:
+    bob = company.administrator.actor
+    team = team_of(cast.acme)
+
+    for subject in (user(cast.acme.developer), team, OverrideSubject(SubjectKind.TEAM, uuid4())):
+        with pytest.raises(NotFound):
+            save_override(company, subject, NO_CHAT, actor=bob)
+        with pytest.raises(NotFound):
+            find_override(actor=bob, subject=subject)
+
+    save_override(company, user(company.developer), NO_CHAT)
+    assert user(company.developer) not in read_overrides(tenant_id=cast.acme.tenant_id).all
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        ([], "override"),
+        ({"x": 1}, "override"),
+        ({"features": ["telepathy"]}, "features[0]"),
+        ({"features": "chat"}, "features"),
+        ({"models": ["x"] * 99 + [""]}, "models"),
+        ({"models": [f"m{n}" for n in range(101)]}, "models"),
+        ({"regions": ["x" * 201]}, "regions"),
+        ({"content_exclusion": {"*": [""]}}, "content_exclusion"),
+        ({"content_exclusion": {"*": ["x"] * 201}}, "content_exclusion"),
+        ({"content_exclusion": {"*": ["\0"]}}, "content_exclusion"),
+        ({"user_limit": {"per_minute": 0, "burst": 1}}, "user_limit.per_minute"),
+        ({"key_limit": {"per_minute": 1}}, "key_limit"),
+        ({"max_key_lifetime_days": 0}, "max_key_lifetime_days"),
+        ({"has_secret_filter": None}, "has_secret_filter"),
+    ],
+)
+def test_a_malformed_override_is_rejected_with_its_field(
+    company: Company, document: object, field: str
+) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        save_override(company, user(company.developer), document)
+
+    assert caught.value.field == field
+    assert read_overrides(tenant_id=company.tenant_id).all == {}
+
+
+def test_a_change_without_a_reason_is_refused(company: Company) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        save_override(company, user(company.developer), NO_CHAT, reason=" ")
+
+    assert caught.value.field == "reason"
+
+
+@pytest.mark.parametrize("name", ["MAX_OVERRIDES", "MAX_GLOBS"])
+def test_the_number_of_overrides_and_globs_is_limited(
+    company: Company, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(operations, name, 1)
+    save_override(company, user(company.developer), NO_KEYS)
+
+    with pytest.raises(Conflict):
+        save_override(company, user(company.administrator), NO_KEYS)
+    assert save_override(company, user(company.developer), {"features": []}).version == 2
+
+
+def test_an_override_set_by_a_key_names_the_key(company: Company) -> None:
+    made = make_service_key(company, KeyScope.POLICIES_WRITE)
+    actor = authenticate_key(text=made.text, address=None, now=timezone.now())
+
+    found = save_override(company, user(company.developer), NO_CHAT, actor=actor)
+
+    assert (found.author_email, found.author_key) == (None, made.key.lookup_id)
+
+
+def test_overrides_are_paginated_newest_first(company: Company) -> None:
+    teams = [team_of(company) for _ in range(3)]
+    for team in teams:
+        save_override(company, team, NO_CHAT)
+    actor = company.administrator.actor
+
+    first = list_overrides(actor=actor, limit=2, cursor=None)
+    second = list_overrides(actor=actor, limit=2, cursor=first.next_cursor)
+
+    found = [row.subject for row in (*first.rows, *second.rows)]
+    assert found == teams[::-1]
+    assert second.next_cursor is None
+
+
+def test_overrides_of_teams_and_user_are_combined(company: Company) -> None:
+    ada = company.developer
+    for document in (NO_CHAT, {"features": ["inline", "chat"]}):
+        save_override(company, team_of(company, ada), document)
+    save_override(company, user(ada), {"models": ["small"]})
+
+    policy = effective_policy(tenant_id=company.tenant_id, user_id=UserId(ada.user_id))
+
+    assert {Feature(mode.value) for mode in policy.features} == {Feature.INLINE}
+    assert policy.models == frozenset({"small"})
