@@ -46,6 +46,7 @@ class Page:
 OTHER_INTERFACES: Final = ("api/v1/", "scim/v2/")
 # Targets of forms, which are not opened as pages. With an example if they have arguments.
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
+    "operators/preferences": lambda scene: "/operators/preferences",
     "operators/sign-out": lambda scene: "/operators/sign-out",
     "operators/tenants/<uuid:tenant_id>/edit/<field>": example_urls.operators_change,
     "operators/tenants/<uuid:tenant_id>/owners": example_urls.below(

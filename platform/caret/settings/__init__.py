@@ -38,6 +38,7 @@ ALLOWED_HOSTS = env_list("CARET_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env_list("CARET_CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
+    "console",  # before unfold and allauth, to override their templates
     "unfold.apps.BasicAppConfig",  # before the admin, to override its templates
     "django.contrib.admin.apps.SimpleAdminConfig",  # for the operators' site; registers no model
     "django.contrib.auth",
@@ -47,7 +48,6 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "caret",
     "tenants",
-    "console",  # before allauth, to override its templates
     "django_cotton.apps.SimpleAppConfig",  # TEMPLATES names its loader and tags
     "allauth",
     "allauth.account",

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenants", "0002_keys_triggers_and_grants")]
+    dependencies = [("tenants", "0003_usage_finish_reason")]
 
     operations = [
         migrations.AddField(
