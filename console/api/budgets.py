@@ -198,6 +198,6 @@ def _to_target(body: CreateBudget) -> BudgetTarget:
     for scope, field in ((BudgetScope.TEAM, "team_id"), (BudgetScope.USER, "user_id")):
         if (ids[scope] is not None) != (body.scope is scope):
             raise InvalidValue(
-                field, f"Set this only if the scope is {scope.value}; then it is required."
+                field, f"This is required if the scope is {scope.value}, and not allowed otherwise."
             )
     return BudgetTarget(body.scope, ids.get(body.scope))

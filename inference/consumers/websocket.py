@@ -126,7 +126,9 @@ class WebSocketConsumer(DataPlaneConsumer):
         """Return the API key, or "" without one. Raises BadRequest, ForbiddenRequest."""
         subprotocols: list[str] = self.scope["subprotocols"]
         if SUBPROTOCOL not in subprotocols:
-            raise BadRequest("wrong_subprotocol", f"Offer the subprotocol {SUBPROTOCOL}.")
+            raise BadRequest(
+                "wrong_subprotocol", f"The client must offer the subprotocol {SUBPROTOCOL}."
+            )
         # Only browsers send an Origin. A foreign page must not use a key that it obtained.
         origin = header(self.scope, b"origin")
         if origin is not None and origin not in self._allowed_origins:

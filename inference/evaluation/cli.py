@@ -58,8 +58,10 @@ def _make_parser() -> argparse.ArgumentParser:
         " of HumanEval-infilling, whose tests run in a sandbox",
     )
     parser.add_argument("--repository", type=Path, help="a folder with your own code")
-    parser.add_argument("--tasks", type=int, default=200, help="number of tasks (200)")
-    parser.add_argument("--seed", type=int, default=1, help="selects the tasks (1)")
+    parser.add_argument("--tasks", type=int, default=200, help="number of tasks (default: 200)")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed for selecting the tasks (default: 1)"
+    )
     return parser
 
 

@@ -50,7 +50,8 @@ def _read_tasks(file: IO[bytes] | gzip.GzipFile, path: Path) -> Iterator[Task]:
         number += 1
         if len(line) > _MAX_LINE_BYTES or number > _MAX_TASKS:
             raise BadSetting(
-                f"--suite: {path}, line {number}: a file may have {_MAX_TASKS:,} lines of 1 MB."
+                f"--suite: {path}, line {number}: a file can have at most {_MAX_TASKS:,} lines, of"
+                " at most 1 MB each."
             )
         if line.strip():
             try:

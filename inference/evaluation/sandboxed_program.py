@@ -200,7 +200,7 @@ def _machine() -> tuple[int, int, int, int]:
     try:
         return _MACHINES[platform.machine()]
     except KeyError:
-        raise NoSandbox(f"there is no filter for {platform.machine()}") from None
+        raise NoSandbox(f"{platform.machine()} processors are not supported") from None
 
 
 def _call(function: Any, *arguments: Any) -> int:

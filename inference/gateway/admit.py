@@ -104,7 +104,8 @@ def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> Completio
         )
     if policy.requires_path and not request.path:
         raise ForbiddenRequest(
-            "path_required", "The policy requires the file's path; see the header X-Caret-Path."
+            "path_required",
+            "The policy requires the file's path. Send path or the header X-Caret-Path.",
         )
     if is_excluded(policy, repository=request.repository, path=request.path):
         raise ForbiddenRequest("path_excluded", "This path is excluded by policy.")

@@ -103,7 +103,9 @@ def _read_experiment(entry: ExperimentEntry, path: Path) -> Experiment:
             f"CARET_EXPERIMENTS_FILE: {path}: {entry.name} needs variants with different names."
         )
     if any(variant.weight < 1 for variant in entry.variants):
-        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: {entry.name}: weights are below 1.")
+        raise BadSetting(
+            f"CARET_EXPERIMENTS_FILE: {path}: {entry.name}: weights must be at least 1."
+        )
     return Experiment(
         name=entry.name,
         tenants=frozenset(entry.tenants),

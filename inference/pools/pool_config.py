@@ -224,16 +224,16 @@ def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
     Each tenant has at most one dedicated pool per tier. Raises BadSetting.
     """
     if duplicate := _find_duplicate(entry.name for entry in entries):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the name {duplicate}.")
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools have the name {duplicate}.")
     shared_tiers = [entry.tier for entry in entries if not entry.tenants]
     if duplicate := _find_duplicate(shared_tiers):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools for the tier {duplicate}.")
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: two shared pools have the tier {duplicate}.")
     if missing := set(Tier) - set(shared_tiers):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: no pool for the tier {min(missing)}.")
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: no shared pool has the tier {min(missing)}.")
     if duplicate := _find_duplicate(
         f"{slug} ({entry.tier})" for entry in entries for slug in entry.tenants
     ):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the tenant {duplicate}.")
+        raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools name the tenant {duplicate}.")
 
 
 def _check_replicas(pools: list[Pool], path: Path) -> None:
@@ -242,7 +242,7 @@ def _check_replicas(pools: list[Pool], path: Path) -> None:
     for replica in (replica for pool in pools for replica in pool.replicas):
         if replicas_by_url.setdefault(replica.url, replica) != replica:
             raise BadSetting(
-                f"CARET_POOLS_FILE: {path}: two entries of {replica.name} that differ."
+                f"CARET_POOLS_FILE: {path}: two entries of the replica {replica.name} differ."
             )
 
 
@@ -261,7 +261,7 @@ def _build_pool(entry: PoolEntry, path: Path) -> Pool:
         raise BadSetting(f"CARET_POOLS_FILE: {path}: the pool {entry.name} has no replicas.")
     if entry.source is DiscoverySource.KUBERNETES and entry.discover is None:
         raise BadSetting(
-            f"CARET_POOLS_FILE: {path}: the pool {entry.name} has source but no discover."
+            f"CARET_POOLS_FILE: {path}: the pool {entry.name} has source, which needs discover."
         )
     if entry.block_size is not None and entry.block_size < 1:
         raise BadSetting(
@@ -309,13 +309,16 @@ def replica_of(entry: str | ReplicaEntry, *, pool: str) -> Replica:
     parts = urlsplit(entry.url)
     if parts.scheme not in ("http", "https") or not _has_host(parts):
         raise BadSetting(
-            f"CARET_POOLS_FILE: the pool {pool} has a replica without an http address."
+            f"CARET_POOLS_FILE: the pool {pool} has a replica whose url is not an HTTP URL."
         )
     if entry.max_num_seqs is not None and entry.max_num_seqs < 1:
         raise BadSetting(f"CARET_POOLS_FILE: the pool {pool} has a max_num_seqs below 1.")
     for address in (entry.kv_events, entry.kv_replay):
         if address is not None and not _is_socket(address):
-            raise BadSetting(f"CARET_POOLS_FILE: the pool {pool} has KV events at no tcp address.")
+            raise BadSetting(
+                f"CARET_POOLS_FILE: the pool {pool}: kv_events and kv_replay must be tcp:// "
+                "addresses."
+            )
     try:
         require_isolated_cache(
             speculation=entry.speculation,

@@ -58,10 +58,10 @@ def _build_all(company: DemoCompany, at: datetime) -> None:
     )
     period = Period(at - _MONTH, at)
     _fail_export(company, auditor, ExportRequest("usage_days", "xlsx", period), at)
-    dropped = request_export(
+    cancelled_job = request_export(
         actor=auditor, export_request=ExportRequest("members", "csv", period), now=at
     )
-    cancel_export(actor=auditor, build_id=dropped.id, now=at + timedelta(minutes=1))
+    cancel_export(actor=auditor, build_id=cancelled_job.id, now=at + timedelta(minutes=1))
     for number, (actor, export_request) in enumerate(
         (
             (auditor, ExportRequest("usage_days", "csv", period)),
@@ -88,8 +88,8 @@ def _fail_export(
 
 def _build_export(company: DemoCompany, at: datetime) -> None:
     for _ in range(_MAX_VISITS):
-        worked = [visit(company.stage.tenant_id, _make_clock(at), lane) for lane in JobLane]
-        if not any(worked):
+        did_work = [visit(company.stage.tenant_id, _make_clock(at), lane) for lane in JobLane]
+        if not any(did_work):
             return
 
 

@@ -111,7 +111,7 @@ def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
         for person in company.people
         if person.character.arrives
     ]
-    promoted, leaver = company.developers[0], company.leaver
+    promoted_user, leaver = company.developers[0], company.leaver
     return [
         *joining,
         *_plan_invitations(company),
@@ -119,7 +119,7 @@ def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
             stage.moment_at(0.45, hour=11),
             lambda now: change_role(
                 actor=owner,
-                user_id=promoted.user_id,
+                user_id=promoted_user.user_id,
                 role=Role.ADMINISTRATOR,
                 reason="Manages the team's keys from now on.",
                 now=now,

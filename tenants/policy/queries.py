@@ -94,9 +94,9 @@ def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[Po
         if after is not None:
             rows = rows.filter(version__lt=after.id.int % _MAX_VERSION)
         versions = list(rows.order_by("-version")[: limit + 1])
-        erased = find_erased_users(actor.tenant_id, [row.author_id for row in versions])
+        erased_ids = find_erased_users(actor.tenant_id, [row.author_id for row in versions])
     page = build_page(versions, limit=limit, place=_to_position)
-    return map_page(page, lambda row: _to_policy_in_force(row, erased))
+    return map_page(page, lambda row: _to_policy_in_force(row, erased_ids))
 
 
 def _to_position(row: PolicyVersion) -> PagePosition:
@@ -104,11 +104,11 @@ def _to_position(row: PolicyVersion) -> PagePosition:
     return PagePosition(row.created_at, UUID(int=row.version))
 
 
-def _to_policy_in_force(row: PolicyVersion, erased: frozenset[UUID]) -> PolicyInForce:
+def _to_policy_in_force(row: PolicyVersion, erased_ids: frozenset[UUID]) -> PolicyInForce:
     return PolicyInForce(
         version=row.version,
         policy=read_policy(row.document),
-        author_email=visible_email(row.author, erased),
+        author_email=visible_email(row.author, erased_ids),
         author_key=row.author_key,
         reason=row.reason,
         created_at=row.created_at,

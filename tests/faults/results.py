@@ -91,7 +91,7 @@ def summary(faults: Sequence[Fault], results: Results) -> str:
             "| --- | ---: | ---: | ---: | ---: |",
             *filter(None, rows),
             _row("all", faults, results),
-            *(["", "Missed:", ""] if missed else []),
+            *(["", "No test failed for these faults:", ""] if missed else []),
             *(f"- `{fault.id}` ({fault.area}): {fault.breaks}" for fault in missed),
         ]
     )

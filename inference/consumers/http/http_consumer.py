@@ -154,7 +154,7 @@ class HttpConsumer(DataPlaneConsumer):
     def _check_method(self) -> None:
         if self.methods and self.scope["method"].encode() not in self.methods:
             methods = b" or ".join(self.methods).decode()
-            raise BadRequest("method_not_allowed", f"Use {methods}.", http_status=405)
+            raise BadRequest("method_not_allowed", f"Use the method {methods}.", http_status=405)
 
     def _on_body_timeout(self) -> None:
         message = f"The body did not arrive within {MAX_RECEIVE_S:.0f} s."

@@ -48,7 +48,7 @@ def require_single_prompt(prompt: str | list[str]) -> str:
     if isinstance(prompt, str):
         return prompt
     if len(prompt) != 1:
-        raise BadRequest("invalid_field", "prompt must be one text.")
+        raise BadRequest("invalid_field", "prompt must be a single string.")
     return prompt[0]
 
 

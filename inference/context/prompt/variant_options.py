@@ -36,6 +36,6 @@ def _check_variant(variant: Variant) -> None:
     get_ranking(variant)
     if get_shares(variant).prefix < MIN_PREFIX_SHARE:
         raise BadSetting(
-            "files_share and suffix_share (by default 0.3 and 0.2) and 0.1 for snippets "
-            f"must leave {MIN_PREFIX_SHARE} to the prefix."
+            "files_share (default 0.3), suffix_share (default 0.2) and 0.1 for snippets must leave"
+            f" at least {MIN_PREFIX_SHARE} for the prefix."
         )

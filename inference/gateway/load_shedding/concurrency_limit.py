@@ -39,7 +39,11 @@ class ConcurrencyLimiter:
                 "too_many_requests", "This tenant has too many completions in flight."
             )
         if self._num_slots_in_use.total() >= self._max_total:
-            raise TooManyRequests("gateway_at_capacity", "The gateway is full.", http_status=503)
+            raise TooManyRequests(
+                "gateway_at_capacity",
+                "The gateway serves as many completions as it can. Try again.",
+                http_status=503,
+            )
         self._num_slots_in_use[tenant_id] += 1
         try:
             yield

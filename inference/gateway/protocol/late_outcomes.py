@@ -93,7 +93,9 @@ class _RateLimiters:
             self._of.popitem(last=False)
         wait_s = pace.wait_s(1, capacity=self._at_once, interval_s=self._interval_s, now_s=now_s)
         if wait_s:
-            raise TooManyRequests("too_many_requests", "Report less often.", retry_after_s=wait_s)
+            raise TooManyRequests(
+                "too_many_requests", "Send late outcomes less often.", retry_after_s=wait_s
+            )
         pace.spend(1, interval_s=self._interval_s, now_s=now_s)
 
 
@@ -104,7 +106,9 @@ def _check_request_id(text: str, now_ms: int) -> RequestId:
     except ValueError:
         request_id = None
     if request_id is None or str(request_id) != text or request_id.version != _TIMED_VERSION:
-        raise InvalidFrame("invalid_field", "request_id must be the one in `meta`.")
+        raise InvalidFrame(
+            "invalid_field", "request_id must be the request ID in the `meta` of a completion."
+        )
     age_ms = now_ms - (request_id.int >> 80)
     if not -MAX_AHEAD_MS <= age_ms <= MAX_AGE_MS:
         raise InvalidFrame("unknown_id", "Outcomes must be reported within a day.")

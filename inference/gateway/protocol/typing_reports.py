@@ -30,7 +30,9 @@ class TypingReportLimiter:
         now_s = self._clock.monotonic_s()
         if self._last_s is not None and now_s - self._last_s < MIN_PAUSE_S:
             pause_s = MIN_PAUSE_S - (now_s - self._last_s)
-            raise TooManyRequests("too_many_requests", "Report less often.", retry_after_s=pause_s)
+            raise TooManyRequests(
+                "too_many_requests", "Send typing reports less often.", retry_after_s=pause_s
+            )
         self._last_s = now_s
         return counts
 
@@ -46,7 +48,9 @@ def _check_counts(chars: Mapping[str, int]) -> dict[str, int]:
     for language, count in chars.items():
         name = language.lower()
         if name and name not in LANGUAGES:
-            raise InvalidFrame("unknown_language", 'chars has an unknown language; "" is any.')
+            raise InvalidFrame(
+                "unknown_language", 'chars has an unknown language. Use "" for other languages.'
+            )
         if count:
             lower[name] = min(MAX_CHARS, lower.get(name, 0) + count)
     return lower

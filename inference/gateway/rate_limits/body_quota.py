@@ -39,7 +39,11 @@ class BodyQuota:
                 "too_many_requests", f"This {whose} is uploading too much at once."
             )
         if self.num_bytes + num_bytes > MAX_TOTAL_BYTES:
-            raise TooManyRequests("gateway_at_capacity", "The gateway is full.", http_status=503)
+            raise TooManyRequests(
+                "gateway_at_capacity",
+                "The gateway receives as many requests as it can. Try again.",
+                http_status=503,
+            )
         self._add_bytes(principal, num_bytes)
 
     def release(self, principal: Principal, num_bytes: int) -> None:

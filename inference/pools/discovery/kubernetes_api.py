@@ -84,10 +84,10 @@ class KubernetesApi:
                 async for part in response.content.iter_any():
                     body += part
                     if len(body) > _MAX_LIST_BYTES:
-                        raise ApiUnavailable("the list is too long")
+                        raise ApiUnavailable("the list of endpoints is too long")
                 return _decode_listing(body)
         except TimeoutError as error:
-            raise ApiUnavailable("the list took too long") from error
+            raise ApiUnavailable("the list of endpoints took too long") from error
 
     async def watch_slices(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
         """Yield changes until the API ends the watch, at most WATCH_S seconds.

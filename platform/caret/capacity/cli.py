@@ -60,18 +60,25 @@ def _make_parser() -> argparse.ArgumentParser:
         " cost of accepted tokens. Options override --url, which overrides --figures.",
     )
     parser.add_argument(
-        "--figures", type=Path, metavar="FILE", help="a JSON object, or the output of a benchmark"
+        "--figures",
+        type=Path,
+        metavar="FILE",
+        help="file with your own figures: a JSON object, or the output of a benchmark",
     )
     parser.add_argument(
         "--url",
         action="append",
         default=[],
-        help="/metrics of a running gateway or engine; may be given several times",
+        help="metrics address of a running gateway or engine; repeat for several",
     )
     parser.add_argument(
-        "--during", type=float, default=10.0, metavar="S", help="how long --url measures the load"
+        "--during",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="seconds for which --url measures the load",
     )
-    parser.add_argument("--tokens-per-day", type=float, help="generated tokens; sets the load")
+    parser.add_argument("--tokens-per-day", type=float, help="the load, as generated tokens a day")
     for name, meaning in _OPTIONS.items():
         parser.add_argument(
             _to_option(name),
@@ -81,9 +88,17 @@ def _make_parser() -> argparse.ArgumentParser:
             help=_write_help(name, meaning),
         )
     parser.add_argument(
-        "--queue", type=Queue, choices=list(Queue), help="one per GPU (pinned), or one for all"
+        "--queue",
+        type=Queue,
+        choices=list(Queue),
+        help="pinned: a queue for each GPU; shared: one for all GPUs",
     )
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="plot first tokens over hit rates")
+    parser.add_argument(
+        "--svg",
+        type=Path,
+        metavar="FILE",
+        help="write a plot of the time to the first token over the hit rate",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON line instead")
     return parser
 

@@ -30,7 +30,9 @@ def gpus_at_utilisation(busy: float, utilisation: float) -> int:
     # Slightly less, so that a rounding error never adds a GPU.
     needed = max(1.0, busy / utilisation - 1e-9)
     if needed > MAX_GPUS:
-        raise InvalidInput(f"This load needs {needed:,.0f} GPUs; {MAX_GPUS:,} are the most.")
+        raise InvalidInput(
+            f"This load needs {needed:,.0f} GPUs; the command computes at most {MAX_GPUS:,}."
+        )
     return math.ceil(needed)
 
 

@@ -68,7 +68,9 @@ def env_secret(name: str, *, default_file: Path | None = None) -> str:
         return value
     file = os.environ.get(f"{name}_FILE") or default_file
     if file is None:
-        raise BadSetting(f"{name} is not set; give it, or {name}_FILE with the path of a file.")
+        raise BadSetting(
+            f"{name} is not set. Set it, or set {name}_FILE to the path of a file that contains it."
+        )
     try:
         return Path(file).read_text().strip()
     except OSError as error:

@@ -76,6 +76,6 @@ def _make_socket_folder(folder: Path) -> None:
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise StartupError(
-            f"{folder} is not a folder of yours; remove it, or set TMPDIR to another folder."
+            f"{folder} does not belong to you. Remove it, or set TMPDIR to another folder."
         )
     folder.chmod(0o700)

@@ -60,8 +60,8 @@ def settings_from_environment() -> UpSettings:
     has_own_postgres = _is_named("DATABASE_URL")
     if has_own_postgres and not _is_named("CARET_OWNER_DATABASE_URL"):
         raise BadSetting(
-            "DATABASE_URL is your own Postgres; set CARET_OWNER_DATABASE_URL to the same"
-            " database with the role that owns the tables, for the migrations."
+            "DATABASE_URL is set, so Caret uses your own Postgres. Set CARET_OWNER_DATABASE_URL"
+            " too, for migrations: the same database, with the role that owns the tables."
         )
     engine = engine_from_environment(ports.engine.number)
     machine = read_machine()

@@ -46,10 +46,10 @@ def database_from_url(url: str) -> dict[str, Any]:
         parts: dict[str, Any] = conninfo_to_dict(url)
     except Exception as error:  # noqa: BLE001  # psycopg's ProgrammingError quotes the URL
         raise BadSetting(
-            "A database URL is malformed; see DATABASE_URL."
+            "The URL of a database (DATABASE_URL or similar) is malformed."
         ) from error.with_traceback(None)
     if "dbname" not in parts:
-        raise BadSetting("A database URL has no database name; see DATABASE_URL.")
+        raise BadSetting("The URL of a database (DATABASE_URL or similar) has no name.")
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": parts.pop("dbname"),

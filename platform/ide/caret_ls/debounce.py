@@ -3,9 +3,9 @@
 Rules:
 
 1. At least 75 ms after the last change. On a fresh line, or when invoked, there is no wait.
-2. For fast typists, wait for most of their usual time between keys. So requests are sent when they
-   slow down, not at each key.
-3. If responses are slow, frequent requests only cost; the wait grows with the response time.
+2. At least three quarters of the user's usual time between keys. So requests are sent when the user
+   slows down, not at each key.
+3. Slow responses make frequent requests useless, so the wait grows with the response time.
 4. The wait grows with each rejected suggestion; an accepted one resets it.
 """
 

@@ -106,7 +106,7 @@ class HttpStripe:
             if not page.has_more or not page.data:
                 return meters
             query["starting_after"] = page.data[-1].id
-        raise StripeRejected("Stripe lists meters without an end.")
+        raise StripeRejected("Stripe's list of meters does not end.")
 
     def _read_total(self, meter: _Meter, span: Mapping[str, str]) -> int:
         query = {**span, "limit": "100"}
@@ -117,7 +117,7 @@ class HttpStripe:
             if not page.has_more or not page.data:
                 return round(total)
             query["starting_after"] = page.data[-1].id
-        raise StripeRejected("Stripe lists summaries without an end.")
+        raise StripeRejected("Stripe's list of summaries does not end.")
 
     def _get(self, path: str, query: Mapping[str, str]) -> bytes:
         return self._send_request("GET", f"{path}?{urlencode(query)}", None)

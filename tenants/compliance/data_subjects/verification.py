@@ -93,7 +93,7 @@ def _verify_file(options: argparse.Namespace, keys: PublicKeys) -> str:
 
 _CLI: Final = VerifierCli(
     command="verify_bundle",
-    description="Verifies that a bundle of personal data is complete and unchanged.",
+    description="Verify that an export of personal data is complete and unchanged.",
     broken_error=BadSignature,
     verify=_verify_file,
 )

@@ -36,12 +36,14 @@ def _verify(options: argparse.Namespace, keys: PublicKeys) -> str:
 
 
 def _add_proof_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--proof", type=Path, metavar="FILE", help=f"default: FILE{PROOF_SUFFIX}")
+    parser.add_argument(
+        "--proof", type=Path, metavar="FILE", help=f"proof of the file; default: FILE{PROOF_SUFFIX}"
+    )
 
 
 _CLI: Final = VerifierCli(
     command="verify_export",
-    description="Verifies that an exported file is complete and unchanged, or reports what is"
+    description="Verify that an exported file is complete and unchanged, or report what is"
     " wrong with it or with its proof.",
     broken_error=BrokenExport,
     verify=_verify,

@@ -71,8 +71,8 @@ def republish_stale(*, now: datetime) -> int:
     # Redis is read first. A change that is published meanwhile then looks unpublished, which costs
     # one needless attempt. Read last, Redis would look ahead of the database, as after a restored
     # backup.
-    published = _read_published(connect())
-    repairs = plan_repairs(_versions_of_tenants(), published)
+    published_state = _read_published(connect())
+    repairs = plan_repairs(_versions_of_tenants(), published_state)
     return sum(_repair_snapshot(tenant_id, repair, now) for tenant_id, repair in repairs.items())
 
 
@@ -98,17 +98,17 @@ class PublishedState:
 
 
 def plan_repairs(
-    versions: Mapping[TenantId, int], published: PublishedState
+    versions: Mapping[TenantId, int], published_state: PublishedState
 ) -> dict[TenantId, SnapshotRepair]:
     """Return the tenants to publish. `versions` are those in the database."""
     repairs = {}
     for tenant_id, version in versions.items():
-        published_version = published.versions.get(tenant_id)
+        published_version = published_state.versions.get(tenant_id)
         if published_version is None:
             repairs[tenant_id] = SnapshotRepair(RepairReason.LOST, None)
         elif published_version > version:
             repairs[tenant_id] = SnapshotRepair(RepairReason.AHEAD, published_version)
-        elif tenant_id not in published.snapshots:
+        elif tenant_id not in published_state.snapshots:
             repairs[tenant_id] = SnapshotRepair(RepairReason.CORRUPT, published_version)
         elif published_version < version:
             repairs[tenant_id] = SnapshotRepair(RepairReason.UNPUBLISHED, None)

@@ -130,16 +130,16 @@ def page_of_keys(
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         rows = fetch_first(keys, limit=limit, after=after)
-        erased = erased_people(rows)
+        erased_ids = erased_people(rows)
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
-    return map_page(page, lambda row: view_of(row, now, erased))
+    return map_page(page, lambda row: view_of(row, now, erased_ids))
 
 
 def first_views(keys: QuerySet[ApiKey], *, limit: int, now: datetime) -> KeySummary:
     """Return the newest keys and the total number, inside the tenant's scope. Three queries."""
     rows = fetch_first(keys.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
-    erased = erased_people(rows)
-    return KeySummary(keys=[view_of(row, now, erased) for row in rows], total=keys.count())
+    erased_ids = erased_people(rows)
+    return KeySummary(keys=[view_of(row, now, erased_ids) for row in rows], total=keys.count())
 
 
 def visible_to(actor: Actor) -> QuerySet[ApiKey]:
@@ -156,15 +156,15 @@ def erased_people(rows: Sequence[ApiKey]) -> frozenset[uuid.UUID]:
     return find_erased_users(TenantId(str(rows[0].tenant_id)), people) if rows else frozenset()
 
 
-def view_of(key: ApiKey, now: datetime, erased: frozenset[uuid.UUID]) -> KeyView:
+def view_of(key: ApiKey, now: datetime, erased_ids: frozenset[uuid.UUID]) -> KeyView:
     return KeyView(
         lookup_id=LookupId(key.lookup_id),
         kind=KeyKind(key.kind),
         name=key.name,
         owner_id=None if key.owner_id is None else UserId(str(key.owner_id)),
-        owner_email=visible_email(key.owner, erased),
-        created_by_email=visible_email(key.created_by, erased),
-        issued_by_email=visible_email(key.issued_by, erased),
+        owner_email=visible_email(key.owner, erased_ids),
+        created_by_email=visible_email(key.created_by, erased_ids),
+        issued_by_email=visible_email(key.issued_by, erased_ids),
         state=_compute_state(key, now),
         created_at=key.created_at,
         expires_at=key.expires_at,

@@ -98,8 +98,8 @@ def find_keys(
     with tenant_scope(actor.tenant_id):
         keys = _filter_keys(actor, key_filter, now)
         page = fetch_sorted_page(keys, order=order, limit=limit, cursor=cursor)
-        erased = erased_people(page.rows)
-    return map_page(page, lambda row: view_of(row, now, erased))
+        erased_ids = erased_people(page.rows)
+    return map_page(page, lambda row: view_of(row, now, erased_ids))
 
 
 def count_keys(*, actor: Actor, now: datetime) -> KeyCounts:
@@ -168,10 +168,10 @@ def _with_text(keys: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
     # Logs and the list show the beginning of a key: cpk_live_Ab3dE6gH.
     lookup_id = text.rpartition("_")[2][:8]
     # A search must not reveal the address of an erased user.
-    erased = Membership.objects.filter(
+    erased_owners = Membership.objects.filter(
         tenant_id=OuterRef("tenant_id"), user_id=OuterRef("owner_id"), erased_at__isnull=False
     )
-    is_named = Q(name__icontains=text) | (Exists(owners) & ~Exists(erased))
+    is_named = Q(name__icontains=text) | (Exists(owners) & ~Exists(erased_owners))
     return keys.filter(is_named | Q(lookup_id__startswith=lookup_id) if lookup_id else is_named)
 
 

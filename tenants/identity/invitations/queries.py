@@ -50,9 +50,9 @@ def page_of_invitations(
             "invited_by"
         )
         rows = fetch_first(invitations, limit=limit, after=read_cursor(cursor))
-        erased = find_erased_users(actor.tenant_id, [row.invited_by_id for row in rows])
+        erased_ids = find_erased_users(actor.tenant_id, [row.invited_by_id for row in rows])
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
-    return map_page(page, lambda row: _to_view(row, now, erased))
+    return map_page(page, lambda row: _to_view(row, now, erased_ids))
 
 
 def find_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) -> InvitationView:
@@ -68,13 +68,13 @@ def find_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) ->
         return _to_view(row, now, find_erased_users(actor.tenant_id, [row.invited_by_id]))
 
 
-def _to_view(row: Invitation, now: datetime, erased: frozenset[uuid.UUID]) -> InvitationView:
+def _to_view(row: Invitation, now: datetime, erased_ids: frozenset[uuid.UUID]) -> InvitationView:
     return InvitationView(
         id=row.id,
         email=row.email,
         role=Role(row.role),
         state=_compute_state(row, now),
-        invited_by_email=visible_email(row.invited_by, erased),
+        invited_by_email=visible_email(row.invited_by, erased_ids),
         created_at=row.created_at,
         expires_at=row.expires_at,
         mailed_at=row.mailed_at,

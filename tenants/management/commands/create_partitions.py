@@ -16,8 +16,8 @@ class Command(NoSystemChecksCommand):
     help = "Create the monthly partitions of the usage tables, as the tables' owner."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--months", type=int, default=3, help="how many months ahead")
-        parser.add_argument("--past", type=int, default=1, help="how many months back")
+        parser.add_argument("--months", type=int, default=3, help="number of months ahead")
+        parser.add_argument("--past", type=int, default=1, help="number of months back")
 
     def handle(self, *args: Any, **options: Any) -> None:
         today = timezone.now()

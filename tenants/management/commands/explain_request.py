@@ -19,7 +19,7 @@ from tenants.usage.requests.waterfall import lines
 
 
 class Command(NoSystemChecksCommand):
-    help = "Show the stages of a completion, and why it was slow or ended."
+    help = "Show the time of each stage of a completion, and why it ended."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("request_id", type=_request_id, metavar="REQUEST_ID")

@@ -23,27 +23,27 @@ _DEFAULT_DAYS: Final = 90
 
 
 class Command(NoSystemChecksCommand):
-    help = "Creates, revokes and lists keys for the platform API."
+    help = "Create, revoke and list keys for the platform API."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
-        create = commands.add_parser("create", help="show its text once")
-        create.add_argument("name", help="the script that uses the key")
+        create = commands.add_parser("create", help="create a key, and show its text once")
+        create.add_argument("name", help="name of the key, such as the script that uses it")
         create.add_argument(
             "--scope",
             dest="scopes",
             action="append",
             choices=[scope.value for scope in OperatorScope],
-            help="repeat it for several scopes; default: all",
+            help="a scope of the key; repeat for several; default: all",
         )
         create.add_argument(
             "--days",
             type=int,
             default=_DEFAULT_DAYS,
-            help=f"until it expires, at most {MAX_LIFETIME_DAYS}; default: {_DEFAULT_DAYS}",
+            help=f"lifetime of the key, at most {MAX_LIFETIME_DAYS}; default: {_DEFAULT_DAYS}",
         )
-        revoke = commands.add_parser("revoke", help="refuse it at once")
-        revoke.add_argument("lookup_id", help="as `list` shows it")
+        revoke = commands.add_parser("revoke", help="revoke a key; it stops working at once")
+        revoke.add_argument("lookup_id", help="lookup ID of the key, as `list` shows it")
         commands.add_parser("list")
 
     def handle(self, *args: Any, **options: Any) -> None:

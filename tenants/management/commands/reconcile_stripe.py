@@ -23,8 +23,10 @@ class Command(NoSystemChecksCommand):
     help = "Compare a month's tokens in the ledger with Stripe's meters."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--month", required=True, type=_read_month, help="such as 2026-10")
-        parser.add_argument("--tenant", help="slug; default: all tenants")
+        parser.add_argument(
+            "--month", required=True, type=_read_month, help="month to compare, such as 2026-10"
+        )
+        parser.add_argument("--tenant", help="slug of one tenant; default: all tenants")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.STRIPE_KEY is None:

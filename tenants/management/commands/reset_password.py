@@ -12,11 +12,13 @@ from tenants.identity.passwords.reset_mail import mail_operators_link
 
 
 class Command(NoSystemChecksCommand):
-    help = "Mails a user a link to set a new password. It works once, within an hour."
+    help = "Mail a user a link to set a new password. It works once, within an hour."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("email", metavar="EMAIL", help="the address of the account")
-        parser.add_argument("--reason", default="", help="for the audit logs of the user's tenants")
+        parser.add_argument(
+            "--reason", default="", help="reason for the audit logs of the user's tenants"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

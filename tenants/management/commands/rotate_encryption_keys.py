@@ -31,7 +31,7 @@ class Command(NoSystemChecksCommand):
             "--replace-older-than",
             type=int,
             metavar="DAYS",
-            help="first replace tenant keys that are older; 0: all of them",
+            help="first replace tenant keys older than this; 0: all tenant keys",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

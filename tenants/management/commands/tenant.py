@@ -36,8 +36,8 @@ from tenants.security.authorization.directory import find_tenant
 
 _STATUSES: Final = MappingProxyType(
     {
-        "suspend": (TenantStatus.SUSPENDED, "reject its keys"),
-        "resume": (TenantStatus.ACTIVE, "accept its keys again"),
+        "suspend": (TenantStatus.SUSPENDED, "reject requests with its API keys"),
+        "resume": (TenantStatus.ACTIVE, "end the suspension"),
         "begin-closing": (TenantStatus.CLOSING, "allow only export and erasure"),
         "close": (TenantStatus.CLOSED, "end sign-in for good"),
     }
@@ -45,16 +45,18 @@ _STATUSES: Final = MappingProxyType(
 
 
 class Command(NoSystemChecksCommand):
-    help = "Creates, lists, renames, suspends, resumes and closes tenants."
+    help = "Create, list, rename, suspend, resume and close tenants."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
         create = commands.add_parser("create", help="create a tenant and invite its first owner")
-        create.add_argument("slug", help="its name in URLs and commands; it never changes")
+        create.add_argument("slug", help="its name in URLs and commands; it cannot be changed")
         create.add_argument("--name", required=True, help="the name that people see")
-        create.add_argument("--owner", required=True, metavar="EMAIL", help="gets an invitation")
+        create.add_argument(
+            "--owner", required=True, metavar="EMAIL", help="address that gets the invitation"
+        )
         create.add_argument("--plan", help="slug of its plan; without it the tenant is not billed")
-        create.add_argument("--region", help="where its data is stored")
+        create.add_argument("--region", help="region where its data is stored")
         commands.add_parser("list", help="list all tenants, oldest first")
         invite = commands.add_parser(
             "invite-owner", help="invite an owner, and print the link once"
@@ -89,7 +91,7 @@ class Command(NoSystemChecksCommand):
 def _add_change(commands: Any, name: str, effect: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=effect)
     parser.add_argument("slug")
-    parser.add_argument("--reason", default="", help="for the audit log")
+    parser.add_argument("--reason", default="", help="reason for the audit log")
     return parser
 
 
@@ -142,7 +144,7 @@ def _change_tenant(command: str, options: dict[str, Any], now: datetime) -> str:
 
 def _purge_cache(actor: Actor, slug: str, reason: str, now: datetime) -> str:
     epoch = purge_cache(actor=actor, reason=reason, now=now)
-    return f"{slug} begins cache epoch {epoch}; nothing cached before is used again."
+    return f"The prefix cache of {slug} was purged; its epoch is now {epoch}."
 
 
 def _drop_identity_provider(actor: Actor, _slug: str, reason: str, now: datetime) -> str:
@@ -151,7 +153,7 @@ def _drop_identity_provider(actor: Actor, _slug: str, reason: str, now: datetime
     if provider is None:
         raise NotFound("This tenant has no identity provider.")
     remove_provider(actor=actor, reason=reason, now=now)
-    return f"{provider.issuer} lets nobody in any more; users sign in with their passwords."
+    return f"Removed {provider.issuer}. Users sign in with their passwords again."
 
 
 _EFFECTS: Final[dict[str, Callable[[Actor, str, str, datetime], str]]] = {

@@ -148,14 +148,14 @@ def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
             OverrideSubject(SubjectKind.USER, id_): email for id_, email in people
         }
         rows = list(_read_newest(tenant_id))
-        erased = find_erased_users(tenant_id, [row.author_id for row in rows])
+        erased_ids = find_erased_users(tenant_id, [row.author_id for row in rows])
         teams_of = _teams_of(tenant_id)
     subjects = (
         (OverrideSubject(SubjectKind(row.subject_kind), row.subject_id), row) for row in rows
     )
     return PolicyOverrides(
         all={
-            subject: _in_force(row, names[subject], erased)
+            subject: _in_force(row, names[subject], erased_ids)
             for subject, row in subjects
             if subject in names and row.document
         },
@@ -198,13 +198,15 @@ def _teams_of(tenant_id: TenantId) -> dict[UserId, tuple[UUID, ...]]:
     return {user_id: tuple(ids) for user_id, ids in teams.items()}
 
 
-def _in_force(row: PolicyOverrideVersion, name: str, erased: frozenset[UUID]) -> OverrideInForce:
+def _in_force(
+    row: PolicyOverrideVersion, name: str, erased_ids: frozenset[UUID]
+) -> OverrideInForce:
     return OverrideInForce(
         subject=OverrideSubject(SubjectKind(row.subject_kind), row.subject_id),
         name=name,
         version=row.version,
         override=parse_override(row.document),
-        author_email=visible_email(row.author, erased),
+        author_email=visible_email(row.author, erased_ids),
         author_key=row.author_key,
         reason=row.reason,
         created_at=row.created_at,

@@ -103,9 +103,9 @@ def list_receipts(
             receipts = receipts.filter(user_id=_require_user(actor))
         rows = fetch_first(receipts.select_related("user", "actor"), limit=limit, after=after)
         people = [person for row in rows for person in (row.user_id, row.actor_id)]
-        erased = find_erased_users(actor.tenant_id, people)
+        erased_ids = find_erased_users(actor.tenant_id, people)
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
-    return map_page(page, lambda row: _to_receipt_view(row, erased))
+    return map_page(page, lambda row: _to_receipt_view(row, erased_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
         members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None).count()
         own = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id, user_id__isnull=True)
         row = own.select_related("actor", "user").order_by("-number").first()
-        erased = find_erased_users(actor.tenant_id, [] if row is None else [row.actor_id])
+        erased_ids = find_erased_users(actor.tenant_id, [] if row is None else [row.actor_id])
     content_capture = policy.content_capture
     return ConsentOverview(
         allowance=tenant_consent(content_capture),
@@ -154,7 +154,7 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
         num_members=members,
         num_content_capture=len(consents),
         num_training=sum(consent.training for consent in consents),
-        receipt=None if row is None else _to_receipt_view(row, erased),
+        receipt=None if row is None else _to_receipt_view(row, erased_ids),
     )
 
 
@@ -186,13 +186,13 @@ def list_content_erasures(
         erasures = ContentErasure.objects.filter(tenant_id=actor.tenant_id).select_related("user")
         after = read_cursor(cursor)
         rows = fetch_first(erasures, limit=limit, after=after, time_field="requested_at")
-        erased = find_erased_users(actor.tenant_id, [row.user_id for row in rows])
+        erased_ids = find_erased_users(actor.tenant_id, [row.user_id for row in rows])
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.requested_at, row.id))
-    return map_page(page, lambda row: _content_erasure(row, erased))
+    return map_page(page, lambda row: _content_erasure(row, erased_ids))
 
 
-def _content_erasure(row: ContentErasure, erased: Collection[UUID]) -> ContentErasureView:
-    is_known = row.user is not None and row.user_id not in erased
+def _content_erasure(row: ContentErasure, erased_ids: Collection[UUID]) -> ContentErasureView:
+    is_known = row.user is not None and row.user_id not in erased_ids
     return ContentErasureView(
         id=row.id,
         user_id=None if row.user_id is None else UserId(str(row.user_id)),
@@ -312,16 +312,16 @@ def _require_user(actor: Actor) -> UserId:
     return actor.user_id
 
 
-def _to_receipt_view(row: ConsentReceipt, erased: Collection[UUID]) -> ConsentReceiptView:
+def _to_receipt_view(row: ConsentReceipt, erased_ids: Collection[UUID]) -> ConsentReceiptView:
     return ConsentReceiptView(
         id=row.id,
         user_id=None if row.user_id is None else UserId(str(row.user_id)),
-        user_email=None if row.user is None or row.user_id in erased else row.user.email,
+        user_email=None if row.user is None or row.user_id in erased_ids else row.user.email,
         kind=ConsentKind(row.kind),
         is_given=row.is_given,
         wording=row.wording,
         wording_sha256=row.wording_sha256,
-        actor_email=None if row.actor is None or row.actor_id in erased else row.actor.email,
+        actor_email=None if row.actor is None or row.actor_id in erased_ids else row.actor.email,
         policy_version=row.policy_version,
         address=row.address,
         created_at=row.created_at,

@@ -34,13 +34,13 @@ def ingest(connection: redis.Redis, sealer: ContentSealer, *, now: datetime) -> 
     Content taken from the stream is lost if this raises. Raises redis.RedisError,
     django.db.OperationalError, and what the storage raises.
     """
-    ingested = ContentIngestion()
+    result = ContentIngestion()
     while messages := _read_batch(connection):
-        for (tenant_id, user_id), items in _by_user(sealer, messages, ingested).items():
-            _store_items(tenant_id, user_id, items, ingested, now)
-    if ingested.num_stored or ingested.dropped:
-        logger.info("content.ingested", kept=ingested.num_stored, dropped=ingested.dropped)
-    return ingested
+        for (tenant_id, user_id), items in _by_user(sealer, messages, result).items():
+            _store_items(tenant_id, user_id, items, result, now)
+    if result.num_stored or result.dropped:
+        logger.info("content.ingested", kept=result.num_stored, dropped=result.dropped)
+    return result
 
 
 def _read_batch(connection: redis.Redis) -> list[bytes]:
@@ -49,14 +49,14 @@ def _read_batch(connection: redis.Redis) -> list[bytes]:
 
 
 def _by_user(
-    sealer: ContentSealer, messages: list[bytes], ingested: ContentIngestion
+    sealer: ContentSealer, messages: list[bytes], result: ContentIngestion
 ) -> dict[tuple[TenantId, UserId], list[Item]]:
     items_by_user = defaultdict[tuple[TenantId, UserId], list[Item]](list)
     for data in messages:
         try:
             tenant_id, batch = sealer.open(data, ContentBatch)
         except UnreadableMessage as error:
-            ingested.count_dropped(f"unreadable: {error}")
+            result.count_dropped(f"unreadable: {error}")
             continue
         for item in batch.items:
             items_by_user[tenant_id, item.user_id].append(item)
@@ -67,14 +67,14 @@ def _store_items(
     tenant_id: TenantId,
     user_id: UserId,
     items: list[Item],
-    ingested: ContentIngestion,
+    result: ContentIngestion,
     now: datetime,
 ) -> None:
     try:
         num_stored = store_content(tenant_id=tenant_id, user_id=user_id, items=items, now=now)
     except EncryptionFailed as error:
-        ingested.count_dropped(type(error).__name__, len(items))
+        result.count_dropped(type(error).__name__, len(items))
         return
-    ingested.num_stored += num_stored
+    result.num_stored += num_stored
     if num_stored < len(items):
-        ingested.count_dropped("no consent", len(items) - num_stored)
+        result.count_dropped("no consent", len(items) - num_stored)

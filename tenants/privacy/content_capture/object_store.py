@@ -19,8 +19,8 @@ STORAGE: Final = "content"
 
 def put(tenant_id: TenantId, object_id: UUID, envelope: bytes) -> None:
     name = _name_object(tenant_id, object_id)
-    saved = _get_storage().save(name, ContentFile(envelope))
-    assert saved == name, "object IDs are random: no name exists twice"
+    saved_name = _get_storage().save(name, ContentFile(envelope))
+    assert saved_name == name, "object IDs are random: no name exists twice"
 
 
 def get_object(tenant_id: TenantId, object_id: UUID) -> bytes:

@@ -76,10 +76,10 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
         .distinct("data_class")
     )
     own = {row.data_class: row for row in newest}
-    erased = find_erased_users(tenant_id, [row.author_id for row in own.values()])
+    erased_ids = find_erased_users(tenant_id, [row.author_id for row in own.values()])
     rules = {
         data_class: _to_effective_rule(
-            own.get(data_class), _make_default_rule(data_class, policy.content_capture), erased
+            own.get(data_class), _make_default_rule(data_class, policy.content_capture), erased_ids
         )
         for data_class in DATA_CLASSES
     }
@@ -107,11 +107,11 @@ def holds_of(*, tenant_id: TenantId) -> tuple[HoldPeriod, ...]:
 
 
 def _to_effective_rule(
-    row: RetentionRule | None, default: EffectiveRule, erased: frozenset[UUID]
+    row: RetentionRule | None, default: EffectiveRule, erased_ids: frozenset[UUID]
 ) -> EffectiveRule:
     if row is None:
         return default
-    email = visible_email(row.author, erased)
+    email = visible_email(row.author, erased_ids)
     rule = EffectiveRule(row.days, row.version, email, row.reason, row.created_at)
     if not row.is_default:
         return rule

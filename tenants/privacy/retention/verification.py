@@ -48,7 +48,7 @@ def _verify_file(options: argparse.Namespace, keys: PublicKeys) -> str:
 
 _CLI: Final = VerifierCli(
     command="verify_certificate",
-    description="Verifies that a deletion certificate is unchanged.",
+    description="Verify that a deletion certificate is unchanged.",
     broken_error=BadSignature,
     verify=_verify_file,
 )

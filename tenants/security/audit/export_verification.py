@@ -195,7 +195,7 @@ def _verify_file(options: argparse.Namespace, keys: PublicKeys) -> str:
 
 _CLI: Final = VerifierCli(
     command="verify_audit",
-    description="Verifies that an export of the audit log is complete and unchanged, or reports"
+    description="Verify that an export of the audit log is complete and unchanged, or report"
     " its first bad entry.",
     broken_error=VerificationFailed,
     verify=_verify_file,

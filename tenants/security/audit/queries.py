@@ -102,9 +102,9 @@ def fetch_entries(
     with tenant_scope(actor.tenant_id):
         entries = _filter_entries(actor, audit_filter).select_related("actor")
         rows = fetch_first(entries, limit=limit, after=after, time_field="at")
-        erased = find_erased_users(actor.tenant_id, [row.actor_id for row in rows])
+        erased_ids = find_erased_users(actor.tenant_id, [row.actor_id for row in rows])
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.at, row.id))
-    return map_page(page, lambda row: _to_view(row, erased))
+    return map_page(page, lambda row: _to_view(row, erased_ids))
 
 
 def find_head(*, tenant_id: TenantId) -> ChainHead:
@@ -184,14 +184,14 @@ def _to_change_fields(audit_filter: AuditFilter) -> ChangeFields:
     }
 
 
-def _to_view(row: AuditEntry, erased: Collection[uuid.UUID]) -> AuditEntryView:
+def _to_view(row: AuditEntry, erased_ids: Collection[uuid.UUID]) -> AuditEntryView:
     return AuditEntryView(
         sequence=row.sequence,
         id=row.id,
         at=row.at,
         actor_kind=ActorKind(row.actor_kind),
         actor_id=row.actor_id,
-        actor_email=None if row.actor is None or row.actor_id in erased else row.actor.email,
+        actor_email=None if row.actor is None or row.actor_id in erased_ids else row.actor.email,
         actor_key=row.actor_key or None,
         action=row.action,
         target=row.target,

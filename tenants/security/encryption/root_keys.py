@@ -61,7 +61,7 @@ class RootKeys:
         try:
             return self.by_id[key_id]
         except KeyError:
-            raise RootKeyMissing(f"CARET_ROOT_KEYS names no key that is {key_id}.") from None
+            raise RootKeyMissing(f"CARET_ROOT_KEYS lacks the root key {key_id}.") from None
 
 
 def root_keys() -> RootKeys:

@@ -48,7 +48,7 @@ _NAMES: Final = (
     *("requests", "shown", "accepted", "partly_accepted", "looked_at_30", "retained_30"),
 )
 _FINISHED: Final = Q(
-    finish__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
+    finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
 )
 
 

@@ -34,7 +34,7 @@ from tenants.usage.rollups.latency_histogram import merge_histograms, percentile
 # Of a longer period only the last days: sorting the records of a quarter takes seconds.
 MAX_EXACT: Final = timedelta(days=7)
 _FINISHED: Final = Q(
-    finish__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
+    finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
 )
 
 

@@ -16,7 +16,7 @@ from tenants.usage.reports.filters import visible_to
 
 MINUTE: Final = timedelta(minutes=1)
 _FINISHED: Final = Q(
-    finish__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
+    finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
 )
 _TAKEN: Final = [OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED]
 

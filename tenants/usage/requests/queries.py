@@ -16,7 +16,7 @@ from tenants.usage.reports.filters import visible_to
 RECENT: Final = timedelta(hours=24)
 MAX_DAYS: Final = 90
 
-_FINISHED = Q(finish__in=[FinishReason.STOP, FinishReason.LENGTH])
+_FINISHED = Q(finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH])
 
 
 class _Percentile(Aggregate):

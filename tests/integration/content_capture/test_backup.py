@@ -241,7 +241,7 @@ def test_backups_are_private_and_never_overwrite_files(backup: tuple[Path, Path]
 
 
 def test_data_and_keys_must_be_in_different_folders(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="a folder elsewhere"):
+    with pytest.raises(CommandError, match="another folder than --data"):
         back_up((tmp_path / "data", tmp_path / "keys"))
 
 

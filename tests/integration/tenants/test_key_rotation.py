@@ -256,7 +256,7 @@ def test_the_command_names_the_tenants_that_failed(
             stderr=(errors := StringIO()),
         )
 
-    assert "CARET_ROOT_KEYS names no key" in errors.getvalue()
+    assert "CARET_ROOT_KEYS lacks the root key" in errors.getvalue()
 
 
 @pytest.mark.parametrize(

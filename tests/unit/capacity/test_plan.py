@@ -81,7 +81,7 @@ def test_a_fleet_that_is_too_small_is_rejected_with_the_size_needed() -> None:
 
 
 def test_a_load_beyond_the_largest_fleet_is_rejected() -> None:
-    with pytest.raises(InvalidInput, match=f"{MAX_GPUS:,} are the most"):
+    with pytest.raises(InvalidInput, match=f"at most {MAX_GPUS:,}"):
         compute_plan(CapacityInputs(requests_per_s=MAX_FIGURE))
 
 

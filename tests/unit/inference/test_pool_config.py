@@ -162,18 +162,18 @@ BAD_FILES = {
     "an unknown connector": (_connector("MultiConnector"), "nobody has shown"),
     "events by HTTP": (
         _with('{ url = "http://10.0.0.9:8000", kv_events = "http://10.0.0.9:5557" }') + QUALITY,
-        "KV events at no tcp address",
+        "kv_events and kv_replay must be tcp:// addresses",
     ),
     "events at an invalid port": (
         _with('{ url = "http://10.0.0.9:8000", kv_events = "tcp://10.0.0.9:many" }') + QUALITY,
-        "KV events at no tcp address",
+        "kv_events and kv_replay must be tcp:// addresses",
     ),
     "two entries of a replica that differ": (
         FAST
         + QUALITY.replace(
             '"http://10.0.0.1:8000/"', '{ url = "http://10.0.0.1:8000", speculation = "ngram" }'
         ),
-        "two entries of 10.0.0.1:8000 that differ",
+        "two entries of the replica 10.0.0.1:8000 differ",
     ),
     "not TOML": ("pools = [", "Invalid value"),
     "not UTF-8": ("\udcff", "utf-8"),
@@ -183,13 +183,16 @@ BAD_FILES = {
     "an unknown tier": (FAST.replace('"fast"', '"slow"'), "tier"),
     "a number as text": (FAST.replace("8192", '"8192"'), "max_context_tokens"),
     "a context that is too small": (FAST.replace("8192", "512") + QUALITY, "max_context_tokens"),
-    "two pools for a tier": (FAST + FAST.replace("quick", "other"), "two pools for the tier fast"),
-    "two pools with one name": (FAST + FAST, "two pools of the name quick"),
+    "two pools for a tier": (
+        FAST + FAST.replace("quick", "other"),
+        "two shared pools have the tier fast",
+    ),
+    "two pools with one name": (FAST + FAST, "two pools have the name quick"),
     "two pools of a tenant": (
         FAST + QUALITY + "".join(FAST.replace("quick", n) + 'tenants = ["acme"]\n' for n in "ab"),
-        "two pools of the tenant acme",
+        "two pools name the tenant acme",
     ),
-    "no pool for a tier": (FAST, "no pool for the tier quality"),
+    "no pool for a tier": (FAST, "no shared pool has the tier quality"),
     "no replicas": (
         FAST.replace('["http://10.0.0.1:8000/", "https://engine.example.com"]', "[]") + QUALITY,
         "quick has no replicas",

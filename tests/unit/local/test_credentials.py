@@ -71,5 +71,5 @@ def test_the_redis_url_names_a_socket_and_a_password(paths: EmbeddedPaths) -> No
 def test_a_socket_folder_of_another_user_is_rejected(paths: EmbeddedPaths) -> None:
     paths.sockets.symlink_to(paths.sockets.parent)
 
-    with pytest.raises(StartupError, match="not a folder of yours"):
+    with pytest.raises(StartupError, match="does not belong to you"):
         write_credentials(paths)

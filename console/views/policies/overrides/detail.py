@@ -83,7 +83,7 @@ def review(
     if (way := _way_if_grave(request, member, current, override)) is not None:
         return way
     try:
-        saved = set_override(
+        saved_override = set_override(
             actor=member.actor,
             subject=current.subject,
             document=override_document(override),
@@ -100,7 +100,9 @@ def review(
     toast(
         request,
         gettext("Saved. Gateways apply it within a second."),
-        undo_url=reverse("console:policies-undo-override", args=[kind, subject_id, saved.version]),
+        undo_url=reverse(
+            "console:policies-undo-override", args=[kind, subject_id, saved_override.version]
+        ),
     )
     return redirect("console:policies-overrides")
 

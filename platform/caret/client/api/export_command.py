@@ -42,9 +42,15 @@ def add_export(groups: Any) -> None:
     period = command.add_mutually_exclusive_group(required=True)
     period.add_argument("--month", type=_parse_month, metavar="YYYY-MM")
     period.add_argument(
-        "--days", type=_parse_day, nargs=2, metavar=("FROM", "TO"), help="TO is exclusive"
+        "--days",
+        type=_parse_day,
+        nargs=2,
+        metavar=("FROM", "TO"),
+        help="the period; TO is the day after its last day",
     )
-    command.add_argument("--format", choices=_FORMATS, help="csv; zip for evidence packs")
+    command.add_argument(
+        "--format", choices=_FORMATS, help="default: csv, or zip for evidence packs"
+    )
     command.add_argument("--into", type=Path, default=Path(), metavar="FOLDER")
     command.add_argument("--max-wait-s", type=float, default=3_600.0, metavar="SECONDS")
     command.set_defaults(is_export=True)

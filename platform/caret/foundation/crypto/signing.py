@@ -155,7 +155,7 @@ def read_public_keys(text: bytes) -> PublicKeys:
     except (msgspec.MsgspecError, ValueError) as error:
         raise BadPublicKeys(f"This is not a file of public keys: {error}") from None
     if not keys.keys or not sound:
-        raise BadPublicKeys("This file holds no Ed25519 key, or one whose id is not its own.")
+        raise BadPublicKeys("This file has no Ed25519 key, or a key whose ID does not match it.")
     return keys
 
 

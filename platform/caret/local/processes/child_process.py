@@ -80,7 +80,7 @@ class ChildProcess:
         deadline_s = time.monotonic() + timeout_s
         while not is_ready():
             if not self.is_alive:
-                raise self._to_failure(f"ended at its start with status {self.exit_status}")
+                raise self._to_failure(f"ended while it started, with status {self.exit_status}")
             if time.monotonic() > deadline_s:
                 raise self._to_failure(f"was not ready after {timeout_s:.0f} s")
             on_wait()

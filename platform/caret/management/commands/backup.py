@@ -17,13 +17,15 @@ class Command(NoSystemChecksCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--data", type=Path, required=True, help="new file for the data")
-        parser.add_argument("--keys", type=Path, required=True, help="new file in another folder")
+        parser.add_argument(
+            "--keys", type=Path, required=True, help="new file for the keys, in another folder"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         data, keys = options["data"].resolve(), options["keys"].resolve()
         if data.parent == keys.parent:
             raise CommandError(
-                "Write --keys to a folder elsewhere: both files together decrypt all data."
+                "Write --keys to another folder than --data, so that nobody gets both at once."
             )
         server = backup_server(settings.EMBEDDED)
         try:

@@ -21,13 +21,16 @@ class Command(DjangosMigrate):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument(
-            "--lock-timeout-s", type=int, default=3, help="how long a statement waits for a lock"
+            "--lock-timeout-s",
+            type=int,
+            default=3,
+            help="seconds that a statement waits for a lock",
         )
         parser.add_argument(
-            "--statement-timeout-s", type=int, default=900, help="how long a statement may run"
+            "--statement-timeout-s", type=int, default=900, help="seconds that a statement may run"
         )
         parser.add_argument(
-            "--tries", type=int, default=20, help="tries for a migration that gets no lock"
+            "--tries", type=int, default=20, help="attempts at a migration that gets no lock"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -42,7 +42,9 @@ class Command(NoSystemChecksCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--data", type=Path, required=True)
         parser.add_argument(
-            "--keys", type=Path, help="file of the keys; without it, no encrypted data is readable"
+            "--keys",
+            type=Path,
+            help="file of the keys; without it, encrypted data stays unreadable",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -54,8 +54,8 @@ def put(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUI
             now=now,
         )
     name = _name_object(claim.tenant_id, object_id)
-    saved = _get_storage().save(name, ContentFile(envelope))
-    assert saved == name, "object IDs are random: no name exists twice"
+    saved_name = _get_storage().save(name, ContentFile(envelope))
+    assert saved_name == name, "object IDs are random: no name exists twice"
     return object_id
 
 
