@@ -144,7 +144,7 @@ def _change_tenant(command: str, options: dict[str, Any], now: datetime) -> str:
 
 def _purge_cache(actor: Actor, slug: str, reason: str, now: datetime) -> str:
     epoch = purge_cache(actor=actor, reason=reason, now=now)
-    return f"The prefix cache of {slug} was purged; its epoch is now {epoch}."
+    return f"The prefix cache of {slug} was purged (epoch {epoch})."
 
 
 def _drop_identity_provider(actor: Actor, _slug: str, reason: str, now: datetime) -> str:
