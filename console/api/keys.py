@@ -169,7 +169,7 @@ def create(request: AuthenticatedRequest, body: CreateKey) -> Status[object]:
     "/{lookup_id}/revoke",
     response=KeyResponse,
     summary="Revoke an API key; gateways reject it within a second.",
-    openapi_extra=documents_permissions(Permission.REVOKE_KEYS),
+    openapi_extra=documents_permissions(Permission.REVOKE_KEYS, Permission.MANAGE_OWN_KEYS),
 )
 def revoke(request: AuthenticatedRequest, lookup_id: str, body: RevokeKey | None = None) -> KeyView:
     return revoke_key(

@@ -19,15 +19,19 @@ P = ParamSpec("P")
 _View = Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse]
 
 
-def permission_required(permission: Permission) -> Callable[[_View[P]], _View[P]]:
-    """Guard a view within `member_required`, which turns errors into error pages."""
+def permission_required(*permissions: Permission) -> Callable[[_View[P]], _View[P]]:
+    """Guard a view within `member_required`, which turns errors into error pages.
+
+    Any of the permissions is enough. An error names the first.
+    """
 
     def guard(view: _View[P]) -> _View[P]:
         @wraps(view)
         def guarded(
             request: HttpRequest, member: CurrentMember, *args: P.args, **kwargs: P.kwargs
         ) -> HttpResponse:
-            member.actor.require(permission)
+            if not any(member.actor.has_permission(each) for each in permissions):
+                member.actor.require(permissions[0])
             return view(request, member, *args, **kwargs)
 
         return cast(_View[P], guarded)

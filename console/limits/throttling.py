@@ -25,7 +25,9 @@ WINDOW_S: Final = 60  # of the limits for one network
 MAX_TRIES: Final = 5  # for one account from one network
 MAX_TRIES_OF_NETWORK: Final = 30  # for all accounts; an office shares one address
 MAX_STARTS: Final = 6  # starts of the playground by one user
+MAX_KEY_TESTS: Final = 6  # by one user
 MAX_PASSWORD_CHANGES: Final = 10  # by one user within MAX_WAIT_S
+MAX_DEVICE_CODES: Final = 10  # wrong ones, by one user within MAX_WAIT_S; 2.6e10 codes exist
 MAX_WAIT_S: Final = 15 * 60  # the window of the limits for one account
 _COUNT_SCRIPT: Final = """
 for i, key in ipairs(KEYS) do
@@ -147,6 +149,12 @@ def take_start_of_playground(*, user_id: str) -> bool:
     )
 
 
+def take_test_of_key(*, user_id: str) -> bool:
+    """Count a test of a key. Return False after too many. Raises redis.RedisError."""
+    name = f"caret:throttle:key-test:{user_id}"
+    return _count_attempt([_AttemptCounter(name, MAX_KEY_TESTS, WINDOW_S)]) is None
+
+
 def count_password_change(*, user_id: str) -> AttemptThrottled | None:
     """Count a change of a password, which sends an e-mail. Return None if it is within the limit.
 
@@ -154,6 +162,24 @@ def count_password_change(*, user_id: str) -> AttemptThrottled | None:
     """
     name = f"caret:throttle:password-change:{user_id}"
     return _count_attempt([_AttemptCounter(name, MAX_PASSWORD_CHANGES, MAX_WAIT_S)])
+
+
+def count_device_code(*, user_id: str, address: str) -> AttemptThrottled | None:
+    """Count a code that a user entered for an editor. Return None if it is within the limits.
+
+    Raises redis.RedisError.
+    """
+    counters = [_network_counter(address, "device-code"), _device_code_counter(user_id)]
+    return _count_attempt(counters)
+
+
+def forgive_device_code(*, user_id: str) -> None:
+    """Uncount a code that was right, except at the network's counter. Raises redis.RedisError."""
+    connect().eval(_UNCOUNT_SCRIPT, 1, _device_code_counter(user_id).name)
+
+
+def _device_code_counter(user_id: str) -> _AttemptCounter:
+    return _AttemptCounter(f"caret:throttle:device-code:{user_id}", MAX_DEVICE_CODES, MAX_WAIT_S)
 
 
 def _count_attempt(counters: list[_AttemptCounter]) -> AttemptThrottled | None:

@@ -18,6 +18,7 @@ class Permission(StrEnum):
     READ_OWN_KEYS = "keys.read_own"
     CREATE_KEYS = "keys.create"
     REVOKE_KEYS = "keys.revoke"
+    MANAGE_OWN_KEYS = "keys.manage_own"  # create, if the policy allows it, and revoke
     USE_PLAYGROUND = "playground.use"  # with a key of its own, which expires after an hour
     READ_POLICY = "policy.read"
     WRITE_POLICY = "policy.write"
@@ -112,6 +113,7 @@ PERMISSIONS: Final = MappingProxyType(
             {
                 _P.READ_TENANT,
                 _P.READ_OWN_KEYS,
+                _P.MANAGE_OWN_KEYS,
                 _P.USE_PLAYGROUND,
                 _P.READ_POLICY,
                 _P.READ_OWN_USAGE,

@@ -28,6 +28,7 @@ _LANGUAGES: Final = {
     "Security": ("rust", "go", "python"),
 }
 _AFTER_ARRIVAL: Final = timedelta(minutes=40)
+_LIFETIME: Final = timedelta(days=180)  # the override of one team allows no more
 _PACE: Final = 58.0  # requests on a developer's working day
 _HASTY: Final = 1.9  # factor
 
@@ -91,7 +92,7 @@ def _gets_key(keyring: DemoKeys, person: DemoUser) -> Callable[[datetime], None]
             kind=kind,
             owner_id=person.user_id,
             name=f"{person.character.name.split()[0]}'s laptop",
-            expires_at=now + timedelta(days=365),
+            expires_at=now + _LIFETIME,
         )
         actor = company.member_with_role(Role.ADMINISTRATOR)
         key = create_key(actor=actor, new=new, now=now).key
@@ -126,11 +127,12 @@ def _plan_revocations(company: DemoCompany, actor: Actor) -> list[TimelineEvent]
     """Return a rotated key, a revoked one, a leaked one, an expired one and an unused one."""
     stage, owner = company.stage, company.developers[0].user_id
 
-    def new(name: str, expires_at: datetime | None = None) -> KeyRequest:
+    def new(name: str, expires_at: datetime) -> KeyRequest:
         return KeyRequest(KeyKind.DEVELOPER, owner, name, expires_at)
 
     def make(name: str, at: datetime, expires_at: datetime | None = None) -> LookupId:
-        return create_key(actor=actor, new=new(name, expires_at), now=at).key.lookup_id
+        ends_at = expires_at or at + _LIFETIME
+        return create_key(actor=actor, new=new(name, ends_at), now=at).key.lookup_id
 
     def rotates(now: datetime) -> None:
         lookup_id = make("Build server", now - timedelta(hours=5))

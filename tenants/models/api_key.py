@@ -56,6 +56,8 @@ class ApiKey(models.Model):
     last_used_at = models.DateTimeField(null=True)  # to the minute; None: never used
     # Each start of the playground gives the key a new text (tenants.identity.api_keys.playground).
     is_playground = models.BooleanField(db_default=False)
+    # Issued to an editor by the device flow (tenants.identity.own_keys.device_requests).
+    is_device = models.BooleanField(db_default=False)
     leaked_at = models.DateTimeField(null=True)  # when somebody reported the leak
     leak_notified_at = models.DateTimeField(null=True)  # when the owner was notified of it
 
@@ -79,7 +81,9 @@ class ApiKey(models.Model):
         return self.lookup_id
 
 
-def idle_among(keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime) -> QuerySet[ApiKey]:
+def filter_idle_keys(
+    keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime
+) -> QuerySet[ApiKey]:
     """Return the active keys that were not created, rotated or used within `unused_for`."""
     # Postgres' GREATEST ignores nulls.
     last_activity = Greatest("created_at", "issued_at", "last_used_at")

@@ -85,6 +85,8 @@ class Invitation(models.Model):
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     email = models.EmailField(max_length=254)  # lower case
     role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
+    # The team to join; None: none. Without a foreign key: the team may be deleted meanwhile.
+    team_id = models.UUIDField(null=True)
     digest = models.BinaryField()  # 32 bytes, see tenants.base.bearer_tokens
     # None: the platform.
     invited_by = models.ForeignKey(

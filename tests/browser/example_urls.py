@@ -17,6 +17,7 @@ from tenants.compliance.exports.jobs.queries import list_builds
 from tenants.compliance.exports.rows import Period
 from tenants.identity.domains.operations import claim_domain
 from tenants.identity.invitations.queries import page_of_invitations
+from tenants.identity.own_keys.device_requests import create_device_request, generate_user_code
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.scim.tokens import create_scim_token
 from tenants.identity.teams.operations import create_team
@@ -54,6 +55,20 @@ def reset_link(scene: Scene) -> str:
 def key(scene: Scene) -> str:
     made = make_key(scene.company, scene.company.developer)
     return f"/keys/{made.key.lookup_id}"
+
+
+def device_request(scene: Scene) -> str:
+    """Return the URL of the page on which a user confirms the sign-in of an editor."""
+    code = generate_user_code()
+    create_device_request(
+        device_code=secrets.token_urlsafe(),
+        user_code=code,
+        editor="Visual Studio Code 1.107",
+        machine="ada-laptop",
+        address="192.0.2.7",
+        now=timezone.now(),
+    )
+    return f"/device?code={code}"
 
 
 def policy_version(scene: Scene) -> str:

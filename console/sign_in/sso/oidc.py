@@ -24,7 +24,7 @@ from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOA
 from django.core.exceptions import ImproperlyConfigured
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
@@ -35,6 +35,11 @@ from console.sign_in.sso.id_token import ProviderRefused, require_algorithm, ver
 from console.sign_in.sso.login import FAILED, SsoLogin, complete_sso_login, login_error, refuse
 from tenants.identity.sso.queries import OpenIdProvider, find_provider
 
+_OF_CLOCKS: Final = frozenset({"token_expired", "token_from_the_future"})
+_CLOCKS_DIFFER: Final = gettext_noop(
+    "The clock of your identity provider differs from ours. Tell your administrator."
+)
+_PERSONAL: Final = ("email", "email_verified", "name")
 _ASKED_AGAIN_AT: Final = "asked_again_at_s"  # key in the state that allauth stores for a request
 # OpenID Connect Core, 3.1.2.1: both force a new authentication; `max_age` also requests its time.
 _AGAIN: Final = MappingProxyType({"prompt": "login", "max_age": "0"})
@@ -105,9 +110,25 @@ class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # 
         with _translate_provider_errors():
             return super().parse_token(data)
 
-    def complete_login(self, *args: Any, **kwargs: Any) -> SocialLogin:
+    def complete_login(
+        self, request: HttpRequest, app: SocialApp, token: Any, **kwargs: Any
+    ) -> SocialLogin:
         with _translate_provider_errors():
-            return super().complete_login(*args, **kwargs)
+            login = super().complete_login(request, app, token, **kwargs)
+            claims = login.account.extra_data.get("id_token") or {}
+            if claims and "email" not in claims and "userinfo_endpoint" in self.openid_config:
+                login.account.extra_data["id_token"] = self._add_userinfo(claims, token.token)
+            return login
+
+    def _add_userinfo(self, claims: dict[str, Any], access_token: str) -> dict[str, Any]:
+        """Add the address and the name from the UserInfo endpoint (OpenID Connect Core, 5.4).
+
+        Many providers also write them into the ID token, but need not. Raises ProviderRefused.
+        """
+        said = self._fetch_user_info(access_token)
+        if said.get("sub") != claims["sub"]:  # section 5.3.2
+            raise ProviderRefused("wrong_subject")
+        return {name: said[name] for name in _PERSONAL if name in said} | claims
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
         """Verify the ID token without allauth's jwtkit.verify_and_decode.
@@ -184,10 +205,12 @@ def _show_refusal(request: HttpRequest, provider_id: str, error: Exception) -> H
     tenant_id = _tenant_id(provider_id)
     assert tenant_id is not None  # it has a provider
     refusal = error if isinstance(error, ProviderRefused) else None
+    reason = refusal.reason if refusal else "provider_error"
     return refuse(
         request,
         tenant_id,
-        refusal.reason if refusal else "provider_error",
+        reason,
+        message=_CLOCKS_DIFFER if reason in _OF_CLOCKS else FAILED,
         detail=refusal.detail if refusal else type(error).__name__,
     )
 

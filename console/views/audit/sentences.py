@@ -181,6 +181,8 @@ AREAS: Final = (
             ),
             "tenant.cache_purged": _("{actor} cleared the tenant’s prefix cache."),
             "tenant.region_changed": _("{actor} moved the tenant from {old_region} to {region}."),
+            "tenant.pool_assigned": _("{actor} assigned a pool to the tenant."),
+            "tenant.pool_unassigned": _("{actor} took a pool away from the tenant."),
             "tenant.limits_changed": _("{actor} changed the tenant’s limits."),
             "tenant.erasure_requested": _("{actor} requested the erasure of the tenant."),
             "tenant.erased": _("The tenant’s data was erased, certificate {certificate}."),

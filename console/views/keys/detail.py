@@ -3,6 +3,7 @@
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
@@ -14,11 +15,13 @@ from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.keys.presenters import key_line, scope_lines
+from console.views.keys.try_key import can_try
 from tenants.base.errors import Forbidden, NotFound
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.identity.api_keys.operations import revoke_key
-from tenants.identity.api_keys.queries import KeyView, find_key
+from tenants.identity.api_keys.queries import KeyState, KeyView, find_key
+from tenants.identity.api_keys.scopes import modes_of
 from tenants.identity.api_keys.unowned import is_unowned
 
 
@@ -33,8 +36,10 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
         "was_rotated": api_key.issued_at != api_key.created_at,
         "has_old_text": api_key.previous_ends_at is not None and api_key.previous_ends_at > now,
         "is_unowned": is_unowned(actor=member.actor, lookup_id=api_key.lookup_id, now=now),
+        "can_try": api_key.state is KeyState.ACTIVE and can_try(modes_of(api_key.scopes)),
         "target": f"key:{api_key.lookup_id}",
         "reads_audit": member.actor.has_permission(Permission.READ_AUDIT),
+        "list_url": list_url(member),
     }
     return render_page(request, member, "console/keys/detail.html", context)
 
@@ -51,7 +56,7 @@ def key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.REVOKE_KEYS)
+@permission_required(Permission.REVOKE_KEYS, Permission.MANAGE_OWN_KEYS)
 @step_up_required
 def revoke(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
     key = key_or_404(member, lookup_id)
@@ -64,4 +69,10 @@ def revoke(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpR
         request,
         gettext("%(name)s revoked. Gateways reject it within a second.") % {"name": key.name},
     )
-    return redirect("console:keys")
+    return redirect(list_url(member))
+
+
+def list_url(member: CurrentMember) -> str:
+    """Return the list of keys that the member may see."""
+    sees_all = member.actor.has_permission(Permission.READ_KEYS)
+    return reverse("console:keys" if sees_all else "console:my-keys")

@@ -9,7 +9,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.api_key import KeyKind
-from console.views.keys.presenters import API_NAMES, KIND_NAMES, MODE_NAMES
+from console.views.keys.presenters import (
+    API_NAMES,
+    KIND_NAMES,
+    MODE_NAMES,
+    PRESET_NAMES,
+    PRESET_SCOPES,
+    KeyPreset,
+)
 from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.identity.api_keys.operations import MAX_OVERLAP
 from tenants.identity.api_keys.scopes import KeyScope
@@ -56,39 +63,21 @@ class KeyLifetime(forms.Form):
         return now + timedelta(days=int(lifetime))
 
 
-class NewKeyForm(KeyLifetime):
+class BaseKeyForm(KeyLifetime):
+    """The fields of all forms that create a key."""
+
     name = forms.CharField(
         label=_("Name"),
         max_length=MAX_NAME_CHARS,
         widget=forms.TextInput({"autocomplete": "off", "autofocus": True}),
         help_text=_("What you use the key for, such as “Ada’s laptop”."),
     )
-    kind = forms.ChoiceField(
-        label=_("Kind"),
-        choices=list(KIND_NAMES.items()),
-        initial=KeyKind.DEVELOPER.value,
-        widget=forms.RadioSelect,
-    )
-    owner = forms.EmailField(
-        label=_("Owner"),
-        required=False,
-        widget=forms.EmailInput({"list": "members", "autocomplete": "off"}),
-        help_text=_("E-mail address of a member. When the membership ends, the key is revoked."),
-    )
     modes = forms.MultipleChoiceField(
-        label=_("Completions"),
+        label=_("Modes"),
         required=False,
         choices=[(scope.value, name) for scope, name in MODE_NAMES.items()],
-        initial=[KeyScope.INFERENCE.value],
+        initial=[KeyScope.INLINE.value, KeyScope.FIM.value],
         widget=forms.CheckboxSelectMultiple,
-        help_text=_("What the key can request from gateways."),
-    )
-    scopes = forms.MultipleChoiceField(
-        label=_("REST API"),
-        required=False,
-        choices=[(scope.value, name) for scope, name in API_NAMES.items()],
-        widget=forms.CheckboxSelectMultiple,
-        help_text=_("What a program can do with the key under /api/v1."),
     )
     networks = forms.CharField(
         label=_("Networks"),
@@ -101,29 +90,69 @@ class NewKeyForm(KeyLifetime):
         ),
     )
 
-    def clean(self) -> dict[str, Any]:
-        super().clean()
-        if not self._is_service() and self.cleaned_data.get("owner") == "":
-            self.add_error("owner", gettext("Enter the owner of the key."))
-        if "kind" in self.cleaned_data and not self.wanted_scopes():
-            self.add_error("modes", gettext("Select at least one scope."))
-        return self.cleaned_data
-
     def limit_lifetime(self, max_days: int | None) -> None:
         """Offer the lifetimes of the policy. `max_days` None: unlimited."""
         endless = [(NEVER, gettext("Never"))] if max_days is None else []
         default = _DEFAULT_DAYS if max_days is None else min(_DEFAULT_DAYS, max_days)
         self.set_choices([*_lifetime_choices(max_days), *endless], str(default))
 
+
+class NewKeyForm(BaseKeyForm):
+    kind = forms.ChoiceField(
+        label=_("Kind"),
+        choices=list(KIND_NAMES.items()),
+        initial=KeyKind.DEVELOPER.value,
+        widget=forms.RadioSelect,
+    )
+    owner = forms.EmailField(
+        label=_("Owner"),
+        required=False,
+        widget=forms.EmailInput({"list": "members", "autocomplete": "off"}),
+        help_text=_("E-mail address of a member. When the membership ends, the key is revoked."),
+    )
+    preset = forms.ChoiceField(
+        label=_("Completions"),
+        required=False,
+        choices=[(preset.value, name) for preset, name in PRESET_NAMES.items()],
+        initial=KeyPreset.CODE.value,
+        widget=forms.RadioSelect,
+        help_text=_(
+            "What the key can request from gateways. Editors need only code completion. Under "
+            "Advanced you choose each mode."
+        ),
+    )
+    scopes = forms.MultipleChoiceField(
+        label=_("REST API"),
+        required=False,
+        choices=[(scope.value, name) for scope, name in API_NAMES.items()],
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("What a program can do with the key under /api/v1."),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        if not self._is_service() and self.cleaned_data.get("owner") == "":
+            self.add_error("owner", gettext("Enter the owner of the key."))
+        if "kind" in self.cleaned_data and not self.wanted_scopes():
+            field = "modes" if self._is_advanced() else "preset"
+            self.add_error(field, gettext("Select what the key can do."))
+        return self.cleaned_data
+
     def wanted_scopes(self) -> frozenset[KeyScope]:
         """Return the chosen scopes.
 
         Only service keys have API scopes; other kinds do not show them.
         """
-        names = list(self.cleaned_data.get("modes", ()))
-        if self._is_service():
-            names += self.cleaned_data.get("scopes", ())
-        return frozenset(KeyScope(name) for name in names)
+        named = self.cleaned_data.get("scopes", ()) if self._is_service() else ()
+        return self._wanted_modes() | frozenset(KeyScope(name) for name in named)
+
+    def _wanted_modes(self) -> frozenset[KeyScope]:
+        if self._is_advanced():
+            return frozenset(KeyScope(name) for name in self.cleaned_data.get("modes", ()))
+        return PRESET_SCOPES[KeyPreset(self.cleaned_data["preset"])]
+
+    def _is_advanced(self) -> bool:
+        return self.cleaned_data.get("preset", "") in ("", KeyPreset.ADVANCED)
 
     def _is_service(self) -> bool:
         return self.cleaned_data.get("kind") == KeyKind.SERVICE

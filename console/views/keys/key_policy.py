@@ -1,4 +1,4 @@
-"""The policy's rules for API keys: maximum lifetime, and revocation of idle keys."""
+"""The policy's rules for API keys: own keys, maximum lifetime, and revocation of idle keys."""
 
 from typing import Final
 
@@ -16,6 +16,7 @@ from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
+from console.views.policies.form_fields import yes_field
 from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import MAX_REASON_CHARS
@@ -23,10 +24,14 @@ from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import PolicyInForce, get_policy
 
-_FIELDS: Final = ("max_key_lifetime_days", "revoke_idle_keys_after_days")
+_FIELDS: Final = ("allows_own_keys", "max_key_lifetime_days", "revoke_idle_keys_after_days")
 
 
 class RulesForm(forms.Form):
+    allows_own_keys = yes_field(
+        _("Members can create their own keys"),
+        _("For completions only, in the console or by signing in from an editor."),
+    )
     max_key_lifetime_days = forms.IntegerField(
         label=_("Maximum key lifetime in days"),
         required=False,

@@ -1,4 +1,4 @@
-"""The list of API keys, all of the tenant or the user's own, and the creation of one."""
+"""The list of the tenant's API keys, and the creation of one."""
 
 from typing import Any, Final
 
@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -43,10 +44,11 @@ from tenants.identity.members.search import MemberFilter, find_member_by_email, 
 from tenants.policy.queries import get_policy
 
 _FORM: Final = "new-key"
-_FIELDS: Final = {"owner_id": "owner", "expires_at": "lifetime", "scopes": "modes"}
+_FIELDS: Final = {"owner_id": "owner", "expires_at": "lifetime", "scopes": "preset"}
 
 _PLAYGROUND: Final = "playground"
-_ORDERS: Final = SortOrders(
+_DEVICE: Final = "device"
+KEY_ORDERS: Final = SortOrders(
     default=TableSorting(KeyOrder.CREATED, is_descending=True),
     titles={
         KeyOrder.NAME: _("Key"),
@@ -64,7 +66,12 @@ class KeyFilterForm(forms.Form):
     kind = forms.ChoiceField(
         label=_("Kind"),
         required=False,
-        choices=[("", _("All")), *KIND_NAMES.items(), (_PLAYGROUND, _("Playground"))],
+        choices=[
+            ("", _("All")),
+            *KIND_NAMES.items(),
+            (_DEVICE, _("Editor")),
+            (_PLAYGROUND, _("Playground")),
+        ],
     )
     state = forms.ChoiceField(
         label=_("Status"), required=False, choices=[("", _("All")), *STATE_NAMES.items()]
@@ -88,10 +95,11 @@ def _read_filter(query: ListQuery) -> KeyFilter:
     kind, state = query.filters.get("kind"), query.filters.get("state")
     return KeyFilter(
         text=query.filters.get("q", ""),
-        kind=KeyKind(kind) if kind and kind != _PLAYGROUND else None,
+        kind=KeyKind(kind) if kind and kind not in (_PLAYGROUND, _DEVICE) else None,
         state=KeyState(state) if state else None,
         concern=_read_concern(query),
         is_playground=kind == _PLAYGROUND,
+        is_device=True if kind == _DEVICE else None,
         order=query.sorting.order,
         is_descending=query.sorting.is_descending,
     )
@@ -109,8 +117,10 @@ def _more_context(query: ListQuery, _page: Page[KeyLine]) -> dict[str, Any]:
         "concern": concern,
         "counts": counts,
         "tabs": _build_tabs(query.request, concern, counts),
-        "sees_all": query.actor.has_permission(Permission.READ_KEYS),
         "can_create": query.actor.has_permission(Permission.CREATE_KEYS),
+        "can_revoke": query.actor.has_permission(Permission.REVOKE_KEYS),
+        "list_url": reverse("console:keys"),
+        "new_url": reverse("console:keys-new"),
     }
 
 
@@ -127,35 +137,36 @@ def _build_tabs(request: HttpRequest, current: KeyConcern | None, counts: KeyCou
     ]
 
 
+KEY_COLUMNS: Final = {
+    "key": lambda line: line.prefix,
+    "name": lambda line: line.key.name,
+    "kind": lambda line: line.key.kind,
+    "owner": lambda line: line.key.owner_email,
+    "state": lambda line: line.key.state,
+    "created_at": lambda line: line.key.created_at,
+    "expires_at": lambda line: line.key.expires_at,
+    "last_used_at": lambda line: line.key.last_used_at,
+    "revoked_at": lambda line: line.key.revoked_at,
+    "scopes": lambda line: " ".join(stored(line.key.scopes)),
+    "networks": lambda line: " ".join(line.key.networks),
+}
 _KEYS: Final = ListPage(
     template="console/keys/list.html",
     fragment="console/keys/_list.html",
     query=_find_keys,
     form=KeyFilterForm,
-    orders=_ORDERS,
+    orders=KEY_ORDERS,
     context=_more_context,
-    csv=CsvFile(
-        "keys",
-        {
-            "key": lambda line: line.prefix,
-            "name": lambda line: line.key.name,
-            "kind": lambda line: line.key.kind,
-            "owner": lambda line: line.key.owner_email,
-            "state": lambda line: line.key.state,
-            "created_at": lambda line: line.key.created_at,
-            "expires_at": lambda line: line.key.expires_at,
-            "last_used_at": lambda line: line.key.last_used_at,
-            "revoked_at": lambda line: line.key.revoked_at,
-            "scopes": lambda line: " ".join(stored(line.key.scopes)),
-            "networks": lambda line: " ".join(line.key.networks),
-        },
-    ),
+    csv=CsvFile("keys", KEY_COLUMNS),
 )
 
 
 @require_GET
 @member_required
 def keys(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    if not member.actor.has_permission(Permission.READ_KEYS):
+        member.actor.require(Permission.READ_OWN_KEYS)
+        return redirect("console:my-keys")
     return _KEYS.render(request, member)
 
 
@@ -194,6 +205,7 @@ def _shown(
         "form": form,
         "form_token": issue_form_token(request, _FORM),
         "owners": [row.email for row in members.rows],
+        "list_url": reverse("console:keys"),
     }
     return render_page(request, member, "console/keys/create.html", context, status=status)
 

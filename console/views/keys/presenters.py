@@ -1,6 +1,7 @@
 """Presentation of API keys."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from django.utils.functional import Promise
@@ -30,6 +31,31 @@ MODE_NAMES: Final[dict[KeyScope, Promise]] = {
     KeyScope.BLOCK: _("Blocks"),
     KeyScope.DOCSTRING: _("Docstrings"),
     KeyScope.CHAT: _("Chat"),
+}
+
+
+class KeyPreset(StrEnum):
+    """What a new key is for, in a user's words."""
+
+    CODE = "code"
+    CHAT = "chat"
+    ALL = "all"
+    NOTHING = "none"  # service keys for the REST API only
+    ADVANCED = "advanced"  # the user chooses each mode
+
+
+PRESET_NAMES: Final[dict[KeyPreset, Promise]] = {
+    KeyPreset.CODE: _("Code completion"),
+    KeyPreset.CHAT: _("Chat"),
+    KeyPreset.ALL: _("All"),
+    KeyPreset.NOTHING: _("REST API only"),
+    KeyPreset.ADVANCED: _("Advanced"),
+}
+PRESET_SCOPES: Final = {
+    KeyPreset.CODE: frozenset({KeyScope.INLINE, KeyScope.FIM}),
+    KeyPreset.CHAT: frozenset({KeyScope.CHAT}),
+    KeyPreset.ALL: frozenset({KeyScope.INFERENCE}),
+    KeyPreset.NOTHING: frozenset[KeyScope](),
 }
 API_NAMES: Final[dict[KeyScope, Promise]] = {
     KeyScope.USAGE_READ: _("Read usage"),
@@ -80,7 +106,7 @@ def key_line(actor: Actor, key: KeyView) -> KeyLine:
     return KeyLine(
         key=key,
         prefix=f"cpk_{key.kind}_{key.lookup_id}",
-        kind_name=gettext("Playground") if key.is_playground else str(KIND_NAMES[key.kind]),
+        kind_name=_kind_name(key),
         state_name=str(STATE_NAMES[key.state]),
         tone=_TONES[key.state],
         is_active=is_active,
@@ -88,8 +114,20 @@ def key_line(actor: Actor, key: KeyView) -> KeyLine:
         can_rotate=is_active
         and not key.is_playground
         and actor.has_permission(Permission.CREATE_KEYS),
-        can_revoke=key.state is not KeyState.REVOKED
-        and actor.has_permission(Permission.REVOKE_KEYS),
+        can_revoke=key.state is not KeyState.REVOKED and _may_revoke(actor, key),
+    )
+
+
+def _kind_name(key: KeyView) -> str:
+    if key.is_playground:
+        return gettext("Playground")
+    return gettext("Editor") if key.is_device else str(KIND_NAMES[key.kind])
+
+
+def _may_revoke(actor: Actor, key: KeyView) -> bool:
+    is_own = key.owner_id is not None and key.owner_id == actor.user_id
+    return actor.has_permission(Permission.REVOKE_KEYS) or (
+        is_own and actor.has_permission(Permission.MANAGE_OWN_KEYS)
     )
 
 

@@ -1,5 +1,6 @@
-"""Invitations: list, creation, sending again, revocation."""
+"""Invitations: list, creation of one or many, sending again, revocation."""
 
+import re
 import uuid
 from dataclasses import dataclass
 from functools import partial
@@ -23,8 +24,8 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
 from console.views.members.presenters import ROLE_NAMES, STATE_NAMES, role_choices
 from console.views.members.tabs import tabs
-from tenants.base.errors import Conflict, InvalidValue, LimitReached
-from tenants.base.pagination import Page, map_page
+from tenants.base.errors import Conflict, DomainError, InvalidValue, LimitReached, NotFound
+from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission, Role
 from tenants.identity.invitations.allowance import get_allowance
 from tenants.identity.invitations.email import send_invitation
@@ -35,30 +36,62 @@ from tenants.identity.invitations.queries import (
     find_invitation,
     page_of_invitations,
 )
+from tenants.identity.teams.search import TeamFilter, find_teams
 from tenants.security.authorization.actor import Actor
 
 _POWERFUL: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})  # inviting to these: step-up
+MAX_ADDRESSES: Final = 200  # of one form; the limit per day is lower by default
 _TONES: Final = {InvitationState.OPEN: "busy", InvitationState.ACCEPTED: "good"}
 
 
 class InviteForm(forms.Form):
-    email = forms.EmailField(
-        label=_("Address"),
-        max_length=254,
-        widget=forms.EmailInput({"autocomplete": "off", "autofocus": True}),
+    emails = forms.CharField(
+        label=_("Addresses"),
+        max_length=30_000,
+        widget=forms.Textarea(
+            {"rows": 4, "autocomplete": "off", "autofocus": True, "spellcheck": "false"}
+        ),
         help_text=_(
-            "We e-mail a link to this address. The link works once and expires after seven days."
+            "One or more, separated by commas, spaces or lines. We e-mail a link to each address. "
+            "The link works once and expires after seven days."
         ),
     )
     role = forms.ChoiceField(
         label=_("Role"), initial=Role.DEVELOPER.value, widget=forms.RadioSelect
     )
+    team = forms.TypedChoiceField(
+        label=_("Team"), required=False, coerce=uuid.UUID, empty_value=None
+    )
 
-    def __init__(self, *args: Any, choices: list[tuple[str, str]], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        role = self.fields["role"]
+        role, team = self.fields["role"], self.fields["team"]
         assert isinstance(role, forms.ChoiceField)
-        role.choices = choices
+        assert isinstance(team, forms.TypedChoiceField)
+        role.choices = role_choices(actor)
+        if actor.has_permission(Permission.WRITE_TEAMS):
+            found = find_teams(actor=actor, team_filter=TeamFilter(), limit=MAX_PAGE, cursor=None)
+            team.choices = [("", gettext("None")), *((str(row.id), row.name) for row in found.rows)]
+        else:
+            del self.fields["team"]
+
+    def clean_emails(self) -> list[str]:
+        """Return the addresses without duplicates. `Ada <ada@example.com>` is one, too."""
+        emails = read_addresses(self.cleaned_data["emails"])
+        if not 1 <= len(emails) <= MAX_ADDRESSES:
+            raise forms.ValidationError(
+                gettext("Enter 1 to %(most)d addresses.") % {"most": MAX_ADDRESSES}
+            )
+        return emails
+
+
+def read_addresses(text: str) -> list[str]:
+    found: dict[str, None] = {}
+    for part in re.split(r"[,;\n]", text):
+        named = re.search(r"<([^<>]*)>", part)
+        for email in [named[1]] if named else part.split():
+            found[email.strip().lower()] = None
+    return [email for email in found if email]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,27 +159,93 @@ def invitations(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.WRITE_MEMBERS)
 def invite_somebody(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    choices = role_choices(member.actor)
     if request.method == "GET":
-        form = InviteForm(choices=choices, initial={"email": request.GET.get("email", "")})
-        return _render_page(request, member, form)
-    form = InviteForm(request.POST, choices=choices)
+        initial = {"emails": request.GET.get("email", "")}
+        return _render_page(request, member, InviteForm(actor=member.actor, initial=initial))
+    form = InviteForm(request.POST, actor=member.actor)
     if not form.is_valid():
         return _render_page(request, member, form, status=400)
     role = Role(form.cleaned_data["role"])
     if role in _POWERFUL and (way := step_up_url(request, member)) is not None:
         return way
-    try:
-        _invite_member(request, member, form.cleaned_data["email"], role)
-    except (Conflict, InvalidValue) as error:
-        form.add_error("email", translate_error(error))
-        return _render_page(request, member, form, status=400)
-    except LimitReached as error:
-        form.add_error("email", translate_error(error))
-        response = _render_page(request, member, form, status=429)
-        response["Retry-After"] = str(error.retry_after_s)
-        return response
+    emails, team_id = form.cleaned_data["emails"], form.cleaned_data.get("team")
+    results = [_invite_address(member, email, role, team_id) for email in emails]
+    failed = [result for result in results if result.error is not None]
+    if failed:
+        return _show_results(request, member, form, results)
+    if len(results) == 1 and results[0].invited is not None:
+        _report_invitation(request, results[0].invited)
+    else:
+        _report_invitations(request, results)
     return redirect("console:members-invitations")
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationResult:
+    """The outcome for one address: an invitation or an error."""
+
+    email: str
+    invited: InvitationView | None = None
+    error: DomainError | None = None
+
+    @property
+    def message(self) -> str:
+        if self.error is not None:
+            return translate_error(self.error)
+        assert self.invited is not None
+        return gettext("Not sent yet") if self.invited.mailed_at is None else gettext("Invited")
+
+
+def _invite_address(
+    member: CurrentMember, email: str, role: Role, team_id: uuid.UUID | None
+) -> InvitationResult:
+    try:
+        invited = create_invitation(
+            actor=member.actor,
+            email=email,
+            role=role,
+            team_id=team_id,
+            mailer=partial(send_invitation, tenant_name=member.tenant.name),
+            now=timezone.now(),
+        )
+    except (Conflict, InvalidValue, LimitReached, NotFound) as error:
+        return InvitationResult(email, error=error)
+    return InvitationResult(email, invited)
+
+
+def _show_results(
+    request: HttpRequest,
+    member: CurrentMember,
+    form: InviteForm,
+    results: list[InvitationResult],
+) -> HttpResponse:
+    """Show the result for each address, and keep those in the form that were not invited."""
+    failed = [result for result in results if result.error is not None]
+    limits = [each.error for each in failed if isinstance(each.error, LimitReached)]
+    rest = {name: form.data.get(name, "") for name in form.fields}
+    rest["emails"] = "\n".join(result.email for result in failed)
+    again = InviteForm(rest, actor=member.actor)
+    again.full_clean()
+    if len(results) == 1:
+        again.add_error("emails", results[0].message)
+    num_sent = len(results) - len(failed)
+    status = 200 if num_sent else (429 if limits else 400)
+    more = {"results": results if len(results) > 1 else [], "num_sent": num_sent}
+    response = _render_page(request, member, again, more, status=status)
+    if status == 429:
+        response["Retry-After"] = str(max(error.retry_after_s for error in limits))
+    return response
+
+
+def _report_invitations(request: HttpRequest, results: list[InvitationResult]) -> None:
+    unsent = [each.email for each in results if each.invited and each.invited.mailed_at is None]
+    if unsent:
+        text = gettext(
+            "Invitations created, but we could not send the e-mail to %(emails)s. Resend it later."
+        )
+        messages.warning(request, text % {"emails": ", ".join(unsent)})
+    else:
+        toast(request, gettext("%(count)d invitations sent.") % {"count": len(results)})
 
 
 @require_POST
@@ -161,10 +260,11 @@ def send_again(
     )
     if invitation.role in _POWERFUL and (way := step_up_url(request, member)) is not None:
         return way
-    try:
-        _invite_member(request, member, invitation.email, invitation.role)
-    except (Conflict, LimitReached) as error:
-        messages.error(request, translate_error(error))
+    result = _invite_address(member, invitation.email, invitation.role, invitation.team_id)
+    if result.invited is None:
+        messages.error(request, result.message)
+    else:
+        _report_invitation(request, result.invited)
     return redirect("console:members-invitations")
 
 
@@ -181,15 +281,7 @@ def revoke(request: HttpRequest, member: CurrentMember, invitation_id: uuid.UUID
     return redirect("console:members-invitations")
 
 
-def _invite_member(request: HttpRequest, member: CurrentMember, email: str, role: Role) -> None:
-    """Invite by mail. Raises Conflict, Forbidden, InvalidValue, LimitReached."""
-    invitation = create_invitation(
-        actor=member.actor,
-        email=email,
-        role=role,
-        mailer=partial(send_invitation, tenant_name=member.tenant.name),
-        now=timezone.now(),
-    )
+def _report_invitation(request: HttpRequest, invitation: InvitationView) -> None:
     if invitation.mailed_at is None:
         text = gettext(
             "Invitation for %(email)s created, but we could not send the e-mail. Resend it later."
@@ -200,10 +292,15 @@ def _invite_member(request: HttpRequest, member: CurrentMember, email: str, role
 
 
 def _render_page(
-    request: HttpRequest, member: CurrentMember, form: InviteForm, status: int = 200
+    request: HttpRequest,
+    member: CurrentMember,
+    form: InviteForm,
+    more: dict[str, Any] | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     context = {
         "form": form,
         "allowance": get_allowance(actor=member.actor, now=timezone.now()),
+        **(more or {}),
     }
     return render_page(request, member, "console/members/invite.html", context, status=status)

@@ -19,7 +19,7 @@ from tenants.base.permissions import Permission, Role
 from tenants.identity.members.directory import MemberDirectoryRow
 from tenants.identity.members.search import MemberFilter, MemberOrder, find_directory
 
-_ORDERS: Final = SortOrders(
+MEMBER_ORDERS: Final = SortOrders(
     default=TableSorting(MemberOrder.EMAIL, is_descending=False),
     titles={MemberOrder.EMAIL: _("Member"), MemberOrder.SINCE: _("Since")},
 )
@@ -75,7 +75,7 @@ _MEMBERS: Final = ListPage(
     fragment="console/members/_list.html",
     query=_find_members,
     form=MemberFilterForm,
-    orders=_ORDERS,
+    orders=MEMBER_ORDERS,
     context=lambda query, _: {
         "tabs": tabs("members"),
         "can_invite": query.actor.has_permission(Permission.WRITE_MEMBERS),

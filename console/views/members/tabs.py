@@ -1,4 +1,4 @@
-"""The tabs of members and invitations."""
+"""The tabs of members, seats and invitations."""
 
 from django.urls import reverse
 from django.utils.translation import gettext
@@ -8,5 +8,9 @@ from console.layout.tabs import Tab
 
 def tabs(here: str) -> list[Tab]:
     """Return the tabs. `here` is the page's URL name."""
-    titles = {"members": gettext("Members"), "members-invitations": gettext("Invitations")}
+    titles = {
+        "members": gettext("Members"),
+        "members-seats": gettext("Seats"),
+        "members-invitations": gettext("Invitations"),
+    }
     return [Tab(title, reverse(f"console:{name}"), name == here) for name, title in titles.items()]

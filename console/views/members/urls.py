@@ -2,11 +2,12 @@
 
 from django.urls import URLPattern, path
 
-from console.views.members import detail, invitations
+from console.views.members import detail, invitations, seats
 from console.views.members import list as list_page
 
 urlpatterns: list[URLPattern] = [
     path("members", list_page.members, name="members"),
+    path("members/seats", seats.seats, name="members-seats"),
     path("members/invite", invitations.invite_somebody, name="members-invite"),
     path("members/invitations", invitations.invitations, name="members-invitations"),
     path(

@@ -7,7 +7,8 @@ from django.utils.translation import gettext
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.search import key_steps
 from tenants.identity.members.search import MemberFilter, search_members
-from tenants.policy.queries import get_policy
+from tenants.identity.own_keys.operations import find_own_key_terms
+from tenants.privacy.retention.queries import has_own_period
 from tenants.security.authorization.actor import Actor
 
 
@@ -21,7 +22,7 @@ class SetupStep:
 
 
 def onboarding_steps(actor: Actor) -> list[SetupStep]:
-    """Return the steps in their order. Makes at most three queries."""
+    """Return the steps in their order. Makes at most five queries."""
     return [*_completion_steps(actor), *_tenant_steps(actor)]
 
 
@@ -29,14 +30,14 @@ def _completion_steps(actor: Actor) -> list[SetupStep]:
     if not actor.has_permission(Permission.USE_PLAYGROUND):
         return []
     facts = key_steps(actor=actor)
-    may_create = actor.has_permission(Permission.CREATE_KEYS)
+    may_create = find_own_key_terms(actor=actor).is_allowed
     return [
         SetupStep(
             gettext("Create a key"),
             gettext("You see it once, together with the settings for your editor.")
             if may_create
             else gettext("Ask an administrator to create a key for you."),
-            "console:keys-new" if may_create else "",
+            "console:my-keys-new" if may_create else "",
             gettext("New key"),
             facts.has_key,
         ),
@@ -51,9 +52,12 @@ def _completion_steps(actor: Actor) -> list[SetupStep]:
         ),
         SetupStep(
             gettext("Get a completion in your editor"),
-            gettext("Copy the settings below. This step is complete after the first use of a key."),
-            "",
-            "",
+            gettext(
+                "Install Caret's extension, or set up another plugin. This step is complete after "
+                "the first use of a key."
+            ),
+            "console:editors",
+            gettext("Editors"),
             facts.has_completed,
         ),
     ]
@@ -76,10 +80,12 @@ def _tenant_steps(actor: Actor) -> list[SetupStep]:
         steps.append(
             SetupStep(
                 gettext("Set retention"),
-                gettext("Decide how long we keep usage records and other data."),
+                gettext(
+                    "Decide how long we keep usage records and other data, and save one period."
+                ),
                 "console:retention",
                 gettext("Retention"),
-                bool(get_policy(actor=actor).policy.retention_days),
+                has_own_period(actor=actor),
             )
         )
     return steps

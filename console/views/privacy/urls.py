@@ -2,12 +2,13 @@
 
 from django.urls import URLPattern, path
 
-from console.views.privacy import data_subjects, tenant_consent
+from console.views.privacy import data_subjects, small_groups, tenant_consent
 from console.views.privacy import list as list_page
 
 urlpatterns: list[URLPattern] = [
     path("privacy", list_page.overview, name="privacy"),
     path("privacy/content-capture", tenant_consent.allowance, name="privacy-allowance"),
+    path("privacy/small-groups", small_groups.small_groups, name="privacy-small-groups"),
     path("privacy/members", list_page.members, name="privacy-members"),
     path("privacy/receipts", list_page.receipts, name="privacy-receipts"),
     path("privacy/withdrawals", list_page.withdrawals, name="privacy-withdrawals"),

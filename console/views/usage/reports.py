@@ -28,11 +28,13 @@ from console.usage_filters.time_buckets import times, values
 from console.views.overview.presenters import SOURCES
 from console.views.usage.presenters import COLUMNS, ReportTableRow, cells
 from console.views.usage.tabs import tabs
+from tenants.base.permissions import Permission
 from tenants.usage.reports.counters import UsageCounters
 from tenants.usage.reports.filter_options import read_filter_options
 from tenants.usage.reports.metric_definitions import acceptance, completion_acceptance, persistence
 from tenants.usage.reports.queries import (
     PERMISSIONS,
+    SERVICE_KEYS,
     GroupBy,
     Report,
     ReportKind,
@@ -50,6 +52,7 @@ _BY: Final[dict[GroupBy, str | Promise]] = {
     GroupBy.EDITOR: _("By editor"),
     GroupBy.MODEL: _("By model"),
     GroupBy.VARIANT: _("By variant"),
+    GroupBy.USER: _("By user"),
 }
 _HIDDEN: Final[dict[Suppression, str | Promise]] = {
     Suppression.TOO_FEW_USERS: _("too few users"),
@@ -96,7 +99,9 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
         "by": group_by.value,
         "filters": question.list_filters(choices, teams),
         "tabs": tabs(member.actor, question, _URLS[kind]),
-        "groups": _group_tabs(question, kind, group_by, has_teams=bool(teams)),
+        "groups": _group_tabs(
+            question, kind, group_by, _list_groups(member, usage_report, bool(teams))
+        ),
         "columns": COLUMNS[kind],
         "sources": {source.name: str(text) for source, text in SOURCES.items()},
         "lines": [
@@ -112,14 +117,26 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
+def _list_groups(
+    member: CurrentMember, usage_report: Report, has_teams: bool
+) -> frozenset[GroupBy]:
+    """Return the groups to offer. Users are a group of their own only if reports show one user."""
+    sees_users = usage_report.min_users == 1 and member.actor.has_permission(Permission.READ_USAGE)
+    left_out = {
+        *(() if has_teams else (GroupBy.TEAM,)),
+        *(() if sees_users else (GroupBy.USER,)),
+    }
+    return frozenset(GroupBy) - left_out
+
+
 def _group_tabs(
-    question: UsageFilters, kind: ReportKind, here: GroupBy, *, has_teams: bool
+    question: UsageFilters, kind: ReportKind, here: GroupBy, offered: frozenset[GroupBy]
 ) -> list[Tab]:
     url = reverse(f"console:{_URLS[kind]}")
     return [
         Tab(str(title), f"{url}?{question.with_filter(by=each.value)}", each is here)
         for each, title in _BY.items()
-        if has_teams or each is not GroupBy.TEAM
+        if each in offered
     ]
 
 
@@ -151,11 +168,20 @@ def _row_label(group_by: GroupBy | None, row: ReportRow) -> str:
         return date_format(timezone.localtime(at) if is_hour else at, _FORMATS[is_hour])
     if group_by is GroupBy.TEAM:
         return row.label or gettext("no team")
+    if group_by is GroupBy.USER:
+        return _user_label(row)
     return named(group_by.value, row.label) or gettext("unknown")
 
 
+def _user_label(row: ReportRow) -> str:
+    if row.key == SERVICE_KEYS:
+        return gettext("Service keys")
+    return gettext("erased user") if row.label == row.key else row.label
+
+
 def _rows_behind(question: UsageFilters, group_by: GroupBy | None, row: ReportRow) -> str:
-    if row.counts is None or (group_by is GroupBy.TEAM and not row.key):
+    is_listable = group_by is not GroupBy.USER and (group_by is not GroupBy.TEAM or row.key)
+    if row.counts is None or not is_listable:
         return ""
     more = {} if group_by is None else {group_by.value: row.key}
     if group_by is GroupBy.DAY:

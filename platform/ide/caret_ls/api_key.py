@@ -1,4 +1,4 @@
-"""Finds the API key: in the environment, in the system's keyring, or in a file.
+"""Finds the API key: in the environment, in the system's keyring, or in a file. Stores a new one.
 
 A key is never logged. A file that other users may read is ignored, because it is not a safe place
 for a key.
@@ -46,6 +46,25 @@ def ask_keyring(gateway_url: str) -> str | None:
         _log.info("key.no_keyring error=%s", type(error).__name__)
         return None
     return password
+
+
+def store_key(folder: Path, *, gateway_url: str, key: str) -> None:
+    """Store the key where `find_key` finds it: in the keyring, else in a file. Raises OSError."""
+    try:
+        import keyring
+
+        keyring.set_password(SERVICE, gateway_url, key)
+    except Exception as error:  # noqa: BLE001  # not installed, or its backends raise any exception
+        _log.info("key.no_keyring error=%s", type(error).__name__)
+    else:
+        return
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = folder / FILE_NAME
+    new = file.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o600, exist_ok=False)
+    new.write_text(f"{key}\n", encoding="utf-8")
+    new.replace(file)
 
 
 def _in_file(file: Path) -> str | None:

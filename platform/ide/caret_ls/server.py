@@ -10,10 +10,14 @@ It implements `textDocument/inlineCompletion` and these messages besides LSP:
     $/caret/selectionChanged     from it: {"uri": ..., "hasSelection": true} if text is selected
     $/caret/signIn               from it: {"key": "cpk_..."} from its secret storage; {"key": null}
                                  signs out
+    $/caret/signedIn             to the editor: {"key": "cpk_..."} for its secret storage, only if
+                                 its experimental capabilities have "caretSecretStorage": true.
+                                 Otherwise the server stores the key
     $/caret/explainNoSuggestion  request: {"reason": "in_comment"} if nothing was suggested, else
                                  null
     caret.suggestionAccepted     command of each suggestion; the editor runs it on acceptance
     caret.pause, caret.resume
+    caret.startSignIn            opens the console, where the user confirms a code; the key follows
 """
 
 import asyncio
@@ -29,9 +33,17 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from caret_ls import VERSION
-from caret_ls.api_key import ask_keyring, find_key
+from caret_ls.api_key import ask_keyring, find_key, store_key
 from caret_ls.clock import SystemLoopClock
 from caret_ls.completion_provider import InlineItem, InlineRequest
+from caret_ls.device_sign_in import (
+    DeviceCodes,
+    SignInFailed,
+    SignInProblem,
+    poster,
+    request_codes,
+    wait_for_key,
+)
 from caret_ls.gateway_connection import Address
 from caret_ls.session import Session, TextChange
 from caret_ls.settings import Settings, config_folder, read
@@ -48,8 +60,16 @@ EXPLAIN_NO_SUGGESTION: Final = "$/caret/explainNoSuggestion"
 SUGGESTION_ACCEPTED: Final = "caret.suggestionAccepted"
 PAUSE: Final = "caret.pause"
 RESUME: Final = "caret.resume"
+START_SIGN_IN: Final = "caret.startSignIn"
+SIGNED_IN: Final = "$/caret/signedIn"
 _GROWING: Final = "caretGrowingSuggestions"
+_SECRET_STORAGE: Final = "caretSecretStorage"  # noqa: S105  # a capability, not a secret
 _SECTION: Final = "caret"
+_PROBLEMS: Final = {
+    SignInProblem.DENIED: "Caret: the sign-in was denied, or your policy does not allow it.",
+    SignInProblem.EXPIRED: "Caret: the code has expired. Start the sign-in again.",
+    SignInProblem.UNREACHABLE: "Caret: the console at {console} does not answer.",
+}
 _log = logging.getLogger(__name__)
 
 
@@ -96,6 +116,8 @@ class CaretServer(LanguageServer):
         self._editor = ""
         self._editor_settings: object = None  # the last settings from the editor
         self._editor_key: str | None = None  # from the editor's secret storage
+        self._has_secret_storage = False
+        self._signing_in: asyncio.Task[None] | None = None
 
     @property
     def session(self) -> Session:
@@ -120,7 +142,9 @@ class CaretServer(LanguageServer):
         self._session = Session(
             Settings(), SystemLoopClock(), self._send_status, tell_grown=self._send_grown
         )
-        self._session.assistant.can_grow = _can_grow(params.capabilities.experimental)
+        experimental = params.capabilities.experimental
+        self._session.assistant.can_grow = _has_capability(experimental, _GROWING)
+        self._has_secret_storage = _has_capability(experimental, _SECRET_STORAGE)
 
     async def run(self) -> None:
         self._running = asyncio.create_task(self.session.run())
@@ -142,6 +166,53 @@ class CaretServer(LanguageServer):
         self._editor_key = key
         await self.set_up()
 
+    def start_sign_in(self) -> None:
+        """Sign in by the device flow. A sign-in in progress is given up."""
+        if self._signing_in is not None:
+            self._signing_in.cancel()
+        self._signing_in = asyncio.create_task(self._sign_in_by_device())
+        self._signing_in.add_done_callback(_note_end)
+
+    async def _sign_in_by_device(self) -> None:
+        settings = self.session.settings
+        post = poster(settings.console_url)
+        try:
+            codes = await request_codes(post, editor=self._editor)
+            self._show_codes(codes)
+            key = await wait_for_key(post, codes)
+            await self._keep_key(settings, key)
+        except SignInFailed as error:
+            _log.info("sign_in.failed problem=%s", error.problem)
+            self._say(_PROBLEMS[error.problem].format(console=settings.console_url), is_error=True)
+        except OSError as error:
+            _log.error("sign_in.not_stored error=%s", type(error).__name__)
+            self._say("Caret is signed in, but could not store the key.", is_error=True)
+        else:
+            self._say("Caret is signed in.")
+
+    def _show_codes(self, codes: DeviceCodes) -> None:
+        self._say(
+            f"Caret: confirm the code {codes.user_code} in your browser, "
+            f"at {codes.verification_uri}"
+        )
+        window = self.client_capabilities.window
+        if window and window.show_document and window.show_document.support:
+            page = types.ShowDocumentParams(uri=codes.verification_uri_complete, external=True)
+            self.window_show_document(page)
+
+    async def _keep_key(self, settings: Settings, key: str) -> None:
+        """Use the key, and store it. Raises OSError."""
+        await self.sign_in(key)
+        if self._has_secret_storage:
+            self.protocol.notify(SIGNED_IN, {"key": key})
+            return
+        store = partial(store_key, config_folder(), gateway_url=settings.gateway_url, key=key)
+        await asyncio.to_thread(store)
+
+    def _say(self, text: str, *, is_error: bool = False) -> None:
+        kind = types.MessageType.Error if is_error else types.MessageType.Info
+        self.window_show_message(types.ShowMessageParams(kind, text))
+
     def pause(self, *, is_paused: bool) -> None:
         self.session.board.set(is_paused=is_paused)
 
@@ -159,11 +230,10 @@ class CaretServer(LanguageServer):
         self.protocol.notify(SUGGESTION_GROWN, {"uri": uri})
 
 
-def _can_grow(experimental: object) -> bool:
-    """Return whether the editor shows more of a suggestion as it arrives."""
+def _has_capability(experimental: object, name: str) -> bool:
     if isinstance(experimental, dict):
-        return experimental.get(_GROWING) is True
-    return getattr(experimental, _GROWING, None) is True  # pygls' object for unknown JSON
+        return experimental.get(name) is True
+    return getattr(experimental, name, None) is True  # pygls' object for unknown JSON
 
 
 def make_server() -> CaretServer:
@@ -246,6 +316,10 @@ def _add_commands(server: CaretServer) -> None:
     @server.command(RESUME)
     def resume() -> None:
         server.pause(is_paused=False)
+
+    @server.command(START_SIGN_IN)
+    async def start_sign_in() -> None:
+        server.start_sign_in()
 
 
 def _to_inline_request(params: types.InlineCompletionParams) -> InlineRequest:

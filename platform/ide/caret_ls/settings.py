@@ -1,8 +1,9 @@
 """The user's settings: the editor's override the environment's, which override the file's.
 
 `~/.config/caret/config.toml` and the editor use the names of `Settings`. The environment uses
-CARET_GATEWAY_URL, and CARET_LS_ with the name in upper case. `read` leaves out invalid values and
-reports their names; all others apply. An editor must start even with invalid settings.
+CARET_GATEWAY_URL, CARET_CONSOLE_URL, and CARET_LS_ with the name in upper case. `read` leaves out
+invalid values and reports their names; all others apply. An editor must start even with invalid
+settings.
 """
 
 import os
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 DEFAULT_GATEWAY_URL: Final = "http://127.0.0.1:8401"
+DEFAULT_CONSOLE_URL: Final = "http://127.0.0.1:8400"
 _PREFIX: Final = "CARET_LS_"
-_GATEWAY_URL: Final = "CARET_GATEWAY_URL"
+_ADDRESSES: Final = {"gateway_url": "CARET_GATEWAY_URL", "console_url": "CARET_CONSOLE_URL"}
 _TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 MAX_DEBOUNCE_MS: Final = 2_000
 
@@ -22,6 +24,7 @@ MAX_DEBOUNCE_MS: Final = 2_000
 @dataclass(frozen=True, slots=True)
 class Settings:
     gateway_url: str = DEFAULT_GATEWAY_URL
+    console_url: str = DEFAULT_CONSOLE_URL  # where the user signs in
     debounce_ms: int = 75  # minimum after the last keystroke
     complete_in_comments: bool = False  # suggest there without being invoked
     complete_in_strings: bool = False
@@ -64,8 +67,7 @@ def _from_file(file: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    names = {each.name: _PREFIX + each.name.upper() for each in fields(Settings)}
-    names["gateway_url"] = _GATEWAY_URL
+    names = {each.name: _PREFIX + each.name.upper() for each in fields(Settings)} | _ADDRESSES
     return {name: environment[text] for name, text in names.items() if text in environment}
 
 
@@ -105,6 +107,7 @@ def _debounce_ms(value: object) -> int:
 
 _READERS: Final = {
     "gateway_url": _read_url,
+    "console_url": _read_url,
     "debounce_ms": _debounce_ms,
     "complete_in_comments": _read_bool,
     "complete_in_strings": _read_bool,

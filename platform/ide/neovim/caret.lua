@@ -128,6 +128,35 @@ function M.shown()
   return shown and shown.text
 end
 
+--- Signs in: opens the console, where the user confirms the code that the message shows.
+function M.sign_in()
+  local client = vim.lsp.get_clients({ name = 'caret' })[1]
+  if not client then
+    vim.notify('Caret is not running. Open a file first.', vim.log.levels.WARN)
+    return
+  end
+  client:exec_cmd({ title = 'Sign in', command = 'caret.startSignIn' })
+end
+
+local COMMANDS = { sign_in = M.sign_in, suggest = M.suggest, dismiss = M.dismiss }
+
+local function add_command()
+  vim.api.nvim_create_user_command('Caret', function(given)
+    local run = COMMANDS[given.args]
+    if run then
+      run()
+    else
+      vim.notify('Unknown command: Caret ' .. given.args, vim.log.levels.ERROR)
+    end
+  end, {
+    nargs = 1,
+    desc = 'Caret: sign_in, suggest, dismiss',
+    complete = function()
+      return vim.tbl_keys(COMMANDS)
+    end,
+  })
+end
+
 local function map_keys(options)
   local accept = options.accept or '<Tab>'
   vim.keymap.set('i', accept, function()
@@ -154,6 +183,7 @@ function M.setup(options)
   })
   vim.lsp.enable('caret')
   map_keys(options)
+  add_command()
   local group = vim.api.nvim_create_augroup('caret', {})
   vim.api.nvim_create_autocmd({ 'TextChangedI', 'InsertEnter' }, {
     group = group,

@@ -33,7 +33,7 @@ from tenants.identity.api_keys.validation import (
     validate_key_request,
 )
 from tenants.models import ApiKey
-from tenants.models.api_key import idle_among
+from tenants.models.api_key import filter_idle_keys
 from tenants.policy.queries import find_policy
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
@@ -59,7 +59,7 @@ def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:
         return []
     with tenant_scope(tenant_id):
         keys = ApiKey.objects.filter(tenant_id=tenant_id)
-        idle = idle_among(keys, unused_for=timedelta(days=days), now=now).order_by("id")
+        idle = filter_idle_keys(keys, unused_for=timedelta(days=days), now=now).order_by("id")
         lookup_ids = [
             LookupId(each) for each in idle.values_list("lookup_id", flat=True)[:_MAX_AT_ONCE]
         ]
@@ -91,6 +91,11 @@ class KeyRotation:
 def create_key(*, actor: Actor, new: KeyRequest, now: datetime) -> CreatedKey:
     """Create a key. Gateways accept it at once. Raises Forbidden, InvalidValue, Conflict."""
     actor.require(Permission.CREATE_KEYS)
+    return add_key(actor, new, now)
+
+
+def add_key(actor: Actor, new: KeyRequest, now: datetime, *, reason: str = "") -> CreatedKey:
+    """Create a key for an operation that has checked the permission. Raises as create_key."""
     require_present_text(actor)
     new = validate_key_request(new, now)
     require_not_wider_than_actor(actor, scopes=new.scopes, networks=new.networks)
@@ -99,7 +104,7 @@ def create_key(*, actor: Actor, new: KeyRequest, now: datetime) -> CreatedKey:
     with tenant_scope(actor.tenant_id):
         # Locks the tenant first, so that two concurrent creations cannot both take the last place.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        check_policy(actor, new.expires_at, now)
+        check_policy(actor, new.owner_id, new.expires_at, now)
         require_room(actor, now)
         require_member(actor, new.owner_id)
         insert_key(actor, new, generated, now)
@@ -108,6 +113,7 @@ def create_key(*, actor: Actor, new: KeyRequest, now: datetime) -> CreatedKey:
             action="key.created",
             target=f"key:{generated.lookup_id}",
             change=(None, facts_of(new)),
+            reason=reason,
             now=now,
         )
         view = find_key(actor=actor, lookup_id=generated.lookup_id, now=now)
@@ -136,7 +142,8 @@ def rotate_key(
             actor, scopes=read_scopes(row.scopes), networks=tuple(row.networks)
         )
         require_no_longer(actor, expires_at)
-        check_policy(actor, expires_at, now)
+        owner_id = None if row.owner_id is None else UserId(str(row.owner_id))
+        check_policy(actor, owner_id, expires_at, now)
         generated = generate_key(KeyKind(row.kind), lookup_id=lookup_id)
         row.issued_by_id = (
             None if actor.accountable_user_id is None else uuid.UUID(actor.accountable_user_id)
@@ -157,13 +164,16 @@ def rotate_key(
 def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime) -> KeyView:
     """Revoke a key. Gateways reject it within a second. A revoked key stays unchanged.
 
-    Raises Forbidden, InvalidValue, NotFound.
+    Members without REVOKE_KEYS may revoke their own keys. Raises Forbidden, InvalidValue, NotFound.
     """
-    actor.require(Permission.REVOKE_KEYS)
+    if not actor.has_permission(Permission.MANAGE_OWN_KEYS):
+        actor.require(Permission.REVOKE_KEYS)
     reason = parse_reason(reason)
     require_lookup_id(lookup_id)
     with tenant_scope(actor.tenant_id):
         key = find_key(actor=actor, lookup_id=lookup_id, now=now)
+        if key.owner_id is None or key.owner_id != actor.user_id:
+            actor.require(Permission.REVOKE_KEYS)
         if key.revoked_at is not None:
             return key
         # Lock order: the tenant before the key, as in all operations on keys. Otherwise two of them

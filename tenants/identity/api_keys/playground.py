@@ -52,7 +52,7 @@ def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
     with tenant_scope(actor.tenant_id):
         # Locks the tenant: of two concurrent starts the second finds the first's key.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        check_policy(actor, expires_at, now)
+        check_policy(actor, user_id, expires_at, now)
         require_member(actor, user_id)
         row = _keys_of(actor, user_id).order_by("-created_at").first()
         if row is None:

@@ -7,12 +7,14 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from caret.contracts.api_key import ParsedKey
-from caret.foundation.ids import UserId
+from caret.contracts.policy import TenantPolicy
+from caret.foundation.ids import TenantId, UserId
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.identity.api_keys.key_secrets import key_digest
 from tenants.identity.api_keys.scopes import stored
 from tenants.identity.api_keys.validation import KeyRequest, check_lifetime
 from tenants.models import ApiKey, Membership
+from tenants.policy.overrides.queries import effective_policy
 from tenants.policy.queries import find_policy
 from tenants.security.audit.operations import ChangeFields
 from tenants.security.authorization.actor import Actor
@@ -56,10 +58,19 @@ def set_secret(
     return before, after
 
 
-def check_policy(actor: Actor, expires_at: datetime | None, now: datetime) -> None:
-    """Check the expiry against the policy's maximum lifetime. Raises InvalidValue."""
-    policy = find_policy(tenant_id=actor.tenant_id).policy
+def check_policy(
+    actor: Actor, owner_id: UserId | None, expires_at: datetime | None, now: datetime
+) -> None:
+    """Check the expiry against the maximum lifetime of the owner's policy. Raises InvalidValue."""
+    policy = policy_for_owner(actor.tenant_id, owner_id)
     check_lifetime(expires_at, now, max_days=policy.max_key_lifetime_days)
+
+
+def policy_for_owner(tenant_id: TenantId, owner_id: UserId | None) -> TenantPolicy:
+    """Return the owner's effective policy; None: a service key, to which no override applies."""
+    if owner_id is None:
+        return find_policy(tenant_id=tenant_id).policy
+    return effective_policy(tenant_id=tenant_id, user_id=owner_id)
 
 
 def require_room(actor: Actor, now: datetime) -> None:
@@ -104,6 +115,7 @@ def insert_key(actor: Actor, new: KeyRequest, generated: ParsedKey, now: datetim
                 created_at=now,
                 expires_at=new.expires_at,
                 is_playground=new.is_playground,
+                is_device=new.is_device,
             )
     except IntegrityError as error:
         raise Conflict(

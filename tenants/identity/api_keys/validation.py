@@ -33,6 +33,7 @@ class KeyRequest:
     scopes: frozenset[KeyScope] = DEFAULT_SCOPES
     networks: tuple[str, ...] = ()  # networks that the key may be used from; empty: any
     is_playground: bool = False  # see tenants.identity.api_keys.playground
+    is_device: bool = False  # see tenants.identity.own_keys.device_requests
 
 
 def validate_key_request(new: KeyRequest, now: datetime) -> KeyRequest:

@@ -5,6 +5,7 @@ The token exists only in the e-mail. Only the operator who invites a tenant's fi
 
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -30,10 +31,11 @@ from tenants.base.permissions import Permission, Role
 from tenants.identity.invitations.allowance import require_allowance
 from tenants.identity.invitations.queries import InvitationView, find_invitation
 from tenants.identity.members.operations import insert_membership
+from tenants.identity.teams.operations import add_team_member, require_changeable_team
 from tenants.models import Invitation, Membership, Tenant, User
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
-from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.actor import Actor, system_actor
 
 LIFETIME: Final = timedelta(days=7)
 _MAX_EMAIL_CHARS: Final = 254
@@ -64,21 +66,31 @@ class OpenInvitation:
 
 
 def create_invitation(
-    *, actor: Actor, email: str, role: Role, mailer: Mailer, now: datetime
+    *,
+    actor: Actor,
+    email: str,
+    role: Role,
+    mailer: Mailer,
+    now: datetime,
+    team_id: uuid.UUID | None = None,
 ) -> InvitationView:
     """Create an invitation and send it after the commit. It replaces open ones of the address.
 
-    If the caller has its own transaction, this returns before the e-mail is sent.
+    The guest joins the team, too. If the caller has its own transaction, this returns before the
+    e-mail is sent.
 
-    Raises Forbidden, InvalidValue, Conflict, LimitReached.
+    Raises Forbidden, InvalidValue, NotFound, Conflict, LimitReached.
     """
     actor.require(Permission.WRITE_MEMBERS)
+    if team_id is not None:
+        actor.require(Permission.WRITE_TEAMS)
+        require_changeable_team(actor=actor, team_id=team_id)
     if role is Role.OWNER:
         actor.require(Permission.WRITE_OWNERS)
     email = _read_email(email)
     token = new_token(BearerTokenKind.INVITATION, actor.tenant_id)
     with tenant_scope(actor.tenant_id):
-        invitation_id = _store_invitation(actor, email, role, token, now)
+        invitation_id = _store_invitation(actor, email, role, token, now, team_id)
         # Mail after the commit only, so that a token in an e-mail always exists. The e-mail may
         # fail.
         transaction.on_commit(
@@ -165,7 +177,15 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
             change=(None, {"role": role.value, "invitation_id": str(invitation.id)}),
             now=now,
         )
+        if invitation.team_id is not None:
+            _join_team(token.tenant_id, invitation.team_id, guest.user_id, now)
     return token.tenant_id
+
+
+def _join_team(tenant_id: TenantId, team_id: uuid.UUID, user_id: UserId, now: datetime) -> None:
+    """Add the guest to the team, unless it was deleted or is managed through SCIM meanwhile."""
+    with suppress(Conflict, NotFound):
+        add_team_member(actor=system_actor(tenant_id), team_id=team_id, user_id=user_id, now=now)
 
 
 def find_open_invitation(*, text: str, now: datetime) -> OpenInvitation:
@@ -179,7 +199,12 @@ def find_open_invitation(*, text: str, now: datetime) -> OpenInvitation:
 
 
 def _store_invitation(
-    actor: Actor, email: str, role: Role, token: TenantToken, now: datetime
+    actor: Actor,
+    email: str,
+    role: Role,
+    token: TenantToken,
+    now: datetime,
+    team_id: uuid.UUID | None = None,
 ) -> uuid.UUID:
     mark_snapshot_stale(
         tenant_id=actor.tenant_id
@@ -194,6 +219,7 @@ def _store_invitation(
         tenant_id=actor.tenant_id,
         email=email,
         role=role,
+        team_id=team_id,
         digest=token_digest(token),
         invited_by_id=actor.user_id,
         created_at=now,

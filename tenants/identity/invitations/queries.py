@@ -33,6 +33,7 @@ class InvitationView:
     id: uuid.UUID
     email: str
     role: Role
+    team_id: uuid.UUID | None  # the team to join
     state: InvitationState
     invited_by_email: str | None  # None: the platform, or an erased user
     created_at: datetime
@@ -51,7 +52,9 @@ def page_of_invitations(
         )
         rows = fetch_first(invitations, limit=limit, after=read_cursor(cursor))
         erased_ids = find_erased_users(actor.tenant_id, [row.invited_by_id for row in rows])
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
     return map_page(page, lambda row: _to_view(row, now, erased_ids))
 
 
@@ -73,6 +76,7 @@ def _to_view(row: Invitation, now: datetime, erased_ids: frozenset[uuid.UUID]) -
         id=row.id,
         email=row.email,
         role=Role(row.role),
+        team_id=row.team_id,
         state=_compute_state(row, now),
         invited_by_email=visible_email(row.invited_by, erased_ids),
         created_at=row.created_at,

@@ -1,12 +1,13 @@
 """Search of members by name, address, role or team, with a sort order."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce, Lower
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -15,7 +16,7 @@ from tenants.base.permissions import Permission, Role
 from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
 from tenants.base.validation.text import is_storable
 from tenants.identity.members.directory import MemberDirectoryRow, with_details
-from tenants.models import Membership, TeamMembership
+from tenants.models import ApiKey, Membership, TeamMembership
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow, member_row
 
@@ -41,6 +42,7 @@ class MemberFilter:
     role: Role | None = None
     team_id: UUID | None = None  # a team of another tenant has no members
     not_in_team_id: UUID | None = None
+    idle_since: datetime | None = None  # none of the member's keys was used since
     order: MemberOrder = MemberOrder.EMAIL
     is_descending: bool = False
 
@@ -94,6 +96,10 @@ def _filter_members(actor: Actor, member_filter: MemberFilter) -> QuerySet[Membe
         memberships = memberships.exclude(
             user_id__in=_users_of(actor, member_filter.not_in_team_id)
         )
+    if member_filter.idle_since is not None:
+        keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, owner_id=OuterRef("user_id"))
+        used = keys.filter(last_used_at__gte=member_filter.idle_since)
+        memberships = memberships.exclude(Exists(used))
     text = member_filter.text.strip()
     if not is_storable(text):
         return memberships.none()

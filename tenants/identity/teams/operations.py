@@ -128,6 +128,13 @@ def remove_team_member(
         return find_team(actor=actor, team_id=team_id)
 
 
+def require_changeable_team(*, actor: Actor, team_id: uuid.UUID) -> None:
+    """Check that people may change the team's members. Raises Forbidden, NotFound, Conflict."""
+    with tenant_scope(actor.tenant_id):
+        find_team(actor=actor, team_id=team_id)
+        _require_kept_by_people(actor, team_id)
+
+
 def _require_kept_by_people(actor: Actor, team_id: uuid.UUID) -> None:
     """Check that SCIM does not manage the team. Raises Conflict."""
     if ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=team_id).exists():

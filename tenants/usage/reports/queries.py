@@ -19,7 +19,7 @@ from django.db.models.functions import Cast
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.models import Team, TeamMembership, Tenant, UsageDay, UsageHour
+from tenants.models import Membership, Team, TeamMembership, Tenant, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters, total
@@ -29,6 +29,7 @@ from tenants.usage.reports.suppression.small_groups import Suppression, find_sup
 from tenants.usage.rollups.operations import complete_until
 
 MAX_DAYS: Final = 366
+SERVICE_KEYS: Final = str(SERVICES)  # the key of their group in reports by user
 
 
 class GroupBy(StrEnum):
@@ -38,6 +39,7 @@ class GroupBy(StrEnum):
     EDITOR = "editor"
     MODEL = "model"
     VARIANT = "variant"
+    USER = "user"  # only in reports that show groups of one user
 
 
 class ReportKind(StrEnum):
@@ -119,9 +121,11 @@ def report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report:
     check(query)
     with tenant_scope(actor.tenant_id):
         days = rollups_for(actor, query, is_own=is_own)
+        min_users = 1 if is_own else min_group_size(actor)
+        if min_users > 1 and query.group_by is GroupBy.USER:
+            query = replace(query, group_by=None)
         groups, every = _groups_and_total(actor, days, query)
         labels = _read_labels(actor, query.group_by)
-        min_users = 1 if is_own else min_group_size(actor)
         if query.filter.is_empty:
             suppressed_total = suppress_total(kind, every.users, min_users)
             suppressed = _find_hidden(groups, every, query.group_by, min_users)
@@ -149,6 +153,13 @@ def is_limited_to_own(actor: Actor, kind: ReportKind) -> bool:
         return False
     actor.require(PERMISSIONS[kind][1])
     return True
+
+
+def get_min_group_size(*, actor: Actor) -> int:
+    """Return the smallest group that reports show. One query. Raises Forbidden."""
+    actor.require(Permission.READ_USAGE)
+    with tenant_scope(actor.tenant_id):
+        return min_group_size(actor)
 
 
 def min_group_size(actor: Actor) -> int:
@@ -190,8 +201,11 @@ def _groups_and_total(
 ) -> tuple[dict[str, _GroupCounters], _GroupCounters]:
     if query.group_by is None:
         return {}, _read_total(days)
-    if query.group_by is GroupBy.TEAM:
+    if query.group_by in (GroupBy.TEAM, GroupBy.USER):
         of_user = _by_user(days)
+        if query.group_by is GroupBy.USER:
+            by_user = {str(user): _of_users(of_user, [user]) for user in of_user}
+            return by_user, _of_users(of_user, of_user)
         return _sum_by_team(actor, of_user, query.filter), _of_users(of_user, of_user)
     groups = _read_groups(days, query)
     return groups, _sum_groups(groups)
@@ -261,10 +275,18 @@ def _sum_by_team(
 
 
 def _read_labels(actor: Actor, group_by: GroupBy | None) -> dict[str, str]:
+    if group_by is GroupBy.USER:
+        return _read_user_labels(actor)
     if group_by is not GroupBy.TEAM:
         return {}
     teams = Team.objects.filter(tenant_id=actor.tenant_id).values_list("id", "name")
     return {str(team_id): name for team_id, name in teams}
+
+
+def _read_user_labels(actor: Actor) -> dict[str, str]:
+    """Return the addresses of present and former members, without erased ones. One query."""
+    rows = Membership.objects.filter(tenant_id=actor.tenant_id, erased_at=None)
+    return {str(user): email for user, email in rows.values_list("user_id", "user__email")}
 
 
 def _find_hidden(

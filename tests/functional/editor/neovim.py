@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from caret.local.paths import REPOSITORY
-from tests.functional.gateway.gateway_stack import until
+from tests.functional.gateway.gateway_stack import wait_until
 from tests.stack.language_server import environment_of
 
 _SHIM: Final = REPOSITORY / "platform" / "ide" / "neovim" / "caret.lua"
@@ -43,7 +43,7 @@ class Neovim:
         async def does() -> bool:
             return await asyncio.to_thread(lambda: self.suggestion) != ""
 
-        assert await until(does, patience_s=PATIENCE_S), "no suggestion appeared"
+        assert await wait_until(does, patience_s=PATIENCE_S), "no suggestion appeared"
         return self.suggestion
 
     async def shows(self, text: str) -> bool:
@@ -52,7 +52,7 @@ class Neovim:
         async def does() -> bool:
             return await asyncio.to_thread(lambda: self.suggestion) == text
 
-        return await until(does, patience_s=PATIENCE_S)
+        return await wait_until(does, patience_s=PATIENCE_S)
 
     def _remote(self, *words: str) -> str:
         command = [str(_NEOVIM), "--server", str(self.socket), *words]
@@ -62,7 +62,9 @@ class Neovim:
 
 
 @contextmanager
-def running_neovim(home: Path, file: Path, *, key: str, gateway_url: str) -> Iterator[Neovim]:
+def running_neovim(
+    home: Path, file: Path, *, key: str, gateway_url: str, console_url: str = ""
+) -> Iterator[Neovim]:
     """Run Neovim with a file open."""
     config = home / "XDG_CONFIG_HOME" / "nvim"
     (config / "lua").mkdir(parents=True)
@@ -71,7 +73,11 @@ def running_neovim(home: Path, file: Path, *, key: str, gateway_url: str) -> Ite
     setup = f"require('caret').setup({{ cmd = {cmd}, filetypes = {{ 'python' }} }})\n"
     (config / "init.lua").write_text(f"vim.cmd('filetype indent off')\n{setup}")
     environment = environment_of(
-        home, CARET_API_KEY=key, CARET_GATEWAY_URL=gateway_url, TERM="dumb"
+        home,
+        CARET_API_KEY=key,
+        CARET_GATEWAY_URL=gateway_url,
+        CARET_CONSOLE_URL=console_url,
+        TERM="dumb",
     )
     made = Neovim(home / "nvim.sock", environment)
     command = [str(_NEOVIM), "--headless", "--listen", str(made.socket)]

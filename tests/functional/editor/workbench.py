@@ -58,7 +58,7 @@ class Workbench:
         self.press_keys("Enter")
 
     def sign_in(self, key: str) -> None:
-        self.run_command("Caret: Sign In")
+        self.run_command("Caret: Enter an API Key")
         expect(self._page.locator(f"{_PALETTE} input[type=password]")).to_be_visible()
         self._page.keyboard.type(key)
         self._page.keyboard.press("Enter")

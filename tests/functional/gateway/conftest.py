@@ -3,9 +3,9 @@ from collections.abc import Iterator
 import pytest
 
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.installation import own_home
+from tests.benchmarks.installation import create_home
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site
+from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, start_site
 from tests.stack.running import Engine
 
 _LONG = 160  # tokens: long enough for a test to interrupt it, even on a busy machine
@@ -14,14 +14,14 @@ _LONG = 160  # tokens: long enough for a test to interrupt it, even on a busy ma
 @pytest.fixture(scope="session")
 def site(engine: Engine) -> Iterator[Site]:
     """A stack for tests that leave it unchanged."""
-    with own_home() as home, own_site(home, engine.url) as made:
+    with create_home() as home, start_site(home, engine.url) as made:
         yield made
 
 
 @pytest.fixture
 def fragile_site(engine: Engine) -> Iterator[Site]:
     """A stack for tests that kill parts of it."""
-    with own_home() as home, own_site(home, engine.url) as made:
+    with create_home() as home, start_site(home, engine.url) as made:
         yield made
 
 
@@ -42,7 +42,9 @@ async def long_frame(site: Site) -> Frame:
     prefix = "KEYS = {\n" + "".join(f"    'k{n}': 'kf{n}',\n" for n in range(14))
     frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 512}
     async with site.stream() as stream:
-        _, done = await ask(stream, {**frame, "id": site.new_id(), "max_tokens": _LONG})
+        _, done = await request_completion(
+            stream, {**frame, "id": site.new_id(), "max_tokens": _LONG}
+        )
     assert done["finish_reason"] == "length", "the model does not write a long completion"
     assert _begins_early(done["meta"])
     return frame

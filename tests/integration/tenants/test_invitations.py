@@ -29,7 +29,8 @@ from tenants.identity.invitations.queries import (
     page_of_invitations,
 )
 from tenants.identity.members.tenant_status import set_status
-from tenants.models import AuditEntry, Invitation
+from tenants.identity.teams.operations import create_team, delete_team
+from tenants.models import AuditEntry, Invitation, TeamMembership
 from tenants.security.authorization.directory import find_memberships
 from tests.fixtures.companies import Cast, Company, Person, make_company
 from tests.fixtures.users import Mailbox, make_colleague, make_stranger, send_invitation
@@ -271,3 +272,41 @@ def test_an_unreachable_mail_server_raises_no_error(company: Company) -> None:
     token = new_token(BearerTokenKind.INVITATION, company.tenant_id)
 
     assert not send_mail(f"{secrets.token_hex(4)}@y.example", token, tenant_name="Acme")
+
+
+def test_a_guest_joins_the_team_of_the_invitation(company: Company, mailbox: Mailbox) -> None:
+    team = create_team(actor=company.platform, name="Core", now=timezone.now())
+    gone = create_team(actor=company.platform, name="Gone", now=timezone.now())
+    guests = [make_stranger(), make_stranger()]
+    for guest, team_id in zip(guests, (team.id, gone.id), strict=True):
+        create_invitation(
+            actor=company.people[Role.OWNER].actor,
+            email=guest.email,
+            role=Role.DEVELOPER,
+            team_id=team_id,
+            mailer=mailbox,
+            now=timezone.now(),
+        )
+    delete_team(actor=company.platform, team_id=gone.id, now=timezone.now())
+
+    for guest, (_, token) in zip(guests, mailbox.mails, strict=True):
+        accept(guest, token.text)
+
+    assert [roles_of(guest) for guest in guests] == [[Role.DEVELOPER]] * 2
+    with tenant_scope(company.tenant_id):
+        users = TeamMembership.objects.filter(team_id=team.id).values_list("user_id", flat=True)
+        assert [str(user) for user in users] == [guests[0].user_id]
+
+
+def test_an_invitation_names_no_team_of_another_tenant(company: Company, cast: Cast) -> None:
+    theirs = create_team(actor=cast.globex.platform, name="Theirs", now=timezone.now())
+
+    with pytest.raises(NotFound):
+        create_invitation(
+            actor=company.people[Role.OWNER].actor,
+            email="eve@guest.example",
+            role=Role.DEVELOPER,
+            team_id=theirs.id,
+            mailer=Mailbox(),
+            now=timezone.now(),
+        )

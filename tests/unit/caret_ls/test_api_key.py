@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from caret_ls.api_key import ask_keyring, find_key
+from caret_ls.api_key import ask_keyring, find_key, store_key
 
 URL = "https://caret.example.org"
 
@@ -100,3 +100,31 @@ def test_without_the_keyring_package_there_is_no_key(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "keyring", None)
 
     assert ask_keyring(URL) is None
+
+
+def test_a_stored_key_is_found_and_hidden_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    folder = tmp_path / "caret"
+    folder.mkdir()
+    key_file(folder, "old", mode=0o644)
+
+    store_key(folder, gateway_url=URL, key="new")
+
+    assert find(folder) == "new"
+    assert (folder / "key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_key_is_stored_in_the_keyring_if_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[tuple[str, str, str]] = []
+    keyring = ModuleType("keyring")
+    keyring.set_password = lambda *given: kept.append(given)  # type: ignore[attr-defined]  # made here
+    monkeypatch.setitem(sys.modules, "keyring", keyring)
+
+    store_key(tmp_path, gateway_url=URL, key="new")
+
+    assert kept == [("caret", URL, "new")]
+    assert find(tmp_path) is None

@@ -26,7 +26,9 @@ def test_the_editor_overrides_the_environment_and_the_environment_the_file(tmp_p
     settings, problems = read(environment, file, {"gateway_url": "https://c/"})
 
     assert problems == []
-    assert settings == Settings("https://c", 200, excluded_globs=("x/*",), enabled=False)
+    assert settings == Settings(
+        "https://c", debounce_ms=200, excluded_globs=("x/*",), enabled=False
+    )
 
 
 def test_environment_variables_may_be_words_and_lists(tmp_path: Path) -> None:

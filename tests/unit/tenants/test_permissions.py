@@ -20,6 +20,7 @@ EXPECTED = {
     "keys.read_own":    "yes   yes   no   no    yes",
     "keys.create":      "yes   yes   no   no    no",
     "keys.revoke":      "yes   yes   no   no    no",
+    "keys.manage_own":  "yes   yes   no   no    yes",
     "playground.use":   "yes   yes   no   no    yes",
     "policy.read":      "yes   yes   no   yes   yes",
     "policy.write":     "yes   yes   no   no    no",

@@ -16,7 +16,7 @@ from tenants.identity.api_keys.scopes import (
 
 EXPECTED = {
     "inference": "inline fim block docstring chat",
-    "inference:inline": "inline",
+    "inference:inline": "inline fim",
     "inference:fim": "fim",
     "inference:block": "block",
     "inference:docstring": "docstring",
@@ -45,6 +45,7 @@ USERS_ONLY = {
     "billing.write",  # the recipient of invoices
     "audit_sinks.write",  # a holder of the key could secretly send the whole audit log elsewhere
     "keys.read_own",
+    "keys.manage_own",
     "playground.use",  # belongs to a page; a key that creates keys has keys.create
     "usage.read_own",
     "quality.read_own",

@@ -18,7 +18,8 @@ export function registerCommands(
 ): vscode.Disposable[] {
   const commands: Record<string, () => unknown> = {
     "caret.showMenu": () => showMenu(bar),
-    "caret.signIn": () => signIn(context.secrets),
+    "caret.signIn": () => server.startSignIn(),
+    "caret.enterKey": () => enterKey(context.secrets),
     "caret.signOut": () => context.secrets.delete(SECRET),
     "caret.getKey": () => openPage(NEW_KEY),
     "caret.openConsent": () => openPage(OWN_DATA),
@@ -50,11 +51,11 @@ export async function greetOnce(context: vscode.ExtensionContext): Promise<void>
   }
   await context.globalState.update(GREETED, true);
   const into = vscode.l10n.t("Sign in");
-  const make = vscode.l10n.t("Make an API key in the console");
-  const text = vscode.l10n.t("Caret suggests code once you have signed in with an API key.");
-  const answer = await vscode.window.showInformationMessage(text, into, make);
+  const enter = vscode.l10n.t("Enter an API key");
+  const text = vscode.l10n.t("Caret suggests code once you have signed in.");
+  const answer = await vscode.window.showInformationMessage(text, into, enter);
   if (answer !== undefined) {
-    await vscode.commands.executeCommand(answer === into ? "caret.signIn" : "caret.getKey");
+    await vscode.commands.executeCommand(answer === into ? "caret.signIn" : "caret.enterKey");
   }
 }
 
@@ -82,9 +83,9 @@ async function showMenu(bar: Bar): Promise<void> {
 }
 
 /** Store the key; a listener of the secret storage sends it to the server, in each window. */
-async function signIn(secrets: vscode.SecretStorage): Promise<void> {
+async function enterKey(secrets: vscode.SecretStorage): Promise<void> {
   const text = await vscode.window.showInputBox({
-    title: vscode.l10n.t("Caret: Sign in"),
+    title: vscode.l10n.t("Caret: Enter an API key"),
     prompt: vscode.l10n.t("Your API key, from the console"),
     placeHolder: "cpk_live_...",
     password: true,

@@ -17,7 +17,8 @@ export interface Choice {
 }
 
 export const CHOICES = {
-  signIn: { icon: "key", label: "Sign in", command: "caret.signIn" },
+  signIn: { icon: "sign-in", label: "Sign in", command: "caret.signIn" },
+  enterKey: { icon: "key", label: "Enter an API key", command: "caret.enterKey" },
   signOut: { icon: "sign-out", label: "Sign out", command: "caret.signOut" },
   getKey: { icon: "add", label: "Make an API key in the console", command: "caret.getKey" },
   pause: { icon: "debug-pause", label: "Pause suggestions", command: "caret.pause" },
@@ -39,7 +40,7 @@ export function choicesIn(situation: Situation): Choice[] {
 
 function ofRunning({ status }: Situation): Choice[] {
   if (status === "signed_out") {
-    return [CHOICES.signIn, CHOICES.getKey, CHOICES.explainNoSuggestion, CHOICES.pause];
+    return [CHOICES.signIn, CHOICES.enterKey, CHOICES.getKey, CHOICES.explainNoSuggestion, CHOICES.pause];
   }
   const turn = status === "paused" ? CHOICES.resume : CHOICES.pause;
   return [turn, CHOICES.explainNoSuggestion, CHOICES.signIn, CHOICES.signOut];

@@ -3,7 +3,7 @@
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import * as vscode from "vscode";
-import { LanguageClient, type LanguageClientOptions, State } from "vscode-languageclient/node";
+import { LanguageClient, type LanguageClientOptions, State, type StaticFeature } from "vscode-languageclient/node";
 import { findExecutable } from "./executable";
 import { toldSettings } from "./settings";
 import type { Status } from "./status";
@@ -12,9 +12,21 @@ export const SECRET = "apiKey";
 const STATUS = "$/caret/status";
 const SELECTION_CHANGED = "$/caret/selectionChanged";
 const SIGN_IN = "$/caret/signIn";
+const SIGNED_IN = "$/caret/signedIn";
+const START_SIGN_IN = "caret.startSignIn";
 const EXPLAIN_NO_SUGGESTION = "$/caret/explainNoSuggestion";
 const NOT_REQUESTED = "not_requested";
 const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
+
+/** Tells the server that the editor stores the key of a sign-in. */
+const SECRET_STORAGE: StaticFeature = {
+  fillClientCapabilities: (capabilities) => {
+    capabilities.experimental = { ...(capabilities.experimental as object), caretSecretStorage: true };
+  },
+  initialize: () => {},
+  getState: () => ({ kind: "static" }),
+  clear: () => {},
+};
 
 export class Server {
   private client: LanguageClient | undefined;
@@ -50,6 +62,12 @@ export class Server {
   async signIn(): Promise<void> {
     this.key = await this.context.secrets.get(SECRET);
     await this.notify(SIGN_IN, { key: this.key ?? null });
+  }
+
+  /** Let the server open the console, where the user confirms a code. */
+  async startSignIn(): Promise<void> {
+    const params = { command: START_SIGN_IN, arguments: [] };
+    await this.client?.sendRequest("workspace/executeCommand", params);
   }
 
   async select(editor: vscode.TextEditor): Promise<void> {
@@ -108,6 +126,10 @@ export class Server {
     };
     const client = new LanguageClient("caret", "Caret", run, options);
     client.onNotification(STATUS, ({ status }: { status: Status }) => this.tell(status));
+    client.registerFeature(SECRET_STORAGE);
+    client.onNotification(SIGNED_IN, async ({ key }: { key: string }) =>
+      this.context.secrets.store(SECRET, key),
+    );
     client.onDidChangeState(({ newState }) => {
       if (newState === State.Stopped && client === this.client) {
         this.tell("stopped");

@@ -22,6 +22,7 @@ const WORKSPACE_MAY_SET: Readonly<Record<string, string>> = {
 // A cloned repository must not decide where code and key are sent.
 const USER_ALONE_SETS: Readonly<Record<string, string>> = {
   gatewayUrl: "gateway_url",
+  consoleUrl: "console_url",
   shareAcceptedText: "share_accepted_text",
 };
 

@@ -17,6 +17,7 @@ test("a workspace's setting overrides the user's", () => {
 test("a workspace cannot set where code and key are sent, nor what is shared", () => {
   const hostile = {
     gatewayUrl: { workspaceValue: "http://elsewhere.example" },
+    consoleUrl: { workspaceValue: "http://elsewhere.example" },
     shareAcceptedText: { workspaceFolderValue: true },
   };
 

@@ -52,7 +52,7 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
         (Role.ADMINISTRATOR, 200, True),
         (Role.BILLING, 403, False),
         (Role.AUDITOR, 200, False),
-        (Role.DEVELOPER, 200, False),
+        (Role.DEVELOPER, 302, False),
     ],
 )
 def test_each_role_sees_only_the_actions_that_it_may_take(
@@ -73,9 +73,11 @@ def test_roles_that_may_not_change_keys_are_refused_the_forms(
     cast: Cast, sign_in_now: SignIn, role: Role, path: str
 ) -> None:
     client = sign_in_now(cast.acme.people[role])
+    # Developers may revoke their own keys, and this is none.
+    status = 404 if role is Role.DEVELOPER and path.endswith("/revoke") else 403
 
-    assert client.get(path).status_code == 403
-    assert client.post(path).status_code == 403
+    assert client.get(path).status_code == status
+    assert client.post(path).status_code == status
 
 
 def test_a_developer_sees_only_their_own_keys(company: Company, sign_in: SignIn) -> None:
@@ -83,7 +85,7 @@ def test_a_developer_sees_only_their_own_keys(company: Company, sign_in: SignIn)
     other = make_key(company, company.administrator).key.lookup_id
     client = sign_in(company.developer)
 
-    page = listed(client)
+    page = client.get("/account/keys").content.decode()
 
     assert own in page
     assert other not in page

@@ -8,14 +8,19 @@ from django.core import mail
 from django.test import Client, override_settings
 from django.utils import timezone
 
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from console.views.members.invitations import MAX_ADDRESSES
 from tenants.base.errors import NotFound
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import KeyState, find_key
 from tenants.identity.invitations.queries import InvitationState, page_of_invitations
 from tenants.identity.members.queries import find_member
+from tenants.identity.teams.operations import create_team
+from tenants.models import ApiKey, AuditEntry, Invitation, Tenant
 from tests.fixtures.companies import ACME, GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
+from tests.integration.console.pages.usage_rows import count, use
 
 NOBODY = uuid.UUID(int=0)
 
@@ -43,7 +48,7 @@ def states(company: Company) -> list[tuple[str, InvitationState]]:
 
 
 def invite(client: Client, **form: str) -> str:
-    form = {"email": "eve@guest.example", "role": "developer"} | form
+    form = {"emails": "eve@guest.example", "role": "developer"} | form
     return client.post("/members/invite", form, follow=True).content.decode()
 
 
@@ -129,7 +134,7 @@ def test_an_invitation_is_mailed_and_listed(company: Company, client: Client) ->
 
 
 @pytest.mark.parametrize(
-    "changes", [{"email": "no address"}, {"role": "emperor"}, {"role": "owner"}, {"email": ""}]
+    "changes", [{"emails": "nobody"}, {"role": "emperor"}, {"role": "owner"}, {"emails": ""}]
 )
 def test_an_invalid_invitation_is_shown_again_with_an_error(
     company: Company, client: Client, changes: dict[str, str]
@@ -137,13 +142,13 @@ def test_an_invalid_invitation_is_shown_again_with_an_error(
     page = invite(client, **changes)
 
     assert 'class="wrong"' in page
-    if changes.get("email") == "no address":
-        assert 'value="no address"' in page
+    if changes.get("emails") == "nobody":
+        assert "nobody</textarea>" in page
     assert states(company) == []
 
 
 def test_a_member_cannot_be_invited_again(company: Company, client: Client) -> None:
-    assert "is already a member" in invite(client, email=company.developer.email)
+    assert "is already a member" in invite(client, emails=company.developer.email)
 
 
 @override_settings(MAX_INVITATIONS_A_DAY=2)
@@ -151,7 +156,7 @@ def test_the_form_shows_how_many_invitations_are_left(company: Company, client: 
     untouched = client.get("/members/invite").content.decode()
     invite(client)
     one_left = client.get("/members/invite").content.decode()
-    invite(client, email="ida@guest.example")
+    invite(client, emails="ida@guest.example")
     none_left = client.get("/members/invite").content.decode()
 
     assert "You can send 2 more invitations today." in untouched
@@ -167,7 +172,7 @@ def test_an_invitation_beyond_the_limit_is_refused_with_the_time_to_wait(
 ) -> None:
     invite(client)
 
-    response = client.post("/members/invite", {"email": "ida@guest.example", "role": "developer"})
+    response = client.post("/members/invite", {"emails": "ida@guest.example", "role": "developer"})
 
     assert response.status_code == 429
     assert 86_000 < int(response["Retry-After"]) <= 86_400
@@ -298,3 +303,104 @@ def test_the_page_states_that_there_are_no_invitations(sign_in: SignIn) -> None:
     page = sign_in(company.administrator).get("/members/invitations").content.decode()
 
     assert "No invitations yet" in page
+
+
+def test_many_addresses_are_invited_at_once_to_a_team(company: Company, client: Client) -> None:
+    team = create_team(actor=company.platform, name="Core", now=timezone.now())
+    emails = "eve@guest.example, Ida <IDA@guest.example>;\njo@guest.example eve@guest.example"
+
+    page = invite(client, emails=emails, role="auditor", team=str(team.id))
+
+    assert "3 invitations sent." in page
+    with tenant_scope(company.tenant_id):
+        rows = Invitation.objects.values_list("email", "role", "team_id").order_by("email")
+        assert list(rows) == [
+            (f"{name}@guest.example", "auditor", team.id) for name in ("eve", "ida", "jo")
+        ]
+
+
+@override_settings(MAX_INVITATIONS_A_DAY=1)
+def test_each_address_that_fails_is_named_with_its_reason(company: Company, client: Client) -> None:
+    emails = f"{company.developer.email}\nnobody\neve@guest.example\nida@guest.example"
+
+    response = client.post("/members/invite", {"emails": emails, "role": "developer"})
+    page = response.content.decode()
+
+    assert response.status_code == 200
+    assert "1 invitation was sent." in page
+    assert "is already a member" in page
+    assert "not a valid e-mail address" in page
+    assert "which is the limit" in page
+    left = re.search(r"<textarea[^>]*>([^<]*)</textarea>", page)
+    assert left is not None
+    assert left[1].split() == [company.developer.email, "nobody", "ida@guest.example"]
+
+
+def test_too_many_addresses_are_refused(company: Company, client: Client) -> None:
+    emails = " ".join(f"{number}@guest.example" for number in range(MAX_ADDRESSES + 1))
+
+    assert 'class="wrong"' in invite(client, emails=emails)
+    assert states(company) == []
+
+
+def test_a_team_of_another_tenant_is_no_choice(
+    company: Company, cast: Cast, client: Client
+) -> None:
+    theirs = create_team(actor=cast.globex.platform, name="Theirs", now=timezone.now())
+
+    assert 'class="wrong"' in invite(client, team=str(theirs.id))
+    assert states(company) == []
+
+
+def test_seats_are_listed_without_figures_until_an_administrator_shows_single_users(
+    company: Company, client: Client
+) -> None:
+    use(company, company.developer, num=3, accepted=1)
+    count(company)
+
+    with few_queries():
+        hidden = client.get("/members/seats").content.decode()
+    saved = client.post("/privacy/small-groups", {"min_users": "1", "reason": "agreed"})
+    with few_queries():
+        shown = client.get("/members/seats").content.decode()
+    lines = client.get("/members/seats", {"as": "csv", "q": "ada@"}).content.decode().splitlines()
+    by_user = client.get("/usage", {"by": "user"}).content.decode()
+
+    assert "at least 5 users" in hidden
+    assert "Requests this month" not in hidden
+    assert saved["Location"] == "/privacy/small-groups"
+    assert "Requests this month" in shown
+    assert lines[0].split(",")[:2] == ["email", "name"]
+    assert lines[1].startswith(f"{company.developer.email},Ada,developer,")
+    assert ",3," in lines[1]
+    assert company.developer.email in by_user
+    with tenant_scope(company.tenant_id):
+        assert AuditEntry.objects.filter(action="reports.min_group_size_changed").exists()
+
+
+def test_idle_seats_are_filtered(company: Company, client: Client) -> None:
+    key = make_key(company, company.developer).key
+    with tenant_scope(company.tenant_id):
+        ApiKey.objects.filter(lookup_id=key.lookup_id).update(last_used_at=timezone.now())
+
+    page = client.get("/members/seats", {"activity": "idle"}).content.decode()
+
+    assert re.findall(r'class="name"[^>]*>([^<]+)<', page) == ["Alice", "Audrey", "Bill", "Olga"]
+
+
+@pytest.mark.parametrize("value", ["0", "1001", "many", ""])
+def test_an_invalid_smallest_group_is_refused(company: Company, client: Client, value: str) -> None:
+    response = client.post("/privacy/small-groups", {"min_users": value, "reason": "x"})
+
+    assert response.status_code == 400
+    assert Tenant.objects.get(id=company.tenant_id).min_group_users == 5
+
+
+def test_the_smallest_group_needs_a_reason_and_the_permission(
+    company: Company, client: Client, sign_in_now: SignIn
+) -> None:
+    auditor = sign_in_now(company.people[Role.AUDITOR])
+    form = {"min_users": "2", "reason": ""}
+
+    assert client.post("/privacy/small-groups", form).status_code == 400
+    assert auditor.post("/privacy/small-groups", form | {"reason": "x"}).status_code == 403

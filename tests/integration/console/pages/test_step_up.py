@@ -234,7 +234,7 @@ def test_inviting_an_owner_or_administrator_requires_a_step_up(
 ) -> None:
     email = f"new@{company.slug}.example"
 
-    answer = client.post("/members/invite", {"email": email, "role": role.value})
+    answer = client.post("/members/invite", {"emails": email, "role": role.value})
     before = invited(company)
     submit_after_step_up(client, company, answer)
 
@@ -244,7 +244,7 @@ def test_inviting_an_owner_or_administrator_requires_a_step_up(
 def test_inviting_a_developer_needs_no_step_up(company: Company, client: Client) -> None:
     email = f"new@{company.slug}.example"
 
-    client.post("/members/invite", {"email": email, "role": Role.DEVELOPER.value})
+    client.post("/members/invite", {"emails": email, "role": Role.DEVELOPER.value})
 
     assert invited(company) == [email]
 
@@ -253,7 +253,7 @@ def test_sending_an_owners_invitation_again_requires_a_step_up(
     company: Company, client: Client
 ) -> None:
     with_recent_step_up(client, company.people[Role.OWNER])
-    form = {"email": f"new@{company.slug}.example", "role": Role.OWNER.value}
+    form = {"emails": f"new@{company.slug}.example", "role": Role.OWNER.value}
     client.post("/members/invite", form)
     session = client.session
     session["account_authentication_methods"] = []

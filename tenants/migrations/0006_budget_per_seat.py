@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenants", "0003_usage_finish_reason")]
+    dependencies = [("tenants", "0005_device_keys_and_invited_team")]
 
     operations = [
         migrations.AddField(

@@ -1,0 +1,1 @@
+"""The user's own API keys, and the editors that signed in."""

@@ -1,0 +1,10 @@
+"""URLs of the user's own keys. Details and revocation are those of the tenant's keys."""
+
+from django.urls import URLPattern, path
+
+from console.views.my_keys import list as list_page
+
+urlpatterns: list[URLPattern] = [
+    path("account/keys", list_page.my_keys, name="my-keys"),
+    path("account/keys/new", list_page.new_key, name="my-keys-new"),
+]

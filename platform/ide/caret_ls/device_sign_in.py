@@ -1,0 +1,136 @@
+"""Signs in by the device flow (RFC 8628): the user confirms a code in the console.
+
+The key is never logged, and neither are the codes.
+"""
+
+import asyncio
+import json
+import logging
+import platform
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+_CLIENT_ID: Final = "caret-ls"
+_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
+_DEFAULT_INTERVAL_S: Final = 5.0  # RFC 8628, section 3.2
+_SLOWER_BY_S: Final = 5.0  # section 3.5
+_MAX_INTERVAL_S: Final = 60.0
+_MAX_LIFETIME_S: Final = 3_600.0
+_TIMEOUT_S: Final = 10.0
+_MAX_ANSWER_BYTES: Final = 64 * 1024
+_MAX_NAME_CHARS: Final = 55
+_log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+Post = Callable[[str, Mapping[str, str]], Awaitable[Json]]  # raises OSError if there is no answer
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class SignInProblem(StrEnum):
+    DENIED = "denied"  # by the user, or by the tenant's policy
+    EXPIRED = "expired"
+    UNREACHABLE = "unreachable"  # the console, or it is no console
+
+
+class SignInFailed(Exception):
+    def __init__(self, problem: SignInProblem) -> None:
+        super().__init__(problem.value)
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCodes:
+    device_code: str = field(repr=False)
+    user_code: str
+    verification_uri: str
+    verification_uri_complete: str  # the same page, with the code filled in
+    expires_in_s: float
+    interval_s: float
+
+
+async def request_codes(post: Post, *, editor: str) -> DeviceCodes:
+    """Begin a sign-in. Raises SignInFailed."""
+    fields = {
+        "client_id": _CLIENT_ID,
+        "editor": _printable(editor) or "Editor",
+        "machine": _printable(platform.node()) or "unknown machine",
+    }
+    try:
+        answer = await post("/oauth/device_authorization", fields)
+        page = _web_address(answer["verification_uri"])
+        return DeviceCodes(
+            device_code=str(answer["device_code"]),
+            user_code=str(answer["user_code"]),
+            verification_uri=page,
+            verification_uri_complete=_web_address(answer.get("verification_uri_complete", page)),
+            expires_in_s=min(float(answer["expires_in"]), _MAX_LIFETIME_S),
+            interval_s=float(answer.get("interval", _DEFAULT_INTERVAL_S)),
+        )
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        _log.info("sign_in.no_codes error=%s", type(error).__name__)
+        raise SignInFailed(SignInProblem.UNREACHABLE) from error
+
+
+async def wait_for_key(post: Post, codes: DeviceCodes, sleep: Sleep = asyncio.sleep) -> str:
+    """Poll until the user has decided, and return the key. Raises SignInFailed."""
+    fields = {"grant_type": _GRANT, "device_code": codes.device_code, "client_id": _CLIENT_ID}
+    interval_s, waited_s = codes.interval_s, 0.0
+    while waited_s < codes.expires_in_s:
+        await sleep(interval_s)
+        waited_s += interval_s
+        try:
+            answer = await post("/oauth/token", fields)
+        except (OSError, ValueError):  # section 3.5: poll less often after a timeout
+            interval_s = min(interval_s * 2, _MAX_INTERVAL_S)
+            continue
+        if isinstance(answer.get("access_token"), str):
+            return str(answer["access_token"])
+        error = answer.get("error")
+        if error == "slow_down":
+            interval_s += _SLOWER_BY_S
+        elif error != "authorization_pending":
+            denied = error == "access_denied"
+            raise SignInFailed(SignInProblem.DENIED if denied else SignInProblem.EXPIRED)
+    raise SignInFailed(SignInProblem.EXPIRED)
+
+
+def poster(console_url: str) -> Post:
+    """Return a function that posts a form to the console and returns the JSON of the answer."""
+
+    async def post(path: str, fields: Mapping[str, str]) -> Json:
+        return await asyncio.to_thread(_post, console_url.rstrip("/") + path, fields)
+
+    return post
+
+
+def _post(url: str, fields: Mapping[str, str]) -> Json:
+    """Post a form. Errors of the protocol are JSON, too. Raises OSError, ValueError."""
+    body = urllib.parse.urlencode(fields).encode()
+    request = urllib.request.Request(_web_address(url), body)  # noqa: S310  # checked
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310
+            text = response.read(_MAX_ANSWER_BYTES)
+    except urllib.error.HTTPError as error:
+        with error:
+            text = error.read(_MAX_ANSWER_BYTES)
+    answer = json.loads(text)
+    if not isinstance(answer, dict):
+        raise ValueError("not an object")
+    return answer
+
+
+def _web_address(value: object) -> str:
+    """Return a URL that a browser may open. Raises ValueError."""
+    text = str(value)
+    if not text.startswith(("http://", "https://")):
+        raise ValueError("not a web address")
+    return text
+
+
+def _printable(text: str) -> str:
+    return "".join(char for char in text if char.isprintable())[:_MAX_NAME_CHARS].strip()

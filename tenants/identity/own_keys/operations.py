@@ -1,0 +1,124 @@
+"""Operations that create a member's own keys, within the bounds of their effective policy.
+
+1. The policy allows own keys, and limits their lifetime and their modes.
+2. An own key is a developer key: it can request completions, and has no scope of the REST API.
+3. A member can create a limited number of keys, so that nobody uses up the tenant's maximum.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Q
+
+from caret.contracts.api_key import KeyKind
+from caret.contracts.policy import Mode
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
+from tenants.base.permissions import Permission
+from tenants.identity.api_keys.operations import CreatedKey, add_key
+from tenants.identity.api_keys.row_writes import REVOKED_KEY_RETENTION, policy_for_owner
+from tenants.identity.api_keys.scopes import KeyScope, modes_of
+from tenants.identity.api_keys.validation import MAX_NAME_CHARS, KeyRequest
+from tenants.models import ApiKey
+from tenants.policy.snapshot_version import mark_snapshot_stale
+from tenants.security.authorization.actor import Actor
+
+MAX_OWN_KEYS: Final = 50  # of a member; counts like the tenant's maximum
+DEVICE_KEY_LIFETIME: Final = timedelta(days=180)  # less if the policy says so
+_SCOPES: Final = MappingProxyType(
+    {
+        Mode.INLINE: KeyScope.INLINE,
+        Mode.FIM: KeyScope.FIM,
+        Mode.BLOCK: KeyScope.BLOCK,
+        Mode.DOCSTRING: KeyScope.DOCSTRING,
+        Mode.CHAT: KeyScope.CHAT,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnKeyTerms:
+    """What a member's own keys may be."""
+
+    is_allowed: bool  # whether the member may create keys for themselves
+    max_days: int | None  # None: no limit
+    scopes: frozenset[KeyScope]
+
+
+def find_own_key_terms(*, actor: Actor) -> OwnKeyTerms:
+    """Return the terms of the actor's effective policy. Two queries."""
+    user_id = _require_user(actor)
+    policy = policy_for_owner(actor.tenant_id, user_id)
+    return OwnKeyTerms(
+        is_allowed=policy.allows_own_keys and actor.has_permission(Permission.MANAGE_OWN_KEYS),
+        max_days=policy.max_key_lifetime_days,
+        scopes=frozenset(_SCOPES[mode] for mode in policy.features),
+    )
+
+
+def create_own_key(*, actor: Actor, new: KeyRequest, now: datetime, reason: str = "") -> CreatedKey:
+    """Create a developer key for the actor. Gateways accept it at once.
+
+    Raises Forbidden, InvalidValue, Conflict.
+    """
+    actor.require(Permission.MANAGE_OWN_KEYS)
+    new = replace(new, kind=KeyKind.DEVELOPER, owner_id=_require_user(actor))
+    with tenant_scope(actor.tenant_id):
+        # Locks the tenant first, so that two concurrent creations cannot both take the last place.
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
+        terms = require_own_keys(actor=actor, now=now)
+        if not modes_of(new.scopes) <= modes_of(terms.scopes):
+            raise InvalidValue("scopes", "Your policy does not allow all of these modes.")
+        return add_key(actor, new, now, reason=reason)
+
+
+def create_device_key(*, actor: Actor, name: str, now: datetime) -> CreatedKey:
+    """Create the key of an editor that signed in. Raises Forbidden, InvalidValue, Conflict."""
+    terms = find_own_key_terms(actor=actor)
+    most = DEVICE_KEY_LIFETIME
+    if terms.max_days is not None:
+        most = min(most, timedelta(days=terms.max_days))
+    new = KeyRequest(
+        kind=KeyKind.DEVELOPER,
+        owner_id=actor.user_id,
+        name=name[:MAX_NAME_CHARS],
+        expires_at=now + most,
+        scopes=terms.scopes,
+        is_device=True,
+    )
+    return create_own_key(actor=actor, new=new, now=now, reason="Signed in from an editor.")
+
+
+def require_own_keys(*, actor: Actor, now: datetime) -> OwnKeyTerms:
+    """Check that the actor may create one more own key. Raises Forbidden, Conflict."""
+    actor.require(Permission.MANAGE_OWN_KEYS)
+    terms = find_own_key_terms(actor=actor)
+    if not terms.is_allowed:
+        raise Forbidden("Your policy does not allow you to create your own keys.")
+    alive_since = now - REVOKED_KEY_RETENTION
+    is_forgotten = Q(revoked_at__lt=alive_since) | Q(expires_at__lt=alive_since)
+    with tenant_scope(actor.tenant_id):
+        keys = ApiKey.objects.filter(
+            tenant_id=actor.tenant_id,
+            owner_id=UUID(_require_user(actor)),
+            is_playground=False,
+        )
+        num_keys = keys.exclude(is_forgotten).count()
+    if num_keys >= MAX_OWN_KEYS:
+        raise Conflict(
+            "You already have {most} keys, which is the limit. Revoked and expired keys "
+            "count for {days} more days.",
+            most=MAX_OWN_KEYS,
+            days=REVOKED_KEY_RETENTION.days,
+        )
+    return terms
+
+
+def _require_user(actor: Actor) -> UserId:
+    if actor.user_id is None:
+        raise Forbidden("Only members have keys of their own.")
+    return actor.user_id

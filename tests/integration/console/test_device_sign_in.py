@@ -1,0 +1,488 @@
+"""Sign-in from an editor by the device flow (RFC 8628), over HTTP as the editor sends it."""
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import pytest
+from django.utils import timezone
+
+from caret.contracts.api_key import parse_key
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from console.limits.throttling import MAX_DEVICE_CODES, MAX_TRIES_OF_NETWORK
+from tenants.base.permissions import Role
+from tenants.base.redis_connection import connect
+from tenants.identity.api_keys.queries import holds
+from tenants.identity.member_lifecycle import remove_member
+from tenants.identity.own_keys.device_requests import ALPHABET, INTERVAL_S, LIFETIME
+from tenants.models import ApiKey, AuditEntry
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_policy
+from tests.fakes.console_client import Client
+from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company, make_key
+from tests.fixtures.users import make_colleague
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.step_up import with_recent_step_up
+
+GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
+FORM: Final = "application/x-www-form-urlencoded"
+START: Final = {"client_id": "caret-ls", "editor": "Neovim 0.11", "machine": "ada-laptop"}
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", ACME)
+
+
+def make_address() -> str:
+    """Return an address of one test: attempts are counted by address."""
+    return "10." + ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))
+
+
+@pytest.fixture
+def sign_in(sign_in: SignIn) -> SignIn:
+    """Return a function that signs a user in from an address of their own."""
+
+    def signed_in(person: Person) -> Client:
+        client = sign_in(person)
+        client.defaults["REMOTE_ADDR"] = make_address()
+        return client
+
+    return signed_in
+
+
+@pytest.fixture
+def ada(company: Company, sign_in: SignIn) -> Client:
+    """Return a developer's browser."""
+    return sign_in(company.developer)
+
+
+@dataclass
+class Editor:
+    """An editor that signs in. It waits by moving the clock."""
+
+    monkeypatch: pytest.MonkeyPatch
+    address: str = field(default_factory=make_address)
+    codes: dict[str, Any] = field(default_factory=dict)
+    now: datetime = field(default_factory=timezone.now)
+
+    @property
+    def user_code(self) -> str:
+        return str(self.codes["user_code"])
+
+    def start(self, **fields: str) -> dict[str, Any]:
+        self.wait(timedelta(0))  # stops the clock
+        answer = self.post("/oauth/device_authorization", START | fields)
+        assert answer.status_code == 200, answer.content
+        self.codes = answer.json()
+        return self.codes
+
+    def poll(self, *, waits_s: float = INTERVAL_S, **fields: str) -> dict[str, Any]:
+        """Wait, and return the answer to a poll."""
+        self.wait(timedelta(seconds=waits_s))
+        named = {"grant_type": GRANT, "client_id": "caret-ls"}
+        named["device_code"] = self.codes.get("device_code", "")
+        answer = self.post("/oauth/token", named | fields)
+        found: dict[str, Any] = answer.json()
+        assert answer.status_code == (200 if "access_token" in found else 400)
+        assert answer["Cache-Control"] == "no-store"
+        return found
+
+    def wait(self, duration: timedelta) -> None:
+        self.now += duration
+        self.monkeypatch.setattr("django.utils.timezone.now", lambda: self.now)
+
+    def post(self, path: str, fields: dict[str, str]) -> Any:
+        return self.send(path, urlencode(fields))
+
+    def send(self, path: str, body: str | bytes, content_type: str = FORM, **headers: str) -> Any:
+        client = Client(REMOTE_ADDR=self.address)
+        return client.generic("POST", path, body, content_type=content_type, headers=headers)
+
+
+@pytest.fixture
+def editor(monkeypatch: pytest.MonkeyPatch) -> Editor:
+    return Editor(monkeypatch)
+
+
+def page_of(client: Client, code: str) -> Any:
+    return client.get("/device", {"code": code})
+
+
+def decide(client: Client, company: Company, code: str, decision: str = "confirm") -> Any:
+    page_of(client, code)
+    form = {"code": code, "tenant": company.tenant_id, "decision": decision}
+    return client.post("/device", form)
+
+
+def keys_of(company: Company) -> list[ApiKey]:
+    with tenant_scope(company.tenant_id):
+        return list(ApiKey.objects.filter(tenant_id=company.tenant_id).order_by("created_at"))
+
+
+def change_policy(company: Company, **changes: Any) -> None:
+    held = find_policy(tenant_id=company.tenant_id).policy
+    set_policy(
+        actor=company.platform,
+        document=write_policy(held) | changes,
+        reason="a test",
+        now=timezone.now(),
+    )
+
+
+# --- the whole way
+
+
+def test_a_confirmed_editor_gets_a_key_of_its_own(
+    company: Company, ada: Client, editor: Editor
+) -> None:
+    codes = editor.start()
+    pending = editor.poll()
+    page = page_of(ada, editor.user_code).content.decode()
+    confirmed = decide(ada, company, editor.user_code)
+    token = editor.poll()
+
+    assert (
+        codes["verification_uri_complete"]
+        == f"{codes['verification_uri']}?code={codes['user_code']}"
+    )
+    assert (codes["expires_in"], codes["interval"]) == (LIFETIME.total_seconds(), INTERVAL_S)
+    assert pending["error"] == "authorization_pending"
+    for shown in ("Neovim 0.11", "ada-laptop", editor.address, editor.user_code):
+        assert shown in page
+    assert confirmed["Location"] == "/device?done=confirmed"
+    key = parse_key(token["access_token"])
+    assert key is not None
+    assert holds(tenant_id=company.tenant_id, key=key, now=editor.now)
+    (row,) = keys_of(company)
+    assert (row.name, row.is_device) == ("Neovim 0.11 on ada-laptop", True)
+    assert str(row.owner_id) == company.developer.user_id
+    assert token["scope"].split() == row.scopes
+    assert "inference" not in row.scopes
+    assert token["token_type"] == "Bearer"
+    assert 0 < token["expires_in"] <= 180 * 86_400
+    listed = ada.get("/account/keys", {"origin": "devices"}).content.decode()
+    assert "Neovim 0.11 on ada-laptop" in listed
+    with tenant_scope(company.tenant_id):
+        entry = AuditEntry.objects.get(action="key.created")
+    assert (str(entry.actor_id), entry.address) == (company.developer.user_id, editor.address)
+
+
+def test_the_user_can_revoke_the_device(company: Company, ada: Client, editor: Editor) -> None:
+    with_recent_step_up(ada, company.developer)
+    editor.start()
+    decide(ada, company, editor.user_code)
+    key = parse_key(editor.poll()["access_token"])
+    assert key is not None
+
+    page = ada.get(f"/keys/{key.lookup_id}").content.decode()
+    ada.post(f"/keys/{key.lookup_id}/revoke", {"reason": ""})
+
+    assert "/revoke" in page
+    assert not holds(tenant_id=company.tenant_id, key=key, now=editor.now)
+
+
+def test_a_code_can_be_typed_in_lower_case_and_without_its_hyphen(
+    company: Company, ada: Client, editor: Editor
+) -> None:
+    editor.start()
+
+    answer = page_of(ada, editor.user_code.lower().replace("-", " "))
+
+    assert editor.user_code in answer.content.decode()
+    assert set(editor.user_code) <= {*ALPHABET, "-"}
+
+
+def test_the_store_contains_no_code(ada: Client, editor: Editor) -> None:
+    codes = editor.start()
+    page_of(ada, editor.user_code)
+
+    stored = []
+    for name in connect().scan_iter("caret:device-flow:*"):
+        is_hash = connect().type(name) == b"hash"
+        stored.append((name, connect().hgetall(name) if is_hash else connect().get(name)))
+    text = repr(stored)
+    assert stored
+    assert codes["device_code"] not in text
+    assert codes["user_code"] not in text
+
+
+# --- denied, expired, too fast
+
+
+def test_a_denied_editor_gets_no_key(company: Company, ada: Client, editor: Editor) -> None:
+    editor.start()
+    decide(ada, company, editor.user_code, "deny")
+
+    assert editor.poll()["error"] == "access_denied"
+    assert keys_of(company) == []
+
+
+def test_a_code_expires_after_ten_minutes(company: Company, ada: Client, editor: Editor) -> None:
+    editor.start()
+    page_of(ada, editor.user_code)
+    editor.wait(LIFETIME)
+
+    assert page_of(ada, editor.user_code).status_code == 404
+    assert decide(ada, company, editor.user_code).status_code == 404
+    assert editor.poll()["error"] == "expired_token"
+
+
+def test_a_confirmed_code_expires_too(company: Company, ada: Client, editor: Editor) -> None:
+    editor.start()
+    decide(ada, company, editor.user_code)
+    editor.wait(LIFETIME)
+
+    assert editor.poll()["error"] == "expired_token"
+    assert keys_of(company) == []
+
+
+def test_an_editor_that_polls_too_fast_is_slowed_down(editor: Editor) -> None:
+    editor.start()
+
+    errors = [editor.poll(waits_s=wait)["error"] for wait in (1, 1, 5, 15)]
+
+    # Each of them makes the interval five seconds longer.
+    assert errors == ["authorization_pending", "slow_down", "slow_down", "authorization_pending"]
+
+
+# --- a code used twice, guessed, or confirmed by somebody else
+
+
+def test_a_code_used_twice_revokes_the_key(company: Company, ada: Client, editor: Editor) -> None:
+    editor.start()
+    decide(ada, company, editor.user_code)
+    key = parse_key(editor.poll()["access_token"])
+    assert key is not None
+
+    again = editor.poll()
+
+    assert again["error"] == "invalid_grant"
+    assert not holds(tenant_id=company.tenant_id, key=key, now=editor.now)
+    assert len(keys_of(company)) == 1
+
+
+def test_a_code_cannot_be_confirmed_twice(company: Company, ada: Client, editor: Editor) -> None:
+    editor.start()
+    decide(ada, company, editor.user_code, "deny")
+
+    assert decide(ada, company, editor.user_code).status_code == 404
+    assert editor.poll()["error"] == "access_denied"
+
+
+def test_another_user_cannot_confirm_a_code_that_a_user_has_opened(
+    company: Company, ada: Client, editor: Editor, sign_in: SignIn
+) -> None:
+    globex = make_company("globex", GLOBEX)
+    thief, colleague = sign_in(globex.developer), sign_in(company.administrator)
+    editor.start()
+    page_of(ada, editor.user_code)
+
+    answers = [
+        decide(thief, globex, editor.user_code),
+        decide(colleague, company, editor.user_code),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert "ada-laptop" not in answers[0].content.decode()
+    assert editor.poll()["error"] == "authorization_pending"
+
+
+def test_the_key_belongs_to_the_tenant_that_the_page_showed(
+    company: Company, ada: Client, editor: Editor
+) -> None:
+    globex = make_company("globex", GLOBEX)
+    editor.start()
+    page_of(ada, editor.user_code)
+
+    answer = ada.post("/device", {"code": editor.user_code, "tenant": globex.tenant_id})
+
+    assert answer.status_code == 409
+    assert editor.poll()["error"] == "authorization_pending"
+    assert keys_of(globex) == keys_of(company) == []
+
+
+def test_guesses_are_limited_for_each_user(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(make_colleague(company))
+
+    statuses = []
+    for number in range(MAX_DEVICE_CODES + 1):
+        client.defaults["REMOTE_ADDR"] = f"10.77.{secrets.randbelow(250)}.{number}"
+        statuses.append(page_of(client, "BBBB-BBBB").status_code)
+
+    assert statuses == [404] * MAX_DEVICE_CODES + [429]
+
+
+def test_guesses_are_limited_for_each_network(company: Company, sign_in: SignIn) -> None:
+    address = make_address()
+    statuses = []
+    for _ in range(4):
+        client = sign_in(make_colleague(company))
+        client.defaults["REMOTE_ADDR"] = address
+        statuses += [page_of(client, "BBBB-BBBB").status_code for _ in range(MAX_DEVICE_CODES - 1)]
+
+    assert statuses.count(404) == MAX_TRIES_OF_NETWORK
+    assert statuses[-1] == 429
+
+
+def test_right_codes_do_not_count_as_guesses(ada: Client, editor: Editor) -> None:
+    editor.start()
+
+    statuses = {page_of(ada, editor.user_code).status_code for _ in range(MAX_DEVICE_CODES + 1)}
+
+    assert statuses == {200}
+
+
+def test_requests_for_codes_are_limited_for_each_network(editor: Editor) -> None:
+    answers = [
+        editor.post("/oauth/device_authorization", START) for _ in range(MAX_TRIES_OF_NETWORK + 1)
+    ]
+
+    assert [answer.status_code for answer in answers[-2:]] == [200, 429]
+    assert answers[-1]["Retry-After"]
+
+
+# --- what the policy and the membership allow
+
+
+@pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
+def test_roles_without_own_keys_cannot_confirm(
+    company: Company, sign_in: SignIn, editor: Editor, role: Role
+) -> None:
+    editor.start()
+
+    answer = decide(sign_in(company.people[role]), company, editor.user_code)
+
+    assert answer.status_code == 400
+    assert editor.poll()["error"] == "authorization_pending"
+
+
+def test_a_policy_without_own_keys_refuses_the_confirmation(
+    company: Company, ada: Client, editor: Editor
+) -> None:
+    change_policy(company, allows_own_keys=False)
+    editor.start()
+
+    answer = decide(ada, company, editor.user_code)
+
+    assert answer.status_code == 400
+    assert "does not allow" in answer.content.decode()
+
+
+def test_the_policy_bounds_the_key(company: Company, ada: Client, editor: Editor) -> None:
+    change_policy(company, features=["inline"], max_key_lifetime_days=3)
+    editor.start()
+    decide(ada, company, editor.user_code)
+    token = editor.poll()
+
+    assert token["scope"] == "inference:inline"
+    assert token["expires_in"] <= 3 * 86_400
+
+
+def test_a_membership_that_ended_after_the_confirmation_gives_no_key(
+    company: Company, ada: Client, editor: Editor
+) -> None:
+    editor.start()
+    decide(ada, company, editor.user_code)
+    remove_member(
+        actor=company.platform,
+        user_id=company.developer.user_id,
+        reason="left",
+        now=timezone.now(),
+    )
+
+    assert editor.poll()["error"] == "access_denied"
+    assert keys_of(company) == []
+
+
+# --- hostile requests
+
+
+def test_an_anonymous_visitor_signs_in_first(editor: Editor) -> None:
+    editor.start()
+
+    answer = page_of(Client(), editor.user_code)
+
+    assert answer["Location"] == f"/sign-in?next=/device%3Fcode%3D{editor.user_code}"
+
+
+def test_the_confirmation_needs_a_csrf_token(company: Company, ada: Client, editor: Editor) -> None:
+    editor.start()
+    page_of(ada, editor.user_code)
+    ada.handler.enforce_csrf_checks = True
+
+    assert decide(ada, company, editor.user_code).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "error"),
+    [
+        ("/oauth/device_authorization", {}, "invalid_request"),
+        ("/oauth/device_authorization", {"client_id": "other"}, "invalid_request"),
+        ("/oauth/device_authorization", {"client_id": "caret-ls", "editor": ""}, "invalid_request"),
+        (
+            "/oauth/device_authorization",
+            {"client_id": "caret-ls", "machine": "x" * 56},
+            "invalid_request",
+        ),
+        (
+            "/oauth/device_authorization",
+            {"client_id": "caret-ls", "machine": "a\u202eb"},
+            "invalid_request",
+        ),
+        ("/oauth/token", {}, "invalid_request"),
+        ("/oauth/token", {"grant_type": "password"}, "unsupported_grant_type"),
+        ("/oauth/token", {"grant_type": "GRANT", "client_id": "other"}, "invalid_client"),
+        ("/oauth/token", {"grant_type": "GRANT", "client_id": "caret-ls"}, "invalid_request"),
+        (
+            "/oauth/token",
+            {"grant_type": "GRANT", "client_id": "caret-ls", "device_code": "x\0y"},
+            "invalid_grant",
+        ),
+    ],
+)
+def test_a_wrong_request_gets_the_errors_of_the_rfc(
+    editor: Editor, path: str, fields: dict[str, str], error: str
+) -> None:
+    named = {name: GRANT if value == "GRANT" else value for name, value in fields.items()}
+
+    answer = editor.post(path, named)
+
+    assert answer.status_code == (401 if error == "invalid_client" else 400)
+    assert answer.json()["error"] == error
+    assert answer["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize("path", ["/oauth/device_authorization", "/oauth/token"])
+def test_other_bodies_are_refused(editor: Editor, path: str) -> None:
+    bodies: list[tuple[str | bytes, str, int]] = [
+        ('{"client_id": "caret-ls"}', "application/json", 400),
+        ("{", "application/json", 400),
+        (b"\xff\xfe", FORM, 400),
+        ("client_id=caret-ls&client_id=caret-ls", FORM, 400),
+        ("a&" * 2_000, FORM, 400),
+        ("a" * 9_000, FORM, 413),
+        ("a" * 2_000_000, FORM, 413),
+    ]
+
+    for body, content_type, status in bodies:
+        answer = editor.send(path, body, content_type)
+        assert (answer.status_code, answer.json()["error"]) == (status, "invalid_request")
+
+
+def test_only_posts_are_answered() -> None:
+    assert Client().get("/oauth/token").status_code == 405
+
+
+@pytest.mark.parametrize("has_key", [True, False])
+def test_an_api_key_makes_no_difference(company: Company, editor: Editor, *, has_key: bool) -> None:
+    text = make_key(company, company.developer).text if has_key else "cpk_live_wrong"
+    headers = {"Authorization": f"Bearer {text}"}
+    body = urlencode(START)
+
+    answer = editor.send("/oauth/device_authorization", body, **headers)
+
+    assert answer.status_code == 200

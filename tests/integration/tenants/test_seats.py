@@ -1,0 +1,123 @@
+"""The table of seats, and reports by user: single persons only if the tenant shows them."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Forbidden
+from tenants.base.permissions import Role
+from tenants.identity.members.search import MemberFilter
+from tenants.identity.seats import Seat, SeatPage, find_seats
+from tenants.models import ApiKey, MonthSpend
+from tenants.usage.reports.operations import set_min_group_users
+from tenants.usage.reports.queries import GroupBy, ReportKind, ReportQuery, report
+from tenants.usage.rollups.operations import roll_up
+from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company, make_key
+from tests.integration.tenants.records import NOON, add_completion, add_outcome
+
+
+@pytest.fixture
+def company() -> Company:
+    """Make a company whose developer used Caret this month, and whose administrator did not."""
+    made = make_company("initech", ACME)
+    request_id = add_completion(made, editor="neovim")
+    add_outcome(made, request_id, "shown")
+    add_outcome(made, request_id, "accepted")
+    add_completion(made, editor="vscode", at=NOON + timedelta(days=1))
+    add_completion(made, editor="zed", at=NOON - timedelta(days=30))
+    roll_up(tenant_id=made.tenant_id, arrived_until=timezone.now())
+    with tenant_scope(made.tenant_id):
+        MonthSpend.objects.create(
+            tenant_id=made.tenant_id,
+            month=NOON.date().replace(day=1),
+            holder=made.developer.user_id,
+            micros=1_230_000,
+        )
+    return made
+
+
+def show_single_users(company: Company) -> None:
+    actor = company.administrator.actor
+    set_min_group_users(actor=actor, min_users=1, reason="test", now=timezone.now())
+
+
+def seats(company: Company, person: Person | None = None, **wanted: object) -> SeatPage:
+    return find_seats(
+        actor=(person or company.administrator).actor,
+        member_filter=MemberFilter(**wanted),  # type: ignore[arg-type]  # fields of the filter
+        limit=25,
+        cursor=None,
+        now=NOON + timedelta(days=2),
+    )
+
+
+def seat_of(found: SeatPage, person: Person) -> Seat:
+    return next(row for row in found.page.rows if row.member.user_id == person.user_id)
+
+
+def test_single_persons_figures_are_hidden_by_default(company: Company) -> None:
+    found = seats(company)
+
+    assert found.min_users == 5
+    assert len(found.page.rows) == 5
+    assert {row.figures for row in found.page.rows} == {None}
+
+
+def test_figures_are_of_this_month_if_the_tenant_shows_single_users(company: Company) -> None:
+    show_single_users(company)
+
+    found = seats(company)
+    figures = seat_of(found, company.developer).figures
+    idle = seat_of(found, company.administrator).figures
+
+    assert figures is not None
+    assert (figures.requests, figures.acceptance, figures.editor) == (2, 1.0, "vscode")
+    assert figures.cost_micros == 1_230_000
+    assert idle is not None
+    assert (idle.requests, idle.acceptance, idle.editor, idle.cost_micros) == (0, None, "", 0)
+
+
+def test_only_members_who_may_read_both_see_seats(company: Company) -> None:
+    for role in (Role.BILLING, Role.DEVELOPER):
+        with pytest.raises(Forbidden):
+            seats(company, company.people[role])
+
+
+def test_idle_seats_are_found_by_the_use_of_their_keys(company: Company) -> None:
+    key = make_key(company, company.developer).key
+    with tenant_scope(company.tenant_id):
+        ApiKey.objects.filter(lookup_id=key.lookup_id).update(last_used_at=NOON)
+
+    idle = seats(company, idle_since=NOON - timedelta(days=1)).page.rows
+    everybody = seats(company, idle_since=NOON + timedelta(days=1)).page.rows
+
+    assert company.developer.user_id not in {row.member.user_id for row in idle}
+    assert (len(idle), len(everybody)) == (4, 5)
+    assert seat_of(seats(company), company.developer).last_active_at == NOON
+
+
+def test_seats_of_another_tenant_are_not_shown(company: Company) -> None:
+    globex = make_company("globex", GLOBEX)
+
+    found = seats(globex)
+
+    assert {row.member.user_id for row in found.page.rows} == {
+        person.user_id for person in globex.people.values()
+    }
+
+
+def test_a_report_by_user_is_only_for_tenants_that_show_single_users(company: Company) -> None:
+    month = NOON.date().replace(day=1)
+    query = ReportQuery(month, month + timedelta(days=30), GroupBy.USER)
+    actor = company.administrator.actor
+
+    hidden = report(actor=actor, kind=ReportKind.USAGE, query=query)
+    show_single_users(company)
+    shown = report(actor=actor, kind=ReportKind.USAGE, query=query)
+
+    assert hidden.rows == []
+    assert [(row.label, row.counts and row.counts.requests) for row in shown.rows] == [
+        (company.developer.email, 2)
+    ]

@@ -1,0 +1,127 @@
+"""The device flow of the language server, against recorded answers of a console."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from caret_ls.device_sign_in import (
+    DeviceCodes,
+    Json,
+    SignInFailed,
+    SignInProblem,
+    request_codes,
+    wait_for_key,
+)
+
+CODES: Json = {
+    "device_code": "d" * 30,
+    "user_code": "BCDF-GHJK",
+    "verification_uri": "https://caret.example/device",
+    "verification_uri_complete": "https://caret.example/device?code=BCDF-GHJK",
+    "expires_in": 600,
+    "interval": 5,
+}
+PENDING: Json = {"error": "authorization_pending"}
+TOKEN: Json = {"access_token": "cpk_live_1", "token_type": "Bearer"}
+
+
+class Console:
+    """Answers each request with the next of its answers, and keeps what it was sent."""
+
+    def __init__(self, *answers: Any) -> None:
+        self._answers = list(answers)
+        self.sent: list[tuple[str, Mapping[str, str]]] = []
+        self.waits_s: list[float] = []
+
+    async def post(self, path: str, fields: Mapping[str, str]) -> Json:
+        self.sent.append((path, fields))
+        answer: Any = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[no-any-return]  # what the test says
+
+    async def sleep(self, duration_s: float) -> None:
+        self.waits_s.append(duration_s)
+
+
+async def codes_of(answer: Any, *, editor: str = "Neovim 0.11") -> DeviceCodes:
+    return await request_codes(Console(answer).post, editor=editor)
+
+
+async def key_of(console: Console) -> str:
+    return await wait_for_key(console.post, await codes_of(CODES), console.sleep)
+
+
+async def test_the_editor_names_itself_and_its_machine() -> None:
+    console = Console(CODES)
+
+    codes = await request_codes(console.post, editor="Neo\nvim " + "x" * 99)
+
+    ((path, fields),) = console.sent
+    assert path == "/oauth/device_authorization"
+    assert fields["editor"].startswith("Neovim x")
+    assert all(1 <= len(fields[name]) <= 55 for name in ("editor", "machine"))
+    assert codes.user_code == "BCDF-GHJK"
+    assert "d" * 30 not in repr(codes)
+
+
+async def test_the_key_comes_after_the_confirmation() -> None:
+    console = Console(PENDING, PENDING, TOKEN)
+
+    assert await key_of(console) == "cpk_live_1"
+    assert console.waits_s == [5, 5, 5]
+
+
+async def test_an_interval_grows_when_the_console_says_so_or_does_not_answer() -> None:
+    console = Console({"error": "slow_down"}, OSError(), ValueError(), PENDING, TOKEN)
+
+    await key_of(console)
+
+    assert console.waits_s == [5, 10, 20, 40, 40]
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ({"error": "access_denied"}, SignInProblem.DENIED),
+        ({"error": "expired_token"}, SignInProblem.EXPIRED),
+        ({"error": "invalid_grant"}, SignInProblem.EXPIRED),
+        ({}, SignInProblem.EXPIRED),
+        ({"access_token": 7}, SignInProblem.EXPIRED),
+    ],
+)
+async def test_any_other_answer_ends_the_sign_in(answer: Json, problem: SignInProblem) -> None:
+    with pytest.raises(SignInFailed) as failed:
+        await key_of(Console(PENDING, answer))
+
+    assert failed.value.problem is problem
+
+
+async def test_it_gives_up_when_the_code_expires() -> None:
+    console = Console(*[PENDING] * 200)
+
+    with pytest.raises(SignInFailed) as failed:
+        await key_of(console)
+
+    assert failed.value.problem is SignInProblem.EXPIRED
+    assert sum(console.waits_s) == 600
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        OSError(),
+        ValueError(),
+        {},
+        {"error": "temporarily_unavailable"},
+        CODES | {"expires_in": "soon"},
+        CODES | {"verification_uri": "file:///etc/passwd"},
+        CODES | {"verification_uri_complete": "vscode://evil"},
+    ],
+)
+async def test_a_console_that_gives_no_usable_codes_is_unreachable(answer: Any) -> None:
+    with pytest.raises(SignInFailed) as failed:
+        await codes_of(answer)
+
+    assert failed.value.problem is SignInProblem.UNREACHABLE
