@@ -37,8 +37,9 @@ def test_a_valid_file_gives_a_pool_for_each_tier(tmp_path: Path) -> None:
 def test_a_pool_can_be_dedicated_to_a_tenant(tmp_path: Path) -> None:
     own = FAST.replace("quick", "own") + 'tenants = ["acme"]\n'
 
-    pools = read_catalog(_write(tmp_path, FAST + QUALITY + own))
+    pools = read_catalog(_write(tmp_path, own + FAST + QUALITY))
 
+    assert pools.find_shared(Tier.FAST).name == "quick"
     assert pools.find_dedicated("acme", Tier.FAST) == "own"
     assert pools.find_dedicated("acme", Tier.QUALITY) is None
     assert pools.find_dedicated("globex", Tier.FAST) is None
