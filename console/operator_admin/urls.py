@@ -26,6 +26,8 @@ from console.operator_admin.tenants import list as tenant_list
 operators: Final = (
     [
         path("", overview.overview, name="index"),
+        path("find", overview.search, name="search"),
+        path("preferences", overview.set_preferences, name="preferences"),
         path("pools", pool_list.pools, name="pools"),
         path("replicas/<path:replica>/drain", draining.drain, name="drain"),
         path("replicas/<path:replica>/undrain", draining.undrain, name="undrain"),

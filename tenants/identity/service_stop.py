@@ -96,6 +96,6 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     if exhausted is None:
         return None
     # The limit may have been raised since the alert.
-    spent_micros = read_month(tenant_id, month_of(day)).spent_of_budget(exhausted)
+    month = read_month(tenant_id, month_of(day))
     price = read_price_book(tenant_id).price_on(day)
-    return exhausted.alerted_at if is_exhausted(exhausted, spent_micros, price) else None
+    return exhausted.alerted_at if is_exhausted(exhausted, month, price) else None

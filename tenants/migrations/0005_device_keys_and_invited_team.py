@@ -1,6 +1,5 @@
 """Keys that an editor obtained by the device flow, and the team of an invitation."""
 
-
 from django.db import migrations, models
 
 

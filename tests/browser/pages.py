@@ -48,6 +48,7 @@ OTHER_INTERFACES: Final = ("api/v1/", "oauth/", "scim/v2/")
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/experiments/<what>": lambda scene: "/operators/experiments/stop",
     "operators/models/<what>": lambda scene: "/operators/models/publish",
+    "operators/preferences": lambda scene: "/operators/preferences",
     "operators/sign-out": lambda scene: "/operators/sign-out",
     "operators/tenants/<uuid:tenant_id>/edit/<field>": example_urls.operators_change,
     "operators/tenants/<uuid:tenant_id>/owners": example_urls.below(
