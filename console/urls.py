@@ -11,8 +11,10 @@ from console.views.budgets import urls as budgets
 from console.views.cache import urls as cache
 from console.views.content_exclusion import urls as exclusion
 from console.views.device_sign_in import urls as device
+from console.views.editors import urls as editors
 from console.views.experiments import urls as experiments
 from console.views.exports import urls as exports
+from console.views.help import urls as help_pages
 from console.views.keys import urls as keys
 from console.views.members import urls as members
 from console.views.my_data import urls as own
@@ -48,6 +50,8 @@ urlpatterns = [
     *retention.urlpatterns,
     *sign_in.urlpatterns,
     *start.urlpatterns,
+    *editors.urlpatterns,
+    *help_pages.urlpatterns,
     *keys.urlpatterns,
     *members.urlpatterns,
     *teams.urlpatterns,

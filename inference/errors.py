@@ -11,7 +11,8 @@
 
     CompletionDropped               no error: the client gets an empty completion and a reason
 
-A message never repeats what the client sent: it may be code, or a key.
+A message never repeats what the client sent: it may be code, or a key. The name of a model is
+repeated only if it cannot be either (routing/pool_selection.py).
 """
 
 from typing import Final
@@ -29,12 +30,17 @@ class CompletionError(Exception):
         *,
         http_status: int | None = None,
         retry_after_s: float | None = None,
+        param: str | None = None,
     ) -> None:
-        """`retry_after_s`: seconds that the client should wait; None: waiting would not help."""
+        """`retry_after_s`: seconds that the client should wait; None: waiting would not help.
+
+        `param`: the field of the request that is wrong; None: only the message says it.
+        """
         super().__init__(code)
         self.code: Final = code
         self.message: Final = message
         self.retry_after_s: Final = retry_after_s
+        self.param: Final = param
         if http_status is not None:
             self.http_status = http_status
 

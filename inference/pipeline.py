@@ -35,6 +35,7 @@ from inference.pools.engine import Engine
 from inference.pools.generate import generate
 from inference.prefix_cache.warmup import WarmupQueue, stable_prefix
 from inference.recording.record import Recorder, record
+from inference.routing.pool_selection import PoolSelector
 from inference.routing.route import Router, route
 
 
@@ -47,6 +48,7 @@ class DataPlane:
     admission: AdmissionController
     prompt_writers: Mapping[str, PromptWriter]  # by the pool's name
     snippets: SnippetSource
+    pool_selector: PoolSelector
     router: Router
     engine: Engine
     recorder: Recorder
@@ -78,35 +80,33 @@ async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseW
     Only CancelledError and defects are raised. If its task is cancelled with a FinishReason as the
     message, the client is told; without one it counts as disconnected.
     """
-    with record(plane.recorder, arrival) as account:
-        async with stream(client, account) as send:
+    with record(plane.recorder, arrival) as trace:
+        async with stream(client, trace) as send:
             request = receive(arrival)
-            account.mark_received(request)
+            trace.mark_received(request)
             principal = _authenticate(plane, arrival)
-            account.mark_authenticated(principal)
-            async with admit(plane.admission, principal, request, account) as admitted:
-                account.mark_admitted(admitted)
+            trace.mark_authenticated(principal)
+            async with admit(plane.admission, principal, request, trace) as admitted:
+                trace.mark_admitted(admitted)
                 plane.warmup_queue.on_request_admitted(admitted, arrival)
                 writer, snippets = (
                     plane.prompt_writers[admitted.pool],
                     plane.snippets.find(admitted),
                 )
                 prompt = assemble(writer, admitted, snippets)
-                account.mark_assembled(prompt)
+                trace.mark_assembled(prompt)
                 engine_request = route(plane.router, admitted, prompt)
-                account.mark_routed(engine_request)
+                trace.mark_routed(engine_request)
                 async with (
                     generate(
                         plane.engine,
                         engine_request,
                         plane.router.replicas,
-                        account,
+                        trace,
                         writer.tokenizer,
                         make_line_continuation(admitted.request, prompt),
                     ) as chunks,
-                    filter(
-                        chunks, admitted, prompt, account, public_code=plane.public_code
-                    ) as texts,
+                    filter(chunks, admitted, prompt, trace, public_code=plane.public_code) as texts,
                 ):
                     async for text in texts:
                         await send(text)
@@ -117,15 +117,15 @@ async def warm_up(plane: DataPlane, arrival: IncomingRequest) -> None:
 
     Raises CompletionError, CompletionDropped.
     """
-    account = RequestTrace(arrival=arrival, clock=plane.clock)
+    trace = RequestTrace(arrival=arrival, clock=plane.clock)
     request = receive(arrival)
     principal = _authenticate(plane, arrival)
-    async with admit(plane.admission, principal, request, account) as admitted:
+    async with admit(plane.admission, principal, request, trace) as admitted:
         writer, snippets = plane.prompt_writers[admitted.pool], plane.snippets.find(admitted)
         prompt = stable_prefix(assemble(writer, admitted, snippets))
         engine_request = route(plane.router, admitted, prompt)
         async with generate(
-            plane.engine, engine_request, plane.router.replicas, account, writer.tokenizer
+            plane.engine, engine_request, plane.router.replicas, trace, writer.tokenizer
         ) as chunks:
             async for _ in chunks:
                 pass

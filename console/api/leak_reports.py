@@ -17,7 +17,7 @@ from console.api.leak_report_auth import has_report_secret, is_signed_by_github
 from console.api.openapi import DONE_ANEW
 from console.api.problems import UNAVAILABLE, ProblemRaised
 from tenants.base.redis_connection import connect
-from tenants.identity.api_keys.leak_reports import LeakReport, enqueue, find_keys_in
+from tenants.identity.api_keys.leak_reports import LeakReport, enqueue_reports, find_keys_in
 
 router = Router(tags=["leak_reports"])
 
@@ -85,9 +85,9 @@ def report_from_github(
     return Status(202, LeakReportReceived())
 
 
-def _store_reports(sightings: list[LeakReport]) -> None:
+def _store_reports(reports: list[LeakReport]) -> None:
     """Queue the reports. Raises ProblemRaised, Conflict."""
     try:
-        enqueue(connect(), sightings)
+        enqueue_reports(connect(), reports)
     except redis.RedisError as error:
         raise ProblemRaised(UNAVAILABLE) from error

@@ -155,7 +155,7 @@ def create(request: OperatorRequest, body: CreateTenant) -> Status[dict[str, Any
     request.auth.require(OperatorScope.WRITE_TENANTS)
     onboarded = onboard_tenant(
         new=NewTenant(**body.dict()),
-        actor_for=lambda tenant_id: _operator_as_actor(request, tenant_id),
+        actor_for=lambda tenant_id: operator_as_actor(request, tenant_id),
         now=timezone.now(),
     )
     row = find_by_slug(onboarded.slug)
@@ -182,7 +182,7 @@ def show(request: OperatorRequest, slug: str) -> TenantDirectoryRow:
 def change(request: OperatorRequest, slug: str, body: ChangeTenant) -> TenantDirectoryRow:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     update_tenant(
-        actor=_operator_as_actor(request, find_by_slug(slug).tenant_id),
+        actor=operator_as_actor(request, find_by_slug(slug).tenant_id),
         name=body.name,
         status=None if body.status is None else TenantStatus(body.status),
         reason=body.reason,
@@ -199,11 +199,11 @@ def change(request: OperatorRequest, slug: str, body: ChangeTenant) -> TenantDir
 )
 def invite(request: OperatorRequest, slug: str, body: InviteOwner) -> Status[OwnerInvitation]:
     request.auth.require(OperatorScope.WRITE_TENANTS)
-    actor = _operator_as_actor(request, find_by_slug(slug).tenant_id)
+    actor = operator_as_actor(request, find_by_slug(slug).tenant_id)
     return Status(201, invite_owner(actor=actor, email=body.owner_email, now=timezone.now()))
 
 
-def _operator_as_actor(request: OperatorRequest, tenant_id: TenantId) -> Actor:
+def operator_as_actor(request: OperatorRequest, tenant_id: TenantId) -> Actor:
     return operator_key_actor(
         request.auth,
         tenant_id=tenant_id,

@@ -8,11 +8,14 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
+from caret.contracts.policy import Tier
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.optimistic_locking import ACCEPTS_IF_MATCH, check_expected_version, make_etag
 from console.api.pagination import Items, PageQuery, PageResponse
+from tenants.base.billing_periods import utc_day
 from tenants.base.permissions import Permission
+from tenants.policy.availability.model_offers import ModelOffer, get_offers
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import PolicyInForce, get_policy, page_of_versions
@@ -37,6 +40,16 @@ class PolicyResponse(ResponseSchema):
 
 class PolicyPage(PageResponse):
     items: Items[PolicyResponse]  # newest first
+
+
+class ModelResponse(ResponseSchema):
+    name: str  # as requests and policies name it
+    title: str
+    tier: Tier
+
+
+class ModelsResponse(ResponseSchema):
+    models: list[ModelResponse]  # by tier, the default first
 
 
 class SetPolicy(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
@@ -70,6 +83,16 @@ def versions(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str,
         "items": [_to_response(row) for row in policies.rows],
         "next_cursor": policies.next_cursor,
     }
+
+
+@router.get(
+    "/models",
+    response=ModelsResponse,
+    summary="List the models that the plan offers to choose from.",
+    openapi_extra=documents_permissions(Permission.READ_POLICY),
+)
+def models(request: AuthenticatedRequest) -> dict[str, list[ModelOffer]]:
+    return {"models": get_offers(actor=actor_of(request), on=utc_day(timezone.now()))}
 
 
 @router.put(

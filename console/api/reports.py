@@ -202,4 +202,4 @@ def _metric_fields(row: ReportRow, metrics: tuple[Metric, ...]) -> dict[str, Any
 
 
 def _metric_values(counts: UsageCounters, metrics: tuple[Metric, ...]) -> dict[str, float | None]:
-    return {metric.name: metric.of(counts) for metric in metrics}
+    return {metric.name: metric.compute(counts) for metric in metrics}

@@ -11,13 +11,19 @@ from pathlib import Path
 from typing import Final
 
 import django_htmx
+import ninja
+from django.conf import settings
 
 from console.assets.static_file import StaticFile, static_file, version_of
 
 _FOLDER: Final = Path(__file__).parents[1] / "static"
+_SWAGGER: Final = Path(ninja.__file__).parent / "static" / "ninja"
 # Files of installed packages.
 _PACKAGED: Final = {
     "htmx.js": Path(django_htmx.__file__).parent / "static" / "django_htmx" / "htmx-2.min.js",
+    "swagger-ui.js": _SWAGGER / "swagger-ui-bundle.js",
+    "swagger-ui-init.js": _SWAGGER / "swagger-ui-init.js",
+    "swagger-ui.css": _SWAGGER / "swagger-ui.css",
 }
 
 
@@ -27,6 +33,11 @@ def asset_url(name: str) -> str:
     Raises KeyError for a missing file, so that no page has a dead link.
     """
     return _urls_by_name(version_of(_FOLDER))[name]
+
+
+def name_of_document_file(path: str) -> str:
+    """Return the name of a file of platform/docs; its path is `images/overview.png`, say."""
+    return f"docs-{path.replace('/', '-')}"
 
 
 def console_files() -> Mapping[str, StaticFile]:
@@ -54,4 +65,12 @@ def _urls_by_name(version: int) -> Mapping[str, str]:
 @lru_cache(maxsize=1)
 def _contents_by_url(version: int) -> Mapping[str, bytes]:
     own = {path.name: path for path in sorted(_FOLDER.iterdir()) if path.is_file()}
-    return {name: path.read_bytes() for name, path in {**own, **_PACKAGED}.items()}
+    files = {**own, **_PACKAGED, **_document_files()}
+    return {name: path.read_bytes() for name, path in files.items()}
+
+
+def _document_files() -> Mapping[str, Path]:
+    """Return what the documents of the help contain; nothing in an installation without them."""
+    folder: Path = settings.REPOSITORY / "platform" / "docs"
+    found = [*sorted(folder.glob("images/*.png")), *folder.glob("openapi.json")]
+    return {name_of_document_file(str(path.relative_to(folder))): path for path in found}

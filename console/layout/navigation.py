@@ -38,10 +38,10 @@ class NavigationSection:
 @dataclass(frozen=True, slots=True)
 class NavigationLink:
     icon: str
-    title: str
+    title: str | Promise
     url: str
     is_current: bool
-    words: str
+    words: str | Promise
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,13 @@ SECTIONS: Final = (
                 "start",
                 _("Get started"),
                 (_P.USE_PLAYGROUND,),
-                _("get started editor settings"),
+                _("get started setup checklist"),
+            ),
+            _Item(
+                "editors",
+                _("Editors"),
+                (_P.USE_PLAYGROUND,),
+                _("settings extension vsix language server download neovim vim plugin"),
             ),
             _Item("playground", _("Playground"), (_P.USE_PLAYGROUND,), _("try editor prompt")),
         ),
@@ -184,10 +190,10 @@ def _visible_links(
     return [
         NavigationLink(
             icon=item.area,
-            title=str(item.title),
+            title=item.title,
             url=reverse(f"console:{item.area}"),
             is_current=here == item.area or here.startswith(f"{item.area}-"),
-            words=str(item.words),
+            words=item.words,
         )
         for item in items
         if not item.needs or any(actor.has_permission(permission) for permission in item.needs)

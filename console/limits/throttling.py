@@ -25,6 +25,7 @@ WINDOW_S: Final = 60  # of the limits for one network
 MAX_TRIES: Final = 5  # for one account from one network
 MAX_TRIES_OF_NETWORK: Final = 30  # for all accounts; an office shares one address
 MAX_STARTS: Final = 6  # starts of the playground by one user
+MAX_KEY_TESTS: Final = 6  # by one user
 MAX_PASSWORD_CHANGES: Final = 10  # by one user within MAX_WAIT_S
 MAX_DEVICE_CODES: Final = 10  # wrong ones, by one user within MAX_WAIT_S; 2.6e10 codes exist
 MAX_WAIT_S: Final = 15 * 60  # the window of the limits for one account
@@ -146,6 +147,12 @@ def take_start_of_playground(*, user_id: str) -> bool:
         )
         is None
     )
+
+
+def take_test_of_key(*, user_id: str) -> bool:
+    """Count a test of a key. Return False after too many. Raises redis.RedisError."""
+    name = f"caret:throttle:key-test:{user_id}"
+    return _count_attempt([_AttemptCounter(name, MAX_KEY_TESTS, WINDOW_S)]) is None
 
 
 def count_password_change(*, user_id: str) -> AttemptThrottled | None:

@@ -44,6 +44,8 @@ class AdminNavigationItem:
 _NAVIGATION: Final = (
     (gettext_lazy("Overview"), "index", frozenset[str]()),
     (gettext_lazy("Pools"), "pools", frozenset({"drain", "undrain", "add", "remove"})),
+    (gettext_lazy("Models"), "models", frozenset({"change_model"})),
+    (gettext_lazy("Experiments"), "experiments", frozenset({"change_experiment"})),
     (gettext_lazy("Slow requests"), "slow_requests", frozenset[str]()),
     (gettext_lazy("Capacity"), "capacity", frozenset[str]()),
     (gettext_lazy("Cost"), "cost", frozenset[str]()),

@@ -8,7 +8,15 @@ from typing import Final
 
 from django.urls import path
 
-from console.operator_admin import capacity, cost, overview, sign_in, slow_requests
+from console.operator_admin import (
+    capacity,
+    cost,
+    experiments,
+    model_catalog,
+    overview,
+    sign_in,
+    slow_requests,
+)
 from console.operator_admin.pools import added_replicas, draining
 from console.operator_admin.pools import list as pool_list
 from console.operator_admin.site import operator_site
@@ -23,6 +31,10 @@ operators: Final = (
         path("replicas/<path:replica>/undrain", draining.undrain, name="undrain"),
         path("pools/<pool>/add", added_replicas.add, name="add"),
         path("pools/<pool>/replicas/<path:replica>/remove", added_replicas.remove, name="remove"),
+        path("models", model_catalog.models, name="models"),
+        path("models/<what>", model_catalog.change, name="change_model"),
+        path("experiments", experiments.experiments, name="experiments"),
+        path("experiments/<what>", experiments.change, name="change_experiment"),
         path("slow-requests", slow_requests.slow, name="slow_requests"),
         path("capacity", capacity.capacity, name="capacity"),
         path("cost", cost.cost, name="cost"),

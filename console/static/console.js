@@ -3,6 +3,7 @@
 
 (() => {
   const YEAR_S = 365 * 24 * 3600;
+  const OPEN = "details.menu[open], details.tip[open]"; // closed by Escape and by clicks elsewhere
 
   // Tell the server the browser's time zone, which it uses from the next page on.
   if (!/(^|; )caret-zone=/.test(document.cookie)) {
@@ -22,6 +23,17 @@
     field.dispatchEvent(new Event("opened"));
   }
 
+  const shortcuts = document.getElementById("shortcuts");
+
+  function openShortcuts(event) {
+    if (!shortcuts || shortcuts.open) return;
+    event.preventDefault();
+    leave();
+    shortcuts.showModal();
+  }
+
+  const isTyping = (target) => target.isContentEditable || target.closest("input, textarea, select");
+
   // The arrow keys move through the search results; Enter in the field opens the first.
   function walk(event) {
     const links = [...palette.querySelectorAll(".found-link")];
@@ -36,12 +48,13 @@
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") openPalette(event);
     else if (palette?.open) walk(event);
+    else if (event.key === "?" && !isTyping(event.target)) openShortcuts(event);
     else if (event.key === "Escape") leave();
   });
 
   function leave() {
     if (location.hash === "#menu") location.hash = "";
-    for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
+    for (const open of document.querySelectorAll(OPEN)) open.open = false;
   }
 
   async function copy(button) {
@@ -55,11 +68,12 @@
   document.addEventListener("click", (event) => {
     const on = (selector) => event.target.closest(selector);
     if (on("[data-palette]")) openPalette(event);
+    if (on("[data-shortcuts]")) openShortcuts(event);
     if (on("[data-dismiss]")) on(".toast").remove();
     if (on("[data-copy]")) copy(on("[data-copy]"));
-    if (event.target === palette) palette.close();
-    for (const menu of document.querySelectorAll("details.menu[open]")) {
-      if (!menu.contains(event.target)) menu.open = false;
+    if (event.target === palette || event.target === shortcuts) event.target.close();
+    for (const open of document.querySelectorAll(OPEN)) {
+      if (!open.contains(event.target)) open.open = false;
     }
   });
 

@@ -1,14 +1,19 @@
 """Settings that connect editors and programs to a gateway.
 
-`platform/docs/clients.md` lists every tested client. These are the most common ones.
+Caret's own clients come first. `platform/docs/clients.md` lists every tested client. These are the
+most common ones.
 """
 
+import re
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final
 
 from django.conf import settings
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.policy import Mode
 
 # Stands for the API key when none is known.
 PLACEHOLDER: Final = "cpk_..."
@@ -19,9 +24,31 @@ class Editor:
     code: str  # used in URLs
     name: str | Promise
     place: str | Promise  # file or window of the settings
-    text: str  # with URL and KEY for the gateway's URL and the API key
+    text: str  # with URL, CONSOLE and KEY for both addresses and the API key
+    mode: Mode = Mode.FIM  # that the key must be allowed to request
 
 
+_CARET_VSCODE: Final = """\
+{
+  "caret.gatewayUrl": "URL",
+  "caret.consoleUrl": "CONSOLE"
+}
+"""
+_CARET_LS: Final = """\
+umask 077
+mkdir -p ~/.config/caret
+echo 'gateway_url = "URL"' > ~/.config/caret/config.toml
+echo 'KEY' > ~/.config/caret/key
+"""
+_CARET_NEOVIM: Final = """\
+-- Neovim 0.12 or newer: no plugin file is necessary.
+vim.lsp.config("caret", { cmd = { "caret-ls" }, root_markers = { ".git" } })
+vim.lsp.enable("caret")
+vim.lsp.inline_completion.enable()
+
+-- Neovim 0.11: save caret.lua as ~/.config/nvim/lua/caret.lua, and use only this line.
+require("caret").setup()
+"""
 _CONTINUE: Final = """\
 name: Caret
 version: 0.0.1
@@ -81,6 +108,22 @@ curl URL/v1/completions \\
   -d '{"prompt": "def mean(values):\\n    return ",
        "suffix": "\\n", "max_tokens": 32}'
 """
+_CHAT_CURL: Final = """\
+curl URL/v1/chat/completions \\
+  -H "Authorization: Bearer KEY" \\
+  -H "Content-Type: application/json" \\
+  -d '{"messages": [{"role": "user", "content": "Explain list comprehensions."}]}'
+"""
+_CHAT_PYTHON: Final = """\
+from openai import OpenAI
+
+client = OpenAI(base_url="URL/v1", api_key="KEY")
+response = client.chat.completions.create(
+    model="caret",
+    messages=[{"role": "user", "content": "Explain list comprehensions."}],
+)
+print(response.choices[0].message.content)
+"""
 _PYTHON: Final = """\
 from openai import OpenAI
 
@@ -94,7 +137,31 @@ completion = client.completions.create(
 print(completion.choices[0].text)
 """
 
+OWN_CLIENTS: Final = (
+    Editor(
+        "caret-vscode",
+        _("VS Code, Caret"),
+        _("VS Code settings.json; then run “Caret: Sign In” and paste the key"),
+        _CARET_VSCODE,
+        Mode.INLINE,
+    ),
+    Editor(
+        "caret-ls",
+        _("Language server"),
+        _("Shell; for Neovim and other editors with LSP"),
+        _CARET_LS,
+        Mode.INLINE,
+    ),
+    Editor(
+        "caret-neovim",
+        _("Neovim, Caret"),
+        _("init.lua; set up the language server first"),
+        _CARET_NEOVIM,
+        Mode.INLINE,
+    ),
+)
 EDITORS: Final = (
+    *OWN_CLIENTS,
     Editor("continue", "VS Code, Continue", "~/.continue/config.yaml", _CONTINUE),
     Editor("tabby", "Tabby", "~/.tabby-client/agent/config.toml", _TABBY),
     Editor("neovim", "Neovim, minuet-ai", "init.lua", _NEOVIM),
@@ -103,6 +170,10 @@ EDITORS: Final = (
     Editor("zed", "Zed", _("settings.json; Zed asks you for the key"), _ZED),
     Editor("curl", "curl", _("Shell"), _CURL),
     Editor("python", "Python", _("Python; pip install openai"), _PYTHON),
+    Editor("curl-chat", _("Chat, curl"), _("Shell"), _CHAT_CURL, Mode.CHAT),
+    Editor(
+        "python-chat", _("Chat, Python"), _("Python; pip install openai"), _CHAT_PYTHON, Mode.CHAT
+    ),
 )
 
 
@@ -114,12 +185,15 @@ class EditorSnippet:
     text: str
 
 
-def settings_with(key: str) -> list[EditorSnippet]:
+def settings_with(key: str, modes: Set[Mode] = frozenset(Mode)) -> list[EditorSnippet]:
+    """Return the settings of the clients that a key with these modes can use."""
     return [
         EditorSnippet(editor.code, str(editor.name), str(editor.place), _fill_in(editor.text, key))
         for editor in EDITORS
+        if editor.mode in modes
     ]
 
 
 def _fill_in(text: str, key: str) -> str:
-    return text.replace("URL", settings.GATEWAY_URL).replace("KEY", key).rstrip("\n")
+    known = {"URL": settings.GATEWAY_URL, "CONSOLE": settings.CONSOLE_URL, "KEY": key}
+    return re.sub(r"\b(URL|CONSOLE|KEY)\b", lambda found: known[found[0]], text).rstrip("\n")

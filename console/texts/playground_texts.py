@@ -1,4 +1,4 @@
-"""The texts of the playground's script. They are here so that they can be translated."""
+"""Texts about completions, for the playground's script and for the test of a key."""
 
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ _OUTCOMES: Final = {
     "nothing": _("No suggestion"),
     "refused": _("Rejected"),
 }
-_FINISHES: Final = {
+FINISHES: Final = {
     "stop": _("The completion ended normally."),
     "length": _("The completion reached the maximum length."),
     "cancelled": _("You cancelled the request."),
@@ -36,7 +36,7 @@ _CUTS: Final = {
         "The connection to the engine was lost, and no other engine could take over."
     ),
 }
-_ERRORS: Final = {
+ERRORS: Final = {
     "invalid_json": _("The gateway could not read the request."),
     "binary_frame": _("The gateway could not read the request."),
     "unknown_type": _(
@@ -114,9 +114,9 @@ COLUMNS: Final = {
 TEXTS: Final[dict[str, Any]] = {
     "editor": _("Code"),
     "outcome": _OUTCOMES,
-    "finish": _FINISHES,
+    "finish": FINISHES,
     "cut": _CUTS,
-    "error": _ERRORS,
+    "error": ERRORS,
     "segment": SEGMENTS,
     "column": COLUMNS,
     "empty": _("The model had nothing to add."),

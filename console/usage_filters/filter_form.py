@@ -189,6 +189,12 @@ def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
     )
 
 
+def usage_of_30_days(now: datetime) -> UsageFilters:
+    """Return the filters of a page without parameters that shows the last 30 days."""
+    chosen = "30d"
+    return UsageFilters(UsageFilterForm({}), _to_query({}, chosen, now), chosen, {"range": chosen})
+
+
 def by(question: UsageFilters, group_by: GroupBy | None) -> ReportQuery:
     report_query = question.report_query
     return ReportQuery(

@@ -1,6 +1,8 @@
 """Numbers in the format of the request's language."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Final
 
 from django.utils.formats import number_format
@@ -10,6 +12,7 @@ from console.charts.chart import Unit
 
 _MANY: Final = 10_000
 _NOTEWORTHY: Final = 0.0005  # smaller changes would round to zero
+_CONFIDENCE_95: Final = 1.96  # standard deviations
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,7 @@ class FigureChange:
     text: str
     icon: str  # rise | fall | same
     tone: str  # good | bad | "": neither
+    is_noise: bool = False
 
 
 def number(value: float, num_decimals: int) -> str:
@@ -68,11 +72,17 @@ def one_decimal(value: float) -> str:
 
 
 def change(
-    now: float | None, before: float | None, *, is_share: bool = False, better: str = ""
+    now: float | None,
+    before: float | None,
+    *,
+    is_share: bool = False,
+    better: str = "",
+    noise: float = 0.0,
 ) -> FigureChange | None:
     """Return the change; None without a previous value. Shares change in percentage points.
 
-    `better` is "more", "less", or "" for neither.
+    `better` is "more", "less", or "" for neither. A change of at most `noise` is neither good nor
+    bad.
     """
     if now is None or before is None or (not is_share and not before):
         return None
@@ -83,5 +93,18 @@ def change(
     sign = "+" if difference > 0 else "−"
     text = f"{amount} {gettext('points')}" if is_share else percent(amount)
     is_better = (difference > 0) == (better == "more")
-    tone = "" if not better else ("good" if is_better else "bad")
-    return FigureChange(f"{sign}{text}", "rise" if difference > 0 else "fall", tone)
+    is_noise = abs(difference) <= noise
+    icon = "rise" if difference > 0 else "fall"
+    tone = "" if not better or is_noise else ("good" if is_better else "bad")
+    return FigureChange(f"{sign}{text}", icon, tone, is_noise)
+
+
+def share_noise(now: float | None, before: float | None, sizes: Sequence[int]) -> float:
+    """Return the largest difference of two shares that chance explains, with 95% confidence.
+
+    `sizes` are the numbers of observations of both. See "two-proportion z-test".
+    """
+    if now is None or before is None or not all(sizes):
+        return 1.0
+    pooled = (now * sizes[0] + before * sizes[1]) / sum(sizes)
+    return _CONFIDENCE_95 * sqrt(pooled * (1 - pooled) * (1 / sizes[0] + 1 / sizes[1]))

@@ -1,4 +1,4 @@
-"""Search for pages, keys, members and teams by name.
+"""Search for pages, settings, actions, documents, keys, members and teams.
 
 Ctrl+K uses it; it also works without scripts.
 """
@@ -9,11 +9,14 @@ from typing import Final
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from console.layout.htmx import render_page
 from console.layout.navigation import NavigationLink, all_links
+from console.layout.search_entries import find_entries, has_words
 from console.sign_in.current_member import CurrentMember, member_required
+from console.views.help.documents import documents
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.search import KeyFilter, KeyOrder, find_keys
 from tenants.identity.members.search import MemberFilter, search_members
@@ -37,32 +40,50 @@ class SearchHit:
 @member_required
 def search(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     search_text = request.GET.get("q", "")[:100]
-    links = [link for link in all_links(request, member.actor) if _is_meant(link, search_text)]
-    context = {
-        "search_text": search_text,
-        "links": links,
-        "things": _search_all(member.actor, search_text.strip()),
-    }
+    words = search_text.casefold().replace("-", " ").split()[:_MAX_WORDS]
+    things = _search_all(member.actor, search_text.strip(), words)
+    links = [link for link in all_links(request, member.actor) if _is_meant(link, words)]
+    context = {"search_text": search_text, "links": links, "things": things}
     return render_page(
         request, member, "console/search.html", context, part="console/_search_results.html"
     )
 
 
-def _is_meant(link: NavigationLink, search_text: str) -> bool:
-    """Return whether each search word begins a word of the link."""
-    link_words = f"{link.title} {link.words}".casefold().split()
-    words = search_text.casefold().split()[:_MAX_WORDS]
-    return all(any(name.startswith(word) for name in link_words) for word in words)
+def _is_meant(link: NavigationLink, words: list[str]) -> bool:
+    return has_words(words, link.title, link.words)
 
 
-def _search_all(actor: Actor, search_text: str) -> list[SearchHit]:
+def _search_entries(actor: Actor, words: list[str]) -> list[SearchHit]:
+    return [
+        SearchHit(icon=entry.icon, title=str(entry.title), hint="", url=entry.url)
+        for entry in find_entries(actor, words)
+    ]
+
+
+def _search_documents(words: list[str]) -> list[SearchHit]:
+    """Return the documents whose title and headings have all words."""
+    return [
+        SearchHit(
+            icon="help",
+            title=document.title,
+            hint=gettext("Document"),
+            url=reverse("console:help-document", args=[document.name]),
+        )
+        for document in documents().values()
+        if has_words(words, document.title, document.description, *document.headings)
+    ]
+
+
+def _search_all(actor: Actor, search_text: str, words: list[str]) -> list[SearchHit]:
     """Return the hits that the actor may see. Makes at most three queries."""
     if len(search_text) < _MIN_CHARS:
         return []
     return [
+        *_search_entries(actor, words),
         *_search_members(actor, search_text),
         *_search_teams(actor, search_text),
         *_search_keys(actor, search_text),
+        *_search_documents(words),
     ]
 
 

@@ -2,11 +2,14 @@
 
 import codecs
 from collections.abc import Callable
+from typing import Final
 
 import structlog
 from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 from redis import RedisError
 
 from caret.foundation.web.credential_notes import note_credential
@@ -15,6 +18,8 @@ from console.sign_in.sessions.operator_cookies import is_operator_path
 from console.views.errors import unavailable
 
 logger = structlog.get_logger(__name__)
+
+_PATH_OF_SECRETS: Final = "/account/"  # new authenticator secrets and recovery codes
 
 
 class ContentSecurityPolicy:
@@ -45,6 +50,25 @@ class NoStore:
         if not response.headers.get("Cache-Control", "").startswith("public,"):
             response["Cache-Control"] = "no-store"
         return response
+
+
+class CompressPages(GZipMiddleware):
+    """Compresses pages and fragments that browsers request with GET, and nothing else.
+
+    The length of a compressed response can reveal a secret in it, if an attacker can choose text
+    beside the secret and make the browser repeat the request (BREACH, ADR 0107). Therefore
+    responses with secrets are not compressed: those to POST, such as a new API key, the pages of
+    second factors, and JSON. Pages have random padding, and other sites cannot make requests with
+    the session's cookie.
+    """
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        is_page = response.headers.get("Content-Type", "").startswith("text/html")
+        if request.method != "GET" or not is_page or request.path.startswith(_PATH_OF_SECRETS):
+            return response
+        return super().process_response(request, response)
 
 
 class SessionNotes:

@@ -39,6 +39,7 @@ class UnvalidatedRequest:
     messages: tuple[ChatMessage, ...] = ()  # for chat only; prefix and suffix are empty then
     trigger: str = "automatic"
     is_warm_up: bool = False  # only prefill the stable part of the prompt
+    model: str = ""  # "": the default
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,10 @@ from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.completion.variant import Variant
 
 
+def tier_of(mode: Mode) -> Tier:
+    return Tier.FAST if mode in (Mode.INLINE, Mode.FIM) else Tier.QUALITY
+
+
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
     """A valid request within the limits (see `receive`)."""
@@ -26,10 +30,11 @@ class CompletionRequest:
     messages: tuple[ChatMessage, ...] = ()  # for chat only, oldest first
     trigger: Trigger = Trigger.AUTOMATIC
     is_warm_up: bool = False
+    model: str = ""  # as requested; "": the default
 
     @property
     def tier(self) -> Tier:
-        return Tier.FAST if self.mode in (Mode.INLINE, Mode.FIM) else Tier.QUALITY
+        return tier_of(self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,13 @@ class Principal:
 
     credential: Credential
     snapshot: TenantSnapshot
+
+    @property
+    def modes(self) -> frozenset[Mode]:
+        """The modes that the key and the policy allow."""
+        of_key = self.credential.modes
+        allowed = self.snapshot.policy.features
+        return allowed if of_key is None else allowed & of_key
 
     @property
     def is_content_captured(self) -> bool:

@@ -18,10 +18,10 @@ class ResponseWriter(Protocol):
     async def write_delta(self, text: str) -> None:
         """Send text to show, never empty."""
 
-    async def write_done(self, account: RequestTrace) -> None:
+    async def write_done(self, trace: RequestTrace) -> None:
         """Send the regular end. Nothing follows."""
 
-    async def write_error(self, error: CompletionError, account: RequestTrace) -> None:
+    async def write_error(self, error: CompletionError, trace: RequestTrace) -> None:
         """Send an error, before or after the first text. Nothing follows."""
 
 

@@ -24,20 +24,20 @@ from inference.completion.suggestion_edit import SuggestionEdit
 _KEPT: Final = frozenset({FinishReason.STOP, FinishReason.LENGTH})
 
 
-def capture_completion(account: RequestTrace) -> CapturedCompletion | None:
+def capture_completion(trace: RequestTrace) -> CapturedCompletion | None:
     """Return the content; None: it may not be stored, or nothing was shown."""
-    admitted, texts = account.admitted, account.texts
-    if admitted is None or not texts or account.finish_reason not in _KEPT:
+    admitted, texts = trace.admitted, trace.texts
+    if admitted is None or not texts or trace.finish_reason not in _KEPT:
         return None
     request, user_id = admitted.request, admitted.principal.credential.user_id
     if user_id is None or not admitted.principal.is_content_captured:
         return None
     return CapturedCompletion(
-        request_id=account.arrival.request_id,
+        request_id=trace.arrival.request_id,
         user_id=user_id,
-        occurred_at_ms=account.arrival.occurred_at_ms,
+        occurred_at_ms=trace.arrival.occurred_at_ms,
         completion=clean("".join(texts)),
-        finish_reason=account.finish_reason,
+        finish_reason=trace.finish_reason,
         mode=request.mode,
         language=request.language,
         repository=clean(request.repository),

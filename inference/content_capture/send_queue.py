@@ -25,10 +25,10 @@ class ContentQueue:
         self._num_of_tenant: Counter[TenantId] = Counter()
         self._is_filled = asyncio.Event()
 
-    def on_completed(self, account: RequestTrace) -> None:
-        item = capture_completion(account)
-        if item is not None and account.principal is not None:
-            self._enqueue(account.principal.snapshot.tenant_id, item)
+    def on_completed(self, trace: RequestTrace) -> None:
+        item = capture_completion(trace)
+        if item is not None and trace.principal is not None:
+            self._enqueue(trace.principal.snapshot.tenant_id, item)
 
     def on_edited(self, principal: Principal, edit: SuggestionEdit) -> None:
         item = capture_edit(principal, edit, now_ms=self._clock.now_ms())

@@ -123,7 +123,7 @@ async def _complete(
     first_token_ms: float | None = None
     texts: list[str] = []
     try:
-        admitted, account = _admit(task)
+        admitted, trace = _admit(task)
         prompt = assemble(subject.writer, admitted)
         request = EngineRequest(
             pool=subject.pool,
@@ -137,7 +137,7 @@ async def _complete(
         )
         async with (
             engine.complete(request) as chunks,
-            filter(chunks, admitted, prompt, account) as visible_texts,
+            filter(chunks, admitted, prompt, trace) as visible_texts,
         ):
             async for text in visible_texts:
                 if first_token_ms is None:
@@ -147,7 +147,7 @@ async def _complete(
         total_ms = (time.monotonic() - started_s) * 1000
         return TaskCompletion(task, "", None, total_ms, error.code)
     # The client of a filtered completion is told to show nothing, even if some text was sent.
-    text = "" if account.finish_reason is FinishReason.FILTERED else "".join(texts)
+    text = "" if trace.finish_reason is FinishReason.FILTERED else "".join(texts)
     return TaskCompletion(task, text, first_token_ms, (time.monotonic() - started_s) * 1000)
 
 

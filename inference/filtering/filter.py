@@ -71,7 +71,7 @@ def filter(
     chunks: AsyncIterator[EngineChunk],
     admitted: AdmittedRequest,
     prompt: Prompt,
-    account: RequestTrace,
+    trace: RequestTrace,
     *,
     public_code: PublicCodeIndex | None = None,
 ) -> aclosing[AsyncGenerator[str, None]]:
@@ -86,19 +86,19 @@ def filter(
     request = admitted.request
     if request.is_raw or request.messages:
         checks = _make_line_checks(admitted, None, public_code)
-        return aclosing(_forward_verbatim(chunks, checks, request, account))
+        return aclosing(_forward_verbatim(chunks, checks, request, trace))
     around = build_truncation_context(request, is_single_line=prompt.is_single_line)
     syntax = _make_syntax_checker(request, admitted.variant)
-    account.is_syntax_checked = syntax is not None
+    trace.is_syntax_checked = syntax is not None
     cutter = Truncator(around, syntax.can_continue if syntax is not None else None)
     checks = _make_line_checks(admitted, syntax, public_code)
     gate = LineGate(
         checks,
         line_before=_end_of_line(request.prefix),
-        shows_passed_lines=account.arrival.protocol == "stream",
+        shows_passed_lines=trace.arrival.protocol == "stream",
     )
     return aclosing(
-        _forward_filtered(chunks, TokenHealer(prompt.healed_prefix), cutter, gate, account)
+        _forward_filtered(chunks, TokenHealer(prompt.healed_prefix), cutter, gate, trace)
     )
 
 
@@ -167,7 +167,7 @@ async def _forward_verbatim(
     chunks: AsyncIterator[EngineChunk],
     checks: LineChecks,
     request: CompletionRequest,
-    account: RequestTrace,
+    trace: RequestTrace,
 ) -> AsyncGenerator[str, None]:
     gate = LineGate(checks, line_before=_end_of_line(request.prefix), is_verbatim=True)
     stop: EngineStop | None = None
@@ -179,8 +179,8 @@ async def _forward_verbatim(
             break  # leaving the loop stops the engine
     if visible_text := gate.finish():
         yield visible_text
-    account.filter_reason = _finish_reason_of(gate.reason, stop, is_withheld=gate.is_withheld)
-    account.finish(FinishReason.FILTERED if gate.is_withheld else _to_finish_reason(stop))
+    trace.filter_reason = _finish_reason_of(gate.reason, stop, is_withheld=gate.is_withheld)
+    trace.finish(FinishReason.FILTERED if gate.is_withheld else _to_finish_reason(stop))
 
 
 async def _forward_filtered(
@@ -188,7 +188,7 @@ async def _forward_filtered(
     healer: TokenHealer,
     cutter: Truncator,
     gate: LineGate,
-    account: RequestTrace,
+    trace: RequestTrace,
 ) -> AsyncGenerator[str, None]:
     stop: EngineStop | None = None
     has_text = has_shown = False
@@ -209,8 +209,8 @@ async def _forward_filtered(
         healer.reason or gate.reason or cutter.reason or (FilterReason.BLANK if is_blank else None)
     )
     is_withheld = is_blank or gate.is_withheld
-    account.filter_reason = _finish_reason_of(reason, stop, is_withheld=is_withheld)
-    account.finish(FinishReason.FILTERED if is_withheld else _to_finish_reason(stop))
+    trace.filter_reason = _finish_reason_of(reason, stop, is_withheld=is_withheld)
+    trace.finish(FinishReason.FILTERED if is_withheld else _to_finish_reason(stop))
 
 
 def _to_finish_reason(stop: EngineStop | None) -> FinishReason:

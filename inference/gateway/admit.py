@@ -5,9 +5,10 @@ tenant's quotas; the capacity that all tenants share. A rejection therefore tell
 about itself, unless the service as a whole is full.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from caret.contracts.content_exclusion import is_excluded
 from caret.contracts.policy import TenantPolicy, Tier
@@ -22,6 +23,11 @@ from inference.gateway.rate_limits.quotas import Quotas
 from inference.gateway.supersession.registry import SupersessionRegistry
 
 
+class SelectPool(Protocol):
+    def __call__(self, snapshot: TenantSnapshot, tier: Tier, *, language: str, model: str) -> str:
+        """Return the name of the pool. Raises CompletionError."""
+
+
 @dataclass(frozen=True, slots=True)
 class AdmissionController:
     """The limits that admission checks, besides the request and its policy."""
@@ -30,9 +36,8 @@ class AdmissionController:
     quotas: Quotas
     concurrency: ConcurrencyLimiter
     load_shedder: LoadShedder
-    get_pool: Callable[[TenantSnapshot, Tier], str]  # returns the name of the tenant's pool
+    select_pool: SelectPool
     experiments: ExperimentSet
-    get_model: Callable[[TenantSnapshot, Tier], str]  # returns the model of that pool
     region: str  # of this gateway
 
 
@@ -41,28 +46,31 @@ async def admit(
     admission: AdmissionController,
     principal: Principal,
     request: CompletionRequest,
-    account: RequestTrace,
+    trace: RequestTrace,
 ) -> AsyncIterator[AdmittedRequest]:
     """Check the request, then hold its concurrency slot until the block ends.
 
     Files that the policy excludes are removed here; no later stage sees them.
 
     The codes of ForbiddenRequest are `insufficient_scope`, `feature_disabled`, `path_required`,
-    `path_excluded`, `model_not_allowed` and `region_not_allowed`. CompletionDropped means
-    superseded, shed or over budget. Raises ForbiddenRequest, TooManyRequests, CompletionDropped.
+    `path_excluded` and `region_not_allowed`. CompletionDropped means superseded, shed or over
+    budget. Raises ForbiddenRequest, TooManyRequests, CompletionDropped, and what `select_pool`
+    raises.
     """
     _check_scope(principal, request)
     allowed = _apply_policy(principal.snapshot.policy, request)
     policy, tenant_id = principal.snapshot.policy, principal.snapshot.tenant_id
-    _check_place(admission, principal.snapshot, request.tier)
-    pool = admission.get_pool(principal.snapshot, request.tier)
-    with admission.supersession.claim(principal, allowed, account):
-        async with admission.quotas.charge(principal, allowed, account):
+    _check_region(admission, policy)
+    pool = admission.select_pool(
+        principal.snapshot, request.tier, language=request.language, model=request.model
+    )
+    with admission.supersession.claim(principal, allowed, trace):
+        async with admission.quotas.charge(principal, allowed, trace):
             with (
                 admission.concurrency.acquire(
                     tenant_id, max_of_tenant=policy.max_concurrent_completions
                 ),
-                admission.load_shedder.admit(pool, allowed, account),
+                admission.load_shedder.admit(pool, allowed, trace),
             ):
                 yield AdmittedRequest(
                     principal=principal,
@@ -81,15 +89,12 @@ def _check_scope(principal: Principal, request: CompletionRequest) -> None:
         )
 
 
-def _check_place(admission: AdmissionController, snapshot: TenantSnapshot, tier: Tier) -> None:
-    """Check the policy's regions and models. Raises ForbiddenRequest."""
-    policy = snapshot.policy
+def _check_region(admission: AdmissionController, policy: TenantPolicy) -> None:
+    """Raises ForbiddenRequest."""
     if policy.regions is not None and admission.region not in policy.regions:
         raise ForbiddenRequest(
             "region_not_allowed", "The policy allows no completions in this region."
         )
-    if policy.models is not None and admission.get_model(snapshot, tier) not in policy.models:
-        raise ForbiddenRequest("model_not_allowed", "The policy does not allow the model.")
 
 
 def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:

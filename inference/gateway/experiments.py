@@ -1,6 +1,7 @@
 """Experiments: variants of layout, budget, ranking and filter, served to a part of the users.
 
-CARET_EXPERIMENTS_FILE names the operator's TOML file:
+Operators start them at run time (fleet_state_feed.py), or in the TOML file that
+CARET_EXPERIMENTS_FILE names:
 
     [[experiments]]
     name = "suffix-share"
@@ -15,27 +16,18 @@ tenant takes part in the first experiment that lists it or that lists no tenants
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
 import msgspec
 
+from caret.contracts.experiments import VariantEntry
 from caret.foundation.environment import BadSetting
 from caret.foundation.toml_file import read_toml
 from inference.completion.request import Principal
 from inference.completion.variant import NO_VARIANT, Variant
-
-
-class VariantEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
-    weight: int = 1
-    layout: str | None = None
-    ranking: str | None = None
-    files_share: float | None = None
-    suffix_share: float | None = None
-    filter: str | None = None
 
 
 class ExperimentEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,8 +61,21 @@ class Experiment:
 
 
 class ExperimentSet:
+    """The experiments of the operator's file, and those that operators start at run time.
+
+    The latter come first. One of them replaces an experiment of the same name.
+    """
+
     def __init__(self, experiments: Iterable[Experiment] = ()) -> None:
-        self._experiments = tuple(experiments)
+        self._of_file = tuple(experiments)
+        self._experiments = self._of_file
+
+    def set_running(self, experiments: Iterable[Experiment]) -> None:
+        """Set the experiments that operators have started."""
+        started = tuple(experiments)
+        names = {each.name for each in started}
+        others = (each for each in self._of_file if each.name not in names)
+        self._experiments = (*started, *others)
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -97,30 +102,34 @@ def read_experiments(path: Path) -> ExperimentSet:
 
 
 def _read_experiment(entry: ExperimentEntry, path: Path) -> Experiment:
-    names = [variant.name for variant in entry.variants]
+    try:
+        return make_experiment(entry.name, tenants=entry.tenants, variants=entry.variants)
+    except BadSetting as error:
+        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: {error}") from error
+
+
+def make_experiment(
+    name: str, *, tenants: Iterable[str], variants: Sequence[VariantEntry]
+) -> Experiment:
+    """Return the experiment. Messages name it. Raises BadSetting."""
+    names = [variant.name for variant in variants]
     if not names or len(set(names)) < len(names):
-        raise BadSetting(
-            f"CARET_EXPERIMENTS_FILE: {path}: {entry.name} needs variants with different names."
-        )
-    if any(variant.weight < 1 for variant in entry.variants):
-        raise BadSetting(
-            f"CARET_EXPERIMENTS_FILE: {path}: {entry.name}: weights must be at least 1."
-        )
+        raise BadSetting(f"{name} needs variants with different names.")
+    if any(variant.weight < 1 for variant in variants):
+        raise BadSetting(f"{name}: weights must be at least 1.")
     return Experiment(
-        name=entry.name,
-        tenants=frozenset(entry.tenants),
-        variants=tuple(_read_variant(entry.name, variant, path) for variant in entry.variants),
-        thresholds=tuple(accumulate(variant.weight for variant in entry.variants)),
+        name=name,
+        tenants=frozenset(tenants),
+        variants=tuple(_read_variant(name, variant) for variant in variants),
+        thresholds=tuple(accumulate(variant.weight for variant in variants)),
     )
 
 
-def _read_variant(experiment: str, entry: VariantEntry, path: Path) -> Variant:
+def _read_variant(experiment: str, entry: VariantEntry) -> Variant:
     for name in ("files_share", "suffix_share"):
         share = getattr(entry, name)
         if share is not None and not 0 <= share <= 1:
-            raise BadSetting(
-                f"CARET_EXPERIMENTS_FILE: {path}: {experiment}: {name} must be from 0 to 1."
-            )
+            raise BadSetting(f"{experiment}: {name} must be from 0 to 1.")
     return Variant(
         name=f"{experiment}/{entry.name}",
         layout=entry.layout,

@@ -2,12 +2,12 @@
 
 from typing import Final
 
+from caret.contracts.language_ids import LANGUAGES
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.pricing import MAX_GENERATED_TOKENS
 from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request import CompletionRequest
 from inference.errors import BadRequest
-from inference.gateway.language_ids import LANGUAGES
 
 # A 5,000-line file has about 200 KB; beyond these sizes nothing could reach the prompt anyway.
 MAX_TEXT_CHARS: Final = 512 * 1024  # each of prefix and suffix
@@ -63,6 +63,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
         messages=draft.messages,
         trigger=_read_trigger(draft.trigger),
         is_warm_up=draft.is_warm_up,
+        model=draft.model[:MAX_NAME_CHARS],  # no model has a longer name
     )
 
 

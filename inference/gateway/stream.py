@@ -13,44 +13,44 @@ Send = Callable[[str], Awaitable[None]]
 
 
 @asynccontextmanager
-async def stream(client: ResponseWriter, account: RequestTrace) -> AsyncIterator[Send]:
+async def stream(client: ResponseWriter, trace: RequestTrace) -> AsyncIterator[Send]:
     """Yield the function that sends text. On exit, tell the client how the completion ended.
 
     Errors of the completion are handled here. A cancellation is re-raised. The client is told about
     it only if the message of `Task.cancel` names a reason.
     """
     try:
-        yield _build_sender(client, account)
+        yield _build_sender(client, trace)
     except CompletionError as error:
-        account.fail(error)
-        await _send_ignoring_disconnect(client.write_error(error, account))
+        trace.fail(error)
+        await _send_ignoring_disconnect(client.write_error(error, trace))
     except CompletionDropped as dropped:
-        account.finish(dropped.finish_reason)
-        await _send_ignoring_disconnect(client.write_done(account))
+        trace.finish(dropped.finish_reason)
+        await _send_ignoring_disconnect(client.write_done(trace))
     except ClientDisconnected:
-        account.finish(FinishReason.CANCELLED)
+        trace.finish(FinishReason.CANCELLED)
     except asyncio.CancelledError as cancelled:
-        account.finish(_reason_of_cancellation(cancelled))
+        trace.finish(_reason_of_cancellation(cancelled))
         if cancelled.args:
-            await _send_ignoring_disconnect(client.write_done(account))
+            await _send_ignoring_disconnect(client.write_done(trace))
         raise
     except Exception:
         await _send_ignoring_disconnect(
-            client.write_error(CompletionError("internal_error", "Something went wrong."), account)
+            client.write_error(CompletionError("internal_error", "Something went wrong."), trace)
         )
         raise
     else:
-        await _send_ignoring_disconnect(client.write_done(account))
+        await _send_ignoring_disconnect(client.write_done(trace))
 
 
-def _build_sender(client: ResponseWriter, account: RequestTrace) -> Send:
+def _build_sender(client: ResponseWriter, trace: RequestTrace) -> Send:
     async def send(text: str) -> None:
-        began_s = account.clock.monotonic_s()
+        began_s = trace.clock.monotonic_s()
         try:
             await client.write_delta(text)
         finally:
-            account.client_wait_s += account.clock.monotonic_s() - began_s
-        account.record_sent_text(text, at_s=began_s)
+            trace.client_wait_s += trace.clock.monotonic_s() - began_s
+        trace.record_sent_text(text, at_s=began_s)
 
     return send
 

@@ -50,7 +50,7 @@ async def generate(
     engine: Engine,
     engine_request: EngineRequest,
     replicas: ReplicaStates,
-    account: RequestTrace,
+    trace: RequestTrace,
     tokens: TokenEncoder,
     continues_below: ContinuesBelow | None = None,
 ) -> AsyncIterator[AsyncIterator[EngineChunk]]:
@@ -60,10 +60,10 @@ async def generate(
     ends with LOST. One deadline holds for all attempts. BadRequest means that the client reads too
     slowly. Raises EngineError, BadRequest.
     """
-    account.mark_engine_called()
+    trace.mark_engine_called()
 
     def stream_from(request: EngineRequest, text_before: str) -> AsyncGenerator[EngineChunk, None]:
-        return _stream_chunks(engine, request, replicas, account, tokens, text_before=text_before)
+        return _stream_chunks(engine, request, replicas, trace, tokens, text_before=text_before)
 
     stream = (
         stream_from(engine_request, "")
@@ -74,11 +74,11 @@ async def generate(
         async with asyncio.timeout(MAX_COMPLETION_S), aclosing(stream) as chunks:
             yield chunks
     except TimeoutError:
-        raise _find_overdue(account) from None
+        raise _find_overdue(trace) from None
 
 
-def _find_overdue(account: RequestTrace) -> CompletionError:
-    if account.client_wait_s > MAX_SEND_S:
+def _find_overdue(trace: RequestTrace) -> CompletionError:
+    if trace.client_wait_s > MAX_SEND_S:
         return BadRequest("too_slow", "The response was read too slowly.", http_status=408)
     return EngineError("deadline_exceeded", "The completion took too long.", http_status=504)
 
@@ -109,7 +109,7 @@ async def _stream_chunks(
     engine: Engine,
     engine_request: EngineRequest,
     replicas: ReplicaStates,
-    account: RequestTrace,
+    trace: RequestTrace,
     tokens: TokenEncoder,
     *,
     text_before: str,
@@ -122,10 +122,10 @@ async def _stream_chunks(
     while stop is None:
         request = attempts.pop(0).resume_after(token_ids)
         try:
-            with _track_attempt(request, replicas, account) as attempt:
+            with _track_attempt(request, replicas, trace) as attempt:
                 async with engine.complete(request) as chunks:
                     async for chunk in chunks:
-                        _on_chunk(chunk, request, attempt, account, num_said=len(token_ids))
+                        _on_chunk(chunk, request, attempt, trace, num_said=len(token_ids))
                         texts.append(chunk.text)
                         stop = chunk.stop or stop
                         yield chunk
@@ -147,10 +147,10 @@ async def _stream_chunks(
             stop = _to_engine_stop(
                 num_left=engine_request.max_tokens - len(token_ids), has_next=bool(attempts)
             )
-            _log_failure(error, request, account, stop)
+            _log_failure(error, request, trace, stop)
         if stop is None:
-            account.mark_rerouted(attempts[0])
-    yield EngineChunk("", account.generated_tokens, stop)
+            trace.mark_rerouted(attempts[0])
+    yield EngineChunk("", trace.generated_tokens, stop)
 
 
 def _of_prompt(cached_tokens: int | None, request: EngineRequest, num_said: int) -> int | None:
@@ -173,22 +173,22 @@ def _to_engine_stop(*, num_left: int, has_next: bool) -> EngineStop | None:
 def _log_failure(
     error: EngineError,
     failed_request: EngineRequest,
-    account: RequestTrace,
+    trace: RequestTrace,
     stop: EngineStop | None,
 ) -> None:
-    if account.generated_tokens:
+    if trace.generated_tokens:
         log.warning(
             _EVENTS[stop],
-            request_id=account.arrival.request_id,
+            request_id=trace.arrival.request_id,
             lost=failed_request.replica_name,
             error=error.code,
-            generated_tokens=account.generated_tokens,
+            generated_tokens=trace.generated_tokens,
         )
 
 
 @contextmanager
 def _track_attempt(
-    request: EngineRequest, replicas: ReplicaStates, account: RequestTrace
+    request: EngineRequest, replicas: ReplicaStates, trace: RequestTrace
 ) -> Iterator[ReplicaAttempt]:
     with replicas.attempt(
         request.replica,
@@ -203,18 +203,18 @@ def _track_attempt(
                 attempt.mark_failed()
             raise
         finally:
-            account.mark_engine_closed()
+            trace.mark_engine_closed()
 
 
 def _on_chunk(
     chunk: EngineChunk,
     request: EngineRequest,
     attempt: ReplicaAttempt,
-    account: RequestTrace,
+    trace: RequestTrace,
     *,
     num_said: int,
 ) -> None:
-    account.record_chunk(
+    trace.record_chunk(
         generated_tokens=num_said + chunk.generated_tokens,
         cached_tokens=_of_prompt(chunk.cached_tokens, request, num_said),
     )

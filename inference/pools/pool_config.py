@@ -14,10 +14,11 @@
                                    # (model_families.py)
 
     block_size = 32                # of the replicas' prefix caches; default: what most state
-    tenants = ["acme"]             # slugs: a dedicated pool; default: shared by all others
+    tenants = ["acme"]             # slugs: a dedicated pool; default: shared
 
-Each tier has one shared pool. A replica may be in two pools. A table gives more options of a
-replica:
+A pool without `tenants` is shared. The first shared pool of each tier serves all tenants to which
+operators have assigned no other pool (pool_selection.py). A replica may be in two pools. A table
+gives more options of a replica:
 
     replicas = [
         "http://10.0.0.1:8000",
@@ -68,7 +69,6 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from caret.contracts.policy import Tier
-from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.egress.host_patterns import require_pattern
 from caret.foundation.environment import BadSetting
 from caret.foundation.toml_file import read_toml
@@ -181,7 +181,10 @@ class PoolConfig:
         """There must be a shared pool for each tier."""
         self._by_name: Final = {pool.name: pool for pool in pools}
         every = self._by_name.values()
-        self._shared_pools = {pool.tier: pool.name for pool in every if not pool.tenants}
+        self._shared_pools: dict[Tier, str] = {}
+        for pool in every:
+            if not pool.tenants:
+                self._shared_pools.setdefault(pool.tier, pool.name)
         self._dedicated_pools = {
             (slug, pool.tier): pool.name for pool in every for slug in pool.tenants
         }
@@ -190,10 +193,9 @@ class PoolConfig:
     def by_name(self) -> Mapping[str, Pool]:
         return self._by_name
 
-    def find(self, snapshot: TenantSnapshot, tier: Tier) -> Pool:
-        return self._by_name[
-            self._dedicated_pools.get((snapshot.slug, tier)) or self._shared_pools[tier]
-        ]
+    def find_dedicated(self, slug: str, tier: Tier) -> str | None:
+        """Return the name of the pool that the file dedicates to the tenant."""
+        return self._dedicated_pools.get((slug, tier))
 
     def find_shared(self, tier: Tier) -> Pool:
         return self._by_name[self._shared_pools[tier]]
@@ -219,16 +221,13 @@ def read_catalog(path: Path) -> PoolConfig:
 
 
 def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
-    """Check that names are unique and that each tier has one shared pool.
+    """Check that names are unique and that each tier has a shared pool.
 
     Each tenant has at most one dedicated pool per tier. Raises BadSetting.
     """
     if duplicate := _find_duplicate(entry.name for entry in entries):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools have the name {duplicate}.")
-    shared_tiers = [entry.tier for entry in entries if not entry.tenants]
-    if duplicate := _find_duplicate(shared_tiers):
-        raise BadSetting(f"CARET_POOLS_FILE: {path}: two shared pools have the tier {duplicate}.")
-    if missing := set(Tier) - set(shared_tiers):
+    if missing := set(Tier) - {entry.tier for entry in entries if not entry.tenants}:
         raise BadSetting(f"CARET_POOLS_FILE: {path}: no shared pool has the tier {min(missing)}.")
     if duplicate := _find_duplicate(
         f"{slug} ({entry.tier})" for entry in entries for slug in entry.tenants

@@ -10,20 +10,27 @@ import re
 from typing import Final
 from uuid import UUID
 
-from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.sampling import Decision, Sampler
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    set_span_in_context,
+)
 
 from caret.contracts.usage import FinishReason
 from inference.completion.request_trace import RequestTrace
 from inference.recording.stage_timings import StageTiming, compute_stage_timings
 
 _SCOPE: Final = InstrumentationScope("caret.gateway")
-_SAMPLED: Final = trace.TraceFlags(trace.TraceFlags.SAMPLED)
+_SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
 _LOW_64_BITS: Final = 2**64 - 1
 # https://www.w3.org/TR/trace-context/#traceparent-header; other values are ignored.
 _TRACE_PARENT: Final = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
@@ -51,15 +58,15 @@ class SpanRecorder:
         self._resource = resource
         self._processor = processor
 
-    def on_completed(self, account: RequestTrace) -> None:
-        request_id = UUID(account.arrival.request_id).int
-        parent = parse_trace_parent(account.arrival.trace_parent)
+    def on_completed(self, trace: RequestTrace) -> None:
+        request_id = UUID(trace.arrival.request_id).int
+        parent = parse_trace_parent(trace.arrival.trace_parent)
         if not self._is_sampled(request_id, parent):
             return
-        recorded_s = account.clock.monotonic_s()
-        wall = _WallClock(account)
+        recorded_s = trace.clock.monotonic_s()
+        wall = _WallClock(trace)
         whole = _make_span_context(parent.trace_id if parent else request_id)
-        for each in compute_stage_timings(account, recorded_s=recorded_s):
+        for each in compute_stage_timings(trace, recorded_s=recorded_s):
             self._processor.on_end(self._make_stage_span(each, whole, wall))
         self._processor.on_end(
             ReadableSpan(
@@ -67,10 +74,10 @@ class SpanRecorder:
                 context=whole,
                 parent=parent,
                 resource=self._resource,
-                attributes=_collect_attributes(account),
+                attributes=_collect_attributes(trace),
                 kind=SpanKind.SERVER,
-                status=_to_status(account),
-                start_time=wall.to_unix_ns(account.arrival.received_s),
+                status=_to_status(trace),
+                start_time=wall.to_unix_ns(trace.arrival.received_s),
                 end_time=wall.to_unix_ns(recorded_s),
                 instrumentation_scope=_SCOPE,
             )
@@ -94,7 +101,7 @@ class SpanRecorder:
     def _is_sampled(self, request_id: int, parent: SpanContext | None) -> bool:
         context = Context()
         if parent is not None and self._trusts_clients:
-            context = trace.set_span_in_context(NonRecordingSpan(parent))
+            context = set_span_in_context(NonRecordingSpan(parent))
         # Samplers use the low 64 bits as random; in a UUID, two of them are constant.
         random_id = (request_id << 2) & _LOW_64_BITS
         decision = self._sampler.should_sample(context, random_id, "completion").decision
@@ -104,9 +111,9 @@ class SpanRecorder:
 class _WallClock:
     """Converts monotonic seconds to Unix nanoseconds, by the two times of the request's arrival."""
 
-    def __init__(self, account: RequestTrace) -> None:
-        self._received_s = account.arrival.received_s
-        self._occurred_at_ns = account.arrival.occurred_at_ms * 1_000_000
+    def __init__(self, trace: RequestTrace) -> None:
+        self._received_s = trace.arrival.received_s
+        self._occurred_at_ns = trace.arrival.occurred_at_ms * 1_000_000
 
     def to_unix_ns(self, moment_s: float) -> int:
         return self._occurred_at_ns + round((moment_s - self._received_s) * 1e9)
@@ -117,7 +124,7 @@ def parse_trace_parent(header: str | None) -> SpanContext | None:
     if match is None:
         return None
     trace_id, span_id, flags = (int(group, 16) for group in match.groups())
-    context = SpanContext(trace_id, span_id, is_remote=True, trace_flags=trace.TraceFlags(flags))
+    context = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(flags))
     return context if context.is_valid else None
 
 
@@ -126,30 +133,30 @@ def _make_span_context(trace_id: int) -> SpanContext:
     return SpanContext(trace_id, span_id, is_remote=False, trace_flags=_SAMPLED)
 
 
-def _collect_attributes(account: RequestTrace) -> Attributes:
+def _collect_attributes(trace: RequestTrace) -> Attributes:
     attributes: Attributes = {
-        "caret.request_id": account.arrival.request_id,
-        "caret.protocol": account.arrival.protocol,
-        "caret.finish_reason": (account.finish_reason or FinishReason.CANCELLED).value,
-        "caret.pool": account.pool,
-        "caret.replica": account.replica,
-        "caret.prompt_tokens": account.prompt_tokens,
-        "caret.generated_tokens": account.generated_tokens,
-        "caret.error_code": account.error_code,
-        "caret.filter_reason": account.filter_reason,
+        "caret.request_id": trace.arrival.request_id,
+        "caret.protocol": trace.arrival.protocol,
+        "caret.finish_reason": (trace.finish_reason or FinishReason.CANCELLED).value,
+        "caret.pool": trace.pool,
+        "caret.replica": trace.replica,
+        "caret.prompt_tokens": trace.prompt_tokens,
+        "caret.generated_tokens": trace.generated_tokens,
+        "caret.error_code": trace.error_code,
+        "caret.filter_reason": trace.filter_reason,
     }
-    if account.request is not None:
-        attributes["caret.mode"] = account.request.mode.value
-    if account.principal is not None:
-        attributes["caret.tenant_id"] = account.principal.snapshot.tenant_id
-    if account.cached_tokens is not None:
-        attributes["caret.cached_tokens"] = account.cached_tokens
-    if account.num_in_flight_at_replica is not None:
-        attributes["caret.num_in_flight_at_replica"] = account.num_in_flight_at_replica
+    if trace.request is not None:
+        attributes["caret.mode"] = trace.request.mode.value
+    if trace.principal is not None:
+        attributes["caret.tenant_id"] = trace.principal.snapshot.tenant_id
+    if trace.cached_tokens is not None:
+        attributes["caret.cached_tokens"] = trace.cached_tokens
+    if trace.num_in_flight_at_replica is not None:
+        attributes["caret.num_in_flight_at_replica"] = trace.num_in_flight_at_replica
     return {name: value for name, value in attributes.items() if value != ""}
 
 
-def _to_status(account: RequestTrace) -> Status:
-    if account.finish_reason is not FinishReason.ERROR:
+def _to_status(trace: RequestTrace) -> Status:
+    if trace.finish_reason is not FinishReason.ERROR:
         return _OK
-    return Status(StatusCode.ERROR, account.error_code)
+    return Status(StatusCode.ERROR, trace.error_code)

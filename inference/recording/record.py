@@ -19,12 +19,12 @@ class Journal(Protocol):
 
 
 class CompletionObserver(Protocol):
-    def on_completed(self, account: RequestTrace) -> None:
+    def on_completed(self, trace: RequestTrace) -> None:
         """Note that a completion has ended. Must take only microseconds."""
 
 
 class CompletionListener(CompletionObserver, Protocol):
-    def on_started(self, account: RequestTrace) -> None:
+    def on_started(self, trace: RequestTrace) -> None:
         """Note that a completion has begun. Its trace may be read until it ends."""
 
 
@@ -43,68 +43,68 @@ def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrac
 
     Requests without a valid key or a valid body leave no record.
     """
-    account = RequestTrace(arrival=arrival, clock=recorder.clock)
+    trace = RequestTrace(arrival=arrival, clock=recorder.clock)
     for follower in recorder.followers:
-        follower.on_started(account)
+        follower.on_started(trace)
     try:
-        yield account
+        yield trace
     except Exception:
-        account.fail(CompletionError("internal_error", ""))
+        trace.fail(CompletionError("internal_error", ""))
         raise
     finally:
-        account.finish(FinishReason.CANCELLED)
+        trace.finish(FinishReason.CANCELLED)
         try:
-            if account.principal is not None and account.request is not None:
-                model = recorder.models.get(account.pool, "")
+            if trace.principal is not None and trace.request is not None:
+                model = recorder.models.get(trace.pool, "")
                 recorder.journal.append(
-                    _record_of(account, account.principal, account.request, model=model)
+                    _record_of(trace, trace.principal, trace.request, model=model)
                 )
         finally:
-            _notify_observers(recorder, account)
+            _notify_observers(recorder, trace)
 
 
-def _notify_observers(recorder: Recorder, account: RequestTrace) -> None:
+def _notify_observers(recorder: Recorder, trace: RequestTrace) -> None:
     """Notify the listeners first: they hold the request trace, and its text, until then."""
     for observer in (*recorder.followers, *recorder.observers):
-        observer.on_completed(account)
+        observer.on_completed(trace)
 
 
 def _record_of(
-    account: RequestTrace, principal: Principal, request: CompletionRequest, *, model: str
+    trace: RequestTrace, principal: Principal, request: CompletionRequest, *, model: str
 ) -> CompletionRecord:
     return CompletionRecord(
-        request_id=account.arrival.request_id,
+        request_id=trace.arrival.request_id,
         tenant_id=principal.snapshot.tenant_id,
         user_id=principal.credential.user_id,
         key_id=principal.credential.key_id,
-        occurred_at_ms=account.arrival.occurred_at_ms,
-        protocol=account.arrival.protocol,
+        occurred_at_ms=trace.arrival.occurred_at_ms,
+        protocol=trace.arrival.protocol,
         mode=request.mode,
         language=request.language,
         tier=request.tier,
-        pool=account.pool,
-        replica=account.replica,
-        finish_reason=account.finish_reason or FinishReason.CANCELLED,
-        error_code=account.error_code,
-        prompt_tokens=account.prompt_tokens,
-        cached_tokens=account.cached_tokens,
-        generated_tokens=account.generated_tokens,
-        assemble_ms=account.elapsed_ms(account.assembled_s),
-        first_token_ms=account.first_token_ms,
-        engine_ms=account.engine_ms,
-        total_ms=account.total_ms,
+        pool=trace.pool,
+        replica=trace.replica,
+        finish_reason=trace.finish_reason or FinishReason.CANCELLED,
+        error_code=trace.error_code,
+        prompt_tokens=trace.prompt_tokens,
+        cached_tokens=trace.cached_tokens,
+        generated_tokens=trace.generated_tokens,
+        assemble_ms=trace.elapsed_ms(trace.assembled_s),
+        first_token_ms=trace.first_token_ms,
+        engine_ms=trace.engine_ms,
+        total_ms=trace.total_ms,
         trigger=request.trigger,
-        variant=account.admitted.variant.name if account.admitted else "",
-        filter_reason=account.filter_reason,
-        num_files=account.num_files,
-        num_snippets=account.num_snippets,
-        authenticated_ms=account.elapsed_ms(account.authenticated_s),
-        admitted_ms=account.elapsed_ms(account.admitted_s),
-        routed_ms=account.elapsed_ms(account.routed_s),
-        num_in_flight_at_replica=account.num_in_flight_at_replica,
-        editor=account.arrival.editor,
-        num_chars=account.num_sent_chars,
-        num_lines=account.num_sent_lines,
-        is_parsed=account.is_syntax_checked,
+        variant=trace.admitted.variant.name if trace.admitted else "",
+        filter_reason=trace.filter_reason,
+        num_files=trace.num_files,
+        num_snippets=trace.num_snippets,
+        authenticated_ms=trace.elapsed_ms(trace.authenticated_s),
+        admitted_ms=trace.elapsed_ms(trace.admitted_s),
+        routed_ms=trace.elapsed_ms(trace.routed_s),
+        num_in_flight_at_replica=trace.num_in_flight_at_replica,
+        editor=trace.arrival.editor,
+        num_chars=trace.num_sent_chars,
+        num_lines=trace.num_sent_lines,
+        is_parsed=trace.is_syntax_checked,
         model=model,
     )

@@ -101,8 +101,8 @@ class SlowLog:
         self._num_lines = 0
         self._num_withheld = 0  # since the last line
 
-    def on_completed(self, account: RequestTrace) -> None:
-        request, first_ms = account.request, account.first_token_ms
+    def on_completed(self, trace: RequestTrace) -> None:
+        request, first_ms = trace.request, trace.first_token_ms
         if request is None or request.is_warm_up or first_ms is None:
             return
         if first_ms <= FIRST_TOKEN_TARGETS_MS[request.mode]:
@@ -110,13 +110,13 @@ class SlowLog:
         if not self._has_room():
             self._num_withheld += 1
             return
-        times = compute_stage_timings(account, recorded_s=self._clock.monotonic_s())
+        times = compute_stage_timings(trace, recorded_s=self._clock.monotonic_s())
         log.info(
             "completion.slow",
-            request_id=account.arrival.request_id,
+            request_id=trace.arrival.request_id,
             mode=request.mode.value,
-            pool=account.pool,
-            replica=account.replica,
+            pool=trace.pool,
+            replica=trace.replica,
             first_token_ms=first_ms,
             target_ms=FIRST_TOKEN_TARGETS_MS[request.mode],
             stages_ms={each.stage: _to_ms(each.ended_s - each.began_s) for each in times},

@@ -26,15 +26,15 @@ class StageTiming(NamedTuple):
     is_whole: bool  # False: the completion ended in this stage
 
 
-def compute_stage_timings(account: RequestTrace, *, recorded_s: float) -> list[StageTiming]:
+def compute_stage_timings(trace: RequestTrace, *, recorded_s: float) -> list[StageTiming]:
     """Return the timings in order, without stages that were not reached.
 
-    `account` must be closed.
+    `trace` must be closed.
     """
-    closed_s = account.closed_s if account.closed_s is not None else recorded_s
-    began_s = account.arrival.received_s
+    closed_s = trace.closed_s if trace.closed_s is not None else recorded_s
+    began_s = trace.arrival.received_s
     timings: list[StageTiming] = []
-    for stage, mark_s in zip(STAGES, _list_marks(account), strict=False):
+    for stage, mark_s in zip(STAGES, _list_marks(trace), strict=False):
         if mark_s is None:
             timings.append(StageTiming(stage, began_s, closed_s, False))
             break
@@ -46,14 +46,14 @@ def compute_stage_timings(account: RequestTrace, *, recorded_s: float) -> list[S
     return timings
 
 
-def _list_marks(account: RequestTrace) -> tuple[float | None, ...]:
+def _list_marks(trace: RequestTrace) -> tuple[float | None, ...]:
     """Return the times at which the stages up to `filter` ended."""
     return (
-        account.received_s,
-        account.authenticated_s,
-        account.admitted_s,
-        account.assembled_s,
-        account.routed_s,
-        account.engine_first_token_s,
-        account.first_sent_s,
+        trace.received_s,
+        trace.authenticated_s,
+        trace.admitted_s,
+        trace.assembled_s,
+        trace.routed_s,
+        trace.engine_first_token_s,
+        trace.first_sent_s,
     )

@@ -55,6 +55,7 @@ app.conf.task_routes = {
     "tenants.compliance.tasks.write_missing_tombstones": {"queue": "retention"},
     "tenants.fleet.tasks.count_pool_usage": {"queue": "metrics"},
     "tenants.fleet.tasks.republish_snapshots": {"queue": "snapshots"},
+    "tenants.fleet.tasks.refresh_started_plans": {"queue": "metrics"},
     "tenants.fleet.tasks.scrape_gateways": {"queue": "metrics"},
     "tenants.identity.tasks.delete_expired_sessions": {"queue": "retention"},
     "tenants.identity.tasks.mail_reset_links": {"queue": "snapshots"},
@@ -207,6 +208,12 @@ app.conf.beat_schedule = {
         "task": "tenants.fleet.tasks.scrape_gateways",
         "schedule": 60.0,
         "options": {"expires": 60.0},
+    },
+    # A plan that starts today may include other models.
+    "refresh-started-plans": {
+        "task": "tenants.fleet.tasks.refresh_started_plans",
+        "schedule": 3600.0,
+        "options": {"expires": 3600.0},
     },
     # Outcomes arrive up to half an hour late, and records of a disconnected gateway even later.
     "count-pool-usage": {

@@ -27,6 +27,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "tenant": "create, list, rename, suspend or close tenants",
         "reset_password": "mail a user a link to set a new password",
         "manage_operator": "manage the operators' accounts",
+        "model_catalog": "publish models, which tenants choose from",
         "operator_key": "manage the keys for the platform API",
         "billing": "manage plans, prices, subscriptions, invoices",
         "reconcile_stripe": "compare a month of the ledger with Stripe",

@@ -4,8 +4,8 @@ Rows that are added between two pages do not move the cursor. A cursor holds onl
 security decides which rows its bearer sees there.
 
     rows = fetch_first(Invoice.objects.filter(...), limit=limit, after=read_cursor(cursor))
-    place = lambda row: PagePosition(row.created_at, row.id)
-    page = build_page(rows, limit=limit, place=place)
+    get_position = lambda row: PagePosition(row.created_at, row.id)
+    page = build_page(rows, limit=limit, get_position=get_position)
 """
 
 import binascii
@@ -83,11 +83,11 @@ def fetch_first(
 
 
 def build_page(
-    rows: Sequence[_Row], *, limit: int, place: Callable[[_Row], PagePosition]
+    rows: Sequence[_Row], *, limit: int, get_position: Callable[[_Row], PagePosition]
 ) -> Page[_Row]:
     page_rows = list(rows[:limit])
     has_more = len(rows) > limit
-    return Page(page_rows, write_cursor(place(page_rows[-1])) if has_more else None)
+    return Page(page_rows, write_cursor(get_position(page_rows[-1])) if has_more else None)
 
 
 def slice_page(rows: Sequence[_Row], *, limit: int, cursor: str | None) -> Page[_Row]:

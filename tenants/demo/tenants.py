@@ -27,7 +27,7 @@ from tenants.billing.plans.operations import NewPrice, add_price, create_plan
 from tenants.billing.plans.queries import list_plans
 from tenants.fleet.snapshots.publisher import publish
 from tenants.identity.api_keys.operations import create_key
-from tenants.identity.api_keys.queries import holds
+from tenants.identity.api_keys.queries import is_key_active
 from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.invitations.operations import InvitationBearer, accept_invitation
 from tenants.identity.members.operations import add_member, create_user
@@ -192,4 +192,4 @@ def _ensure_key(actor: Actor, owner_email: str, text: str | None, now: datetime)
 
 def _still_holds(tenant_id: TenantId, text: str, now: datetime) -> bool:
     key = parse_key(text)
-    return key is not None and holds(tenant_id=tenant_id, key=key, now=now)
+    return key is not None and is_key_active(tenant_id=tenant_id, key=key, now=now)

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
-from tenants.fleet.pools import daily_usage
+from tenants.fleet.pools import daily_usage, model_catalog
 from tenants.fleet.pools.scraping import installation_status, recent_scrapes
 from tenants.fleet.snapshots import publisher
 
@@ -19,11 +19,19 @@ def republish_snapshots() -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def refresh_started_plans() -> None:
+    with redis_lock(connect(), "started-plans") as is_alone:
+        if is_alone:
+            model_catalog.refresh_started_plans(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def scrape_gateways() -> None:
     now = timezone.now()
     installation = installation_status.read_installation(now=now)
-    recent_scrapes.keep(connect(), installation.readings, now_s=now.timestamp())
+    recent_scrapes.store_scrapes(connect(), installation.scrapes, now_s=now.timestamp())
     daily_usage.record_replica_seconds(connect(), installation, now=now)
+    installation_status.record_capabilities(installation.scrapes, now=now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

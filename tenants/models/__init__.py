@@ -13,6 +13,7 @@ from tenants.models.encryption_key import DataKey, RootKeyUse, TenantKey
 from tenants.models.erasure import Erasure
 from tenants.models.export_job import ExportJob, ExportObject
 from tenants.models.idempotency_record import IdempotencyRecord
+from tenants.models.installation import CapabilityChange, CatalogModel, PoolAssignment
 from tenants.models.ledger import (
     BillingProfile,
     Invoice,
@@ -56,6 +57,8 @@ __all__ = [
     "BillingState",
     "Budget",
     "BudgetAlert",
+    "CapabilityChange",
+    "CatalogModel",
     "ConsentReceipt",
     "ContentErasure",
     "ContentObject",
@@ -84,6 +87,7 @@ __all__ = [
     "Plan",
     "PolicyOverrideVersion",
     "PolicyVersion",
+    "PoolAssignment",
     "PriceVersion",
     "PurgeRun",
     "RetentionRule",

@@ -81,7 +81,9 @@ class ApiKey(models.Model):
         return self.lookup_id
 
 
-def idle_among(keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime) -> QuerySet[ApiKey]:
+def filter_idle_keys(
+    keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime
+) -> QuerySet[ApiKey]:
     """Return the active keys that were not created, rotated or used within `unused_for`."""
     # Postgres' GREATEST ignores nulls.
     last_activity = Greatest("created_at", "issued_at", "last_used_at")

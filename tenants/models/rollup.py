@@ -11,8 +11,8 @@ from caret.foundation.postgres.row_security import RowSecurity
 from tenants.models.tenant import Tenant
 
 # Columns by the number of seconds after which an accepted suggestion was checked again.
-LOOKED_AT: Final = {span_s: f"looked_at_{span_s}" for span_s in SPANS_S}
-RETAINED: Final = {span_s: f"retained_{span_s}" for span_s in SPANS_S}
+CHECKED_AFTER: Final = {span_s: f"looked_at_{span_s}" for span_s in SPANS_S}
+RETAINED_AFTER: Final = {span_s: f"retained_{span_s}" for span_s in SPANS_S}
 # One column for each field of tenants.usage.reports.counters.UsageCounters, in its order.
 ROLLUP_COLUMNS: Final = (
     "requests",
@@ -41,7 +41,7 @@ ROLLUP_COLUMNS: Final = (
     "shown_lines",
     "accepted_lines",
     "accepted_tokens",
-    *(name for span_s in SPANS_S for name in (LOOKED_AT[span_s], RETAINED[span_s])),
+    *(name for span_s in SPANS_S for name in (CHECKED_AFTER[span_s], RETAINED_AFTER[span_s])),
     "typed_chars",
 )
 # Replaces the user's ID in the key for usage of service keys.

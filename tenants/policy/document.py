@@ -4,13 +4,16 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from caret.contracts.language_ids import LANGUAGES
 from caret.contracts.policy import (
+    ANY_LANGUAGE,
     ContentCapturePolicy,
     Isolation,
     Mode,
     PolicyLimits,
     RateLimit,
     TenantPolicy,
+    Tier,
 )
 from tenants.base.errors import InvalidValue
 from tenants.base.validation.text import is_storable
@@ -84,6 +87,7 @@ def _check_bounds(policy: TenantPolicy) -> None:
         check_days(field, getattr(policy, field))
     check_names("models", policy.models)
     check_names("regions", policy.regions)
+    _check_default_models(policy.default_models)
     _check_retention(policy.retention_days)
 
 
@@ -99,6 +103,17 @@ def check_names(field: str, names: frozenset[str] | None) -> None:
             most=MAX_NAMES,
             most_chars=MAX_GLOB_CHARS,
         )
+
+
+def _check_default_models(defaults: dict[Tier, dict[str, str]]) -> None:
+    for tier, of_tier in defaults.items():
+        for language in of_tier:
+            if language not in {ANY_LANGUAGE, *LANGUAGES}:
+                raise InvalidValue(
+                    f"default_models.{tier}",
+                    'Use identifiers of languages, such as python, or "*" for all others.',
+                )
+        check_names(f"default_models.{tier}", frozenset(of_tier.values()))
 
 
 def _check_retention(days_of: dict[str, int]) -> None:

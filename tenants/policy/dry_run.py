@@ -13,7 +13,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.models import ApiKey
-from tenants.models.api_key import idle_among
+from tenants.models.api_key import filter_idle_keys
 from tenants.policy.access_explanation import (
     AccessExplanation,
     AccessQuery,
@@ -172,7 +172,7 @@ def _count_idle_keys(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
     if days is None:
         return 0
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id)
-    return idle_among(keys, unused_for=timedelta(days=days), now=now).count()
+    return filter_idle_keys(keys, unused_for=timedelta(days=days), now=now).count()
 
 
 def _sees_members(actor: Actor) -> bool:

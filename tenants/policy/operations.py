@@ -6,10 +6,12 @@ from datetime import datetime
 
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.billing_periods import utc_day
 from tenants.base.errors import VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import require_reason
 from tenants.models import PolicyVersion
+from tenants.policy.availability.model_offers import check_policy_models
 from tenants.policy.document import read_policy, write_policy
 from tenants.policy.queries import PolicyInForce, find_policy
 from tenants.policy.snapshot_version import mark_snapshot_stale
@@ -66,6 +68,9 @@ def set_policy(
             raise VersionConflict(
                 current_version=current.version, expected_version=expected_version
             )
+        check_policy_models(
+            tenant_id=actor.tenant_id, current=current.policy, wanted=policy, on=utc_day(now)
+        )
         insert_version(
             actor=actor, policy=policy, version=current.version + 1, reason=reason, now=now
         )

@@ -1,5 +1,6 @@
 """Queries of policies."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -95,8 +96,18 @@ def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[Po
             rows = rows.filter(version__lt=after.id.int % _MAX_VERSION)
         versions = list(rows.order_by("-version")[: limit + 1])
         erased_ids = find_erased_users(actor.tenant_id, [row.author_id for row in versions])
-    page = build_page(versions, limit=limit, place=_to_position)
+    page = build_page(versions, limit=limit, get_position=_to_position)
     return map_page(page, lambda row: _to_policy_in_force(row, erased_ids))
+
+
+def find_version_ends(*, actor: Actor, versions: Iterable[int]) -> dict[int, datetime]:
+    """Return when each version was replaced, without the one in force. Raises Forbidden."""
+    actor.require(Permission.READ_POLICY)
+    with tenant_scope(actor.tenant_id):
+        later = PolicyVersion.objects.filter(
+            tenant_id=actor.tenant_id, version__in=[version + 1 for version in versions]
+        )
+        return {version - 1: at for version, at in later.values_list("version", "created_at")}
 
 
 def _to_position(row: PolicyVersion) -> PagePosition:

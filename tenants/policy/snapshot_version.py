@@ -4,15 +4,19 @@ Domains below the snapshots call `mark_snapshot_stale`. The application register
 publishes, because snapshots are compiled from all of these domains.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from django.db import transaction
 from django.db.models import F
 
+from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
 from tenants.models import Tenant
 
+# Takes half a second.
+PUBLISHED_AT_ONCE: Final = 50
 Publisher = Callable[[TenantId], None]
 _publishers: list[Publisher] = []
 
@@ -35,6 +39,25 @@ def mark_snapshot_stale(*, tenant_id: TenantId) -> None:
     if num_updated != 1:
         raise NotFound("This tenant does not exist.")
     transaction.on_commit(lambda: _publish(tenant_id), robust=True)
+
+
+def mark_all_snapshots_stale() -> None:
+    """Raise the version of all snapshots, and publish them on commit.
+
+    Call it in the transaction of a change that concerns all tenants. The worker publishes those
+    beyond PUBLISHED_AT_ONCE within seconds.
+    """
+    Tenant.objects.exclude(status=TenantStatus.CLOSED).update(
+        snapshot_version=F("snapshot_version") + 1
+    )
+    rows = Tenant.objects.exclude(status=TenantStatus.CLOSED).order_by("-created_at", "id")
+    first = [TenantId(str(each)) for each in rows.values_list("id", flat=True)[:PUBLISHED_AT_ONCE]]
+    transaction.on_commit(lambda: _publish_all(first), robust=True)
+
+
+def _publish_all(tenant_ids: Iterable[TenantId]) -> None:
+    for tenant_id in tenant_ids:
+        _publish(tenant_id)
 
 
 def _publish(tenant_id: TenantId) -> None:

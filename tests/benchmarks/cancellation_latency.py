@@ -35,7 +35,7 @@ from caret.client.websocket_client import CompletionStream, open_stream
 from inference.pools.pool_config import read_catalog
 from tests.benchmarks.engine_metrics import num_running
 from tests.benchmarks.engine_proxy import Relay, StreamEnd
-from tests.benchmarks.installation import Running, engine_of, own_gateway, own_home
+from tests.benchmarks.installation import Running, create_home, engine_of, own_gateway
 from tests.benchmarks.processes import divided_cores, pinned_to, waited_s
 from tests.benchmarks.results import Report, machine, median, percentile, rounded, say, spread
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
@@ -169,7 +169,7 @@ def main(arguments: Sequence[str]) -> int:
     machine()  # before this process is pinned to some of its cores
     ours, others = divided_cores()
     with ExitStack() as stack:
-        home = stack.enter_context(own_home())
+        home = stack.enter_context(create_home())
         with pinned_to(others):
             engine_url = stack.enter_context(engine_of(options.up, home))
         stack.enter_context(pinned_to(ours))
@@ -194,7 +194,7 @@ async def _with_relay(engine_url: str, options: argparse.Namespace, report: Repo
     async with Relay(engine_url) as relay:
         # Starting and stopping these blocks the event loop, which has no other work at that time.
         with (
-            own_home() as home,
+            create_home() as home,
             own_gateway(home, engine_url=engine_url, replica=relay.url) as running,
         ):
             pool = read_catalog(running.pools_file).find_shared(tier_of(_MODE))

@@ -15,7 +15,7 @@ from caret.local.databases.postgres import EmbeddedPostgres
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.processes.process_tag import environment_with
 from caret.local.processes.service import Service, await_ready
-from tests.benchmarks.installation import Home, own_home, started
+from tests.benchmarks.installation import Home, create_home, started
 from tests.benchmarks.results import say
 
 
@@ -85,7 +85,7 @@ class Workers:
 
 @contextmanager
 def control_plane() -> Iterator[ControlPlane]:
-    with own_home() as home:
+    with create_home() as home:
         marked = environment_with(home.mark)
         postgres = EmbeddedPostgres(home.paths, mark=marked)
         valkey = EmbeddedValkey(home.paths, mark=marked)

@@ -21,7 +21,7 @@ from typing import Final
 
 from aiohttp import web
 
-from tests.benchmarks.installation import Running, own_gateway, own_home
+from tests.benchmarks.installation import Running, create_home, own_gateway
 from tests.benchmarks.results import Report, spread
 from tests.stack.language_server import INVOKED, OpenBuffer, environment_of, language_server
 from tests.stack.ports import free_port
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _measure(num_rounds: int, report: Report) -> None:
     async with _engine() as url:
-        with own_home() as home:
+        with create_home() as home:
             entered = own_gateway(home, engine_url=url, replica=url)
             running = await asyncio.to_thread(entered.__enter__)
             try:

@@ -32,7 +32,7 @@ from urllib.parse import urlsplit
 from caret.local.caret_services import manage
 from tests.benchmarks.control_plane import control_plane
 from tests.benchmarks.hostile_clients import ATTACKS
-from tests.benchmarks.installation import own_home
+from tests.benchmarks.installation import create_home
 from tests.benchmarks.loaded_gateway import loaded_gateway, new_company
 from tests.benchmarks.processes import Cores, Program, divided_cores, memory_mb, pinned_to, running
 from tests.benchmarks.results import Report, median, say, spread
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
 
 @contextmanager
 def _gateway(cores: tuple[Cores, Cores]) -> Iterator[Server]:
-    with own_home() as home, ExitStack() as stack:
+    with create_home() as home, ExitStack() as stack:
         company = new_company(home, num_developers=1)
         key = company.keys[0]
         engine_url = stack.enter_context(synthetic_engine(home, cores=cores[1]))

@@ -28,7 +28,7 @@ import msgspec
 import uvloop
 
 from tests.benchmarks.event_loop_lag import PATH, Stalls
-from tests.benchmarks.installation import Home, own_home
+from tests.benchmarks.installation import Home, create_home
 from tests.benchmarks.load import Tally, Way, at_rate
 from tests.benchmarks.loaded_gateway import Gateway, frame_of, loaded_gateway, new_company
 from tests.benchmarks.processes import Cores, Neighbours, divided_cores, memory_mb, pinned_to
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str]) -> int:
     machine()  # before this process is pinned to some of its cores
     _raise_file_limit(options.connections + _SPARE_FILES)
     cores = divided_cores()
-    with own_home() as home, pinned_to(cores[1]):
+    with create_home() as home, pinned_to(cores[1]):
         uvloop.run(_measure(home, cores, options, report))
     return report.exit_status
 

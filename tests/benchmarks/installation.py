@@ -79,7 +79,7 @@ def installation(up_file: Path | None) -> Iterator[Running]:
         yield _described(up_file)
         return
     with (
-        own_home() as home,
+        create_home() as home,
         own_engine(home) as engine_url,
         own_gateway(home, engine_url=engine_url, replica=engine_url) as running,
     ):
@@ -97,7 +97,7 @@ def engine_of(up_file: Path | None, home: Home) -> Iterator[str]:
 
 
 @contextmanager
-def own_home() -> Iterator[Home]:
+def create_home() -> Iterator[Home]:
     """Create a temporary home; processes tagged with its mark end with it, even if this one is
     killed."""
     paths = EmbeddedPaths(Path(tempfile.mkdtemp(prefix="caret-bench-")))

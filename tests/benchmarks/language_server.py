@@ -42,7 +42,7 @@ from caret.contracts.usage import (
 )
 from inference.recording.journal import SHIP_EVERY_S
 from tests.benchmarks.edit_sessions import Change, Session, made, recorded
-from tests.benchmarks.installation import Home, Running, engine_of, own_gateway, own_home
+from tests.benchmarks.installation import Home, Running, create_home, engine_of, own_gateway
 from tests.benchmarks.results import Report, say, spread
 from tests.stack.language_server import (
     LanguageServer,
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     report = Report("keystrokes")
     with (
-        own_home() as home,
+        create_home() as home,
         engine_of(options.up, home) as engine_url,
         own_gateway(home, engine_url=engine_url, replica=engine_url) as running,
     ):

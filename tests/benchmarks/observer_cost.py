@@ -27,17 +27,17 @@ _NUM_REQUESTS: Final = 5_000
 
 def main() -> int:
     report = Report("observers")
-    account = make_ended(prompt_tokens=1_900, cached_tokens=1_800, generated_tokens=20)
-    account.clock = SystemClock()
+    trace = make_ended(prompt_tokens=1_900, cached_tokens=1_800, generated_tokens=20)
+    trace.clock = SystemClock()
     for name, observer in (
         ("metrics", CompletionMetrics()),
         ("metrics_with_tenants", CompletionMetrics(num_tenants=20)),
         ("slow", SlowLog(SystemClock())),
         ("traces_not_sampled", _traces(0.0)),
     ):
-        report.target(name, _cost_us(observer.on_completed, account), "us", at_most=MAX_US)
+        report.target(name, _cost_us(observer.on_completed, trace), "us", at_most=MAX_US)
     # By default one in ten is sampled; another thread exports.
-    report.figure("traces_sampled", _cost_us(_traces(1.0).on_completed, account), "us")
+    report.figure("traces_sampled", _cost_us(_traces(1.0).on_completed, trace), "us")
     return report.exit_status
 
 
@@ -45,16 +45,16 @@ def _traces(share: float) -> SpanRecorder:
     return SpanRecorder(ParentBased(TraceIdRatioBased(share)), Resource({}), SpanProcessor())
 
 
-def _cost_us(ended: Callable[[RequestTrace], None], account: RequestTrace) -> float:
+def _cost_us(ended: Callable[[RequestTrace], None], trace: RequestTrace) -> float:
     """Return the best of several rounds: disturbances of the machine are not the observer's
     cost."""
-    return min(_round_us(ended, account) for _ in range(_NUM_ROUNDS))
+    return min(_round_us(ended, trace) for _ in range(_NUM_ROUNDS))
 
 
-def _round_us(ended: Callable[[RequestTrace], None], account: RequestTrace) -> float:
+def _round_us(ended: Callable[[RequestTrace], None], trace: RequestTrace) -> float:
     began_s = time.process_time()
     for _ in range(_NUM_REQUESTS):
-        ended(account)
+        ended(trace)
     return (time.process_time() - began_s) / _NUM_REQUESTS * 1e6
 
 

@@ -39,7 +39,7 @@ import uvloop
 from caret.contracts.usage import FinishReason
 from tests.benchmarks.competitors import LITELLM, VLLM_ROUTER, NotMeasured, Rival, rival_running
 from tests.benchmarks.cpu_wakeup import tell_bursts
-from tests.benchmarks.installation import Home, own_home
+from tests.benchmarks.installation import Home, create_home
 from tests.benchmarks.load import Tally, Way, at_once, at_rate
 from tests.benchmarks.loaded_gateway import Gateway, loaded_gateway, new_company
 from tests.benchmarks.processes import Cores, cpu_s, divided_cores, memory_mb, pinned_to
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str]) -> int:
     machine()  # before this process is pinned to some of its cores
     ours, others = divided_cores()
     tell_bursts(report, cores=ours)
-    with own_home() as home, pinned_to(others):
+    with create_home() as home, pinned_to(others):
         uvloop.run(_compare(home, (ours, others), options, report))
     return report.exit_status
 

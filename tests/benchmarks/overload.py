@@ -31,8 +31,8 @@ from caret.local.processes.process_tag import environment_with
 from tests.benchmarks.installation import (
     SLUGS,
     Home,
+    create_home,
     gateway_part,
-    own_home,
     publish_tenant,
     started,
 )
@@ -89,7 +89,7 @@ def _site() -> Iterator[Site]:
         with pinned_to(others):
             replicas = stack.enter_context(own_replicas(2))
         stack.enter_context(pinned_to(ours))
-        home = stack.enter_context(own_home())
+        home = stack.enter_context(create_home())
         stack.enter_context(EmbeddedValkey(home.paths, mark=environment_with(home.mark)))
         keys = [publish_tenant(home.paths, slug) for slug in SLUGS]
         yield Site(home, [replica.entry for replica in replicas], keys)

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from caret.client.websocket_client import CompletionStream, GatewayRefused, open_stream
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.installation import Running, own_gateway, own_home
+from tests.benchmarks.installation import Running, create_home, own_gateway
 from tests.benchmarks.replicas import OwnReplica, own_replicas
 from tests.benchmarks.results import Report, say
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
@@ -225,7 +225,7 @@ def _gateways(
     with ExitStack() as stack:
 
         def start(chosen: Sequence[OwnReplica]) -> Running:
-            home = stack.enter_context(own_home())
+            home = stack.enter_context(create_home())
             first, *others = chosen
             return stack.enter_context(
                 own_gateway(

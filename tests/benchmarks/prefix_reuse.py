@@ -43,7 +43,7 @@ from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
 from tests.benchmarks.edit_sessions import Change, Session, made, recorded, states
-from tests.benchmarks.installation import engine_of, new_tenant, own_gateway, own_home
+from tests.benchmarks.installation import create_home, engine_of, new_tenant, own_gateway
 from tests.benchmarks.results import Report, median, percentile, rounded, say, spread
 
 LAYOUTS: Final = ("psm-sliding", "psm", "spm", "stable", "efim")
@@ -146,7 +146,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     report = Report("typing")
     with (
-        own_home() as home,
+        create_home() as home,
         engine_of(options.up, home) as engine_url,
         own_gateway(home, engine_url=engine_url, replica=engine_url) as running,
     ):

@@ -46,7 +46,7 @@ from inference.pools.pool_config import Pool, read_catalog
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
 from tests.benchmarks.eval_set import Question, questions
-from tests.benchmarks.installation import engine_of, gateway_part, new_tenant, own_home
+from tests.benchmarks.installation import create_home, engine_of, gateway_part, new_tenant
 from tests.benchmarks.results import Report, percentile, say
 from tests.benchmarks.synthetic_code import tier_of
 
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     report = Report("quality")
     asked = questions(num_lines=options.lines, num_blocks=options.blocks, seed=options.seed)
-    with own_home() as home, engine_of(options.up, home) as engine_url:
+    with create_home() as home, engine_of(options.up, home) as engine_url:
         gateway_part(home, port=0, replicas=(engine_url,))  # writes the catalogue of pools
         _measure(home.paths.pools, asked, report)
     asyncio.run(_measure_answers(report, asked))
@@ -219,7 +219,7 @@ async def _judge(shown: Shown, question: Question, way: str, answered: Answered)
         return
     variant = Variant(name=way, filter=way)
     clock = SystemClock()
-    account = RequestTrace(
+    trace = RequestTrace(
         arrival=IncomingRequest(
             "benchmark", None, None, UnvalidatedRequest(mode=question.mode, prefix=""), 0.0, 0
         ),
@@ -230,15 +230,13 @@ async def _judge(shown: Shown, question: Question, way: str, answered: Answered)
     texts: list[str] = []
     began_ns = time.thread_time_ns()
     first_chunk: int | None = None
-    async with filter(said.say(), subject, prompt, account) as stream:
+    async with filter(said.say(), subject, prompt, trace) as stream:
         async for text in stream:
             first_chunk = first_chunk or said.num_said
             texts.append(text)
     shown.cpu_micros.append((time.thread_time_ns() - began_ns) / 1_000)
     shown.first_chunks.append(first_chunk)
-    _count(
-        shown, question, "" if account.finish_reason is FinishReason.FILTERED else "".join(texts)
-    )
+    _count(shown, question, "" if trace.finish_reason is FinishReason.FILTERED else "".join(texts))
 
 
 class _Replay:

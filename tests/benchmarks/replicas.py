@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from caret.local.engines.engine import engine_from_environment, engine_service
 from caret.local.engines.pools_file import ReplicaEntry
 from caret.local.processes.service import Service, await_ready
-from tests.benchmarks.installation import own_home
+from tests.benchmarks.installation import create_home
 from tests.benchmarks.results import say
 from tests.stack.ports import free_port
 
@@ -47,7 +47,7 @@ def own_replicas_of(*arguments: tuple[str, ...]) -> Iterator[list[OwnReplica]]:
 
 
 def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
-    home = stack.enter_context(own_home())
+    home = stack.enter_context(create_home())
     port, events, replay = (free_port() for _ in range(3))
     settings = engine_from_environment(port)
     publishing = _publishing(f"tcp://127.0.0.1:{events}", f"tcp://127.0.0.1:{replay}")

@@ -99,14 +99,14 @@ def _overview(tenant: str) -> Callable[[], object]:
     from tenants.usage.reports.queries import ReportQuery
 
     asked = ReportQuery(START.date(), END.date())
-    return lambda: overview(actor=_actor(tenant), query=asked, now=NOW)
+    return lambda: overview(actor=_actor(tenant), query=asked)
 
 
 def _slowest(tenant: str) -> Callable[[], object]:
-    from tenants.usage.requests.list_queries import RequestFilter, RequestSort, page_of_requests
+    from tenants.usage.requests.list_queries import RequestFilter, RequestSort, list_requests
 
     wanted = RequestFilter(START, END, order=RequestSort.SLOW)
-    return lambda: page_of_requests(
+    return lambda: list_requests(
         actor=_actor(tenant), request_filter=wanted, limit=50, cursor=None, now=NOW
     )
 

@@ -31,7 +31,7 @@ from tests.benchmarks.gateway_fleet import (
     real_engines,
     synthetic_engines,
 )
-from tests.benchmarks.installation import own_home
+from tests.benchmarks.installation import create_home
 from tests.benchmarks.load import Way, at_once, at_rate
 from tests.benchmarks.processes import Neighbours, memory_mb
 from tests.benchmarks.results import Report, percentile
@@ -102,7 +102,7 @@ def _run(counts: tuple[int, int], report: Report, *, kind: Engines, connections:
         if connections:
             await _connections(fleet, fleet.keys, connections, report)
 
-    with own_home() as home, fleet_of(home, *counts, kind=kind) as fleet:
+    with create_home() as home, fleet_of(home, *counts, kind=kind) as fleet:
         uvloop.run(measure(fleet))
 
 

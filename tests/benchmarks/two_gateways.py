@@ -23,7 +23,7 @@ from typing import Final
 import uvloop
 
 from tests.benchmarks.gateway_fleet import Engines, Fleet, Spent, fleet_of
-from tests.benchmarks.installation import own_home
+from tests.benchmarks.installation import create_home
 from tests.benchmarks.load import at_once
 from tests.benchmarks.processes import (
     MAX_NEIGHBOURS,
@@ -67,7 +67,7 @@ def second_gateway(report: Report, kind: Engines) -> None:
     alone = Sharing("alone", 1, one, rest)
     crowded = Sharing("crowded", 1, one, one)
     both = Sharing("both", 2, one | rest, one | rest)
-    with own_home() as home, fleet_of(home, 2, 1, kind=kind) as fleet:
+    with create_home() as home, fleet_of(home, 2, 1, kind=kind) as fleet:
         try:
             seen = uvloop.run(_rounds(fleet, (alone, crowded, both), kind))
         finally:

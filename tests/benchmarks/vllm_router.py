@@ -21,7 +21,7 @@ from caret.client.websocket_client import CompletionStream, open_stream
 from inference.pools.pool_config import read_catalog
 from tests.benchmarks.competitors import NotMeasured, router_running
 from tests.benchmarks.engine_metrics import num_running
-from tests.benchmarks.installation import Running, own_gateway, own_home
+from tests.benchmarks.installation import Running, create_home, own_gateway
 from tests.benchmarks.replicas import OwnReplica, own_replicas
 from tests.benchmarks.results import Report, percentile, say, spread
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
@@ -38,7 +38,7 @@ _DIRECT: Final = "without a router"
 @contextmanager
 def _gateway(replicas: Sequence[OwnReplica], policy: str) -> Iterator[Running]:
     cores = frozenset(os.sched_getaffinity(0))
-    with own_home() as home:
+    with create_home() as home:
         if policy == _DIRECT:
             first, *others = replicas
             with own_gateway(

@@ -81,6 +81,7 @@ NEVER_REQUIRE_STEP_UP: Final = frozenset(
         "policies/overrides/new",
         "privacy/content-capture",
         "exports/verify",
+        "keys/test",
         "retention/verify",
         "audit-sinks/<uuid:sink_id>/test",
         # Things that can be ended, changed back or made again.

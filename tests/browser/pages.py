@@ -46,6 +46,8 @@ class Page:
 OTHER_INTERFACES: Final = ("api/v1/", "oauth/", "scim/v2/")
 # Targets of forms, which are not opened as pages. With an example if they have arguments.
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
+    "operators/experiments/<what>": lambda scene: "/operators/experiments/stop",
+    "operators/models/<what>": lambda scene: "/operators/models/publish",
     "operators/sign-out": lambda scene: "/operators/sign-out",
     "operators/tenants/<uuid:tenant_id>/edit/<field>": example_urls.operators_change,
     "operators/tenants/<uuid:tenant_id>/owners": example_urls.below(
@@ -97,6 +99,7 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     ),
     "exports/<uuid:export_id>/cancel": example_urls.below(example_urls.export, "cancel"),
     "exports/<uuid:export_id>/fetch": example_urls.below(example_urls.export, "fetch"),
+    "keys/test": lambda scene: "/keys/test",
     "playground/end": lambda scene: "/playground/end",
     "playground/start": lambda scene: "/playground/start",
     "policies/versions/<int:version>/undo": example_urls.below(example_urls.policy_version, "undo"),
@@ -115,6 +118,7 @@ FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
     "account/recovery-codes/file": None,
     "billing/invoices/<int:number>/json": None,
     "billing/invoices/<int:number>/pdf": None,
+    "downloads/<name>": None,
     "exports/file/<token>": None,
     "exports/<uuid:export_id>/proof": example_urls.below(example_urls.export, "proof"),
     "healthz": None,
@@ -134,8 +138,10 @@ REDIRECTS: Final = frozenset(
     }
 )
 _NAMED: Final = (
-    Page(""),
+    Page("", max_queries=16),  # the steps of the setup need three
     Page("", variant="not-found", path=lambda scene: "/nothing", status=404),
+    Page("help/<slug:name>", path=lambda scene: "/help/policies"),
+    Page("help/rest-api", max_first_load_bytes=700_000),  # loads Swagger UI
     Page("playground", max_first_load_bytes=350_000),  # loads an editor
     Page("sign-in", Visitor.NOBODY),
     Page("sign-in/code", Visitor.GAVE_PASSWORD),

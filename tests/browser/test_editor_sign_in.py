@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from caret.contracts.api_key import parse_key
 from tenants.base.permissions import Role
-from tenants.identity.api_keys.queries import holds
+from tenants.identity.api_keys.queries import is_key_active
 from tests.browser.sample_data import Scene
 from tests.browser.tabs import Tabs
 from tests.functional.editor.neovim import running_neovim
@@ -51,5 +51,5 @@ def test_neovim_signs_in_through_the_browser(
 
     key = parse_key(key_file.read_text().strip())
     assert key is not None
-    assert holds(tenant_id=scene.company.tenant_id, key=key, now=timezone.now())
+    assert is_key_active(tenant_id=scene.company.tenant_id, key=key, now=timezone.now())
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600

@@ -16,7 +16,10 @@ from tests.integration.operators.gateways import Gateway, own_gateway
 from tests.stack.console import console
 from tests.stack.services import Services
 
-PAGES: Final = ("", "pools", "pools/demo-fast/add", "slow-requests", "capacity", "cost")
+PAGES: Final = (
+    *("", "pools", "pools/demo-fast/add", "models", "experiments"),
+    *("slow-requests", "capacity", "cost"),
+)
 _FIGURES: Final = CapacityInputs(requests_per_s=300, num_gpus=19)
 _FLEET: Final = "requests_per_s=300&num_gpus=19&hit_rate=0.95&context_tokens=6000&output_tokens=24"
 

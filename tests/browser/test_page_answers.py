@@ -146,12 +146,24 @@ def test_the_german_page_contains_no_english_text(scene: Scene, page: Page) -> N
 
 
 class _Texts(HTMLParser):
+    """Collects the texts of a page, without elements that are marked as English: documents."""
+
     def __init__(self) -> None:
         super().__init__()
         self.found: set[str] = set()
+        self._english: list[str] = []  # the tag of the outermost, once for each nested one
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if self._english[:1] == [tag] or (not self._english and ("lang", "en") in attrs):
+            self._english.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._english[:1] == [tag]:
+            self._english.pop()
 
     def handle_data(self, data: str) -> None:
-        self.found.add(data.strip())
+        if not self._english:
+            self.found.add(data.strip())
 
 
 @cache

@@ -51,6 +51,8 @@ _HEADINGS: Final = """() => [...document.querySelectorAll("h1,h2,h3,h4,h5,h6")]
 _SIZES: Final = """() => Object.fromEntries([
   ...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource"),
 ].map(({ name, encodedBodySize }) => [name, encodedBodySize]))"""
+_PAGE_SIZE: Final = "() => performance.getEntriesByType('navigation')[0].encodedBodySize"
+_MAX_PAGE_BYTES: Final = 60_000  # of the HTML, compressed
 # The default suite opens only these pages without scripts, and tests navigation with the Tab key
 # only here.
 _ONE_OF_EACH_LAYOUT: Final = frozenset({"overview", "playground", "sign-in", "operators-sign-in"})
@@ -118,6 +120,10 @@ def test_first_load_is_small(tab: Tab, page: Page) -> None:
     sizes = tab.evaluate(_SIZES)
 
     assert 0 < sum(sizes.values()) < page.max_first_load_bytes, sizes
+
+
+def test_page_itself_is_small(tab: Tab) -> None:
+    assert 0 < tab.evaluate(_PAGE_SIZE) < _MAX_PAGE_BYTES
 
 
 def test_headings_form_one_tree(tab: Tab) -> None:

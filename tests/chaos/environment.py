@@ -29,7 +29,7 @@ from caret.local.processes.child_process import ChildSpec, dying_with_parent
 from caret.local.processes.health_checks import answers_ok
 from caret.local.processes.process_tag import environment_with
 from caret.local.processes.service import CommandService, Service, await_ready
-from tests.benchmarks.installation import Home, own_home
+from tests.benchmarks.installation import Home, create_home
 from tests.benchmarks.results import say
 from tests.chaos.client_results import Notebook
 from tests.chaos.clock_skew_library import Clocks, make_clocks
@@ -169,7 +169,7 @@ def world(*, region: Region | None = None) -> Iterator[World]:
     `region` is the region of the gateways, if it is not that of the stores.
     """
     with ExitStack() as stack:
-        home = stack.enter_context(own_home())
+        home = stack.enter_context(create_home())
         hosts = stack.enter_context(network((*HOSTS, *(region.hosts if region else ()))))
         disks = stack.enter_context(small_disks(home))
         clocks = make_clocks(home.paths.home)

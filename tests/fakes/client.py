@@ -21,21 +21,21 @@ class FakeClient:
         self.texts: list[str] = []
         self.ends: list[str] = []  # "done", or an error's code
         self.messages: list[str] = []
-        self.account: RequestTrace | None = None
+        self.trace: RequestTrace | None = None
 
     async def write_delta(self, text: str) -> None:
         self._check_presence()
         self.on_delta()
         self.texts.append(text)
 
-    async def write_done(self, account: RequestTrace) -> None:
+    async def write_done(self, trace: RequestTrace) -> None:
         self._check_presence()
-        self.account = account
+        self.trace = trace
         self.ends.append("done")
 
-    async def write_error(self, error: CompletionError, account: RequestTrace) -> None:
+    async def write_error(self, error: CompletionError, trace: RequestTrace) -> None:
         self._check_presence()
-        self.account = account
+        self.trace = trace
         self.ends.append(error.code)
         self.messages.append(error.message)
 

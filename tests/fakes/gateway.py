@@ -17,10 +17,11 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pipeline import DataPlane
 from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.record import Recorder
+from inference.routing.pool_selection import PoolSelector
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.journal import FakeJournal
-from tests.fakes.pools import make_admission, make_pool, make_router
+from tests.fakes.pools import make_admission, make_pool, make_pools, make_router
 from tests.fakes.tenants import GLOBEX, ROOT_SECRET, make_credential, make_policy, make_snapshot
 
 WEIGHTS: Final = Path(__file__).parents[2] / "inference" / "demo_model" / "weights"
@@ -54,6 +55,7 @@ class FakeGateway:
             admission=make_admission(),
             prompt_writers=writers,
             snippets=NullSnippetSource(),
+            pool_selector=PoolSelector(make_pools(), self.authority.may_use_pool),
             router=make_router(clock=self.clock),
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),

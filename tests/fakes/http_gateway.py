@@ -11,7 +11,7 @@ from inference.consumers.base import Headers
 from inference.pipeline import DataPlane
 from tests.fakes.asgi import FakeServer, http_scope
 from tests.fakes.gateway import KEY, FakeGateway
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 
 DEADLINE_S: Final = 5
 
@@ -28,7 +28,7 @@ async def application(gateway: FakeGateway) -> AsyncIterator[GatewayApplication]
     server = FakeServer({"type": "lifespan"})
     server.sends("lifespan.startup")
     living = asyncio.create_task(app(server.scope, server.receive, server.send))
-    await until(lambda: bool(server.messages))
+    await wait_until(lambda: bool(server.messages))
     try:
         yield app
     finally:
@@ -36,7 +36,7 @@ async def application(gateway: FakeGateway) -> AsyncIterator[GatewayApplication]
         await living
 
 
-async def ask(
+async def send_request(
     gateway: FakeGateway,
     path: str,
     body: Any = None,

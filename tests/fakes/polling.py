@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 
-async def until(condition: Callable[[], bool], *, timeout_s: float = 5.0) -> None:
+async def wait_until(condition: Callable[[], bool], *, timeout_s: float = 5.0) -> None:
     """Wait for the condition.
 
     Raises TimeoutError if it does not become true in time.

@@ -18,6 +18,7 @@ from inference.pools.pool_config import Pool, PoolConfig, Replica
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.prefix_cache.cache_index import PrefixCacheIndex
 from inference.prefix_cache.namespace import CacheNamespaces
+from inference.routing.pool_selection import PoolSelector
 from inference.routing.route import Router
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
@@ -70,7 +71,7 @@ def make_router(
 
 def make_admission(
     *pools: Pool,
-    seats: ConcurrencyLimiter | None = None,
+    concurrency: ConcurrencyLimiter | None = None,
     quotas: Quotas | None = None,
     load: LoadShedder | None = None,
 ) -> AdmissionController:
@@ -78,16 +79,15 @@ def make_admission(
     return AdmissionController(
         supersession=SupersessionRegistry(ROOT_SECRET, ClaimQueue()),
         quotas=quotas or make_quotas(),
-        concurrency=seats or ConcurrencyLimiter(max_total=16),
-        load_shedder=load or make_load(*catalog.by_name),
-        get_pool=lambda snapshot, tier: catalog.find(snapshot, tier).name,
+        concurrency=concurrency or ConcurrencyLimiter(max_total=16),
+        load_shedder=load or make_load_shedder(*catalog.by_name),
+        select_pool=PoolSelector(catalog).select,
         experiments=ExperimentSet(),
-        get_model=lambda snapshot, tier: catalog.find(snapshot, tier).model,
         region=REGION,
     )
 
 
-def make_load(
+def make_load_shedder(
     *pools: str,
     clock: Clock | None = None,
     num_replicas: int = 1,

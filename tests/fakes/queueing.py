@@ -15,7 +15,7 @@ from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.gateway.load_shedding.load_shedder import PoolCapacity, PoolLoadShedder
 from tests.fakes.clock import FakeClock
-from tests.fakes.requests import make_account, make_request
+from tests.fakes.requests import make_request, make_trace
 
 TARGET_S: Final = 0.08
 
@@ -72,24 +72,24 @@ class QueueModel:
         self._at(self.now_s + self._random.expovariate(self.rate(self.now_s)), self._arrive)
         request = make_request(trigger=self._random.choice(self.triggers))
         tenant = self._random.choice(self.tenants) if self.tenants else None
-        account = make_account(FakeClock(monotonic_s=self.now_s))
-        account.principal = tenant
-        if not self.load.can_admit(request, account, self.now_s):
+        trace = make_trace(FakeClock(monotonic_s=self.now_s))
+        trace.principal = tenant
+        if not self.load.can_admit(request, trace, self.now_s):
             self.offered.append(Offered(self.now_s, request.trigger, None, tenant))
             return
-        self.load.start(request, account, self.now_s)
+        self.load.start(request, trace, self.now_s)
         replica = min(range(self.num_replicas), key=self._free_s.__getitem__)
         service_s = self._random.lognormvariate(0.0, self.spread) * self.service_s
         first_s = max(self._free_s[replica], self.now_s) + service_s
         self._free_s[replica] = first_s
         self.offered.append(Offered(self.now_s, request.trigger, first_s - self.now_s, tenant))
-        self._at(first_s, lambda: self._answer(account))
+        self._at(first_s, lambda: self._answer(trace))
 
-    def _answer(self, account: RequestTrace) -> None:
-        account.engine_first_token_s = self.now_s
+    def _answer(self, trace: RequestTrace) -> None:
+        trace.engine_first_token_s = self.now_s
         self._at(
             self.now_s + self.decode_s,
-            lambda: self.load.finish(account, self.now_s, was_refused=False),
+            lambda: self.load.finish(trace, self.now_s, was_refused=False),
         )
 
     def _at(self, when_s: float, happen: Callable[[], None]) -> None:

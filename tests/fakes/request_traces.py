@@ -5,7 +5,7 @@ from typing import Any, Final
 from caret.contracts.usage import FinishReason
 from inference.completion.request_trace import RequestTrace
 from tests.fakes.clock import FakeClock
-from tests.fakes.requests import make_account, make_request
+from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import make_principal
 
 _MARKS: Final = {
@@ -28,19 +28,19 @@ def make_ended(
 ) -> RequestTrace:
     """Return a trace that ended in the stage `until`."""
     clock = clock or FakeClock()
-    account = make_account(clock)
-    account.request, account.principal = make_request(), make_principal()
-    account.pool, account.replica = "fast", "engine-1:8000"
+    trace = make_trace(clock)
+    trace.request, trace.principal = make_request(), make_principal()
+    trace.pool, trace.replica = "fast", "engine-1:8000"
     for stage, mark in _MARKS.items():
         clock.pass_s((took_s or {}).get(stage, 0.001))
         if stage == until:
             break
-        setattr(account, mark, clock.monotonic_s())
+        setattr(trace, mark, clock.monotonic_s())
         if stage == "route":
-            account.mark_engine_called()
+            trace.mark_engine_called()
     else:
         clock.pass_s((took_s or {}).get("stream", 0.001))
     for name, value in fields.items():
-        setattr(account, name, value)
-    account.finish(account.finish_reason or FinishReason.STOP)
-    return account
+        setattr(trace, name, value)
+    trace.finish(trace.finish_reason or FinishReason.STOP)
+    return trace

@@ -66,7 +66,7 @@ def make_admitted(
     )
 
 
-def make_account(clock: FakeClock | None = None) -> RequestTrace:
+def make_trace(clock: FakeClock | None = None) -> RequestTrace:
     clock = clock or FakeClock()
     return RequestTrace(arrival=make_arrival(clock=clock), clock=clock)
 

@@ -26,7 +26,7 @@ from inference.pools.engine import Engine
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.journal import FakeJournal
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.fakes.pools import make_engine_request
 from tests.fakes.tenants import make_principal
 
@@ -80,7 +80,7 @@ class Editor:
         return [end.finish_reason if isinstance(end, DoneFrame) else end.code for end in ends]
 
     async def waits(self, condition: Callable[[], bool]) -> None:
-        await until(condition)
+        await wait_until(condition)
 
     async def waits_for_end(self, *ids: str) -> None:
         await self.waits(lambda: all(self.ends(id) for id in ids))
@@ -99,16 +99,16 @@ class Editor:
 
 async def _complete(engine: Engine, arrival: IncomingRequest, client: ResponseWriter) -> None:
     """Run the last stages: from the engine to the client."""
-    account = RequestTrace(arrival=arrival, clock=FakeClock())
+    trace = RequestTrace(arrival=arrival, clock=FakeClock())
     async with (
-        stream(client, account) as send,
+        stream(client, trace) as send,
         engine.complete(make_engine_request()) as chunks,
     ):
         async for chunk in chunks:
             if chunk.text:
                 await send(chunk.text)
             if chunk.stop:
-                account.finish(FinishReason(chunk.stop.value))
+                trace.finish(FinishReason(chunk.stop.value))
 
 
 @asynccontextmanager

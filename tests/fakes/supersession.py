@@ -37,8 +37,8 @@ class ClaimingGateway:
     async def begins(self, principal: Principal | None = None, **fields: Any) -> Held:
         """Begin a request a millisecond after the last one; it continues until it is superseded."""
         self.clock.pass_s(0.001)
-        account = RequestTrace(arrival=make_arrival(clock=self.clock), clock=self.clock)
-        holding = self._hold(principal or make_principal(), make_request(**fields), account)
+        trace = RequestTrace(arrival=make_arrival(clock=self.clock), clock=self.clock)
+        holding = self._hold(principal or make_principal(), make_request(**fields), trace)
         held = Held(asyncio.create_task(holding))
         self.held.append(held)
         await asyncio.sleep(0)
@@ -54,9 +54,9 @@ class ClaimingGateway:
             held.task.cancel()
         await asyncio.gather(*(held.task for held in self.held), return_exceptions=True)
 
-    async def _hold(self, principal: Principal, request: Any, account: RequestTrace) -> str:
+    async def _hold(self, principal: Principal, request: Any, trace: RequestTrace) -> str:
         try:
-            with suppress(CompletionDropped), self.newest.claim(principal, request, account):
+            with suppress(CompletionDropped), self.newest.claim(principal, request, trace):
                 await asyncio.Event().wait()
         except asyncio.CancelledError as cancelled:
             return str(cancelled.args[0]) if cancelled.args else FinishReason.CANCELLED

@@ -53,14 +53,14 @@ class Fault:
     def needs_services(self) -> bool:
         return self.cost > _FOLDERS.index("unit")  # architecture tests read the database
 
-    def planted_in(self, text: str) -> str:
+    def plant_in(self, text: str) -> str:
         """Return `text` with the defect.
 
         Raises BadFault.
         """
-        found = text.count(self.find)
-        if found != 1:
-            raise BadFault(f"{self.id}: its text occurs {found} times in {self.file}, not once.")
+        count = text.count(self.find)
+        if count != 1:
+            raise BadFault(f"{self.id}: its text occurs {count} times in {self.file}, not once.")
         return text.replace(self.find, self.replace)
 
 

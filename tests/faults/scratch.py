@@ -52,7 +52,7 @@ class Scratch:
         if not path.is_file():
             raise BadFault(f"{fault.id}: there is no file {fault.file}.")
         sound = path.read_text()
-        faulty = fault.planted_in(sound)
+        faulty = fault.plant_in(sound)
         try:
             _write(path, faulty)
             yield

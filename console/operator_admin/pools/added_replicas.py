@@ -111,12 +111,12 @@ def _to_removal(request: HttpRequest, pool: str, replica: str) -> RemoveReplica:
 
 
 def _read_fleet() -> FleetView:
-    readings = scrape_gateways()
+    scrapes = scrape_gateways()
     try:
         drained = frozenset(read_drains(connect()).drained)
     except DomainError:
         drained = frozenset()
-    return FleetView(replicas_by_pool(readings), allowed_hosts_by_pool(readings), drained)
+    return FleetView(replicas_by_pool(scrapes), allowed_hosts_by_pool(scrapes), drained)
 
 
 def _add_form(

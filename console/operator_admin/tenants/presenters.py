@@ -1,4 +1,7 @@
-"""Values of a tenant's page: tables in the format of unfold's component, and status changes."""
+"""Values of a tenant's page: data of its tables, and status changes.
+
+The tables have the format of django-unfold's table component.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,15 +17,15 @@ from tenants.fleet.operators.queries import KeyRow, TenantDetails
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    present: TenantStatus
+    current: TenantStatus
     target: TenantStatus
     label: Promise
     effect: Promise
     variant: str  # of the button
-    is_final: bool = False  # asks for the slug, because nobody can undo it
+    is_final: bool = False  # nobody can undo it, so the page asks for the slug
 
 
-_CHANGES: Final = (
+_STATUS_CHANGES: Final = (
     StatusChange(
         TenantStatus.ACTIVE,
         TenantStatus.SUSPENDED,
@@ -62,18 +65,18 @@ _CHANGES: Final = (
 )
 
 
-def status_changes_from(present: TenantStatus) -> list[StatusChange]:
-    return [change for change in _CHANGES if change.present is present]
+def list_status_changes(current: TenantStatus) -> list[StatusChange]:
+    return [change for change in _STATUS_CHANGES if change.current is current]
 
 
-def members_table(details: TenantDetails) -> dict[str, Any]:
+def build_members_table(details: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [gettext("Role"), gettext("Members")],
         "rows": [[role.value, count] for role, count in details.members.items()],
     }
 
 
-def keys_table(details: TenantDetails) -> dict[str, Any]:
+def build_keys_table(details: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [
             gettext("Key ID"),
@@ -95,7 +98,7 @@ def keys_table(details: TenantDetails) -> dict[str, Any]:
     }
 
 
-def versions_table(details: TenantDetails) -> dict[str, Any]:
+def build_versions_table(details: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [gettext("Version"), gettext("Active since (UTC)")],
         "rows": [

@@ -75,9 +75,7 @@ def _this_month(spending: SpendingOverview) -> dict[str, Any]:
     price = None if spending.plan is None else spending.plan.price
     return {
         "rows": rows,
-        "total_micros": sum(row.amount_micros for row in rows),
-        "seats_micros": sum(row.amount_micros for row in rows if row.is_seats),
-        "tokens_micros": sum(row.amount_micros for row in rows if not row.is_seats),
+        "cost": spending.month_cost,
         "num_tokens": sum(row.quantity for row in rows if not row.is_seats),
         "prices": [] if price is None else price_rows(price),
         "month_of_seats": 0 if price is None else price.seat_month_micros * spending.num_seats,

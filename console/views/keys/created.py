@@ -7,8 +7,9 @@ from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember
 from console.texts.editor_settings import settings_with
 from console.views.keys.presenters import key_line
+from console.views.keys.try_key import can_try
 from tenants.identity.api_keys.operations import CreatedKey
-from tenants.identity.api_keys.scopes import MODES
+from tenants.identity.api_keys.scopes import modes_of
 
 
 def show_once(
@@ -20,12 +21,13 @@ def show_once(
     list_url: str = "",
 ) -> HttpResponse:
     """Show the text. `is_new` is False after a rotation; `list_url` "": the tenant's keys."""
-    completes = any(scope in MODES for scope in created_key.key.scopes)
+    modes = modes_of(created_key.key.scopes)
     context = {
         "text": created_key.text,
         "line": key_line(member.actor, created_key.key),
         "is_new": is_new,
         "list_url": list_url or reverse("console:keys"),
-        "editors": settings_with(created_key.text) if completes else [],
+        "editors": settings_with(created_key.text, modes),
+        "can_try": can_try(modes),
     }
     return render_page(request, member, "console/keys/created.html", context)

@@ -9,7 +9,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.api_key import KeyKind
-from console.views.keys.presenters import API_NAMES, KIND_NAMES, MODE_NAMES
+from console.views.keys.presenters import (
+    API_NAMES,
+    KIND_NAMES,
+    MODE_NAMES,
+    PRESET_NAMES,
+    PRESET_SCOPES,
+    KeyPreset,
+)
 from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.identity.api_keys.operations import MAX_OVERLAP
 from tenants.identity.api_keys.scopes import KeyScope
@@ -66,12 +73,11 @@ class BaseKeyForm(KeyLifetime):
         help_text=_("What you use the key for, such as “Ada’s laptop”."),
     )
     modes = forms.MultipleChoiceField(
-        label=_("Completions"),
+        label=_("Modes"),
         required=False,
         choices=[(scope.value, name) for scope, name in MODE_NAMES.items()],
-        initial=[KeyScope.INFERENCE.value],
+        initial=[KeyScope.INLINE.value, KeyScope.FIM.value],
         widget=forms.CheckboxSelectMultiple,
-        help_text=_("What the key can request from gateways."),
     )
     networks = forms.CharField(
         label=_("Networks"),
@@ -104,6 +110,17 @@ class NewKeyForm(BaseKeyForm):
         widget=forms.EmailInput({"list": "members", "autocomplete": "off"}),
         help_text=_("E-mail address of a member. When the membership ends, the key is revoked."),
     )
+    preset = forms.ChoiceField(
+        label=_("Completions"),
+        required=False,
+        choices=[(preset.value, name) for preset, name in PRESET_NAMES.items()],
+        initial=KeyPreset.CODE.value,
+        widget=forms.RadioSelect,
+        help_text=_(
+            "What the key can request from gateways. Editors need only code completion. Under "
+            "Advanced you choose each mode."
+        ),
+    )
     scopes = forms.MultipleChoiceField(
         label=_("REST API"),
         required=False,
@@ -117,7 +134,8 @@ class NewKeyForm(BaseKeyForm):
         if not self._is_service() and self.cleaned_data.get("owner") == "":
             self.add_error("owner", gettext("Enter the owner of the key."))
         if "kind" in self.cleaned_data and not self.wanted_scopes():
-            self.add_error("modes", gettext("Select at least one scope."))
+            field = "modes" if self._is_advanced() else "preset"
+            self.add_error(field, gettext("Select what the key can do."))
         return self.cleaned_data
 
     def wanted_scopes(self) -> frozenset[KeyScope]:
@@ -125,10 +143,16 @@ class NewKeyForm(BaseKeyForm):
 
         Only service keys have API scopes; other kinds do not show them.
         """
-        names = list(self.cleaned_data.get("modes", ()))
-        if self._is_service():
-            names += self.cleaned_data.get("scopes", ())
-        return frozenset(KeyScope(name) for name in names)
+        named = self.cleaned_data.get("scopes", ()) if self._is_service() else ()
+        return self._wanted_modes() | frozenset(KeyScope(name) for name in named)
+
+    def _wanted_modes(self) -> frozenset[KeyScope]:
+        if self._is_advanced():
+            return frozenset(KeyScope(name) for name in self.cleaned_data.get("modes", ()))
+        return PRESET_SCOPES[KeyPreset(self.cleaned_data["preset"])]
+
+    def _is_advanced(self) -> bool:
+        return self.cleaned_data.get("preset", "") in ("", KeyPreset.ADVANCED)
 
     def _is_service(self) -> bool:
         return self.cleaned_data.get("kind") == KeyKind.SERVICE

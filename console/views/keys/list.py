@@ -44,7 +44,7 @@ from tenants.identity.members.search import MemberFilter, find_member_by_email, 
 from tenants.policy.queries import get_policy
 
 _FORM: Final = "new-key"
-_FIELDS: Final = {"owner_id": "owner", "expires_at": "lifetime", "scopes": "modes"}
+_FIELDS: Final = {"owner_id": "owner", "expires_at": "lifetime", "scopes": "preset"}
 
 _PLAYGROUND: Final = "playground"
 _DEVICE: Final = "device"

@@ -1,6 +1,7 @@
 """Presentation of API keys."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from django.utils.functional import Promise
@@ -30,6 +31,31 @@ MODE_NAMES: Final[dict[KeyScope, Promise]] = {
     KeyScope.BLOCK: _("Blocks"),
     KeyScope.DOCSTRING: _("Docstrings"),
     KeyScope.CHAT: _("Chat"),
+}
+
+
+class KeyPreset(StrEnum):
+    """What a new key is for, in a user's words."""
+
+    CODE = "code"
+    CHAT = "chat"
+    ALL = "all"
+    NOTHING = "none"  # service keys for the REST API only
+    ADVANCED = "advanced"  # the user chooses each mode
+
+
+PRESET_NAMES: Final[dict[KeyPreset, Promise]] = {
+    KeyPreset.CODE: _("Code completion"),
+    KeyPreset.CHAT: _("Chat"),
+    KeyPreset.ALL: _("All"),
+    KeyPreset.NOTHING: _("REST API only"),
+    KeyPreset.ADVANCED: _("Advanced"),
+}
+PRESET_SCOPES: Final = {
+    KeyPreset.CODE: frozenset({KeyScope.INLINE, KeyScope.FIM}),
+    KeyPreset.CHAT: frozenset({KeyScope.CHAT}),
+    KeyPreset.ALL: frozenset({KeyScope.INFERENCE}),
+    KeyPreset.NOTHING: frozenset[KeyScope](),
 }
 API_NAMES: Final[dict[KeyScope, Promise]] = {
     KeyScope.USAGE_READ: _("Read usage"),

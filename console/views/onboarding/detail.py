@@ -11,10 +11,8 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from console.layout.htmx import render_page
-from console.layout.tabs import Tab
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
-from console.texts.editor_settings import PLACEHOLDER, settings_with
 from console.views.onboarding.steps import onboarding_steps
 
 # Stored in the browser like preferences. It does not identify the user.
@@ -28,19 +26,10 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     steps = onboarding_steps(member.actor)
     if not steps:
         raise PermissionDenied
-    editors = settings_with(PLACEHOLDER)
-    code = request.GET.get("editor", "")
-    selected_editor = next((editor for editor in editors if editor.code == code), editors[0])
-    address = reverse("console:start")
     context = {
         "steps": steps,
+        "num_steps": len(steps),
         "num_done": sum(step.is_done for step in steps),
-        "tabs": [
-            Tab(editor.name, f"{address}?editor={editor.code}#settings", editor is selected_editor)
-            for editor in editors
-        ],
-        "editor": selected_editor,
-        "gateway_url": settings.GATEWAY_URL,
         "is_put_away": is_dismissed(request),
     }
     response = render_page(request, member, "console/onboarding/detail.html", context)

@@ -8,7 +8,7 @@ from tenants.base.permissions import Permission
 from tenants.identity.api_keys.search import key_steps
 from tenants.identity.members.search import MemberFilter, search_members
 from tenants.identity.own_keys.operations import find_own_key_terms
-from tenants.policy.queries import get_policy
+from tenants.privacy.retention.queries import has_own_period
 from tenants.security.authorization.actor import Actor
 
 
@@ -52,9 +52,12 @@ def _completion_steps(actor: Actor) -> list[SetupStep]:
         ),
         SetupStep(
             gettext("Get a completion in your editor"),
-            gettext("Copy the settings below. This step is complete after the first use of a key."),
-            "",
-            "",
+            gettext(
+                "Install Caret's extension, or set up another plugin. This step is complete after "
+                "the first use of a key."
+            ),
+            "console:editors",
+            gettext("Editors"),
             facts.has_completed,
         ),
     ]
@@ -77,10 +80,12 @@ def _tenant_steps(actor: Actor) -> list[SetupStep]:
         steps.append(
             SetupStep(
                 gettext("Set retention"),
-                gettext("Decide how long we keep usage records and other data."),
+                gettext(
+                    "Decide how long we keep usage records and other data, and save one period."
+                ),
                 "console:retention",
                 gettext("Retention"),
-                bool(get_policy(actor=actor).policy.retention_days),
+                has_own_period(actor=actor),
             )
         )
     return steps

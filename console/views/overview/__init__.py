@@ -1,1 +1,1 @@
-"""The first page: five figures, usage over time, its sources and costs."""
+"""The first page: a summary for administrators, and the performance for engineers."""

@@ -1,11 +1,14 @@
-"""Figures, charts and spending of the overview.
+"""Figures and charts of the overview.
 
-The figures stand in order: first token, cancellation, cache, acceptance, engine load.
+The figures of the performance stand in order: first token, cancellation, cache, acceptance, engine
+load.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext
@@ -13,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Mode
 from console.charts.chart import Chart, Series, bars, lines
-from console.texts.money_format import amount
+from console.layout.tabs import Tab, tabs_of
 from console.usage_filters.filter_form import UsageFilters
 from console.usage_filters.number_format import (
     COUNTS,
@@ -24,13 +27,16 @@ from console.usage_filters.number_format import (
     milliseconds,
     one_decimal,
     share,
+    share_noise,
 )
 from console.usage_filters.time_buckets import times, values
+from tenants.base.permissions import Permission
+from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.counters import CounterOrigin, UsageCounters
 from tenants.usage.reports.latency import LatencyReport, LatencyRow
 from tenants.usage.reports.metric_definitions import acceptance, cancellation, ratio
 from tenants.usage.reports.overview import Overview
-from tenants.usage.reports.queries import GroupBy
+from tenants.usage.reports.queries import ReportRow
 
 MODES: Final[dict[Mode, str | Promise]] = {
     Mode.INLINE: _("Inline"),
@@ -43,6 +49,10 @@ SOURCES: Final[dict[CounterOrigin, str | Promise]] = {
     CounterOrigin.SERVER: _("Measured by the server"),
     CounterOrigin.CLIENT: _("Reported by the client"),
 }
+
+
+# A smaller change of a latency or a load may have no cause.
+_NOISE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,16 @@ class SpeedLine:
     is_on_target: bool
     change: FigureChange | None
     url: str
+
+
+def overview_tabs(request: HttpRequest, actor: Actor) -> list[Tab]:
+    """Return the tabs; none for users who see only their own usage."""
+    if not actor.has_permission(Permission.READ_USAGE):
+        return []
+    return tabs_of(
+        request,
+        [("overview", gettext("Summary")), ("overview-performance", gettext("Performance"))],
+    )
 
 
 def figures(question: UsageFilters, usage_overview: Overview) -> list[OverviewFigure]:
@@ -96,7 +116,9 @@ def _speed_line(question: UsageFilters, speed: LatencyRow, before: LatencyRow | 
         p99="" if speed.p99_ms is None else milliseconds(speed.p99_ms),
         target=milliseconds(speed.target_ms),
         is_on_target=speed.is_on_target,
-        change=change(speed.p99_ms, None if before is None else before.p99_ms, better="less"),
+        change=change(
+            speed.p99_ms, None if before is None else before.p99_ms, better="less", noise=_NOISE
+        ),
         url=_request_list_url(question, mode=speed.mode.value, order="slow"),
     )
 
@@ -108,7 +130,7 @@ def _first_token(question: UsageFilters, speeds: LatencyReport | None) -> Overvi
     return OverviewFigure(
         label=gettext("First token p99, inline"),
         value="" if p99_ms is None else milliseconds(p99_ms),
-        change=change(p99_ms, before.p99_ms if before else None, better="less"),
+        change=change(p99_ms, before.p99_ms if before else None, better="less", noise=_NOISE),
         definition=gettext(
             "99th percentile of the time from the request's arrival at the gateway to "
             "the first text sent, for completed requests."
@@ -127,11 +149,12 @@ def _describe_target(speed: LatencyRow) -> str:
 def _cancelled_figure(question: UsageFilters, usage_overview: Overview) -> OverviewFigure:
     return _share_figure(
         gettext("Cancellation rate"),
-        (
-            _value_of(cancellation, usage_overview.total.counts),
-            _value_of(cancellation, usage_overview.before.counts),
+        _compare(
+            cancellation,
+            (usage_overview.total.counts, usage_overview.before.counts),
+            num=lambda counts: counts.requests,
+            better="less",
         ),
-        better="less",
         definition=gettext("Share of requests that the client cancelled or superseded."),
         source=CounterOrigin.SERVER,
         url=_request_list_url(question, ended="taken_back"),
@@ -141,11 +164,13 @@ def _cancelled_figure(question: UsageFilters, usage_overview: Overview) -> Overv
 def _cached_figure(question: UsageFilters, usage_overview: Overview) -> OverviewFigure:
     return _share_figure(
         gettext("Prefix-cache hits"),
-        (
-            _value_of(cached, usage_overview.total.counts),
-            _value_of(cached, usage_overview.before.counts),
+        _compare(
+            cached,
+            (usage_overview.total.counts, usage_overview.before.counts),
+            # The tokens of a request are cached together, so a request counts once.
+            num=lambda counts: counts.requests,
+            better="more",
         ),
-        better="more",
         definition=gettext(
             "Share of prompt tokens that came from the engine's cache, for requests "
             "whose engine reported it."
@@ -158,13 +183,18 @@ def _cached_figure(question: UsageFilters, usage_overview: Overview) -> Overview
 def _accepted_figure(question: UsageFilters, usage_overview: Overview) -> OverviewFigure:
     assert usage_overview.quality is not None
     assert usage_overview.quality_before is not None
+    return acceptance_figure(question, usage_overview.quality, usage_overview.quality_before)
+
+
+def acceptance_figure(question: UsageFilters, now: ReportRow, before: ReportRow) -> OverviewFigure:
     return _share_figure(
         gettext("Acceptance rate"),
-        (
-            _value_of(acceptance, usage_overview.quality.counts),
-            _value_of(acceptance, usage_overview.quality_before.counts),
+        _compare(
+            acceptance,
+            (now.counts, before.counts),
+            num=lambda counts: counts.shown,
+            better="more",
         ),
-        better="more",
         definition=gettext("Share of shown suggestions that were accepted fully or partially."),
         source=CounterOrigin.CLIENT,
         url=f"{reverse('console:usage-quality')}?{question.query}",
@@ -176,7 +206,9 @@ def _load_figure(question: UsageFilters, speeds: LatencyReport | None) -> Overvi
     return OverviewFigure(
         label=gettext("Engine load"),
         value="" if load is None else one_decimal(load),
-        change=change(load, None if speeds is None else speeds.load_before, better="less"),
+        change=change(
+            load, None if speeds is None else speeds.load_before, better="less", noise=_NOISE
+        ),
         definition=gettext(
             "Average number of requests in flight at a replica when a new one arrives, "
             "across all tenants, per gateway."
@@ -190,28 +222,33 @@ def cached(counts: UsageCounters) -> float | None:
     return ratio(counts.cached_tokens, counts.prompt_tokens_with_cache_info)
 
 
-def _value_of(metric: object, counts: UsageCounters | None) -> float | None:
-    if counts is None:
-        return None
-    assert callable(metric)
-    value: float | None = metric(counts)
-    return value
+@dataclass(frozen=True, slots=True)
+class _ComparedShare:
+    now: float | None
+    change: FigureChange | None
+
+
+def _compare(
+    metric: Callable[[UsageCounters], float | None],
+    counts: tuple[UsageCounters | None, UsageCounters | None],
+    *,
+    num: Callable[[UsageCounters], int],
+    better: str,
+) -> _ComparedShare:
+    """Compare a share with its value before. `num` returns the number of its observations."""
+    now, before = (None if each is None else metric(each) for each in counts)
+    noise = share_noise(now, before, [0 if each is None else num(each) for each in counts])
+    changed = change(now, before, is_share=True, better=better, noise=noise)
+    return _ComparedShare(now, changed)
 
 
 def _share_figure(
-    label: str,
-    values: tuple[float | None, float | None],
-    *,
-    better: str,
-    definition: str,
-    source: CounterOrigin,
-    url: str,
+    label: str, compared: _ComparedShare, *, definition: str, source: CounterOrigin, url: str
 ) -> OverviewFigure:
-    now, before = values
     return OverviewFigure(
         label=label,
-        value="" if now is None else share(now),
-        change=change(now, before, is_share=True, better=better),
+        value="" if compared.now is None else share(compared.now),
+        change=compared.change,
         definition=definition,
         source=str(SOURCES[source]),
         url=url,
@@ -222,9 +259,8 @@ def _request_list_url(question: UsageFilters, **more: str) -> str:
     return f"{reverse('console:usage-requests')}?{question.with_filter(**more)}"
 
 
-def requests_chart(question: UsageFilters, usage_overview: Overview) -> Chart:
+def requests_chart(question: UsageFilters, rows: list[ReportRow]) -> Chart:
     """Return the chart with suggestions at the bottom and requests without suggestion above."""
-    rows = usage_overview.by[GroupBy.DAY]
     series = [
         Series(gettext("Suggestions"), values(question, rows, lambda counts: counts.suggestions)),
         Series(gettext("Other requests"), values(question, rows, _requests_without_suggestion)),
@@ -233,11 +269,12 @@ def requests_chart(question: UsageFilters, usage_overview: Overview) -> Chart:
     return bars(title, times(question), series, COUNTS)
 
 
-def accepted_chart(question: UsageFilters, usage_overview: Overview) -> Chart | None:
+def accepted_chart(
+    question: UsageFilters, rows: list[ReportRow], quality: ReportRow | None
+) -> Chart | None:
     """Return the chart; None if the user may not see quality."""
-    if usage_overview.quality is None or usage_overview.quality.counts is None:
+    if quality is None or quality.counts is None:
         return None
-    rows = usage_overview.by[GroupBy.DAY]
     series = [Series(gettext("Acceptance rate"), values(question, rows, acceptance))]
     title = gettext("Acceptance per hour") if question.is_hourly else gettext("Acceptance per day")
     return lines(title, times(question), series, SHARES, at_most=1)
@@ -245,36 +282,3 @@ def accepted_chart(question: UsageFilters, usage_overview: Overview) -> Chart | 
 
 def _requests_without_suggestion(counts: UsageCounters) -> float:
     return counts.requests - counts.suggestions
-
-
-@dataclass(frozen=True, slots=True)
-class SpendLine:
-    spent: str
-    limit: str  # "": no budget
-    share: str
-    percent: int  # of the limit, at most 100
-    tone: str  # "" | warn | bad
-    is_hard: bool
-
-
-def spend_line(usage_overview: Overview) -> SpendLine | None:
-    spend = usage_overview.spend
-    if spend is None:
-        return None
-    spent_amount = amount(spend.spent_micros, spend.currency)
-    if not spend.limit_micros:
-        return SpendLine(spent_amount, "", "", 0, "", is_hard=False)
-    part = spend.spent_micros / spend.limit_micros
-    return SpendLine(
-        spent=spent_amount,
-        limit=amount(spend.limit_micros, spend.currency),
-        share=share(part),
-        percent=min(100, int(part * 100)),
-        tone=_spend_tone(part),
-        is_hard=spend.is_hard,
-    )
-
-
-def _spend_tone(part: float) -> str:
-    """Return the tone. The limits are those of budget alerts: 80 percent and 100 percent."""
-    return "bad" if part >= 1 else ("warn" if part >= 0.8 else "")

@@ -1,9 +1,11 @@
-"""The URL of the overview."""
+"""The URLs of the overview."""
 
 from django.urls import URLPattern, path
 
-from console.views.overview.detail import overview
+from console.views.overview.performance import performance
+from console.views.overview.summary import overview
 
 urlpatterns: list[URLPattern] = [
     path("", overview, name="overview"),
+    path("performance", performance, name="overview-performance"),
 ]

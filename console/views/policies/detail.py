@@ -1,14 +1,16 @@
 """The policy in force, and its editor."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.views.decorators.http import require_GET, require_http_methods
 
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
+from console.views.policies.choices import notes_of, read_choices
 from console.views.policies.diff import values_of
 from console.views.policies.form_fields import add_refusal
-from console.views.policies.forms import PolicyForm, groups_of, initial_of, policy_of
+from console.views.policies.forms import PolicyForm, groups_of, policy_of
+from console.views.policies.model_fields import list_languages
 from console.views.policies.review.policy_draft import PolicyDraft, read_draft
 from console.views.policies.review.review import shown as show_review
 from console.views.policies.tabs import tabs
@@ -25,7 +27,9 @@ def in_force(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "tabs": tabs(request, member),
         "current": current,
-        "groups": values_of(current.policy),
+        "groups": values_of(
+            current.policy, notes=notes_of(current.policy, read_choices(member.actor))
+        ),
         "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
     return render_page(request, member, "console/policies/detail.html", context)
@@ -39,15 +43,11 @@ def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         current = get_policy(actor=member.actor)
         draft = PolicyDraft(current.policy, current.version)
-        return _render_edit_page(
-            request, member, draft, PolicyForm(initial=initial_of(draft.policy))
-        )
+        return _render_edit_page(request, member, draft, _make_form(member, draft))
     draft = read_draft(request.POST)
     if request.POST.get("step") == "edit":
-        return _render_edit_page(
-            request, member, draft, PolicyForm(initial=initial_of(draft.policy))
-        )
-    form = PolicyForm(request.POST)
+        return _render_edit_page(request, member, draft, _make_form(member, draft))
+    form = _make_form(member, draft, request.POST)
     if not form.is_valid():
         return _render_edit_page(request, member, draft, form, status=400)
     try:
@@ -56,6 +56,12 @@ def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         add_refusal(form, error)
         return _render_edit_page(request, member, draft, form, status=400)
     return show_review(request, member, PolicyDraft(policy, draft.expected_version))
+
+
+def _make_form(
+    member: CurrentMember, draft: PolicyDraft, data: QueryDict | None = None
+) -> PolicyForm:
+    return PolicyForm(data, policy=draft.policy, choices=read_choices(member.actor))
 
 
 def _render_edit_page(
@@ -69,6 +75,7 @@ def _render_edit_page(
         "draft": draft,
         "form": form,
         "groups": groups_of(form),
+        "languages": list_languages(),
         "tenant_wording": get_consent_text(TENANT_CONSENT_TEXT),
     }
     return render_page(request, member, "console/policies/edit.html", context, status=status)

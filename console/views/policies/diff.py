@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from caret.contracts.policy import TenantPolicy
-from console.views.policies.presenters import FIELDS, SECTIONS, PolicyField
+from console.views.policies.presenters import FIELDS, SECTIONS
 from tenants.policy.access_explanation import NamedOverride
 from tenants.policy.three_way_merge import changed_fields
 
@@ -18,6 +18,7 @@ class FieldValue:
     meaning: str
     lines: list[str]
     decided_by: list[NamedOverride]  # empty: the tenant's policy
+    notes: list[str]  # why it is not enforced, or no longer available
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,26 @@ class FieldChange:
 
 
 def values_of(
-    policy: TenantPolicy, decided_by: Mapping[str, list[NamedOverride]] | None = None
+    policy: TenantPolicy,
+    decided_by: Mapping[str, list[NamedOverride]] | None = None,
+    *,
+    notes: Mapping[str, list[str]] | None = None,
 ) -> list[ValueGroup]:
-    by = decided_by or {}
+    by, said = decided_by or {}, notes or {}
     return [
         ValueGroup(
             str(section.title),
-            [_field_value(policy, field, by.get(field.name, [])) for field in section.fields],
+            [
+                FieldValue(
+                    field.name,
+                    str(field.title),
+                    str(field.meaning),
+                    field.lines(policy),
+                    by.get(field.name, []),
+                    said.get(field.name, []),
+                )
+                for field in section.fields
+            ],
         )
         for section in SECTIONS
     ]
@@ -69,11 +83,3 @@ def change_of(title: str, before: list[str], after: list[str]) -> FieldChange:
 
 def titles_of(names: Iterable[str]) -> list[str]:
     return [str(FIELDS[name].title) for name in names]
-
-
-def _field_value(
-    policy: TenantPolicy, field: PolicyField, decided_by: list[NamedOverride]
-) -> FieldValue:
-    return FieldValue(
-        field.name, str(field.title), str(field.meaning), field.lines(policy), decided_by
-    )

@@ -1,6 +1,6 @@
 """The common fields of policy and override forms, and their conversion to JSON."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from django import forms
@@ -88,17 +88,39 @@ def lines_of(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def text_of(names: Iterable[str] | None) -> str:
-    return "\n".join(sorted(names or ()))
+def names_field(label: Any, hint: Any = "") -> forms.MultipleChoiceField:
+    """Return a field whose names are chosen from a list that the form fills in."""
+    return forms.MultipleChoiceField(
+        label=label, help_text=hint, required=False, widget=forms.CheckboxSelectMultiple
+    )
+
+
+def offer_names(
+    form: forms.Form, name: str, choices: list[tuple[str, str]], *, why_not: Any = ""
+) -> None:
+    """Set the choices of `name`. With `why_not`, disable both of its fields and say why."""
+    names, which = form.fields[name], form.fields[f"{name}_which"]
+    assert isinstance(names, forms.MultipleChoiceField)
+    names.choices = choices
+    if why_not:
+        disable(which, why_not)
+        names.disabled = True
+        names.help_text = ""
+
+
+def disable(field: forms.Field, reason: Any) -> None:
+    """Keep the field's value whatever the browser sends, and say why."""
+    field.disabled = True
+    field.help_text = reason
 
 
 def names_of(cleaned: Mapping[str, Any], name: str) -> list[str] | None:
     """Return the chosen names; None for all."""
-    return lines_of(cleaned[name]) if cleaned[f"{name}_which"] == ONLY else None
+    return sorted(cleaned[name]) if cleaned[f"{name}_which"] == ONLY else None
 
 
-def initial_names(name: str, names: frozenset[str] | None) -> dict[str, str]:
-    return {f"{name}_which": ALL if names is None else ONLY, name: text_of(names)}
+def initial_names(name: str, names: frozenset[str] | None) -> dict[str, Any]:
+    return {f"{name}_which": ALL if names is None else ONLY, name: sorted(names or ())}
 
 
 def initial_rate(name: str, rate: RateLimit | None) -> dict[str, int | None]:

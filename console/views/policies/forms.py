@@ -9,10 +9,12 @@ from typing import Any, Final
 
 from django import forms
 from django.forms import BoundField
+from django.http import QueryDict
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import ContentCapturePolicy, TenantPolicy, Tier
+from console.views.policies.choices import WHY_NOT_ENFORCED, PolicyChoices
 from console.views.policies.form_fields import (
     burst_field,
     days_field,
@@ -20,6 +22,7 @@ from console.views.policies.form_fields import (
     initial_rate,
     lines_field,
     lines_of,
+    names_field,
     names_of,
     number_field,
     per_minute_field,
@@ -27,8 +30,16 @@ from console.views.policies.form_fields import (
     which_field,
     yes_field,
 )
+from console.views.policies.model_fields import (
+    add_default_model_fields,
+    default_model_rows,
+    default_models_of,
+    initial_default_models,
+    offer_policy_choices,
+)
 from console.views.policies.presenters import ISOLATIONS, MODES
 from tenants.base.errors import InvalidValue
+from tenants.policy.availability.enforcement import Capability
 from tenants.policy.data_classes import DATA_CLASSES
 from tenants.policy.document import (
     MAX_CONCURRENT_COMPLETIONS,
@@ -55,11 +66,9 @@ class PolicyForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
     )
     models_which = which_field(_("Models"), _("All models"), _("Only these"))
-    models = lines_field(_("Model names"), _("One per line, with the operator's names."))
+    models = names_field(_("Allowed models"), _("Requests for other models are rejected."))
     regions_which = which_field(_("Regions"), _("All regions"), _("Only these"))
-    regions = lines_field(
-        _("Region names"), _("One per line. Gateways in other regions reject requests.")
-    )
+    regions = names_field(_("Allowed regions"), _("Gateways in other regions reject requests."))
     has_experiments = yes_field(
         _("Take part in experiments"),
         _(
@@ -143,8 +152,21 @@ class PolicyForm(forms.Form):
         _("For all users who sign in with a password, from their next page view."),
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self, data: QueryDict | None, *, policy: TenantPolicy, choices: PolicyChoices
+    ) -> None:
+        """`policy` is the draft that the form starts with."""
+        super().__init__(data, initial=initial_of(policy))
+        offer_policy_choices(self, policy, choices)
+        add_default_model_fields(self, policy, choices)
+        for field, capability in (
+            ("has_public_code_filter", Capability.PUBLIC_CODE_FILTER),
+            ("retrieval", Capability.RETRIEVAL),
+        ):
+            if choices.is_missing(capability):
+                # A rule that is on can still be switched off.
+                self.fields[field].disabled = not getattr(policy, field)
+                self.fields[field].help_text = str(WHY_NOT_ENFORCED[field])
         for name, terms in _OWN_DAYS.items():
             self.fields[f"retention_days_{name}"] = number_field(
                 _(terms.title), terms.max_days, least=terms.min_days
@@ -159,8 +181,18 @@ class FieldGroup:
 
 
 def groups_of(form: PolicyForm) -> Iterator[FieldGroup]:
-    for title, lead, rows in _GROUPS:
-        yield FieldGroup(str(title), str(lead), [[form[name] for name in row] for row in rows])
+    for title, lead, rows in (_GROUPS[0], _default_models_group(form), *_GROUPS[1:]):
+        if rows:
+            yield FieldGroup(str(title), str(lead), [[form[name] for name in row] for row in rows])
+
+
+def _default_models_group(form: PolicyForm) -> "_Group":
+    lead = _(
+        "The models of requests that name none. To add a language, fill in an empty row; to remove "
+        "one, empty its row."
+    )
+    rows = tuple(tuple(row) for row in default_model_rows(form))
+    return _("Default models"), lead, rows
 
 
 def initial_of(policy: TenantPolicy) -> dict[str, Any]:
@@ -177,6 +209,7 @@ def initial_of(policy: TenantPolicy) -> dict[str, Any]:
         "content_capture_consent_text": TENANT_CONSENT_TEXT,
         "content_capture_retention_days": content_capture.retention_days,
         "content_capture_training": content_capture.training,
+        **initial_default_models(policy),
         **initial_names("models", policy.models),
         **initial_names("regions", policy.regions),
     }
@@ -195,6 +228,7 @@ def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
         "retrieval": lines_of(cleaned["retrieval"]),
         "isolation": cleaned["isolation"],
         "models": names_of(cleaned, "models"),
+        "default_models": default_models_of(cleaned, base=base),
         "regions": names_of(cleaned, "regions"),
         "limits": _read_limits(cleaned),
         "content_capture": _content_capture(cleaned),

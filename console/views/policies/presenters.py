@@ -10,11 +10,13 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import (
+    ANY_LANGUAGE,
     ContentCapturePolicy,
     Isolation,
     PolicyLimits,
     RateLimit,
     TenantPolicy,
+    Tier,
 )
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 
@@ -38,7 +40,7 @@ ISOLATIONS: Final[dict[str, Promise]] = {
     Isolation.SHARED: _("Shared among the members of this tenant only"),
     Isolation.STRICT: _("Separate for each user"),
 }
-_TIERS: Final[dict[str, Promise]] = {"fast": _("Fast"), "quality": _("Quality")}
+TIERS: Final[dict[str, Promise]] = {"fast": _("Fast"), "quality": _("Quality")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +102,19 @@ def _limit_lines(limits: PolicyLimits) -> list[str]:
     lines = [rate_line(whose, rate) for whose, rate in rates if rate is not None]
     tokens = gettext("%(tier)s: %(tokens)s tokens per day")
     lines += [
-        tokens % {"tier": _TIERS[tier], "tokens": shown_number(limit)}
+        tokens % {"tier": TIERS[tier], "tokens": shown_number(limit)}
         for tier, limit in sorted(limits.tokens_per_day.items())
     ]
     return lines or [gettext("No limit")]
+
+
+def _default_model_lines(defaults: dict[Tier, dict[str, str]]) -> list[str]:
+    lines = []
+    for tier, of_tier in sorted(defaults.items()):
+        for language, model in sorted(of_tier.items()):
+            whose = gettext("all other languages") if language == ANY_LANGUAGE else language
+            lines.append(f"{TIERS[tier]}, {whose}: {model}")
+    return lines or [gettext("As the operator chooses")]
 
 
 def _content_capture_lines(content_capture: ContentCapturePolicy | None) -> list[str]:
@@ -143,6 +154,12 @@ SECTIONS: Final = (
                 _("Models"),
                 _("Models that can serve completions."),
                 lambda policy: names_or_all(policy.models),
+            ),
+            PolicyField(
+                "default_models",
+                _("Default models"),
+                _("Models that serve requests without the name of a model."),
+                lambda policy: _default_model_lines(policy.default_models),
             ),
             PolicyField(
                 "regions",

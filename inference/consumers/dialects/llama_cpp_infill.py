@@ -101,39 +101,39 @@ class InfillResponseEncoder:
     def encode_delta(self, text: str) -> InfillChunk:
         return InfillChunk(text)
 
-    def encode_end(self, account: RequestTrace) -> list[Any]:
-        return [self.encode_full("", account)]
+    def encode_end(self, trace: RequestTrace) -> list[Any]:
+        return [self.encode_full("", trace)]
 
-    def encode_full(self, text: str, account: RequestTrace) -> Any:
+    def encode_full(self, text: str, trace: RequestTrace) -> Any:
         answer = InfillResponse(
             content=text,
             model=self._model,
-            stop_type=llama_stop_type(account),
-            tokens_predicted=account.generated_tokens,
-            tokens_evaluated=account.prompt_tokens,
-            tokens_cached=account.cached_tokens or 0,
-            timings=_to_timings(account),
-            caret_finish_reason=caret_finish_reason(account),
+            stop_type=llama_stop_type(trace),
+            tokens_predicted=trace.generated_tokens,
+            tokens_evaluated=trace.prompt_tokens,
+            tokens_cached=trace.cached_tokens or 0,
+            timings=_to_timings(trace),
+            caret_finish_reason=caret_finish_reason(trace),
         )
         return _select_fields(answer, self._fields) if self._fields else answer
 
 
-def _to_timings(account: RequestTrace) -> Timings:
-    cached = account.cached_tokens or 0
-    prompt_ms = account.engine_ms or 0.0
-    first_ms = account.first_token_ms or account.total_ms
-    predicted_ms = max(account.total_ms - first_ms, 0.0)
-    num_new = max(account.prompt_tokens - cached, 0)
+def _to_timings(trace: RequestTrace) -> Timings:
+    cached = trace.cached_tokens or 0
+    prompt_ms = trace.engine_ms or 0.0
+    first_ms = trace.first_token_ms or trace.total_ms
+    predicted_ms = max(trace.total_ms - first_ms, 0.0)
+    num_new = max(trace.prompt_tokens - cached, 0)
     return Timings(
         cache_n=cached,
         prompt_n=num_new,
         prompt_ms=prompt_ms,
         prompt_per_token_ms=_safe_ratio(prompt_ms, num_new),
         prompt_per_second=_safe_ratio(1000.0 * num_new, prompt_ms),
-        predicted_n=account.generated_tokens,
+        predicted_n=trace.generated_tokens,
         predicted_ms=predicted_ms,
-        predicted_per_token_ms=_safe_ratio(predicted_ms, account.generated_tokens),
-        predicted_per_second=_safe_ratio(1000.0 * account.generated_tokens, predicted_ms),
+        predicted_per_token_ms=_safe_ratio(predicted_ms, trace.generated_tokens),
+        predicted_per_second=_safe_ratio(1000.0 * trace.generated_tokens, predicted_ms),
     )
 
 
@@ -167,6 +167,7 @@ def understand(body: bytes) -> ParsedRequest:
         stop=normalize_stops(request.stop),
         trigger=Trigger.PREFETCH if limit == 0 else Trigger.AUTOMATIC,
         is_warm_up=limit == 0,
+        model=request.model or "",
     )
     shape = partial(
         InfillResponseEncoder,

@@ -83,23 +83,23 @@ class FimResponseEncoder:
     def encode_delta(self, text: str) -> FimChunk:
         return self._build_chunk(ChunkChoice(FimMessage(text), None))
 
-    def encode_end(self, account: RequestTrace) -> list[FimChunk]:
-        last = self._build_chunk(ChunkChoice(FimMessage(""), mistral_finish_reason(account)))
-        finish_reason = caret_finish_reason(account)
+    def encode_end(self, trace: RequestTrace) -> list[FimChunk]:
+        last = self._build_chunk(ChunkChoice(FimMessage(""), mistral_finish_reason(trace)))
+        finish_reason = caret_finish_reason(trace)
         return [
             msgspec.structs.replace(
-                last, usage=build_usage(account), caret_finish_reason=finish_reason
+                last, usage=build_usage(trace), caret_finish_reason=finish_reason
             )
         ]
 
-    def encode_full(self, text: str, account: RequestTrace) -> FimCompletion:
+    def encode_full(self, text: str, trace: RequestTrace) -> FimCompletion:
         return FimCompletion(
             id=self._id,
             created=self._created,
             model=self._model,
-            choices=[WholeChoice(FimMessage(text), mistral_finish_reason(account))],
-            usage=build_usage(account),
-            caret_finish_reason=caret_finish_reason(account),
+            choices=[WholeChoice(FimMessage(text), mistral_finish_reason(trace))],
+            usage=build_usage(trace),
+            caret_finish_reason=caret_finish_reason(trace),
         )
 
     def _build_chunk(self, choice: ChunkChoice) -> FimChunk:
@@ -119,6 +119,7 @@ def understand(body: bytes) -> ParsedRequest:
             suffix=request.suffix or "",
             max_tokens=request.max_tokens,
             stop=normalize_stops(request.stop),
+            model=request.model or "",
         ),
         client=make_response_writer(
             partial(FimResponseEncoder, model=request.model or ""), SSE if request.stream else None
@@ -127,7 +128,7 @@ def understand(body: bytes) -> ParsedRequest:
 
 
 def error_body(error: CompletionError) -> bytes:
-    return encode(FimError(error.message, error.code))
+    return encode(FimError(error.message, error.code, param=error.param))
 
 
 DIALECT: Final = Dialect(parse_request=understand, encode_error=error_body)

@@ -4,7 +4,7 @@ import msgspec
 
 from caret.contracts.policy import Tier
 from caret.foundation.web.connections import authenticate_connection
-from inference.completion.request import Principal
+from inference.completion.request import Principal, tier_of
 from inference.consumers.base import client_address, read_api_key
 from inference.consumers.http.http_consumer import HttpConsumer
 from inference.consumers.http.openai_schemas import error_body
@@ -43,12 +43,16 @@ class ModelsListConsumer(HttpConsumer):
     def encode_error(self, error: CompletionError) -> bytes:
         return error_body(error)
 
-    def models(self) -> list[str]:
-        """Return the tenant's models that its policy allows, the fast tier's first."""
-        pools = self.plane.router.pools
-        names = (pools.find(self.principal.snapshot, tier).model for tier in Tier)
-        allowed = self.principal.snapshot.policy.models
-        return [name for name in dict.fromkeys(names) if allowed is None or name in allowed]
+    def list_models(self) -> list[str]:
+        """Return exactly the models that the key may use, the fast tier's first."""
+        snapshot, modes = self.principal.snapshot, self.principal.modes
+        names = (
+            name
+            for tier in Tier
+            if any(tier_of(mode) is tier for mode in modes)
+            for name in self.plane.pool_selector.list_models(snapshot, tier)
+        )
+        return list(dict.fromkeys(names))
 
 
 class ModelInfo(msgspec.Struct, frozen=True):
@@ -64,7 +68,7 @@ class Models(msgspec.Struct, frozen=True):
 
 
 class ModelsConsumer(ModelsListConsumer):
-    """`GET /v1/models` in OpenAI's format. Completions accept any model name."""
+    """`GET /v1/models` in OpenAI's format."""
 
     def build_response(self, _body: bytes) -> Models:
-        return Models([ModelInfo(name) for name in self.models()])
+        return Models([ModelInfo(name) for name in self.list_models()])

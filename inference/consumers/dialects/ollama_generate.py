@@ -78,22 +78,22 @@ class OllamaResponseEncoder:
     def encode_delta(self, text: str) -> GenerateChunk:
         return GenerateChunk(self._model, self._created_at, text)
 
-    def encode_end(self, account: RequestTrace) -> list[GenerateFinal]:
-        return [self.encode_full("", account)]
+    def encode_end(self, trace: RequestTrace) -> list[GenerateFinal]:
+        return [self.encode_full("", trace)]
 
-    def encode_full(self, text: str, account: RequestTrace) -> GenerateFinal:
-        engine_ms = account.engine_ms or 0.0
-        first_ms = account.first_token_ms or account.total_ms
+    def encode_full(self, text: str, trace: RequestTrace) -> GenerateFinal:
+        engine_ms = trace.engine_ms or 0.0
+        first_ms = trace.first_token_ms or trace.total_ms
         return GenerateFinal(
             model=self._model,
             created_at=self._created_at,
             response=text,
-            done_reason="load" if self._is_loading else ollama_done_reason(account),
-            total_duration=_to_nanoseconds(account.total_ms),
-            prompt_eval_count=account.prompt_tokens,
+            done_reason="load" if self._is_loading else ollama_done_reason(trace),
+            total_duration=_to_nanoseconds(trace.total_ms),
+            prompt_eval_count=trace.prompt_tokens,
             prompt_eval_duration=_to_nanoseconds(engine_ms),
-            eval_count=account.generated_tokens,
-            eval_duration=_to_nanoseconds(account.total_ms - first_ms),
+            eval_count=trace.generated_tokens,
+            eval_duration=_to_nanoseconds(trace.total_ms - first_ms),
         )
 
 
@@ -119,12 +119,19 @@ def understand(body: bytes) -> ParsedRequest:
     trigger = Trigger.PREFETCH if is_warm_up else Trigger.AUTOMATIC
     return ParsedRequest(
         protocol="ollama",
-        draft=replace(draft, is_warm_up=is_warm_up, trigger=trigger),
+        draft=replace(
+            draft, is_warm_up=is_warm_up, trigger=trigger, model=read_model_name(request.model)
+        ),
         client=make_response_writer(
             partial(OllamaResponseEncoder, model=request.model or ""),
             None if request.stream is False else NDJSON,
         ),
     )
+
+
+def read_model_name(text: str | None) -> str:
+    """Return the model without the tag that clients add to names without one."""
+    return (text or "").removesuffix(":latest")
 
 
 def error_body(error: CompletionError) -> bytes:

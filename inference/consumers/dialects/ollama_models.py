@@ -4,9 +4,9 @@ from typing import Final
 
 import msgspec
 
-from caret.contracts.policy import Tier
+from caret.contracts.policy import ANY_LANGUAGE, Tier
 from inference.consumers.dialects.models_list import ModelsListConsumer
-from inference.consumers.dialects.ollama_generate import error_body
+from inference.consumers.dialects.ollama_generate import error_body, read_model_name
 from inference.consumers.http.request_bodies import decode
 from inference.context.prompt.token_budget import PROMPT_TOKENS
 from inference.errors import CompletionError
@@ -67,7 +67,7 @@ class TagsConsumer(OllamaConsumer):
     """`GET /api/tags`"""
 
     def build_response(self, _body: bytes) -> Tags:
-        return Tags([OllamaModel(name, name) for name in self.models()])
+        return Tags([OllamaModel(name, name) for name in self.list_models()])
 
 
 class VersionConsumer(OllamaConsumer):
@@ -81,18 +81,24 @@ _show_decoder: Final = msgspec.json.Decoder(ShowBody)
 
 
 class ShowConsumer(OllamaConsumer):
-    """`POST /api/show`. Any model name returns the tenant's model."""
+    """`POST /api/show`."""
 
     methods = (b"POST",)
     max_body_bytes = 64 * 1024
 
     def build_response(self, body: bytes) -> ShowResponse:
-        decode(_show_decoder, body)
-        pool = self.plane.router.pools.find(self.principal.snapshot, Tier.FAST)
+        asked = decode(_show_decoder, body)
+        snapshot, selector = self.principal.snapshot, self.plane.pool_selector
+        name = selector.select(
+            snapshot,
+            Tier.FAST,
+            language=ANY_LANGUAGE,
+            model=read_model_name(asked.model or asked.name),
+        )
         return ShowResponse(
             model_info={
                 "general.architecture": "caret",
-                "general.basename": pool.model,
+                "general.basename": self.plane.router.pools.by_name[name].model,
                 "caret.context_length": PROMPT_TOKENS[Tier.FAST],
             }
         )

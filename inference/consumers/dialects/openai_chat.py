@@ -99,21 +99,21 @@ class ChatResponseEncoder:
         role, self._role = self._role, None
         return self._build_chunk(DeltaChoice(Delta(text, role), None))
 
-    def encode_end(self, account: RequestTrace) -> list[ChatChunk]:
-        last = self._build_chunk(DeltaChoice(Delta(role=self._role), openai_finish_reason(account)))
-        last = msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(account))
+    def encode_end(self, trace: RequestTrace) -> list[ChatChunk]:
+        last = self._build_chunk(DeltaChoice(Delta(role=self._role), openai_finish_reason(trace)))
+        last = msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(trace))
         if not self._wants_usage:
             return [last]
-        return [last, msgspec.structs.replace(self._build_chunk(), usage=build_usage(account))]
+        return [last, msgspec.structs.replace(self._build_chunk(), usage=build_usage(trace))]
 
-    def encode_full(self, text: str, account: RequestTrace) -> ChatCompletion:
+    def encode_full(self, text: str, trace: RequestTrace) -> ChatCompletion:
         return ChatCompletion(
             id=self._id,
             created=self._created,
             model=self._model,
-            choices=[MessageChoice(AssistantMessage(text), openai_finish_reason(account))],
-            usage=build_usage(account),
-            caret_finish_reason=caret_finish_reason(account),
+            choices=[MessageChoice(AssistantMessage(text), openai_finish_reason(trace))],
+            usage=build_usage(trace),
+            caret_finish_reason=caret_finish_reason(trace),
         )
 
     def _build_chunk(self, *choices: DeltaChoice) -> ChatChunk:
@@ -138,6 +138,7 @@ def understand(body: bytes) -> ParsedRequest:
         max_tokens=request.max_tokens if limit is None else limit,
         stop=normalize_stops(request.stop),
         trigger=Trigger.MANUAL,
+        model=request.model or "",
     )
     options = request.stream_options or StreamOptions()
     shape = partial(

@@ -57,7 +57,7 @@ class Completion(msgspec.Struct, frozen=True):
 
     id: str
     created: int  # Unix seconds
-    model: str  # the client's name for it, which is ignored
+    model: str  # the client's name for it
     choices: list[CompletionChoice]
     object: str = "text_completion"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET
@@ -74,18 +74,18 @@ class CompletionResponseEncoder:
     def encode_delta(self, text: str) -> Completion:
         return self._build_completion(CompletionChoice(text, None))
 
-    def encode_end(self, account: RequestTrace) -> list[Completion]:
-        last = self._build_last("", account)
+    def encode_end(self, trace: RequestTrace) -> list[Completion]:
+        last = self._build_last("", trace)
         if not self._wants_usage:
             return [last]
-        return [last, msgspec.structs.replace(self._build_completion(), usage=build_usage(account))]
+        return [last, msgspec.structs.replace(self._build_completion(), usage=build_usage(trace))]
 
-    def encode_full(self, text: str, account: RequestTrace) -> Completion:
-        return msgspec.structs.replace(self._build_last(text, account), usage=build_usage(account))
+    def encode_full(self, text: str, trace: RequestTrace) -> Completion:
+        return msgspec.structs.replace(self._build_last(text, trace), usage=build_usage(trace))
 
-    def _build_last(self, text: str, account: RequestTrace) -> Completion:
-        last = self._build_completion(CompletionChoice(text, openai_finish_reason(account)))
-        return msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(account))
+    def _build_last(self, text: str, trace: RequestTrace) -> Completion:
+        last = self._build_completion(CompletionChoice(text, openai_finish_reason(trace)))
+        return msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(trace))
 
     def _build_completion(self, *choices: CompletionChoice) -> Completion:
         return Completion(self._id, self._created, self._model, list(choices))
@@ -115,6 +115,7 @@ def understand(body: bytes) -> ParsedRequest:
             suffix=request.suffix,
             max_tokens=request.max_tokens,
             stop=normalize_stops(request.stop),
+            model=request.model or "",
         ),
         client=make_response_writer(shape, SSE if request.stream else None),
     )

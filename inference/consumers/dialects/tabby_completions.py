@@ -58,10 +58,10 @@ class TabbyResponseEncoder:
     def encode_delta(self, text: str) -> TabbyCompletion:
         return TabbyCompletion(self._id, [TabbyChoice(text)])
 
-    def encode_end(self, _account: RequestTrace) -> list[TabbyCompletion]:
+    def encode_end(self, _trace: RequestTrace) -> list[TabbyCompletion]:
         return []
 
-    def encode_full(self, text: str, _account: RequestTrace) -> TabbyCompletion:
+    def encode_full(self, text: str, _trace: RequestTrace) -> TabbyCompletion:
         return self.encode_delta(text)
 
 

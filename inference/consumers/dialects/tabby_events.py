@@ -43,11 +43,10 @@ class TabbyHealthConsumer(ModelsListConsumer):
     methods = (b"GET", b"POST")
 
     def build_response(self, _body: bytes) -> TabbyHealth:
-        pools = self.plane.router.pools
-        snapshot = self.principal.snapshot
+        snapshot, selector = self.principal.snapshot, self.plane.pool_selector
         return TabbyHealth(
-            model=pools.find(snapshot, Tier.FAST).model,
-            chat_model=pools.find(snapshot, Tier.QUALITY).model,
+            model=selector.find_default_model(snapshot, Tier.FAST) or "",
+            chat_model=selector.find_default_model(snapshot, Tier.QUALITY),
         )
 
 

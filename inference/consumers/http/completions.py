@@ -101,8 +101,8 @@ class CompletionConsumer(HttpConsumer):
     def encode_error(self, error: CompletionError) -> bytes:
         return self._dialect.encode_error(error)
 
-    def on_suggested(self, account: RequestTrace, text: str) -> None:
-        self._plane.suggestions.add(self._principal, account.arrival.request_id, text)
+    def on_suggested(self, trace: RequestTrace, text: str) -> None:
+        self._plane.suggestions.add(self._principal, trace.arrival.request_id, text)
 
     def _cancel_on_key_end(self) -> AbstractContextManager[None]:
         """Cancel the completion when its key is revoked. The client gets the text so far."""

@@ -21,44 +21,44 @@ _REGULAR: Final = (
 )  # None: a warm-up, which has no completion
 
 
-def finish_headers(account: RequestTrace) -> Headers:
+def finish_headers(trace: RequestTrace) -> Headers:
     """Return the header `X-Caret-Finish-Reason`; none for a warm-up."""
     return (
         []
-        if account.finish_reason is None
-        else [(_FINISH_HEADER, account.finish_reason.value.encode())]
+        if trace.finish_reason is None
+        else [(_FINISH_HEADER, trace.finish_reason.value.encode())]
     )
 
 
-def caret_finish_reason(account: RequestTrace) -> str | msgspec.UnsetType:
+def caret_finish_reason(trace: RequestTrace) -> str | msgspec.UnsetType:
     """Return the finish reason; unset if the protocol's own value is exact."""
-    if account.finish_reason is None or account.finish_reason in _REGULAR:
+    if trace.finish_reason is None or trace.finish_reason in _REGULAR:
         return msgspec.UNSET
-    return account.finish_reason.value
+    return trace.finish_reason.value
 
 
-def openai_finish_reason(account: RequestTrace) -> str:
+def openai_finish_reason(trace: RequestTrace) -> str:
     """Return OpenAI's value. `content_filter` is its only one for text that was left out."""
-    return _finish_reason_of(account, otherwise="content_filter")
+    return _finish_reason_of(trace, otherwise="content_filter")
 
 
-def mistral_finish_reason(account: RequestTrace) -> str:
-    return _finish_reason_of(account, otherwise="error")
+def mistral_finish_reason(trace: RequestTrace) -> str:
+    return _finish_reason_of(trace, otherwise="error")
 
 
-def ollama_done_reason(account: RequestTrace) -> str:
+def ollama_done_reason(trace: RequestTrace) -> str:
     """Return the finish reason itself: Ollama defines no fixed set of values."""
-    return "stop" if account.finish_reason is None else account.finish_reason.value
+    return "stop" if trace.finish_reason is None else trace.finish_reason.value
 
 
-def llama_stop_type(account: RequestTrace) -> str:
+def llama_stop_type(trace: RequestTrace) -> str:
     """Return llama.cpp's value; `none` is neither an end of text nor a limit."""
-    if account.finish_reason is FinishReason.LENGTH:
+    if trace.finish_reason is FinishReason.LENGTH:
         return "limit"
-    return "eos" if account.finish_reason in _REGULAR else "none"
+    return "eos" if trace.finish_reason in _REGULAR else "none"
 
 
-def _finish_reason_of(account: RequestTrace, *, otherwise: str) -> str:
-    if account.finish_reason is FinishReason.LENGTH:
+def _finish_reason_of(trace: RequestTrace, *, otherwise: str) -> str:
+    if trace.finish_reason is FinishReason.LENGTH:
         return "length"
-    return "stop" if account.finish_reason in _REGULAR else otherwise
+    return "stop" if trace.finish_reason in _REGULAR else otherwise

@@ -22,22 +22,22 @@ class ErrorDetails(msgspec.Struct, frozen=True):
     message: str
     type: str  # invalid_request_error: the client's fault; server_error: ours
     code: str  # one of platform/docs/protocol.md
-    param: str | None = None  # always null: the message names the field
+    param: str | None = None  # the field; null: the message names it
 
 
 class ErrorResponse(msgspec.Struct, frozen=True):
     error: ErrorDetails
 
 
-def build_usage(account: RequestTrace) -> Usage:
+def build_usage(trace: RequestTrace) -> Usage:
     return Usage(
-        prompt_tokens=account.prompt_tokens,
-        completion_tokens=account.generated_tokens,
-        total_tokens=account.prompt_tokens + account.generated_tokens,
-        prompt_tokens_details=PromptDetails(account.cached_tokens or 0),
+        prompt_tokens=trace.prompt_tokens,
+        completion_tokens=trace.generated_tokens,
+        total_tokens=trace.prompt_tokens + trace.generated_tokens,
+        prompt_tokens_details=PromptDetails(trace.cached_tokens or 0),
     )
 
 
 def error_body(error: CompletionError) -> bytes:
     kind = "invalid_request_error" if error.http_status < 500 else "server_error"
-    return encode(ErrorResponse(ErrorDetails(error.message, kind, error.code)))
+    return encode(ErrorResponse(ErrorDetails(error.message, kind, error.code, error.param)))

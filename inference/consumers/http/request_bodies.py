@@ -9,13 +9,13 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from caret.contracts.language_ids import LANGUAGES
 from caret.contracts.policy import Mode
 from inference.completion.incoming_request import ContextFile, UnvalidatedRequest
 from inference.context.prompt.model_formats.fim_parser import parse_fim_prompt
 from inference.context.prompt.model_formats.model_families import ALL_MARKERS
 from inference.errors import BadRequest
 from inference.gateway.bad_fields import name_bad_field
-from inference.gateway.language_ids import LANGUAGES
 from inference.gateway.receive import MAX_STOPS, check_prompt
 
 Body = TypeVar("Body")
@@ -72,7 +72,12 @@ def normalize_language(language: str | None) -> str:
 
 
 def build_fim_request(
-    prompt: str, *, suffix: str | None, max_tokens: int | None, stop: tuple[str, ...]
+    prompt: str,
+    *,
+    suffix: str | None,
+    max_tokens: int | None,
+    stop: tuple[str, ...],
+    model: str = "",
 ) -> UnvalidatedRequest:
     """Build a fill-in-the-middle request from two texts or from a rendered prompt.
 
@@ -81,7 +86,12 @@ def build_fim_request(
     The code of BadRequest is `too_large`. Raises BadRequest.
     """
     draft = UnvalidatedRequest(
-        mode=Mode.FIM, prefix=prompt, suffix=suffix or "", max_tokens=max_tokens, stop=stop
+        mode=Mode.FIM,
+        prefix=prompt,
+        suffix=suffix or "",
+        max_tokens=max_tokens,
+        stop=stop,
+        model=model,
     )
     if suffix is not None:
         return draft

@@ -27,10 +27,10 @@ class ResponseEncoder(Protocol):
     def encode_delta(self, text: str) -> msgspec.Struct:
         """Return an event of a stream."""
 
-    def encode_end(self, account: RequestTrace) -> Sequence[msgspec.Struct]:
+    def encode_end(self, trace: RequestTrace) -> Sequence[msgspec.Struct]:
         """Return the last events of a stream."""
 
-    def encode_full(self, text: str, account: RequestTrace) -> msgspec.Struct:
+    def encode_full(self, text: str, trace: RequestTrace) -> msgspec.Struct:
         """Return the response that is not streamed."""
 
 
@@ -42,7 +42,7 @@ class HttpExchange(Protocol):
     async def send_json(self, body: bytes, headers: Sequence[Header] = ()) -> None: ...
     async def send_error(self, error: CompletionError) -> None: ...
     def encode_error(self, error: CompletionError) -> bytes: ...
-    def on_suggested(self, account: RequestTrace, text: str) -> None: ...
+    def on_suggested(self, trace: RequestTrace, text: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class StreamingResponseWriter:
         await self._start_stream()
         await self._http.send_body_part(self._frame_event(encode(self._shape.encode_delta(text))))
 
-    async def write_done(self, account: RequestTrace) -> None:
-        await self._start_stream(finish_headers(account))
-        events = [self._frame_event(encode(event)) for event in self._shape.encode_end(account)]
+    async def write_done(self, trace: RequestTrace) -> None:
+        await self._start_stream(finish_headers(trace))
+        events = [self._frame_event(encode(event)) for event in self._shape.encode_end(trace)]
         await self._http.send_body_part(b"".join(events) + self._framing.end, is_last=True)
 
-    async def write_error(self, error: CompletionError, _account: RequestTrace) -> None:
+    async def write_error(self, error: CompletionError, _trace: RequestTrace) -> None:
         if not self._has_begun:
             await self._http.send_error(error)
             return
@@ -121,16 +121,16 @@ class FullResponseWriter:
     async def write_delta(self, text: str) -> None:
         self._texts.append(text)
 
-    async def write_done(self, account: RequestTrace) -> None:
+    async def write_done(self, trace: RequestTrace) -> None:
         # Withheld text may have been forwarded before the filter decided; no client has seen it
         # yet.
-        text = "" if account.finish_reason is FinishReason.FILTERED else "".join(self._texts)
+        text = "" if trace.finish_reason is FinishReason.FILTERED else "".join(self._texts)
         if self._is_judged:
-            self._http.on_suggested(account, text)
-        body = encode(self._shape.encode_full(text, account))
-        await self._http.send_json(body, finish_headers(account))
+            self._http.on_suggested(trace, text)
+        body = encode(self._shape.encode_full(text, trace))
+        await self._http.send_json(body, finish_headers(trace))
 
-    async def write_error(self, error: CompletionError, _account: RequestTrace) -> None:
+    async def write_error(self, error: CompletionError, _trace: RequestTrace) -> None:
         await self._http.send_error(error)
 
 

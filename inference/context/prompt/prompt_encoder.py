@@ -23,7 +23,7 @@ from inference.context.sources.outline import MAX_OUTLINE_TOKENS, head_of, outli
 from inference.context.sources.ranking import similarity
 from inference.context.tokenization.text_window import head, last_lines, tail
 from inference.context.tokenization.tokenized_lines import PromptWindow
-from inference.context.tokenization.ttl_cache import PartitionKey, digest
+from inference.context.tokenization.ttl_cache import PartitionKey, compute_digest
 
 # Comments and long names have this many times more characters per token than average.
 _ROOMY: Final = 1.5
@@ -31,12 +31,12 @@ MAX_PARSING_S: Final = 0.04  # for one request; an outline takes 2 to 4 ms
 
 
 class PromptEncoder:
-    def __init__(self, writer: PromptWriter, holder: PartitionKey, *, path: str) -> None:
+    def __init__(self, writer: PromptWriter, partition: PartitionKey, *, path: str) -> None:
         """`path` is that of the cursor's file."""
         self._writer = writer
         self._tokens = writer.tokenizer
-        self._holder = holder
-        self._passages = TokenizedLinesCache(writer, holder)
+        self._partition = partition
+        self._passages = TokenizedLinesCache(writer, partition)
         self._kind = file_type(path)
         self._allowance = ParseBudget(total_s=MAX_PARSING_S)
 
@@ -92,9 +92,9 @@ class PromptEncoder:
         of the file replaces an outline that does not exist or that takes too long. The result is
         cached in any case, so that the prompt's beginning stays the same.
         """
-        key = digest(f"{file.path}\0{file.text}", self._holder, b"file")
+        key = compute_digest(f"{file.path}\0{file.text}", self._partition, b"file")
         return self._writer.items.get_or_compute(
-            key, lambda: self._encode_file(file), holder=self._holder
+            key, lambda: self._encode_file(file), partition=self._partition
         )
 
     def encode_snippet(self, snippet: Snippet, *, max_tokens: int) -> list[int]:
@@ -106,15 +106,15 @@ class PromptEncoder:
 
     def encode_header(self, path: str) -> list[int]:
         """Encode the header of a file."""
-        key = digest(path, self._holder, b"path")
+        key = compute_digest(path, self._partition, b"path")
         return self._writer.items.get_or_compute(
-            key, lambda: self._writer.headers.encode_file(path), holder=self._holder
+            key, lambda: self._writer.headers.encode_file(path), partition=self._partition
         )
 
     def encode_repository(self, name: str) -> list[int]:
-        key = digest(name, self._holder, b"repository")
+        key = compute_digest(name, self._partition, b"repository")
         return self._writer.items.get_or_compute(
-            key, lambda: self._writer.headers.encode_repository(name), holder=self._holder
+            key, lambda: self._writer.headers.encode_repository(name), partition=self._partition
         )
 
     def encode_excerpt(self, path: str, text: str, *, max_tokens: int) -> list[int]:
@@ -128,9 +128,9 @@ class PromptEncoder:
 
     def score_file(self, file: ContextFile, near: str) -> float:
         """Return the similarity, cached while neither text changes."""
-        key = digest(f"{near}\0{file.text}", self._holder, b"similarity")
+        key = compute_digest(f"{near}\0{file.text}", self._partition, b"similarity")
         return self._writer.scores.get_or_compute(
-            key, lambda: similarity(file, near), holder=self._holder
+            key, lambda: similarity(file, near), partition=self._partition
         )
 
     def is_whole(self, file: ContextFile) -> bool:

@@ -13,40 +13,40 @@ from detect_secrets.util.filetype import FileType
 
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenized_lines import TokenizedLines, join_lines
-from inference.context.tokenization.ttl_cache import Digest, PartitionKey, digest
+from inference.context.tokenization.ttl_cache import Digest, PartitionKey, compute_digest
 
 _MIN_STEP_TOKENS: Final = 64
 
 
 class TokenizedLinesCache:
-    def __init__(self, writer: PromptWriter, holder: PartitionKey) -> None:
+    def __init__(self, writer: PromptWriter, partition: PartitionKey) -> None:
         self._writer = writer
-        self._holder = holder
+        self._partition = partition
 
     def get_last_lines(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
         """Return the lines at the text's end that may fit."""
 
-        def make() -> TokenizedLines:
+        def compute() -> TokenizedLines:
             lines = self._writer.tokenizer.split_lines(text)
             encoded = self._encode_enough(lines, kind, max_tokens, step=-1)
             return join_lines(lines[len(lines) - len(encoded) :], encoded)
 
         key = self._make_key("last", text, kind, max_tokens)
-        return self._writer.line_windows.get_or_compute(key, make, holder=self._holder)
+        return self._writer.line_windows.get_or_compute(key, compute, partition=self._partition)
 
     def get_first_lines(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
         """Return the lines at the text's beginning that may fit."""
 
-        def make() -> TokenizedLines:
+        def compute() -> TokenizedLines:
             lines = self._writer.tokenizer.split_lines(text)
             encoded = self._encode_enough(lines, kind, max_tokens, step=1)
             return join_lines(lines[: len(encoded)], encoded)
 
         key = self._make_key("first", text, kind, max_tokens)
-        return self._writer.line_windows.get_or_compute(key, make, holder=self._holder)
+        return self._writer.line_windows.get_or_compute(key, compute, partition=self._partition)
 
     def _make_key(self, end: str, text: str, kind: FileType, max_tokens: int) -> Digest:
-        return digest(text, self._holder, f"{end} {kind.value} {max_tokens}".encode())
+        return compute_digest(text, self._partition, f"{end} {kind.value} {max_tokens}".encode())
 
     def _encode_enough(
         self, lines: Sequence[str], kind: FileType, max_tokens: int, *, step: int
@@ -64,7 +64,7 @@ class TokenizedLinesCache:
             num_chars = max(room, _MIN_STEP_TOKENS) * self._writer.chars_per_token
             end = max(start + 1, bisect_left(ends, ends[start] + num_chars))
             part = lines_in_order[start:end][::step]  # in text order
-            token_ids += self._writer.lines.encode(part, self._holder, kind)[::step]
+            token_ids += self._writer.lines.encode(part, self._partition, kind)[::step]
             room -= sum(map(len, token_ids[start:]))
         return _take_needed_lines(token_ids, max_tokens, step=step)[::step]
 

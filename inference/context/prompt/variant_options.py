@@ -27,7 +27,7 @@ def validate_variants(variants: Iterable[Variant]) -> None:
         try:
             _check_variant(variant)
         except (BadSetting, ValueError) as error:
-            raise BadSetting(f"CARET_EXPERIMENTS_FILE: {variant.name}: {error}") from error
+            raise BadSetting(f"{variant.name}: {error}") from error
 
 
 def _check_variant(variant: Variant) -> None:

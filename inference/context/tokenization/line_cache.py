@@ -12,7 +12,7 @@ from detect_secrets.util.filetype import FileType
 from caret.foundation.clock import Clock
 from inference.context.redaction.redact import redact_lines
 from inference.context.tokenization.tokenizer import Tokenizer
-from inference.context.tokenization.ttl_cache import PartitionKey, TtlCache, digest
+from inference.context.tokenization.ttl_cache import PartitionKey, TtlCache, compute_digest
 
 # for all lines together; about 40 bytes each
 MAX_TOKENS: Final = 4_000_000
@@ -31,14 +31,16 @@ class LineCache:
     def evict_expired(self) -> None:
         self._memory.evict_expired()
 
-    def encode(self, lines: Sequence[str], holder: PartitionKey, kind: FileType) -> list[list[int]]:
+    def encode(
+        self, lines: Sequence[str], partition: PartitionKey, kind: FileType
+    ) -> list[list[int]]:
         """Return the tokens of each line without its secrets. Tokenizer.lines makes `lines`."""
         # Part of the key for redaction: the same line may have other secrets in another type of
         # file.
         person = kind.name[:16].encode()
 
-        def make(places: list[int]) -> list[list[int]]:
+        def compute(places: list[int]) -> list[list[int]]:
             return self._tokens.encode_lines(redact_lines([lines[n] for n in places], kind))
 
-        keys = [digest(line, holder, person) for line in lines]
-        return self._memory.get_or_compute_many(keys, make, holder=holder)
+        keys = [compute_digest(line, partition, person) for line in lines]
+        return self._memory.get_or_compute_many(keys, compute, partition=partition)

@@ -8,8 +8,10 @@ Rules:
 3. No partition uses more than a quarter of the cache, so none displaces all entries of another.
 4. Keys are digests under a secret of this process. The texts themselves are not stored.
 
-Each partition has two generations. Entries that are used move to the young one. The old one is
-dropped as a whole.
+Each partition has two generations. New and used entries are in the young one. When the young one is
+full or LIFETIME_S old, it becomes the old one, and the previous old one is dropped as a whole.
+
+Sizes are weights, in a unit that the user of the cache chooses, such as tokens.
 """
 
 import hashlib
@@ -21,7 +23,7 @@ from caret.foundation.clock import Clock
 from inference.completion.request import Principal
 
 LIFETIME_S: Final = 300.0
-MAX_SHARE: Final = 0.25  # of one partition
+MAX_SHARE: Final = 0.25  # of the cache, for one partition
 
 PartitionKey = NewType("PartitionKey", bytes)
 Digest = NewType("Digest", bytes)
@@ -39,10 +41,10 @@ class CachePartitions:
         return PartitionKey(hashlib.blake2b(name, key=self._secret, digest_size=32).digest())
 
 
-def digest(text: str, holder: PartitionKey, kind: bytes = b"") -> Digest:
+def compute_digest(text: str, partition: PartitionKey, kind: bytes = b"") -> Digest:
     """Return the digest of a text for one `kind` of entry (up to 16 bytes)."""
     data = text.encode("utf-8", "surrogatepass")
-    return Digest(hashlib.blake2b(data, key=holder, digest_size=16, person=kind).digest())
+    return Digest(hashlib.blake2b(data, key=partition, digest_size=16, person=kind).digest())
 
 
 class _CacheGenerations(Generic[Value]):
@@ -53,7 +55,7 @@ class _CacheGenerations(Generic[Value]):
         self.old: dict[Digest, Value] = {}
         self.young_weight = 0
         self.old_weight = 0
-        self._rotates_s = now_s + LIFETIME_S
+        self._next_rotation_s = now_s + LIFETIME_S
 
     @property
     def weight(self) -> int:
@@ -62,12 +64,12 @@ class _CacheGenerations(Generic[Value]):
     def rotate(self, now_s: float) -> None:
         self.old, self.young = self.young, {}
         self.old_weight, self.young_weight = self.young_weight, 0
-        self._rotates_s = now_s + LIFETIME_S
+        self._next_rotation_s = now_s + LIFETIME_S
 
     def evict_expired(self, now_s: float) -> None:
-        if now_s < self._rotates_s:
+        if now_s < self._next_rotation_s:
             return
-        due_s = self._rotates_s
+        due_s = self._next_rotation_s
         self.rotate(due_s)  # on schedule, even if this call is late
         if now_s >= due_s + LIFETIME_S:  # after a long pause both are too old
             self.rotate(now_s)
@@ -79,26 +81,28 @@ class TtlCache(Generic[Value]):
     def __init__(
         self, clock: Clock, *, max_weight: int, weigh: Callable[[Value], int] = lambda _: 1
     ) -> None:
-        """`max_weight` limits all values together, except for those of one request."""
+        """Limit the total weight of all values.
+
+        The values that the latest call computed may exceed the limit until the next call.
+        """
         self._clock = clock
         self._max_weight = max_weight
         self._weigh = weigh
         self._weight = 0
-        self._of: dict[PartitionKey, _CacheGenerations[Value]] = {}
+        self._partitions: dict[PartitionKey, _CacheGenerations[Value]] = {}
 
     def __len__(self) -> int:
-        return sum(len(each.young) + len(each.old) for each in self._of.values())
+        return sum(len(each.young) + len(each.old) for each in self._partitions.values())
 
     def get_or_compute_many(
         self,
         keys: Sequence[Digest],
-        make: Callable[[list[int]], list[Value]],
+        compute: Callable[[list[int]], list[Value]],
         *,
-        holder: PartitionKey,
+        partition: PartitionKey,
     ) -> list[Value]:
-        """Return the values of the keys, in order. `make` gets the indexes of missing ones."""
-        self._make_room(holder)
-        generations = self._of[holder]
+        """Return the values of the keys, in order. `compute` gets the indexes of missing ones."""
+        generations = self._prepare_partition(partition)
         missing: dict[Digest, int] = {}
         for index, key in enumerate(keys):
             if key not in generations.young:
@@ -111,24 +115,24 @@ class TtlCache(Generic[Value]):
                     missing[key] = index
         if missing:
             self._add_values(
-                generations, dict(zip(missing, make(list(missing.values())), strict=True))
+                generations, dict(zip(missing, compute(list(missing.values())), strict=True))
             )
         return [generations.young[key] for key in keys]
 
     def get_or_compute(
-        self, key: Digest, make: Callable[[], Value], *, holder: PartitionKey
+        self, key: Digest, compute: Callable[[], Value], *, partition: PartitionKey
     ) -> Value:
-        return self.get_or_compute_many([key], lambda _: [make()], holder=holder)[0]
+        return self.get_or_compute_many([key], lambda _: [compute()], partition=partition)[0]
 
     def evict_expired(self) -> None:
         """Evict expired entries, also in partitions that are no longer used."""
         now_s = self._clock.monotonic_s()
-        for holder, generations in list(self._of.items()):
+        for partition, generations in list(self._partitions.items()):
             self._weight -= generations.weight
             generations.evict_expired(now_s)
             self._weight += generations.weight
             if not generations.young and not generations.old:
-                del self._of[holder]
+                del self._partitions[partition]
 
     def _add_values(
         self, generations: _CacheGenerations[Value], values: dict[Digest, Value]
@@ -138,11 +142,12 @@ class TtlCache(Generic[Value]):
         generations.young_weight += weight
         self._weight += weight
 
-    def _make_room(self, holder: PartitionKey) -> None:
+    def _prepare_partition(self, partition: PartitionKey) -> _CacheGenerations[Value]:
+        """Return the partition, created if necessary, after evicting what exceeds the limits."""
         now_s = self._clock.monotonic_s()
-        generations = self._of.get(holder)
+        generations = self._partitions.get(partition)
         if generations is None:
-            generations = self._of[holder] = _CacheGenerations(now_s)
+            generations = self._partitions[partition] = _CacheGenerations(now_s)
         self._weight -= generations.weight
         generations.evict_expired(now_s)
         # Half of the share, as there are two generations.
@@ -150,7 +155,8 @@ class TtlCache(Generic[Value]):
             generations.rotate(now_s)
         self._weight += generations.weight
         while self._weight > self._max_weight:
-            heaviest = max(self._of.values(), key=lambda each: each.weight)
+            heaviest = max(self._partitions.values(), key=lambda each: each.weight)
             self._weight -= heaviest.weight
             heaviest.rotate(now_s)
             self._weight += heaviest.weight
+        return generations

@@ -22,8 +22,8 @@ from typing import Final
 
 DECREASE: Final = 0.85
 RETURN_S: Final = 8.0  # until the limit is back at the value that was too high
-FORGET_S: Final = 30.0
-FIRST: Final = 32  # times the floor; the first late tokens correct it
+RESET_AFTER_S: Final = 30.0  # without a late first token
+INITIAL_PER_FLOOR: Final = 32  # initial limit / floor; the first late tokens correct it
 _QUEUEING: Final = 1.7  # times the median of an idle pool
 _NUM_LATEST: Final = 24
 _FEW: Final = 8
@@ -58,11 +58,15 @@ class CubicLimit:
 
     @property
     def _first_value(self) -> float:
-        return float(FIRST * self.floor if self.initial is None else max(self.floor, self.initial))
+        return float(
+            INITIAL_PER_FLOOR * self.floor
+            if self.initial is None
+            else max(self.floor, self.initial)
+        )
 
     def reset(self, now_s: float) -> None:
         """Start afresh if first tokens were in time for long enough. Call this periodically."""
-        if self._late_at is not None and now_s - self._decreased_s > FORGET_S:
+        if self._late_at is not None and now_s - self._decreased_s > RESET_AFTER_S:
             self._late_at = None
             self.value = max(self.value, self._first_value)
             self._latest.clear()

@@ -105,7 +105,7 @@ class PoolLoadShedder:
         self.limit.set_bounds(floor=capacity.floor, initial=capacity.initial_limit)
         self._max_num_seqs = capacity.max_num_seqs
 
-    def can_admit(self, request: CompletionRequest, account: RequestTrace, now_s: float) -> bool:
+    def can_admit(self, request: CompletionRequest, trace: RequestTrace, now_s: float) -> bool:
         self._check_waiting(now_s)
         self.limit.reset(now_s)
         target_s = self._targets_s[request.mode]
@@ -118,33 +118,33 @@ class PoolLoadShedder:
             self._is_batch_full() or self._is_over_target(request.mode, now_s)
         ):
             return False
-        return self._shares.can_admit(_tenant_id(account), trigger, self.limit.value)
+        return self._shares.can_admit(_tenant_id(trace), trigger, self.limit.value)
 
-    def start(self, request: CompletionRequest, account: RequestTrace, now_s: float) -> None:
+    def start(self, request: CompletionRequest, trace: RequestTrace, now_s: float) -> None:
         if not request.is_warm_up:  # warm-ups have the lowest priority
-            self._pending_requests[account.arrival.request_id] = _AwaitingFirstToken(
-                trace=account,
+            self._pending_requests[trace.arrival.request_id] = _AwaitingFirstToken(
+                trace=trace,
                 mode=request.mode,
                 target_s=self._targets_s[request.mode],
                 num_ahead=self.num_in_flight,
                 admitted_s=now_s,
             )
-        self._shares.acquire(_tenant_id(account))
+        self._shares.acquire(_tenant_id(trace))
 
-    def finish(self, account: RequestTrace, now_s: float, *, was_refused: bool) -> None:
+    def finish(self, trace: RequestTrace, now_s: float, *, was_refused: bool) -> None:
         """Remove a request. `was_refused`: the engine's queue was full."""
-        self._shares.release(_tenant_id(account))
-        pending = self._pending_requests.get(account.arrival.request_id)
+        self._shares.release(_tenant_id(trace))
+        pending = self._pending_requests.get(trace.arrival.request_id)
         if pending is None:
             return
         if was_refused and not pending.is_overdue:
             self._report_first_token(pending, _REFUSED_RATIO, now_s)
         else:
             self._check_request(pending, now_s)
-        if pending.is_overdue and account.engine_first_token_s is None:
+        if pending.is_overdue and trace.engine_first_token_s is None:
             # The request left before its first token, so its latency would have been even higher.
             self.times[pending.mode].add(_waited_s(pending, now_s) * 1000, now_s=now_s)
-        self._pending_requests.pop(account.arrival.request_id, None)
+        self._pending_requests.pop(trace.arrival.request_id, None)
 
     def p99_ms(self, mode: Mode, now_s: float) -> float | None:
         return self.times[mode].quantile(_GUARD, now_s=now_s)
@@ -188,12 +188,12 @@ class PoolLoadShedder:
             self._check_request(pending, now_s)
 
     def _check_request(self, pending: _AwaitingFirstToken, now_s: float) -> None:
-        account = pending.trace
+        trace = pending.trace
         waited_s = _waited_s(pending, now_s)
-        if account.engine_first_token_s is not None:
+        if trace.engine_first_token_s is not None:
             self.times[pending.mode].add(waited_s * 1000, now_s=now_s)
             self._count_first_token(now_s)
-            del self._pending_requests[account.arrival.request_id]
+            del self._pending_requests[trace.arrival.request_id]
         elif waited_s <= pending.target_s:
             return
         if not pending.is_overdue:
@@ -238,17 +238,17 @@ class LoadShedder:
         return tuple(self._pools)
 
     @contextmanager
-    def admit(self, pool: str, request: CompletionRequest, account: RequestTrace) -> Iterator[None]:
+    def admit(self, pool: str, request: CompletionRequest, trace: RequestTrace) -> Iterator[None]:
         """Hold the request's place in the pool until the block ends.
 
         Raises CompletionDropped (shed) if the pool has no room for this kind of request.
         """
         load = self._pools[pool]
         now_s = self._clock.monotonic_s()
-        if not load.can_admit(request, account, now_s):
+        if not load.can_admit(request, trace, now_s):
             self.num_shed[pool, request.mode, request.trigger] += 1
             raise CompletionDropped(FinishReason.SHED)
-        load.start(request, account, now_s)
+        load.start(request, trace, now_s)
         was_refused = False
         try:
             yield
@@ -256,7 +256,7 @@ class LoadShedder:
             was_refused = failed.code == "engine_busy"
             raise
         finally:
-            load.finish(account, self._clock.monotonic_s(), was_refused=was_refused)
+            load.finish(trace, self._clock.monotonic_s(), was_refused=was_refused)
 
     def get_stats(self, pool: str, mode: Mode) -> PoolLoadStats:
         load = self._pools[pool]
@@ -268,12 +268,12 @@ class LoadShedder:
         )
 
 
-def _tenant_id(account: RequestTrace) -> TenantId | None:
-    return None if account.principal is None else account.principal.snapshot.tenant_id
+def _tenant_id(trace: RequestTrace) -> TenantId | None:
+    return None if trace.principal is None else trace.principal.snapshot.tenant_id
 
 
 def _waited_s(pending: _AwaitingFirstToken, now_s: float) -> float:
     """Return the seconds from admission until the first token, or until now."""
-    account = pending.trace
-    until_s = now_s if account.engine_first_token_s is None else account.engine_first_token_s
+    trace = pending.trace
+    until_s = now_s if trace.engine_first_token_s is None else trace.engine_first_token_s
     return until_s - pending.admitted_s

@@ -49,9 +49,9 @@ from inference.gateway.protocol.outcome_reports import (
 from inference.gateway.protocol.state_machine import CompletionEvent, CompletionState, advance
 from inference.gateway.protocol.typing_reports import TypingReportLimiter
 from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
-from inference.gateway.supersession.registry import is_superseding
+from inference.gateway.supersession.registry import can_supersede
 
-MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
+MAX_CONCURRENT_COMPLETIONS: Final = 16  # on one connection; an editor has one or two
 MAX_HELD: Final = 64  # including cancelled ones that have not ended yet
 MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
 # Editors report what is left of accepted text half an hour, or a thousand requests, later.
@@ -70,7 +70,7 @@ class SupersessionKey:
 
     def is_superseding(self, older: "SupersessionKey") -> bool:
         is_same = self.path != "" and self.path == older.path and self.is_chat == older.is_chat
-        return is_same and is_superseding(
+        return is_same and can_supersede(
             newer_is_prefetch=self.is_prefetch, older_is_prefetch=older.is_prefetch
         )
 
@@ -109,14 +109,14 @@ class StreamedCompletion:
         await self.send(DeltaFrame(id=self.id, text=text))
         self.suggestion.append_text(text)
 
-    async def write_done(self, account: RequestTrace) -> None:
+    async def write_done(self, trace: RequestTrace) -> None:
         self.advance(CompletionEvent.DONE)
-        account.cancelled_s = self.cancelled_s
-        finish_reason = account.finish_reason or FinishReason.STOP
-        meta = build_meta(account, include_prompt_segments=self.include_prompt_segments)
+        trace.cancelled_s = self.cancelled_s
+        finish_reason = trace.finish_reason or FinishReason.STOP
+        meta = build_meta(trace, include_prompt_segments=self.include_prompt_segments)
         await self.send(DoneFrame(id=self.id, finish_reason=finish_reason, meta=meta))
 
-    async def write_error(self, error: CompletionError, account: RequestTrace) -> None:
+    async def write_error(self, error: CompletionError, trace: RequestTrace) -> None:
         self.advance(CompletionEvent.ERROR)
         await self.send(_error_frame(self.id, error))
 
@@ -220,10 +220,11 @@ class Connection:
     def _require_room(self, *, num_leaving: int) -> None:
         """Check the limits. Cancelled completions may wait briefly for a slow client."""
         num_running = len(self._list_running()) - num_leaving
-        if num_running >= MAX_UNDER_WAY or len(self._under_way) >= MAX_HELD:
+        if num_running >= MAX_CONCURRENT_COMPLETIONS or len(self._under_way) >= MAX_HELD:
             raise TooManyRequests(
                 "too_many_requests",
-                f"{MAX_UNDER_WAY} completions are already in flight on this connection.",
+                f"{MAX_CONCURRENT_COMPLETIONS} completions are already in flight on this"
+                " connection.",
             )
 
     async def _run_completion(self, exchange: StreamedCompletion, arrival: IncomingRequest) -> None:
@@ -350,6 +351,7 @@ def _to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
         repository=frame.repository.name,
         max_tokens=frame.max_tokens,
         trigger=frame.trigger,
+        model=frame.model,
     )
 
 

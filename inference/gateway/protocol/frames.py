@@ -49,6 +49,7 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     # The client's own trace, a W3C header. An invalid value starts a new trace.
     traceparent: str | None = None
     include_prompt_segments: bool = False  # whether `meta` includes the composition of the prompt
+    model: str = ""  # "": the default
 
 
 class FileOpenedFrame(msgspec.Struct, frozen=True, tag="file_opened"):
@@ -227,36 +228,34 @@ def _to_invalid_frame(text: str, error: msgspec.ValidationError) -> InvalidFrame
     return InvalidFrame("invalid_field", message, id=identifier)
 
 
-def build_meta(account: RequestTrace, *, include_prompt_segments: bool) -> CompletionMeta:
+def build_meta(trace: RequestTrace, *, include_prompt_segments: bool) -> CompletionMeta:
     return CompletionMeta(
-        request_id=account.arrival.request_id,
-        first_token_ms=account.first_token_ms,
-        total_ms=account.total_ms,
-        time_to_engine_ms=account.time_to_engine_ms,
-        assemble_ms=account.elapsed_ms(account.assembled_s),
-        engine_ms=account.engine_ms,
-        prompt_tokens=account.prompt_tokens,
-        cached_tokens=account.cached_tokens,
-        generated_tokens=account.generated_tokens,
-        tier=account.request.tier if account.request else "",
-        pool=account.pool,
-        replica=account.replica,
-        filter_reason=account.filter_reason,
-        prompt_segments=_build_prompt_segments(account)
-        if include_prompt_segments
-        else msgspec.UNSET,
+        request_id=trace.arrival.request_id,
+        first_token_ms=trace.first_token_ms,
+        total_ms=trace.total_ms,
+        time_to_engine_ms=trace.time_to_engine_ms,
+        assemble_ms=trace.elapsed_ms(trace.assembled_s),
+        engine_ms=trace.engine_ms,
+        prompt_tokens=trace.prompt_tokens,
+        cached_tokens=trace.cached_tokens,
+        generated_tokens=trace.generated_tokens,
+        tier=trace.request.tier if trace.request else "",
+        pool=trace.pool,
+        replica=trace.replica,
+        filter_reason=trace.filter_reason,
+        prompt_segments=_build_prompt_segments(trace) if include_prompt_segments else msgspec.UNSET,
     )
 
 
-def _build_prompt_segments(account: RequestTrace) -> PromptSegments:
-    num_sent = 0 if account.request is None else len(account.request.files)
-    num_allowed = num_sent if account.admitted is None else len(account.admitted.request.files)
+def _build_prompt_segments(trace: RequestTrace) -> PromptSegments:
+    num_sent = 0 if trace.request is None else len(trace.request.files)
+    num_allowed = num_sent if trace.admitted is None else len(trace.admitted.request.files)
     return PromptSegments(
-        segments=_to_segment_frames(account.segments, account.cached_tokens),
+        segments=_to_segment_frames(trace.segments, trace.cached_tokens),
         files_sent=num_sent,
         files_excluded=num_sent - num_allowed,
-        files_in_prompt=account.num_files,
-        snippets_in_prompt=account.num_snippets,
+        files_in_prompt=trace.num_files,
+        snippets_in_prompt=trace.num_snippets,
     )
 
 
@@ -286,10 +285,8 @@ def build_policy_frame(principal: Principal, repository: str) -> PolicyFrame:
     exclusion = policy.content_exclusion
     names = exclusion_names(exclusion, repository)
     globs = (glob for name in names for glob in exclusion[name])
-    of_key = principal.credential.modes
-    modes = policy.features if of_key is None else policy.features & of_key
     return PolicyFrame(
         repository=repository,
         excluded=list(dict.fromkeys(globs)),
-        modes=[mode for mode in Mode if mode in modes],
+        modes=[mode for mode in Mode if mode in principal.modes],
     )

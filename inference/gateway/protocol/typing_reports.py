@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
+from caret.contracts.language_ids import LANGUAGES
 from caret.foundation.clock import Clock
 from inference.errors import TooManyRequests
-from inference.gateway.language_ids import LANGUAGES
 from inference.gateway.protocol.frames import InvalidFrame
 
 MAX_LANGUAGES: Final = 16

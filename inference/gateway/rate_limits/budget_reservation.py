@@ -44,14 +44,14 @@ class BudgetReservation:
     prices: TierPrices | None  # None: nothing is reserved
     is_warm_up: bool
 
-    def compute_cost(self, account: RequestTrace, *, has_failed: bool) -> int:
+    def compute_cost(self, trace: RequestTrace, *, has_failed: bool) -> int:
         """Return the cost in micros, as in the ledger. A warm-up costs nothing."""
         if self.prices is None or has_failed or self.is_warm_up:
             return 0
         tokens = billable_tokens(
-            prompt=account.prompt_tokens,
-            cached=account.cached_tokens,
-            generated=account.generated_tokens,
+            prompt=trace.prompt_tokens,
+            cached=trace.cached_tokens,
+            generated=trace.generated_tokens,
         )
         return cost_micros(self.prices, tokens)
 

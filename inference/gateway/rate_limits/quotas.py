@@ -70,7 +70,7 @@ class Quotas:
 
     @asynccontextmanager
     async def charge(
-        self, principal: Principal, request: CompletionRequest, account: RequestTrace
+        self, principal: Principal, request: CompletionRequest, trace: RequestTrace
     ) -> AsyncIterator[None]:
         """Charge the request to its rate limits, token quotas and budgets, and settle on exit.
 
@@ -96,16 +96,16 @@ class Quotas:
             has_failed = not isinstance(error, CompletionDropped | ClientDisconnected)
             raise
         finally:
-            if not is_action and account.first_sent_s is None:
+            if not is_action and trace.first_sent_s is None:
                 for charge in charges[: len(rates)]:
                     self.leases.settle(charge, 1)
             elif rates and units == ACTION and request.trigger is not Trigger.PREFETCH:
                 self._allow_prefetch(principal)
             first_money = len(rates) + len(budgets)
             for charge in charges[len(rates) : first_money]:
-                self.leases.settle(charge, _used_tokens(account))
+                self.leases.settle(charge, _used_tokens(trace))
             for charge in charges[first_money:]:
-                self.leases.settle(charge, budget.compute_cost(account, has_failed=has_failed))
+                self.leases.settle(charge, budget.compute_cost(trace, has_failed=has_failed))
 
     async def _spend_leases(
         self, wants: list[SpendRequest], request: CompletionRequest
@@ -244,7 +244,7 @@ def _most_tokens(request: CompletionRequest) -> int:
     return prompt + request.max_tokens
 
 
-def _used_tokens(account: RequestTrace) -> int:
-    if account.engine_called_s is None:
+def _used_tokens(trace: RequestTrace) -> int:
+    if trace.engine_called_s is None:
         return 0
-    return account.prompt_tokens + account.generated_tokens
+    return trace.prompt_tokens + trace.generated_tokens

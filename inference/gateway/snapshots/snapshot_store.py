@@ -53,6 +53,7 @@ class SnapshotStore:
         self._snapshots: dict[TenantId, TenantSnapshot] = {}
         # Lookup IDs are random, so two tenants may have the same one. The digest decides.
         self._by_lookup: dict[LookupId, tuple[tuple[Credential, _EffectiveSnapshots], ...]] = {}
+        self._dedicated_to: dict[str, frozenset[TenantId]] = {}  # by pool
         self._peppers: dict[int, bytes] = {}
         self._watchers: defaultdict[KeyId, set[Callable[[], object]]] = defaultdict(set)
 
@@ -102,6 +103,7 @@ class SnapshotStore:
         self._unreadable_s.pop(snapshot.tenant_id, None)
         if previous is not None:
             self._remove_credentials(previous)
+        self._dedicate_pools(previous, snapshot)
         effective = _EffectiveSnapshots(snapshot)
         for credential in snapshot.credentials:
             pairs = self._by_lookup.get(credential.lookup_id, ())
@@ -113,6 +115,11 @@ class SnapshotStore:
     ) -> tuple[tuple[Credential, TenantSnapshot], ...]:
         pairs = self._by_lookup.get(lookup_id, ())
         return tuple((credential, each.for_user(credential.user_id)) for credential, each in pairs)
+
+    def may_use_pool(self, pool: str, tenant_id: TenantId) -> bool:
+        """Return False if the pool is dedicated to other tenants."""
+        holders = self._dedicated_to.get(pool)
+        return holders is None or tenant_id in holders
 
     def derive_pepper(self, version: int) -> bytes:
         if version not in self._peppers:
@@ -144,6 +151,14 @@ class SnapshotStore:
                 self._by_lookup[credential.lookup_id] = remaining
             else:
                 self._by_lookup.pop(credential.lookup_id, None)
+
+    def _dedicate_pools(self, previous: TenantSnapshot | None, new: TenantSnapshot) -> None:
+        before = frozenset() if previous is None else previous.dedicated_pools
+        for pool in before | new.dedicated_pools:
+            others = self._dedicated_to.pop(pool, frozenset()) - {new.tenant_id}
+            holders = others | {new.tenant_id} if pool in new.dedicated_pools else others
+            if holders:
+                self._dedicated_to[pool] = holders
 
     def _notify_watchers(self, previous: TenantSnapshot | None, new: TenantSnapshot) -> None:
         before = _in_force(previous) if previous is not None else set()

@@ -1,12 +1,12 @@
 """Latest-wins: a user's request supersedes their older ones for the same file, on any gateway.
 
-A connection handles its own requests before they start. This module works across a user's
-connections, protocols and gateways. Rules:
+A connection cancels its own older requests before a new one starts. This module works across a
+user's connections, protocols and gateways. Rules:
 
 1. The later request wins. On one gateway the monotonic clock decides, between gateways the wall
    clock. At equal times the larger request ID wins.
-2. A prefetch supersedes only prefetches, since users wait for all other requests. Only chats
-   supersede chats. Warm-ups take no part.
+2. A prefetch supersedes only prefetches, since users wait for all other requests. Chats supersede
+   only chats, and nothing else supersedes them. Warm-ups neither supersede nor are superseded.
 3. Without a path, or with a service key (many people may share it), nothing is superseded.
 4. Gateways exchange a keyed digest, never a path. It is published in the background: no request
    waits for it.
@@ -33,7 +33,7 @@ _DIGEST_BYTES: Final = 16
 
 
 class RequestClaim(msgspec.Struct, frozen=True, array_like=True):
-    """A started request, as other gateways learn about it."""
+    """A message to the other gateways: a request has started, and supersedes older ones."""
 
     subject: bytes  # digest of tenant, user, repository, path and whether it is a chat
     occurred_at_ms: int
@@ -43,7 +43,7 @@ class RequestClaim(msgspec.Struct, frozen=True, array_like=True):
     def is_superseding(self, other: "RequestClaim") -> bool:
         """Return whether this claim supersedes one of the same subject on another gateway."""
         is_later = self._order > other._order
-        return is_later and _is_superseding(self, other)
+        return is_later and _can_supersede(self, other)
 
     @property
     def _order(self) -> tuple[int, str]:
@@ -62,28 +62,31 @@ class _RunningRequest:
     task: asyncio.Task[object]
 
     def is_superseding(self, other: "_RunningRequest") -> bool:
-        """Compare with a request on this gateway. The wall clock may have been set in between."""
-        return self._order > other._order and _is_superseding(self.claim, other.claim)
+        """Return whether this request supersedes one of the same subject on this gateway.
+
+        Monotonic times are compared, because the wall clock may have been set in between.
+        """
+        return self._order > other._order and _can_supersede(self.claim, other.claim)
 
     @property
     def _order(self) -> tuple[float, str]:
         return self.received_s, self.claim.request_id
 
 
-def is_superseding(*, newer_is_prefetch: bool, older_is_prefetch: bool) -> bool:
+def can_supersede(*, newer_is_prefetch: bool, older_is_prefetch: bool) -> bool:
     return older_is_prefetch or not newer_is_prefetch
 
 
-def _is_superseding(newer: RequestClaim, older: RequestClaim) -> bool:
-    return is_superseding(newer_is_prefetch=newer.is_prefetch, older_is_prefetch=older.is_prefetch)
+def _can_supersede(newer: RequestClaim, older: RequestClaim) -> bool:
+    return can_supersede(newer_is_prefetch=newer.is_prefetch, older_is_prefetch=older.is_prefetch)
 
 
 class SupersessionRegistry:
     """The requests in flight on this gateway, by subject."""
 
-    def __init__(self, root_secret: bytes, announcer: ClaimPublisher) -> None:
+    def __init__(self, root_secret: bytes, publisher: ClaimPublisher) -> None:
         self._key = derive_key(root_secret, "newest/1")
-        self._announcer = announcer
+        self._publisher = publisher
         self._running: defaultdict[bytes, list[_RunningRequest]] = defaultdict(list)
 
     @property
@@ -92,21 +95,21 @@ class SupersessionRegistry:
 
     @contextmanager
     def claim(
-        self, principal: Principal, request: CompletionRequest, account: RequestTrace
+        self, principal: Principal, request: CompletionRequest, trace: RequestTrace
     ) -> Iterator[None]:
         """Cancel the older requests of the same subject, and hold the claim until the block ends.
 
-        Leave the block before the client is told about the end. CompletionDropped (superseded)
-        means that a newer request is already here. Raises CompletionDropped.
+        Leave the block before the client is told that its request has ended. Raises
+        CompletionDropped (superseded) if a newer request is already in flight here.
         """
-        claim = self._make_claim(principal, request, account)
+        claim = self._make_claim(principal, request, trace)
         task = asyncio.current_task()
         if claim is None or task is None:
             yield
             return
-        running = _RunningRequest(claim, account.arrival.received_s, task)
+        running = _RunningRequest(claim, trace.arrival.received_s, task)
         self._supersede_by(running)
-        self._announcer.publish(claim)
+        self._publisher.publish(claim)
         self._running[claim.subject].append(running)
         try:
             yield
@@ -120,7 +123,10 @@ class SupersessionRegistry:
                 _cancel_superseded(running)
 
     def _supersede_by(self, newer: _RunningRequest) -> None:
-        """Supersede all older requests, unless a newer one is here. Raises CompletionDropped."""
+        """Supersede all older requests.
+
+        Raises CompletionDropped if a newer request is in flight here.
+        """
         others = self._running.get(newer.claim.subject, ())
         if any(other.is_superseding(newer) for other in others):
             raise CompletionDropped(FinishReason.SUPERSEDED)
@@ -129,7 +135,7 @@ class SupersessionRegistry:
                 _cancel_superseded(other)
 
     def _make_claim(
-        self, principal: Principal, request: CompletionRequest, account: RequestTrace
+        self, principal: Principal, request: CompletionRequest, trace: RequestTrace
     ) -> RequestClaim | None:
         user_id = principal.credential.user_id
         if user_id is None or not request.path or request.is_warm_up:
@@ -142,8 +148,8 @@ class SupersessionRegistry:
         )
         return RequestClaim(
             subject=digest.digest(),
-            occurred_at_ms=account.arrival.occurred_at_ms,
-            request_id=account.arrival.request_id,
+            occurred_at_ms=trace.arrival.occurred_at_ms,
+            request_id=trace.arrival.request_id,
             is_prefetch=request.trigger is Trigger.PREFETCH,
         )
 
@@ -155,6 +161,6 @@ class SupersessionRegistry:
 
 
 def _cancel_superseded(running: _RunningRequest) -> None:
-    # Do not disturb a cancelled request while it tells its client about the end.
+    # A request that is already being cancelled must be able to send the end to its client.
     if not running.task.cancelling():
         running.task.cancel(FinishReason.SUPERSEDED.value)

@@ -5,6 +5,7 @@ Pub/sub announces changes at once. A polled counter covers messages that were mi
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final, cast
 
 import msgspec
@@ -20,7 +21,15 @@ from caret.contracts.added_replicas import (
     decode_addition,
 )
 from caret.contracts.drained_replicas import DRAINS, DRAINS_CHANGED, DRAINS_VERSION
+from caret.contracts.experiments import (
+    EXPERIMENTS,
+    EXPERIMENTS_CHANGED,
+    EXPERIMENTS_VERSION,
+    decode_experiment,
+)
 from caret.foundation.environment import BadSetting
+from inference.completion.variant import Variant
+from inference.gateway.experiments import Experiment, ExperimentSet, make_experiment
 from inference.pools.cache_isolation import SpeculationMethod
 from inference.pools.discovery.pool_members import PoolMembers
 from inference.pools.health.replica_states import ReplicaStates
@@ -115,6 +124,42 @@ class AddedReplicaFeed(FleetStateFeed):
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("added_replica.invalid", error=str(error))
         self._membership.add(replicas_by_pool)
+
+
+class ExperimentFeed(FleetStateFeed):
+    name = "experiments"
+    version = EXPERIMENTS_VERSION
+    channel = EXPERIMENTS_CHANGED
+
+    def __init__(
+        self,
+        redis: Redis,
+        experiments: ExperimentSet,
+        check_variants: Callable[[Iterable[Variant]], None],
+    ) -> None:
+        """`check_variants` raises BadSetting for a variant that this gateway does not know."""
+        super().__init__(redis)
+        self._experiments = experiments
+        self._check_variants = check_variants
+
+    async def apply_state(self) -> None:
+        held = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(EXPERIMENTS)))
+        running: list[Experiment] = []
+        for _, data in sorted(held.items()):
+            try:
+                change = decode_experiment(data)
+                if not change.is_running:
+                    continue
+                found = make_experiment(
+                    change.name, tenants=change.tenants, variants=change.variants
+                )
+                self._check_variants(found.variants)
+            # A newer format, or not written by Caret. The other experiments are valid.
+            except (msgspec.DecodeError, BadSetting, ValueError) as error:
+                log.warning("experiment.invalid", error=str(error))
+                continue
+            running.append(found)
+        self._experiments.set_running(running)
 
 
 def _to_replica(addition: ReplicaChange) -> Replica:

@@ -93,23 +93,23 @@ class SpeculationTracker:
         estimate = self._estimates.get(_to_kind(pool, language))
         return estimate is None or not estimate.is_low
 
-    def on_started(self, account: RequestTrace) -> None:
+    def on_started(self, trace: RequestTrace) -> None:
         if self._watched_replicas:
-            self._under_way[id(account)] = _WatchedEngine(account)
+            self._under_way[id(trace)] = _WatchedEngine(trace)
 
-    def on_completed(self, account: RequestTrace) -> None:
-        watched_engine = self._under_way.pop(id(account), None)
+    def on_completed(self, trace: RequestTrace) -> None:
+        watched_engine = self._under_way.pop(id(trace), None)
         if watched_engine is not None:
             self._count_tokens(watched_engine)
 
     def _count_tokens(self, watched_engine: _WatchedEngine) -> None:
         """Count the tokens generated since the last call."""
-        account = watched_engine.trace
-        watched_replica = self._watched_replicas.get(account.replica)
-        more = account.generated_tokens - watched_engine.num_counted_tokens
-        if watched_replica is not None and account.request is not None and more:
-            watched_replica.generated[_to_kind(account.pool, account.request.language)] += more
-            watched_engine.num_counted_tokens = account.generated_tokens
+        trace = watched_engine.trace
+        watched_replica = self._watched_replicas.get(trace.replica)
+        more = trace.generated_tokens - watched_engine.num_counted_tokens
+        if watched_replica is not None and trace.request is not None and more:
+            watched_replica.generated[_to_kind(trace.pool, trace.request.language)] += more
+            watched_engine.num_counted_tokens = trace.generated_tokens
 
     async def run(self, *, every_s: float) -> None:
         """Read the counters periodically until cancelled."""

@@ -73,28 +73,28 @@ class CompletionMetrics:
         )
         self._tenants = _TenantLabels(num_tenants) if num_tenants else None
 
-    def on_completed(self, account: RequestTrace) -> None:
-        request, finish_reason = account.request, account.finish_reason or FinishReason.CANCELLED
+    def on_completed(self, trace: RequestTrace) -> None:
+        request, finish_reason = trace.request, trace.finish_reason or FinishReason.CANCELLED
         mode = _read_mode(request)
         trigger = request.trigger if request else NOT_UNDERSTOOD
-        self._completions.add(1, mode, trigger, finish_reason, account.error_code)
-        if account.filter_reason:
-            self._cuts.add(1, account.filter_reason)
-        if account.first_sent_s is not None:
+        self._completions.add(1, mode, trigger, finish_reason, trace.error_code)
+        if trace.filter_reason:
+            self._cuts.add(1, trace.filter_reason)
+        if trace.first_sent_s is not None:
             # Without the upload: a client with a slow connection must not alert operators.
-            arrival = account.arrival
+            arrival = trace.arrival
             began_s = arrival.received_s if arrival.body_read_s is None else arrival.body_read_s
-            self._first_token.observe(account.first_sent_s - began_s, mode, account.pool)
-        for each in compute_stage_timings(account, recorded_s=account.clock.monotonic_s()):
+            self._first_token.observe(trace.first_sent_s - began_s, mode, trace.pool)
+        for each in compute_stage_timings(trace, recorded_s=trace.clock.monotonic_s()):
             if each.is_whole:
                 self._stages.observe(each.ended_s - each.began_s, each.stage)
-        if account.cancelled_s is not None and account.engine_closed_s is not None:
+        if trace.cancelled_s is not None and trace.engine_closed_s is not None:
             # A completion that had ended by itself was closed before.
-            self._cancels.observe(max(0.0, account.engine_closed_s - account.cancelled_s))
-        if account.engine_called_s is not None:
-            self._count_tokens(account, mode)
-        if self._tenants is not None and account.principal is not None:
-            self._tenants.count_completion(account.principal.snapshot.slug, account)
+            self._cancels.observe(max(0.0, trace.engine_closed_s - trace.cancelled_s))
+        if trace.engine_called_s is not None:
+            self._count_tokens(trace, mode)
+        if self._tenants is not None and trace.principal is not None:
+            self._tenants.count_completion(trace.principal.snapshot.slug, trace)
 
     def on_outcome(self, event: OutcomeEvent) -> None:
         self._outcomes.add(1, event)
@@ -111,14 +111,14 @@ class CompletionMetrics:
         if self._tenants is not None:
             yield from self._tenants.collect()
 
-    def _count_tokens(self, account: RequestTrace, mode: str) -> None:
-        tokens, pool = self._tokens, account.pool
+    def _count_tokens(self, trace: RequestTrace, mode: str) -> None:
+        tokens, pool = self._tokens, trace.pool
         tokens["assembled_prompts"].add(1, mode, pool)
-        tokens["prompt_tokens"].add(account.prompt_tokens, mode, pool)
-        tokens["generated_tokens"].add(account.generated_tokens, mode, pool)
-        if account.cached_tokens is not None:
-            tokens["prompt_tokens_with_cache_info"].add(account.prompt_tokens, mode, pool)
-            tokens["cached_tokens"].add(account.cached_tokens, mode, pool)
+        tokens["prompt_tokens"].add(trace.prompt_tokens, mode, pool)
+        tokens["generated_tokens"].add(trace.generated_tokens, mode, pool)
+        if trace.cached_tokens is not None:
+            tokens["prompt_tokens_with_cache_info"].add(trace.prompt_tokens, mode, pool)
+            tokens["cached_tokens"].add(trace.cached_tokens, mode, pool)
 
 
 _TOKENS: Final = {
@@ -161,13 +161,13 @@ class _TenantLabels:
             "caret_tenant_tokens", "Tokens of a tenant, prompts and completions.", ["tenant"]
         )
 
-    def count_completion(self, slug: str, account: RequestTrace) -> None:
+    def count_completion(self, slug: str, trace: RequestTrace) -> None:
         label = slug
         if slug not in self._labelled:
             self._unlabelled[slug] += 1
             label = OTHERS
-        self._completions.add(1, label, account.finish_reason or FinishReason.CANCELLED)
-        self._tokens.add(account.prompt_tokens + account.generated_tokens, label)
+        self._completions.add(1, label, trace.finish_reason or FinishReason.CANCELLED)
+        self._tokens.add(trace.prompt_tokens + trace.generated_tokens, label)
 
     def collect(self) -> Iterator[Metric]:
         room = self._num_labels - len(self._labelled)

@@ -1,7 +1,7 @@
 """Gauges of the gateway's current state, computed when they are read."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -14,7 +14,7 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pools.discovery.replica_identity import IdentityMismatch
 from inference.pools.health.circuit_breaker import CircuitState
 from inference.pools.health.replica_states import ReplicaStates
-from inference.pools.pool_config import PoolConfig
+from inference.pools.pool_config import Pool, PoolConfig
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.metrics.fast_counters import FastHistograms
@@ -55,7 +55,7 @@ class JournalBacklog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GatewayMetrics:
-    seats: ConcurrencyLimiter
+    concurrency: ConcurrencyLimiter
     authority: SnapshotStore
     pools: PoolConfig
     replicas: ReplicaStates
@@ -63,10 +63,13 @@ class GatewayMetrics:
     rejected_replicas: Callable[[], Iterable[tuple[str, str, IdentityMismatch]]] = (
         tuple  # pool, replica, why
     )
+    region: str = "local"
+    # Whether policies that need it are enforced: public_code_filter, retrieval, experiments.
+    capabilities: Callable[[], Mapping[str, bool]] = dict
 
     def collect(self) -> Iterator[Metric]:
         yield _make_gauge(
-            "caret_completions_in_flight", "Completions in flight.", self.seats.num_in_flight
+            "caret_completions_in_flight", "Completions in flight.", self.concurrency.num_in_flight
         )
         watchers = self.authority.num_watchers
         yield _make_gauge(
@@ -84,14 +87,34 @@ class GatewayMetrics:
         yield _make_gauge(
             "caret_journal_unwritten_records", "Records that the disk could not take.", unwritten
         )
+        yield from self._collect_capabilities()
         yield from self._collect_pools()
         yield from self._collect_replicas()
         yield self._collect_drained()
         yield from _PROCESS.collect()
 
+    def _collect_capabilities(self) -> Iterator[Metric]:
+        region = GaugeMetricFamily(
+            "caret_gateway_region", "1 for the gateway's region.", labels=["region"]
+        )
+        region.add_metric([self.region], 1)
+        capabilities = GaugeMetricFamily(
+            "caret_gateway_capability",
+            "1 if the gateway enforces policies that need this; otherwise 0.",
+            labels=["capability"],
+        )
+        for name, is_available in self.capabilities().items():
+            capabilities.add_metric([name], float(is_available))
+        yield from (region, capabilities)
+
     def _collect_pools(self) -> Iterator[Metric]:
         pool_info = GaugeMetricFamily(
             "caret_pool", "1 for each configured pool.", labels=["pool", "tier", "model"]
+        )
+        sharing = GaugeMetricFamily(
+            "caret_pool_sharing",
+            "1 for how the pools file shares each pool: default, shared or dedicated.",
+            labels=["pool", "sharing"],
         )
         members = GaugeMetricFamily(
             "caret_pool_replica_info", "1 for each replica of a pool.", labels=["pool", "replica"]
@@ -103,6 +126,7 @@ class GatewayMetrics:
         )
         for pool in self.pools.by_name.values():
             pool_info.add_metric([pool.name, pool.tier, pool.model], 1)
+            sharing.add_metric([pool.name, self._name_sharing(pool)], 1)
             for hosts in pool.allowed_replica_hosts:
                 allowed_hosts.add_metric([pool.name, hosts], 1)
             for replica in pool.replicas:
@@ -115,7 +139,13 @@ class GatewayMetrics:
         for name, replica_name, mismatch in self.rejected_replicas():
             words = (mismatch.reason.value, mismatch.actual, mismatch.expected)
             rejections.add_metric([name, replica_name, *words], 1)
-        yield from (pool_info, members, allowed_hosts, rejections)
+        yield from (pool_info, sharing, members, allowed_hosts, rejections)
+
+    def _name_sharing(self, pool: Pool) -> str:
+        if pool.tenants:
+            return "dedicated"
+        is_default = self.pools.find_shared(pool.tier).name == pool.name
+        return "default" if is_default else "shared"
 
     def _collect_drained(self) -> Metric:
         drained = GaugeMetricFamily(

@@ -54,6 +54,7 @@ class CompletionStream:
         await self.send({"type": "complete", **frame})
         while True:
             answer = await self.receive()
+            # An empty ID: the gateway could not read the ID of the frame.
             if answer.get("id") not in (frame["id"], ""):
                 continue
             if answer["type"] == "error":
@@ -65,7 +66,7 @@ class CompletionStream:
 
 @asynccontextmanager
 async def open_stream(gateway_url: str, api_key: str) -> AsyncIterator[CompletionStream]:
-    """Connect to `gateway_url`, http(s)://host:port.
+    """Connect to `gateway_url`, such as http://127.0.0.1:8401.
 
     Raises GatewayRefused, OSError.
     """

@@ -15,6 +15,7 @@ from caret.foundation.clock import SystemClock
 from caret.foundation.environment import BadSetting
 from caret.foundation.garbage_collection import GcScheduler, install_gc_scheduler
 from caret.foundation.parsing.grammars import load_all
+from inference.completion.variant import Variant
 from inference.config import DataPlaneConfig
 from inference.content_capture import ContentCapture
 from inference.context.prompt.model_formats.chat_template import load_chat_template
@@ -40,7 +41,7 @@ from inference.gateway.supersession.feed import ClaimQueue, SupersessionFeed
 from inference.gateway.supersession.registry import SupersessionRegistry
 from inference.pipeline import DataPlane, warm_up
 from inference.pools.discovery.dns_resolver import DnsResolver
-from inference.pools.discovery.fleet_state_feed import AddedReplicaFeed, DrainFeed
+from inference.pools.discovery.fleet_state_feed import AddedReplicaFeed, DrainFeed, ExperimentFeed
 from inference.pools.discovery.kubernetes_api import KubernetesApi, ServiceAccount
 from inference.pools.discovery.kubernetes_resolver import KubernetesResolver
 from inference.pools.discovery.pool_members import PoolMembers
@@ -63,6 +64,7 @@ from inference.recording.record import CompletionObserver, Recorder
 from inference.recording.redis_shipper import RedisShipment
 from inference.recording.slowest_requests import SlowestRequests, SlowestRequestsJournal, SlowLog
 from inference.retrieval import Retrieval
+from inference.routing.pool_selection import PoolSelector
 from inference.routing.route import Router
 
 # Long enough for a busy Redis, short enough that shutdown never hangs.
@@ -118,6 +120,8 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         drains = DrainFeed(redis, plane.router.replicas)
         membership, watches = membership_of(config, plane, session)
         additions = AddedReplicaFeed(redis, membership)
+        experiments = ExperimentFeed(redis, plane.admission.experiments, _check_variants)
+        await experiments.start()
         await drains.start()
         await additions.start()
         await membership.reconcile()  # before any replica is called
@@ -128,6 +132,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
                 (
                     *(("journal", shipping), ("leases", returning), ("drains", drains.run)),
                     *(("membership", membership.run), ("additions", additions.run), *watches),
+                    ("experiments", experiments.run),
                     *_list_background_tasks(config, plane, links),
                 )
             ),
@@ -233,12 +238,14 @@ def _build_plane(
     links: SharedConnections,
 ) -> DataPlane:
     pools = read_catalog(config.pools_file)
+    selector = PoolSelector(pools, authority.may_use_pool)
     speculation = SpeculationTracker(pools, VllmMetrics(links.session), clock)
     content_capture = ContentCapture(links.redis, root_secret=config.root_secret, clock=clock)
     return DataPlane(
         clock=clock,
         snapshots=authority,
-        admission=_build_admission(config, clock, pools, links),
+        admission=_build_admission(config, clock, pools, selector, links),
+        pool_selector=selector,
         prompt_writers={
             name: PromptWriter(
                 load_tokenizer(pool.tokenizer),
@@ -278,7 +285,11 @@ def _build_plane(
 
 
 def _build_admission(
-    config: DataPlaneConfig, clock: SystemClock, pools: PoolConfig, links: SharedConnections
+    config: DataPlaneConfig,
+    clock: SystemClock,
+    pools: PoolConfig,
+    selector: PoolSelector,
+    links: SharedConnections,
 ) -> AdmissionController:
     return AdmissionController(
         supersession=SupersessionRegistry(config.root_secret, links.claims),
@@ -292,9 +303,8 @@ def _build_admission(
             capacities={name: _capacity_of(pool) for name, pool in pools.by_name.items()},
             targets_ms=config.first_token_targets_ms,
         ),
-        get_pool=lambda snapshot, tier: pools.find(snapshot, tier).name,
+        select_pool=selector.select,
         experiments=_read_experiments(config),
-        get_model=lambda snapshot, tier: pools.find(snapshot, tier).model,
         region=config.region,
     )
 
@@ -307,9 +317,18 @@ def _read_experiments(config: DataPlaneConfig) -> ExperimentSet:
     if config.experiments_file is None:
         return ExperimentSet()
     experiments = read_experiments(config.experiments_file)
-    check_filters(experiments.variants)
-    validate_variants(experiments.variants)
+    try:
+        _check_variants(experiments.variants)
+    except BadSetting as error:
+        raise BadSetting(f"CARET_EXPERIMENTS_FILE: {error}") from error
     return experiments
+
+
+def _check_variants(variants: Iterable[Variant]) -> None:
+    """Raises BadSetting."""
+    listed = tuple(variants)
+    check_filters(listed)
+    validate_variants(listed)
 
 
 def membership_of(

@@ -45,12 +45,18 @@ async def metrics_served(
     lag = EventLoopLagProbe(plane.clock)
     engines = EngineMetricsPoller(VllmMetrics(sources.session), plane.router.pools.list_replicas)
     gauges = GatewayMetrics(
-        seats=plane.admission.concurrency,
+        concurrency=plane.admission.concurrency,
         authority=plane.snapshots,
         pools=plane.router.pools,
         replicas=plane.router.replicas,
         journal=sources.journal,
         rejected_replicas=lambda: sources.membership.rejected_replicas,
+        region=config.region,
+        capabilities=lambda: {
+            "public_code_filter": plane.public_code is not None,
+            "retrieval": config.has_retrieval,
+            "experiments": bool(plane.admission.experiments.variants),
+        },
     )
     admission = AdmissionMetrics(plane.admission.load_shedder, plane.admission.quotas)
     background = BackgroundMetrics(plane.warmup_queue, plane.router.speculation)

@@ -1,8 +1,11 @@
 """A tenant's effective policy, as the data plane reads it."""
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
+
+ANY_LANGUAGE: Final = "*"  # all languages without an entry of their own
 
 
 class Mode(StrEnum):
@@ -100,6 +103,9 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     retention_days: dict[str, int] = {}
     is_mfa_required: bool = False  # for everybody who signs in
     requires_path: bool = False  # requests that do not name their file are refused
+    # Tier -> language, or ANY_LANGUAGE -> the model of requests that name none. A model that is not
+    # available, or not among `models`, is ignored.
+    default_models: dict[Tier, dict[str, str]] = {}
     allows_own_keys: bool = True  # members may create keys for themselves
 
 

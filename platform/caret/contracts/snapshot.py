@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from caret.contracts.api_key import Credential
-from caret.contracts.policy import PolicyOverride, TenantPolicy
+from caret.contracts.policy import PolicyOverride, TenantPolicy, Tier
 from caret.contracts.pricing import SpendingLimits
 from caret.foundation.ids import TenantId, UserId
 
@@ -65,6 +65,14 @@ class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     override_indexes: dict[UserId, tuple[int, ...]] = {}
     # Added later, left out if None: the only region whose gateways serve the tenant.
     region: str | None = None
+    # Added later, left out if empty: tier -> language, or ANY_LANGUAGE -> the pool that operators
+    # have assigned.
+    pools: dict[Tier, dict[str, str]] = {}
+    dedicated_pools: frozenset[str] = frozenset()  # of these pools: no other tenant may use them
+    # Added later, left out if empty: tier -> model -> its pools, preferred ones first. The models
+    # of the operators' catalogue that the tenant's plan includes; the first is the default. A tier
+    # without a published model is missing.
+    models: dict[Tier, dict[str, tuple[str, ...]]] = {}
 
 
 SCHEMA: Final = 1

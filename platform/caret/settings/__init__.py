@@ -59,6 +59,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "console.web.request_metrics.RequestMetricsMiddleware",
     "console.web.middleware.NoStore",  # before all that may respond, redirects to HTTPS included
+    "console.web.middleware.CompressPages",
     "django.middleware.security.SecurityMiddleware",
     "console.web.middleware.ContentSecurityPolicy",
     "console.web.middleware.Utf8OnlyMiddleware",
@@ -210,6 +211,9 @@ USE_TZ = True
 GATEWAY_URL = env_text(
     "CARET_GATEWAY_URL", f"http://127.0.0.1:{env_text('CARET_GATEWAY_PORT', '8401')}"
 )
+
+# Caret's own clients, which users download from the console.
+DOWNLOADS = Path(env_text("CARET_DOWNLOADS", str(EMBEDDED.home / "downloads")))
 
 # The region where this installation stores its tenants' data, named by its operator.
 REGION = env_text("CARET_REGION", "local")

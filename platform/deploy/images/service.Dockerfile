@@ -20,6 +20,8 @@ COPY --from=packages /opt/caret /opt/caret
 WORKDIR /app
 COPY manage.py LICENSE ./
 COPY platform/caret platform/caret
+# The console's help shows the documents for customers.
+COPY platform/docs platform/docs
 COPY inference inference
 COPY tenants tenants
 COPY console console

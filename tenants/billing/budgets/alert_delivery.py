@@ -1,8 +1,9 @@
 """Delivery of budget alerts: at least once, with retries for about three days.
 
 Before each attempt a worker claims the delivery and sets the time of the next attempt. So no two
-workers make the same attempt, and no lock is held while an address is slow. If the worker is
-killed, the delivery is repeated with the same ID, which receivers can use to drop duplicates.
+workers make the same attempt, and no lock is held while a mail server or webhook is slow. If the
+worker is killed, the delivery is repeated with the same ID, which receivers can use to drop
+duplicates.
 """
 
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class _AlertMessage:
     delivery_id: str
     tenant_id: TenantId
     budget_id: str
-    whose: str  # "the whole tenant", a team's name, a user's address
+    holder: str  # whose budget it is: "the whole tenant", "the team Shop", a user's address
     tenant_name: str
     percent: int
     spent: str  # with the currency
@@ -101,7 +102,7 @@ def _try_delivery(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -
     try:
         message = _build_message(tenant_id, delivery)
         if delivery.channel == WEBHOOK:
-            webhook.send(delivery.address, _webhook_body(message), now=now)
+            webhook.send(delivery.address, _build_webhook(message), now=now)
         else:
             _send_mail(delivery.address, message)
     except (OSError, SMTPException, webhook.WebhookDeliveryError) as error:
@@ -134,7 +135,7 @@ def _build_message(tenant_id: TenantId, delivery: AlertDelivery) -> _AlertMessag
             delivery_id=str(delivery.id),
             tenant_id=tenant_id,
             budget_id=str(alert.budget_id),
-            whose="a deleted budget" if budget is None else _name_holder(budget),
+            holder="a deleted budget" if budget is None else _describe_holder(budget),
             tenant_name=Tenant.objects.get(id=tenant_id).name,
             percent=alert.percent,
             spent=f"{currency} {write_amount(alert.spent_micros)}",
@@ -144,7 +145,7 @@ def _build_message(tenant_id: TenantId, delivery: AlertDelivery) -> _AlertMessag
         )
 
 
-def _name_holder(budget: Budget) -> str:
+def _describe_holder(budget: Budget) -> str:
     if budget.holder_id is None:
         return "the whole tenant"
     if budget.scope == BudgetScope.USER:
@@ -163,7 +164,7 @@ def _send_mail(address: str, message: _AlertMessage) -> None:
     EmailMessage(
         subject=f"{message.tenant_name}: {message.percent}% of a budget used",
         body=(
-            f"The {message.month} budget of {message.whose} has reached {message.percent}%:\n"
+            f"The {message.month} budget of {message.holder} has reached {message.percent}%:\n"
             f"{message.spent} of {message.limit}.\n\n{consequence}\n\n"
             f"{settings.CONSOLE_URL}\n"
         ),
@@ -172,7 +173,7 @@ def _send_mail(address: str, message: _AlertMessage) -> None:
     ).send()
 
 
-def _webhook_body(message: _AlertMessage) -> webhook.Webhook:
+def _build_webhook(message: _AlertMessage) -> webhook.Webhook:
     return webhook.Webhook(
         id=message.delivery_id,
         key=(message.tenant_id, message.budget_id),
@@ -190,11 +191,14 @@ def _webhook_body(message: _AlertMessage) -> webhook.Webhook:
     )
 
 
-def anonymize_recipients(mails: QuerySet[AlertDelivery]) -> int:
-    """Give each delivery its own anonymous address, because an alert has each address only once."""
-    ids = list(mails.values_list("id", flat=True))
+def anonymize_recipients(deliveries: QuerySet[AlertDelivery]) -> int:
+    """Replace the addresses of deliveries, stop their retries and return their number.
+
+    Each gets its own anonymous address, because the addresses of an alert are unique.
+    """
+    ids = list(deliveries.values_list("id", flat=True))
     for row_id in ids:
-        mails.model._default_manager.filter(id=row_id).update(
+        deliveries.model._default_manager.filter(id=row_id).update(
             address=anonymous_email(), next_at=None
         )
     return len(ids)

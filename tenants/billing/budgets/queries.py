@@ -72,7 +72,9 @@ def page_of_budgets(
     with tenant_scope(actor.tenant_id):
         budgets = Budget.objects.filter(tenant_id=actor.tenant_id)
         rows = fetch_first(budgets, limit=limit, after=read_cursor(cursor))
-        page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+        page = build_page(
+            rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+        )
         return Page(_to_views(actor.tenant_id, page.rows, now), page.next_cursor)
 
 

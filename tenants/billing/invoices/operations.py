@@ -31,9 +31,9 @@ from tenants.billing.invoices.document import (
 )
 from tenants.billing.invoices.queries import (
     InvoiceView,
+    build_invoice_view,
     find_invoice,
     read_used,
-    view_of,
 )
 from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.credits import credit_balance
@@ -139,7 +139,7 @@ def issue_credit_note(
         tax_cents = compute_incremental_tax(net_cents, after=invoice.corrected_cents, tax=head.tax)
         draft = _InvoiceDraft(head, LedgerTotals(-net_cents, 0, -tax_cents), month, number)
         _book_credit_note(state, draft, now)
-        return view_of(_insert_invoice(state, draft, (), now), ())
+        return build_invoice_view(_insert_invoice(state, draft, (), now), ())
 
 
 def _months_due(state: BillingState, newest: int, now: datetime) -> list[date]:

@@ -103,7 +103,9 @@ def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[In
     with tenant_scope(actor.tenant_id):
         invoices = Invoice.objects.filter(tenant_id=actor.tenant_id)
         rows = fetch_first(invoices, limit=limit, after=read_cursor(cursor))
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
     return map_page(page, _to_row)
 
 
@@ -117,10 +119,10 @@ def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
         usage_lines = (
             read_used(actor.tenant_id, row.month) if row.kind == DocumentKind.INVOICE else ()
         )
-        return view_of(row, usage_lines)
+        return build_invoice_view(row, usage_lines)
 
 
-def view_of(row: Invoice, usage_lines: Sequence[UsageLine]) -> InvoiceView:
+def build_invoice_view(row: Invoice, usage_lines: Sequence[UsageLine]) -> InvoiceView:
     """Rebuild a document, inside the tenant's scope. Raises InvoiceNotReproducible."""
     try:
         document = build_document(

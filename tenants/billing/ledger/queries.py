@@ -80,7 +80,9 @@ def page_of_ledger(
     with tenant_scope(actor.tenant_id):
         transactions = _filter_transactions(actor, ledger_filter)
         rows = fetch_first(transactions, limit=limit, after=read_cursor(cursor))
-        page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+        page = build_page(
+            rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+        )
         entries: defaultdict[UUID, list[LedgerEntryView]] = defaultdict(list)
         of_page = LedgerEntry.objects.filter(
             tenant_id=actor.tenant_id, transaction_id__in=[row.id for row in page.rows]

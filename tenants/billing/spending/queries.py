@@ -11,6 +11,11 @@ from tenants.billing.ledger.credits import credit_balance
 from tenants.billing.plans.price_book import PlanPrice, PriceBook
 from tenants.billing.plans.queries import find_currency, read_price_book
 from tenants.billing.spending.daily_cost import DailyCostLine, read_days
+from tenants.billing.spending.month_cost import (
+    MonthCost,
+    compute_month_cost,
+    first_day_of_forecast,
+)
 from tenants.models import Membership
 from tenants.security.authorization.actor import Actor
 
@@ -33,11 +38,15 @@ class SpendingOverview:
     plan: PlanInForce | None  # None: it begins later
     num_seats: int  # present members
     credit_micros: int
-    days: tuple[DailyCostLine, ...]  # from the requested day, or from the month's first day
+    days: tuple[DailyCostLine, ...]  # from the requested day or earlier
 
     @property
     def month(self) -> date:
         return month_of(self.today)
+
+    @property
+    def month_cost(self) -> MonthCost:
+        return compute_month_cost(self.days, currency=self.currency, today=self.today)
 
 
 def read_spending_overview(
@@ -45,11 +54,11 @@ def read_spending_overview(
 ) -> SpendingOverview | None:
     """Return the spending overview; None: the tenant has no plan. Six queries.
 
-    `first` is the first of `days`; the month's first day if that is earlier. Raises Forbidden.
+    `days` begin at `first`, or earlier if the month's cost needs earlier days. Raises Forbidden.
     """
     actor.require(Permission.READ_BILLING)
     today = utc_day(now)
-    begin = month_of(today) if first is None else min(first, month_of(today))
+    begin = min(first or today, first_day_of_forecast(today))
     with tenant_scope(actor.tenant_id):
         currency = find_currency(actor.tenant_id)
         if currency is None:
@@ -62,6 +71,21 @@ def read_spending_overview(
             credit_micros=credit_balance(actor.tenant_id),
             days=tuple(read_days(actor.tenant_id, first=begin, last=today)),
         )
+
+
+def read_month_cost(*, actor: Actor, now: datetime) -> MonthCost | None:
+    """Return the cost of the present month; None: no plan. Two queries. Raises Forbidden.
+
+    It is the `month_cost` of `read_spending_overview`, without the rest.
+    """
+    actor.require(Permission.READ_BILLING)
+    today = utc_day(now)
+    with tenant_scope(actor.tenant_id):
+        currency = find_currency(actor.tenant_id)
+        if currency is None:
+            return None
+        days = read_days(actor.tenant_id, first=first_day_of_forecast(today), last=today)
+    return compute_month_cost(days, currency=currency, today=today)
 
 
 def read_currency(*, actor: Actor) -> Currency | None:

@@ -27,7 +27,7 @@ from tenants.compliance.audit_sinks.delivery import (
 )
 from tenants.compliance.audit_sinks.endpoint import SinkAddress, parse_address
 from tenants.compliance.audit_sinks.messages import TEST, SinkMessage
-from tenants.compliance.audit_sinks.queries import SinkView, find_sink, view_of
+from tenants.compliance.audit_sinks.queries import SinkView, build_sink_view, find_sink
 from tenants.compliance.audit_sinks.secret_storage import (
     SecretUnavailable,
     new_secret,
@@ -85,7 +85,7 @@ def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
         row = _insert_sink(actor, name, address, secret, cursor, now)
         _record_change(actor, row, "created", (None, _to_change_fields(row)), now)
         last = find_head(tenant_id=actor.tenant_id).sequence
-    return CreatedSink(view_of(row, last), secret)
+    return CreatedSink(build_sink_view(row, last), secret)
 
 
 def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetime) -> SinkView:
@@ -104,7 +104,7 @@ def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetim
         before: ChangeFields = {"delivered_sequence": row.delivered_sequence}
         _record_change(actor, row, "replayed", (before, {"delivered_sequence": cursor}), now)
         last = find_head(tenant_id=actor.tenant_id).sequence
-        return view_of(find_sink(actor=actor, sink_id=sink_id), last)
+        return build_sink_view(find_sink(actor=actor, sink_id=sink_id), last)
 
 
 def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
@@ -124,7 +124,7 @@ def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
             before: ChangeFields = {"next_attempt_at": timestamp(row.next_attempt_at)}
             _record_change(actor, row, "retried", (before, {"next_attempt_at": None}), now)
         last = find_head(tenant_id=actor.tenant_id).sequence
-        return view_of(find_sink(actor=actor, sink_id=sink_id), last)
+        return build_sink_view(find_sink(actor=actor, sink_id=sink_id), last)
 
 
 def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:

@@ -45,8 +45,10 @@ def list_sinks(*, actor: Actor, limit: int, cursor: str | None) -> Page[SinkView
         sinks = AuditSink.objects.filter(tenant_id=actor.tenant_id)
         rows = fetch_first(sinks, limit=limit, after=after)
         last = find_head(tenant_id=actor.tenant_id).sequence
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
-    return map_page(page, lambda row: view_of(row, last))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
+    return map_page(page, lambda row: build_sink_view(row, last))
 
 
 def get_sink(*, actor: Actor, sink_id: UUID) -> SinkView:
@@ -54,7 +56,7 @@ def get_sink(*, actor: Actor, sink_id: UUID) -> SinkView:
     actor.require(Permission.READ_AUDIT)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
-        return view_of(row, find_head(tenant_id=actor.tenant_id).sequence)
+        return build_sink_view(row, find_head(tenant_id=actor.tenant_id).sequence)
 
 
 def find_sink(*, actor: Actor, sink_id: UUID) -> AuditSink:
@@ -65,7 +67,7 @@ def find_sink(*, actor: Actor, sink_id: UUID) -> AuditSink:
         raise NotFound("This sink does not exist.") from error
 
 
-def view_of(row: AuditSink, last_sequence: int) -> SinkView:
+def build_sink_view(row: AuditSink, last_sequence: int) -> SinkView:
     return SinkView(
         id=row.id,
         kind=SinkKind(row.kind),

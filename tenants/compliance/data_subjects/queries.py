@@ -98,7 +98,9 @@ def list_erasures(*, actor: Actor, limit: int, cursor: str | None) -> Page[Erasu
     with tenant_scope(actor.tenant_id):
         erasures = Erasure.objects.filter(tenant_id=actor.tenant_id)
         rows = fetch_first(erasures, limit=limit, after=after, time_field="requested_at")
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.requested_at, row.id))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.requested_at, row.id)
+    )
     return map_page(page, _to_view)
 
 

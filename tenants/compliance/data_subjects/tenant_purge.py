@@ -32,6 +32,7 @@ from tenants.models import (
     LatencyHour,
     PolicyOverrideVersion,
     PolicyVersion,
+    PoolAssignment,
     RetrievalChunk,
     ScimGroup,
     ScimToken,
@@ -84,6 +85,7 @@ def purge(row: Erasure, *, now: datetime, count: Count) -> None:
         count(_empty_rows(tenant_id, now))
         request_erasure_of_all(tenant_id=tenant_id, now=now)
     VerifiedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
+    PoolAssignment.objects.filter(holder_id=UUID(tenant_id)).delete()
     _purge_store(tenant_id, count)
     _purge_redis(connect(), tenant_id)
 

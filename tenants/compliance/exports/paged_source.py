@@ -76,12 +76,12 @@ def plain(value: Any) -> Value:
         case None | str() | bool() | int() | float() | datetime() | date() | UUID():
             return value
         case Mapping():
-            return spell(value)
+            return dump_json(value)
         case _:
             return ", ".join(sorted(str(plain(each)) for each in value))
 
 
-def spell(document: Any) -> str:
+def dump_json(document: Any) -> str:
     """Return JSON on one line with sorted keys."""
     return json.dumps(msgspec.to_builtins(document), ensure_ascii=False, sort_keys=True)
 

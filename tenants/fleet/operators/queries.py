@@ -84,7 +84,9 @@ def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[Tenan
         begins = search if is_storable(search) else ""
         tenants = tenants.filter(slug__startswith=begins) if begins else tenants.none()
     rows = fetch_first(tenants, limit=limit, after=read_cursor(cursor))
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
     return map_page(page, _directory_row)
 
 

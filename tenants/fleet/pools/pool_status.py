@@ -81,9 +81,9 @@ class PoolStatus:
         return self.num_in_flight / self.limit if self.limit else 0.0
 
 
-def pools_of(readings: Iterable[Scrape], counters: MetricSamples) -> list[PoolStatus]:
+def pools_of(scrapes: Iterable[Scrape], counters: MetricSamples) -> list[PoolStatus]:
     """Return the pools by name. `counters` are the recent counts of all gateways."""
-    samples_by_gateway = [reading.samples for reading in readings if reading.samples is not None]
+    samples_by_gateway = [scrape.samples for scrape in scrapes if scrape.samples is not None]
     now = merge_samples(samples_by_gateway)
     labels_by_pool = {labels["pool"]: labels for labels, _ in now.all_values("caret_pool")}
     members, places = members_of(now), places_of(now)

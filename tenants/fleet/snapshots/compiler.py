@@ -1,12 +1,12 @@
 """Compilation of snapshots from rows. Knows neither the database nor Redis."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from caret.contracts.api_key import Credential, KeyKind
-from caret.contracts.policy import Mode, TenantPolicy
+from caret.contracts.policy import Mode, TenantPolicy, Tier
 from caret.contracts.pricing import SpendingLimits
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.foundation.clock import to_unix_ms
@@ -18,6 +18,18 @@ NO_SPENDING: Final = SpendingLimits()
 
 
 @dataclass(frozen=True, slots=True)
+class PoolsAndModels:
+    """The tenant's pools and models, as the snapshot contains them."""
+
+    pools: Mapping[Tier, Mapping[str, str]] = field(default_factory=dict)
+    dedicated: frozenset[str] = frozenset()
+    models: Mapping[Tier, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+
+
+NO_POOLS: Final = PoolsAndModels()
+
+
+@dataclass(frozen=True, slots=True)
 class TenantRow:
     tenant_id: TenantId
     slug: str
@@ -25,6 +37,7 @@ class TenantRow:
     status: TenantStatus
     cache_epoch: int
     region: str | None = None  # the region it is pinned to; None: not pinned
+    serving: PoolsAndModels = NO_POOLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,9 @@ def compile_snapshot(
         overrides=assignment.overrides,
         override_indexes=dict(assignment.override_indexes),
         region=tenant.region,
+        pools={tier: dict(of_tier) for tier, of_tier in tenant.serving.pools.items()},
+        dedicated_pools=tenant.serving.dedicated,
+        models={tier: dict(of_tier) for tier, of_tier in tenant.serving.models.items()},
     )
 
 

@@ -1,21 +1,31 @@
 """Queries of the rows that a snapshot is compiled from."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from django.conf import settings
 
 from caret.contracts.api_key import KeyKind
+from caret.contracts.policy import Tier
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.ids import KeyId, LookupId, TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.billing_periods import utc_day
 from tenants.base.errors import NotFound
 from tenants.billing.budgets.queries import read_spending
-from tenants.fleet.snapshots.compiler import CompiledKeyRow, TenantRow, compile_snapshot
+from tenants.fleet.pools.assignments import list_assignments
+from tenants.fleet.snapshots.compiler import (
+    CompiledKeyRow,
+    PoolsAndModels,
+    TenantRow,
+    compile_snapshot,
+)
 from tenants.fleet.snapshots.overrides import OverrideAssignment, assign_overrides
 from tenants.fleet.snapshots.platform_limits import PlatformLimits, apply_platform_limits
 from tenants.identity.api_keys.key_secrets import KeySecret, secrets_for
 from tenants.identity.api_keys.scopes import modes_of, read_scopes
 from tenants.models import ApiKey, Tenant
+from tenants.policy.availability.model_offers import read_model_pools
 from tenants.policy.overrides.queries import SubjectKind, read_overrides
 from tenants.policy.queries import find_policy
 from tenants.privacy.consent.queries import find_consents
@@ -24,8 +34,8 @@ from tenants.privacy.consent.queries import find_consents
 def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
     """Return the tenant's present snapshot.
 
-    Eight queries, two more with hard budgets, and two more if content may be captured. Raises
-    NotFound.
+    Ten queries; two more each with a model catalogue, with hard budgets, and if content may be
+    captured. Raises NotFound.
     """
     with tenant_scope(tenant_id):
         # The version is read before its contents: a commit in between gives newer contents an older
@@ -40,8 +50,21 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
         ]
         spending = read_spending(tenant_id, now=now)
         assignment = _read_assignment(tenant_id)
+        row = replace(row, serving=_read_pools_and_models(tenant_id, now))
     return compile_snapshot(
         tenant=row, policy=policy, keys=keys, now=now, spending=spending, assignment=assignment
+    )
+
+
+def _read_pools_and_models(tenant_id: TenantId, now: datetime) -> PoolsAndModels:
+    pools: dict[Tier, dict[str, str]] = {}
+    assigned = list_assignments(tenant_id=tenant_id)
+    for each in assigned:
+        pools.setdefault(each.tier, {})[each.language] = each.pool
+    return PoolsAndModels(
+        pools=pools,
+        dedicated=frozenset(each.pool for each in assigned if each.is_dedicated),
+        models=read_model_pools(tenant_id=tenant_id, on=utc_day(now)),
     )
 
 

@@ -17,7 +17,7 @@ from tenants.base.errors import Conflict
 from tenants.identity.api_keys.key_secrets import key_digest
 from tenants.identity.api_keys.row_writes import PEPPER_VERSION
 
-SIGHTINGS: Final = "caret:keys:leak-reports"
+REPORT_QUEUE: Final = "caret:keys:leak-reports"
 MAX_WAITING: Final = 10_000
 MAX_OF_A_REPORT: Final = 200
 _MAX_PLACE_CHARS: Final = 300
@@ -49,32 +49,33 @@ def find_keys_in(texts: Iterable[str], *, place: str) -> list[LeakReport]:
     ]
 
 
-def enqueue(connection: redis.Redis, sightings: list[LeakReport]) -> None:
+def enqueue_reports(connection: redis.Redis, reports: list[LeakReport]) -> None:
     """Queue reports. Raises redis.RedisError, and Conflict when too many are waiting."""
-    if sightings and int(connection.llen(SIGHTINGS)) > MAX_WAITING:
+    if reports and int(connection.llen(REPORT_QUEUE)) > MAX_WAITING:
         raise Conflict("Too many reports are waiting. Try again in a minute.")
-    if sightings:
-        connection.rpush(SIGHTINGS, *map(msgspec.msgpack.encode, sightings))
+    if reports:
+        connection.rpush(REPORT_QUEUE, *map(msgspec.msgpack.encode, reports))
 
 
-def peek(connection: redis.Redis, *, limit: int) -> list[bytes]:
-    reports: list[bytes] = connection.lrange(SIGHTINGS, 0, limit - 1)  # type: ignore[assignment]
+def peek_reports(connection: redis.Redis, *, limit: int) -> list[bytes]:
+    """Return the encoded reports at the front of the queue, and leave them there."""
+    reports: list[bytes] = connection.lrange(REPORT_QUEUE, 0, limit - 1)  # type: ignore[assignment]
     return reports
 
 
-def settle(connection: redis.Redis, data: bytes) -> None:
-    connection.lrem(SIGHTINGS, 1, data)  # type: ignore[arg-type]  # the stubs want str
+def delete_report(connection: redis.Redis, data: bytes) -> None:
+    connection.lrem(REPORT_QUEUE, 1, data)  # type: ignore[arg-type]  # the stubs want str
 
 
-def requeue(connection: redis.Redis, data: bytes) -> None:
+def requeue_report(connection: redis.Redis, data: bytes) -> None:
     """Move a report to the end of the queue."""
     pipeline = connection.pipeline(transaction=True)
-    pipeline.rpush(SIGHTINGS, data)
-    pipeline.lrem(SIGHTINGS, 1, data)  # type: ignore[arg-type]
+    pipeline.rpush(REPORT_QUEUE, data)
+    pipeline.lrem(REPORT_QUEUE, 1, data)  # type: ignore[arg-type]
     pipeline.execute()
 
 
-def read_sighting(data: bytes) -> LeakReport:
+def decode_report(data: bytes) -> LeakReport:
     """Decode a queued report. Raises msgspec.DecodeError."""
     return msgspec.msgpack.decode(data, type=LeakReport)
 

@@ -1,7 +1,7 @@
 """Response to a leaked key: it is revoked, and its owner is notified.
 
-If the previous secret of a rotated key leaked, only that secret ends. The rotation has already
-replaced it.
+If the previous secret of a rotated key leaked, only that secret ends: the key keeps working with
+its current secret.
 """
 
 import hmac
@@ -21,10 +21,10 @@ from tenants.base.permissions import Role
 from tenants.identity.api_keys.key_secrets import KeySecret, secrets_for
 from tenants.identity.api_keys.leak_reports import (
     LeakReport,
-    peek,
-    read_sighting,
-    requeue,
-    settle,
+    decode_report,
+    delete_report,
+    peek_reports,
+    requeue_report,
 )
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.models import ApiKey
@@ -43,60 +43,57 @@ We revoked it, so it no longer works. Create a new key, and check how the old on
 
 
 def process_leak_reports(connection: redis.Redis, *, now: datetime) -> int:
-    """Handle the queued reports, and return how many there were.
+    """Handle queued reports, at most _MAX_AT_ONCE, and return their number.
 
     A report whose e-mail cannot be sent goes to the end of the queue. A retry repeats nothing that
     has succeeded.
     """
-    reports = peek(connection, limit=_MAX_AT_ONCE)
+    reports = peek_reports(connection, limit=_MAX_AT_ONCE)
     for data in reports:
         try:
-            handle_leak(read_sighting(data), now=now)
+            handle_leak(decode_report(data), now=now)
         except msgspec.DecodeError:
             logger.error("key.leak_report_invalid")
         # ValueError: a line break in a header.
         except (OSError, SMTPException, ValueError) as error:
             logger.warning("key.leak_owner_not_notified", reason=type(error).__name__)
-            requeue(connection, data)
+            requeue_report(connection, data)
             continue
-        settle(connection, data)
+        delete_report(connection, data)
     return len(reports)
 
 
-def handle_leak(sighting: LeakReport, *, now: datetime) -> None:
+def handle_leak(report: LeakReport, *, now: datetime) -> None:
     """Revoke a leaked key and notify its owner.
 
     Raises OSError, SMTPException when the key is revoked but the e-mail was not sent.
     """
-    with key_lookup_scope(sighting.lookup_id):
-        rows = list(ApiKey.objects.filter(lookup_id=sighting.lookup_id).order_by("tenant_id"))
+    with key_lookup_scope(report.lookup_id):
+        rows = list(ApiKey.objects.filter(lookup_id=report.lookup_id).order_by("tenant_id"))
     for row in rows:
-        text = next((text for text in secrets_for(row) if _is_of(sighting, text)), None)
-        if text is not None:
+        if any(_has_digest_of(report, secret) for secret in secrets_for(row)):
             tenant_id = TenantId(str(row.tenant_id))
-            _revoke_key(tenant_id, row, sighting, now)
-            _send_notice(tenant_id, row, sighting, now)
+            _revoke_key(tenant_id, row, report, now)
+            _send_notice(tenant_id, row, report, now)
 
 
-def _is_of(sighting: LeakReport, text: KeySecret) -> bool:
-    place = text.pepper_version - 1
-    return place < len(sighting.digests) and hmac.compare_digest(
-        sighting.digests[place], text.digest
-    )
+def _has_digest_of(report: LeakReport, secret: KeySecret) -> bool:
+    index = secret.pepper_version - 1
+    return index < len(report.digests) and hmac.compare_digest(report.digests[index], secret.digest)
 
 
-def _revoke_key(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
-    """End the leaked secret. A key or a secret that has already ended stays unchanged."""
-    is_present = _is_of(sighting, secrets_for(row)[0])
-    reason = f"Found in public: {sighting.place or 'unknown location'}"
+def _revoke_key(tenant_id: TenantId, row: ApiKey, report: LeakReport, now: datetime) -> None:
+    """End the leaked secret. Does nothing if the key is revoked or the secret has already ended."""
+    is_current = _has_digest_of(report, secrets_for(row)[0])
+    reason = f"Found in public: {report.place or 'unknown location'}"
     actor = system_actor(tenant_id)
     with tenant_scope(tenant_id):
         mark_snapshot_stale(tenant_id=tenant_id)
         active_keys = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, revoked_at=None)
-        if is_present and active_keys.update(leaked_at=now):
+        if is_current and active_keys.update(leaked_at=now):
             lookup_id = LookupId(row.lookup_id)
             revoke_key(actor=actor, lookup_id=lookup_id, reason=reason, now=now)
-        elif not is_present and active_keys.filter(previous_ends_at__gt=now).update(
+        elif not is_current and active_keys.filter(previous_ends_at__gt=now).update(
             previous_ends_at=now, leaked_at=now
         ):
             record_change(
@@ -109,14 +106,14 @@ def _revoke_key(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: dat
             )
 
 
-def _send_notice(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
+def _send_notice(tenant_id: TenantId, row: ApiKey, report: LeakReport, now: datetime) -> None:
     """Notify the recipients, once for each leak."""
     with tenant_scope(tenant_id):
         leaked_keys = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, leaked_at__isnull=False)
         not_notified = leaked_keys.exclude(leak_notified_at__gte=F("leaked_at"))
         if not not_notified.exists():
             return
-    place = f": {sighting.place}" if sighting.place else ""
+    place = f": {report.place}" if report.place else ""
     text = _MAIL.format(kind=row.kind, lookup_id=row.lookup_id, name=row.name, place=place)
     send_mail("A leaked API key was revoked", text, None, _find_recipients(tenant_id, row))
     with tenant_scope(tenant_id):
@@ -124,7 +121,10 @@ def _send_notice(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: da
 
 
 def _find_recipients(tenant_id: TenantId, row: ApiKey) -> list[str]:
-    """Return the owner's address; for a service key or a former member, those of key managers."""
+    """Return the owner's address.
+
+    If there is no owner, or if they left the tenant, return the addresses of the key managers.
+    """
     members = list_members(tenant_id=tenant_id)
     owner = [member.email for member in members if member.user_id == str(row.owner_id)]
     managers = (Role.OWNER, Role.ADMINISTRATOR)

@@ -33,7 +33,7 @@ from tenants.identity.api_keys.validation import (
     validate_key_request,
 )
 from tenants.models import ApiKey
-from tenants.models.api_key import idle_among
+from tenants.models.api_key import filter_idle_keys
 from tenants.policy.queries import find_policy
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
@@ -59,7 +59,7 @@ def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:
         return []
     with tenant_scope(tenant_id):
         keys = ApiKey.objects.filter(tenant_id=tenant_id)
-        idle = idle_among(keys, unused_for=timedelta(days=days), now=now).order_by("id")
+        idle = filter_idle_keys(keys, unused_for=timedelta(days=days), now=now).order_by("id")
         lookup_ids = [
             LookupId(each) for each in idle.values_list("lookup_id", flat=True)[:_MAX_AT_ONCE]
         ]

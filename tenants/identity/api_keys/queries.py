@@ -26,7 +26,7 @@ from tenants.base.validation.text import is_storable
 from tenants.identity.api_keys.key_secrets import match_secret
 from tenants.identity.api_keys.scopes import KeyScope, read_scopes
 from tenants.models import ApiKey
-from tenants.models.api_key import idle_among
+from tenants.models.api_key import filter_idle_keys
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.erased_users import find_erased_users, visible_email
 
@@ -46,10 +46,11 @@ class KeyView:
     kind: KeyKind
     name: str
     owner_id: UserId | None  # None: a service key
-    owner_email: str | None  # None: a service key or an erased user; also below
-    # For a key made by another key: the issuer of that key; None: unknown.
+    owner_email: str | None  # None: a service key or an erased user
+    # If an API key created it: the user who was shown that key. None: unknown or an erased user.
     created_by_email: str | None
-    issued_by_email: str | None  # the user who was shown the current text; None: unknown
+    # The user who was shown the current text. None: unknown or an erased user.
+    issued_by_email: str | None
     state: KeyState
     created_at: datetime
     expires_at: datetime | None  # None: never
@@ -58,7 +59,7 @@ class KeyView:
     scopes: frozenset[KeyScope]
     networks: tuple[str, ...]  # networks that the key may be used from; empty: any
     issued_at: datetime  # of the current text
-    previous_ends_at: datetime | None  # of the previous text; None: there is none
+    previous_ends_at: datetime | None  # of the text before rotation; None: there is none
     is_playground: bool  # created by the playground, for an hour
     is_device: bool  # issued to an editor that signed in
     leaked_at: datetime | None  # when the key was found in public; None: never
@@ -75,24 +76,24 @@ def list_keys(*, actor: Actor, limit: int, cursor: str | None, now: datetime) ->
 
     Raises Forbidden, and InvalidValue for a bad cursor.
     """
-    return page_of_keys(actor, visible_to(actor), limit=limit, cursor=cursor, now=now)
+    return build_key_page(actor, select_visible_keys(actor), limit=limit, cursor=cursor, now=now)
 
 
 def list_idle_keys(
     *, actor: Actor, unused_for: timedelta, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
-    """Return a page of keys in force that were not used, created or rotated for that long.
+    """Return a page of active keys that were not used, created or rotated within `unused_for`.
 
-    Raises as list_keys.
+    Raises the same errors as list_keys.
     """
-    idle = idle_among(visible_to(actor), unused_for=unused_for, now=now)
-    return page_of_keys(actor, idle, limit=limit, cursor=cursor, now=now)
+    idle = filter_idle_keys(select_visible_keys(actor), unused_for=unused_for, now=now)
+    return build_key_page(actor, idle, limit=limit, cursor=cursor, now=now)
 
 
-def first_keys(*, actor: Actor, limit: int, now: datetime) -> KeySummary:
+def summarize_keys(*, actor: Actor, limit: int, now: datetime) -> KeySummary:
     """Return the newest keys and the total number. Three queries. Raises Forbidden."""
     with tenant_scope(actor.tenant_id):
-        return first_views(visible_to(actor), limit=limit, now=now)
+        return build_key_summary(select_visible_keys(actor), limit=limit, now=now)
 
 
 def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:
@@ -100,10 +101,10 @@ def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:
     require_lookup_id(lookup_id)
     with tenant_scope(actor.tenant_id):
         try:
-            row = visible_to(actor).get(lookup_id=lookup_id)
+            row = select_visible_keys(actor).get(lookup_id=lookup_id)
         except ApiKey.DoesNotExist as error:
             raise NotFound("This key does not exist.") from error
-        return view_of(row, now, erased_people([row]))
+        return build_key_view(row, now, find_erased_people([row]))
 
 
 def require_lookup_id(lookup_id: LookupId) -> None:
@@ -112,8 +113,8 @@ def require_lookup_id(lookup_id: LookupId) -> None:
         raise NotFound("This key does not exist.")
 
 
-def holds(*, tenant_id: TenantId, key: ParsedKey, now: datetime) -> bool:
-    """Return whether the tenant has this key in force. Checks no permission."""
+def is_key_active(*, tenant_id: TenantId, key: ParsedKey, now: datetime) -> bool:
+    """Return whether this text of a key is valid for the tenant. Checks no permission."""
     with tenant_scope(tenant_id):
         match = match_secret(key, ApiKey.objects.filter(lookup_id=key.lookup_id))
     if match is None or _compute_state(match[0], now) is not KeyState.ACTIVE:
@@ -121,30 +122,34 @@ def holds(*, tenant_id: TenantId, key: ParsedKey, now: datetime) -> bool:
     return match[1].expires_at is None or match[1].expires_at > now
 
 
-def page_of_keys(
+def build_key_page(
     actor: Actor, keys: QuerySet[ApiKey], *, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
     """Return a page of keys, newest first. Two queries.
 
-    The rows of `keys` must come with owner, creator and issuer. Raises InvalidValue.
+    `keys` must select the related owner, creator and issuer. Raises InvalidValue.
     """
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         rows = fetch_first(keys, limit=limit, after=after)
-        erased_ids = erased_people(rows)
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
-    return map_page(page, lambda row: view_of(row, now, erased_ids))
+        erased_ids = find_erased_people(rows)
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
+    return map_page(page, lambda row: build_key_view(row, now, erased_ids))
 
 
-def first_views(keys: QuerySet[ApiKey], *, limit: int, now: datetime) -> KeySummary:
+def build_key_summary(keys: QuerySet[ApiKey], *, limit: int, now: datetime) -> KeySummary:
     """Return the newest keys and the total number, inside the tenant's scope. Three queries."""
     rows = fetch_first(keys.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
-    erased_ids = erased_people(rows)
-    return KeySummary(keys=[view_of(row, now, erased_ids) for row in rows], total=keys.count())
+    erased_ids = find_erased_people(rows)
+    return KeySummary(
+        keys=[build_key_view(row, now, erased_ids) for row in rows], total=keys.count()
+    )
 
 
-def visible_to(actor: Actor) -> QuerySet[ApiKey]:
-    """Return the keys that the actor may see, with owner, creator and issuer. Raises Forbidden."""
+def select_visible_keys(actor: Actor) -> QuerySet[ApiKey]:
+    """Select the keys that the actor may see, with owner, creator and issuer. Raises Forbidden."""
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).select_related(*_PEOPLE)
     if actor.has_permission(Permission.READ_KEYS):
         return keys
@@ -152,12 +157,12 @@ def visible_to(actor: Actor) -> QuerySet[ApiKey]:
     return keys.none() if actor.user_id is None else keys.filter(owner=uuid.UUID(actor.user_id))
 
 
-def erased_people(rows: Sequence[ApiKey]) -> frozenset[uuid.UUID]:
+def find_erased_people(rows: Sequence[ApiKey]) -> frozenset[uuid.UUID]:
     people = (id_ for row in rows for id_ in (row.owner_id, row.created_by_id, row.issued_by_id))
     return find_erased_users(TenantId(str(rows[0].tenant_id)), people) if rows else frozenset()
 
 
-def view_of(key: ApiKey, now: datetime, erased_ids: frozenset[uuid.UUID]) -> KeyView:
+def build_key_view(key: ApiKey, now: datetime, erased_ids: frozenset[uuid.UUID]) -> KeyView:
     return KeyView(
         lookup_id=LookupId(key.lookup_id),
         kind=KeyKind(key.kind),

@@ -44,7 +44,9 @@ _P = Permission
 MODES: Final = MappingProxyType(
     {
         KeyScope.INFERENCE: frozenset(Mode),
-        KeyScope.INLINE: frozenset({Mode.INLINE}),
+        # Editors' plugins without a protocol of Caret's own request their inline suggestions over
+        # HTTP, as fill-in-the-middle.
+        KeyScope.INLINE: frozenset({Mode.INLINE, Mode.FIM}),
         KeyScope.FIM: frozenset({Mode.FIM}),
         KeyScope.BLOCK: frozenset({Mode.BLOCK}),
         KeyScope.DOCSTRING: frozenset({Mode.DOCSTRING}),

@@ -16,10 +16,16 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.pagination import Page, map_page
 from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
 from tenants.base.validation.text import is_storable
-from tenants.identity.api_keys.queries import KeyState, KeyView, erased_people, view_of, visible_to
+from tenants.identity.api_keys.queries import (
+    KeyState,
+    KeyView,
+    build_key_view,
+    find_erased_people,
+    select_visible_keys,
+)
 from tenants.identity.api_keys.unowned import unowned
 from tenants.models import ApiKey, Membership, User
-from tenants.models.api_key import active, idle_among
+from tenants.models.api_key import active, filter_idle_keys
 from tenants.policy.queries import find_policy
 from tenants.security.authorization.actor import Actor
 
@@ -99,20 +105,22 @@ def find_keys(
     with tenant_scope(actor.tenant_id):
         keys = _filter_keys(actor, key_filter, now)
         page = fetch_sorted_page(keys, order=order, limit=limit, cursor=cursor)
-        erased_ids = erased_people(page.rows)
-    return map_page(page, lambda row: view_of(row, now, erased_ids))
+        erased_ids = find_erased_people(page.rows)
+    return map_page(page, lambda row: build_key_view(row, now, erased_ids))
 
 
 def count_keys(*, actor: Actor, now: datetime) -> KeyCounts:
     """Count the keys that the actor may see. Five queries. Raises Forbidden."""
     days, revokes = _idle_days(actor)
     with tenant_scope(actor.tenant_id):
-        keys = visible_to(actor).filter(is_playground=False)
+        keys = select_visible_keys(actor).filter(is_playground=False)
         return KeyCounts(
             listed=keys.count(),
             idle=_filter_by_concern(keys, KeyConcern.IDLE, days, now).count(),
             unowned=_filter_by_concern(keys, KeyConcern.UNOWNED, days, now).count(),
-            leaked=_filter_by_concern(visible_to(actor), KeyConcern.LEAKED, days, now).count(),
+            leaked=_filter_by_concern(
+                select_visible_keys(actor), KeyConcern.LEAKED, days, now
+            ).count(),
             idle_days=days,
             has_idle_revocation=revokes,
         )
@@ -131,7 +139,7 @@ def key_steps(*, actor: Actor) -> KeyOnboardingStatus:
     """Return the onboarding status. One query. Raises Forbidden."""
     own = Q(is_playground=False)
     with tenant_scope(actor.tenant_id):
-        counts = visible_to(actor).aggregate(
+        counts = select_visible_keys(actor).aggregate(
             own=Count("lookup_id", filter=own),
             used=Count("lookup_id", filter=own & Q(last_used_at__isnull=False)),
             played=Count("lookup_id", filter=Q(is_playground=True)),
@@ -144,7 +152,7 @@ def key_steps(*, actor: Actor) -> KeyOnboardingStatus:
 
 
 def _filter_keys(actor: Actor, key_filter: KeyFilter, now: datetime) -> QuerySet[ApiKey]:
-    keys = visible_to(actor)
+    keys = select_visible_keys(actor)
     # A leaked playground key is in somebody's hands, even if it expires soon.
     if key_filter.is_playground or key_filter.concern is not KeyConcern.LEAKED:
         keys = keys.filter(is_playground=key_filter.is_playground)
@@ -190,7 +198,7 @@ def _filter_by_concern(
     keys: QuerySet[ApiKey], concern: KeyConcern, idle_days: int, now: datetime
 ) -> QuerySet[ApiKey]:
     if concern is KeyConcern.IDLE:
-        return idle_among(keys, unused_for=timedelta(days=idle_days), now=now)
+        return filter_idle_keys(keys, unused_for=timedelta(days=idle_days), now=now)
     if concern is KeyConcern.UNOWNED:
         return unowned(keys, now)
     return keys.filter(leaked_at__isnull=False)

@@ -17,9 +17,9 @@ from tenants.base.permissions import Permission, roles_with_permission
 from tenants.identity.api_keys.queries import (
     KeySummary,
     KeyView,
-    first_views,
-    page_of_keys,
-    visible_to,
+    build_key_page,
+    build_key_summary,
+    select_visible_keys,
 )
 from tenants.models import ApiKey, Membership
 from tenants.models.api_key import active
@@ -35,14 +35,14 @@ def list_unowned_keys(
 
     Raises Forbidden, and InvalidValue for a bad cursor.
     """
-    keys = unowned(visible_to(actor), now)
-    return page_of_keys(actor, keys, limit=limit, cursor=cursor, now=now)
+    keys = unowned(select_visible_keys(actor), now)
+    return build_key_page(actor, keys, limit=limit, cursor=cursor, now=now)
 
 
 def is_unowned(*, actor: Actor, lookup_id: LookupId, now: datetime) -> bool:
     """Return whether a key is unowned. One query. Raises Forbidden."""
     with tenant_scope(actor.tenant_id):
-        keys = visible_to(actor).filter(lookup_id=lookup_id)
+        keys = select_visible_keys(actor).filter(lookup_id=lookup_id)
         return unowned(keys, now).exists()
 
 
@@ -52,7 +52,7 @@ def find_keys_shown_to(*, actor: Actor, user_id: UserId, now: datetime) -> KeySu
     Checks no permission to read keys. Inside the tenant's scope; two queries.
     """
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, issued_by=UUID(user_id))
-    return first_views(unowned(keys, now), limit=MAX_LEFT, now=now)
+    return build_key_summary(unowned(keys, now), limit=MAX_LEFT, now=now)
 
 
 def unowned(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKey]:

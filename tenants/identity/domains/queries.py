@@ -28,7 +28,7 @@ def list_domains(*, actor: Actor) -> list[DomainView]:
     actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = Domain.objects.filter(tenant_id=actor.tenant_id).order_by("name")
-        return [view_of(row) for row in rows]
+        return [build_domain_view(row) for row in rows]
 
 
 def find_domain(*, actor: Actor, domain_id: uuid.UUID) -> DomainView:
@@ -36,7 +36,7 @@ def find_domain(*, actor: Actor, domain_id: uuid.UUID) -> DomainView:
     actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         try:
-            return view_of(Domain.objects.get(tenant_id=actor.tenant_id, id=domain_id))
+            return build_domain_view(Domain.objects.get(tenant_id=actor.tenant_id, id=domain_id))
         except Domain.DoesNotExist as error:
             raise NotFound("This domain does not exist.") from error
 
@@ -50,7 +50,7 @@ def find_owning_tenant(email: str) -> TenantId | None:
     return None if row is None else TenantId(str(row.holder_id))
 
 
-def view_of(row: Domain) -> DomainView:
+def build_domain_view(row: Domain) -> DomainView:
     return DomainView(
         id=row.id,
         name=row.name,

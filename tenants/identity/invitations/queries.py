@@ -52,7 +52,9 @@ def page_of_invitations(
         )
         rows = fetch_first(invitations, limit=limit, after=read_cursor(cursor))
         erased_ids = find_erased_users(actor.tenant_id, [row.invited_by_id for row in rows])
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
     return map_page(page, lambda row: _to_view(row, now, erased_ids))
 
 

@@ -56,7 +56,7 @@ def page_of_members(
         with_id = memberships.select_related("user").annotate(id=F("user_id"))
         rows = fetch_first(with_id, limit=limit, after=read_cursor(cursor))
     page = build_page(
-        rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.user_id)
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.user_id)
     )
     return map_page(page, member_row)
 

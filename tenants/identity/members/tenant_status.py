@@ -1,6 +1,6 @@
-"""Platform operations on a tenant's status, and the purge of its cache.
+"""Changes of a tenant's status by operators, and the purge of its caches.
 
-Administrators of the tenant may purge the cache, too.
+A member who may write the policy may purge the caches, too. The transitions:
 
 active <-> suspended <-> closing -> closed      closed is final
 """
@@ -21,7 +21,7 @@ from tenants.privacy.retrieval_index.erasure import erase_index
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
-LEADS_TO: Final = MappingProxyType(
+ALLOWED_TRANSITIONS: Final = MappingProxyType(
     {
         TenantStatus.ACTIVE: frozenset({TenantStatus.SUSPENDED}),
         TenantStatus.SUSPENDED: frozenset({TenantStatus.ACTIVE, TenantStatus.CLOSING}),
@@ -34,18 +34,16 @@ LEADS_TO: Final = MappingProxyType(
 def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime) -> None:
     """Set a tenant's status, and mail it to the owners. Gateways act on it within a second.
 
-    Raises Forbidden, InvalidValue, NotFound, and Conflict if the present status does not lead to
-    this one.
+    Raises Forbidden, InvalidValue, NotFound, and Conflict if the transition is not allowed.
     """
     actor.require_operator()
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(
-            tenant_id=actor.tenant_id
-        )  # locks the tenant: its status cannot change meanwhile
+        # Also locks the tenant, so that its status cannot change in the meantime.
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = Tenant.objects.get(id=actor.tenant_id)
         current = TenantStatus(row.status)
-        if status not in LEADS_TO[current]:
+        if status not in ALLOWED_TRANSITIONS[current]:
             raise _make_conflict(row.slug, current, status)
         Tenant.objects.filter(id=actor.tenant_id).update(status=status)
         if status is not TenantStatus.ACTIVE:
@@ -75,16 +73,17 @@ def _make_conflict(slug: str, current: TenantStatus, requested_status: TenantSta
 
 
 def purge_cache(*, actor: Actor, reason: str, now: datetime) -> int:
-    """Purge the tenant's cache and retrieval index, and return the new epoch.
+    """Erase the tenant's retrieval index, start a new cache epoch and return its number.
 
-    No prefix that engines cached before, and no indexed snippet, is found again.
+    The epoch is part of the cache namespace, so entries of earlier epochs are never used again.
 
     Raises Forbidden, InvalidValue, NotFound.
     """
     actor.require(Permission.WRITE_POLICY)
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
+        # Also locks the tenant, so that two purges do not get the same epoch.
+        mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = Tenant.objects.get(id=actor.tenant_id)
         epoch = row.cache_epoch + 1
         Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=epoch)

@@ -7,7 +7,9 @@ from a SAML response.
 import base64
 import binascii
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from cryptography import x509
@@ -54,6 +56,12 @@ def read_metadata(text: str) -> SamlMetadata:
 def fingerprint(certificate: str) -> str:
     """Return the SHA-256 of the DER, in hex."""
     return hashlib.sha256(base64.b64decode(certificate)).hexdigest()
+
+
+def last_expiry(certificates: Iterable[str]) -> datetime:
+    """Return when the last of the stored certificates expires: until then the provider can sign."""
+    parsed = (x509.load_der_x509_certificate(base64.b64decode(text)) for text in certificates)
+    return max(each.not_valid_after_utc for each in parsed)
 
 
 def _parse_xml(text: str) -> Any:

@@ -34,9 +34,11 @@ def page_of_teams(*, actor: Actor, limit: int, cursor: str | None) -> Page[TeamV
     """Return a page of teams, newest first. One query. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_TEAMS)
     with tenant_scope(actor.tenant_id):
-        rows = fetch_first(counted(actor), limit=limit, after=read_cursor(cursor))
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
-    return map_page(page, view_of)
+        rows = fetch_first(annotate_counts(actor), limit=limit, after=read_cursor(cursor))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
+    return map_page(page, build_team_view)
 
 
 def find_team(*, actor: Actor, team_id: uuid.UUID) -> TeamView:
@@ -44,12 +46,12 @@ def find_team(*, actor: Actor, team_id: uuid.UUID) -> TeamView:
     actor.require(Permission.READ_TEAMS)
     with tenant_scope(actor.tenant_id):
         try:
-            return view_of(counted(actor).get(id=team_id))
+            return build_team_view(annotate_counts(actor).get(id=team_id))
         except Team.DoesNotExist as error:
             raise NotFound("This team does not exist.") from error
 
 
-def counted(actor: Actor) -> QuerySet[Team]:
+def annotate_counts(actor: Actor) -> QuerySet[Team]:
     # A sub-query: a team has no relation to its memberships, whose key is composite.
     members = (
         TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"), team_id=OuterRef("id"))
@@ -62,6 +64,6 @@ def counted(actor: Actor) -> QuerySet[Team]:
     return Team.objects.filter(tenant_id=actor.tenant_id).annotate(num_members=number)
 
 
-def view_of(row: Team) -> TeamView:
-    num_members: int = row.num_members  # type: ignore[attr-defined]  # annotated by counted
+def build_team_view(row: Team) -> TeamView:
+    num_members: int = row.num_members  # type: ignore[attr-defined]  # annotated by annotate_counts
     return TeamView(row.id, row.name, num_members, row.created_at)

@@ -13,7 +13,7 @@ from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
 from tenants.base.validation.text import is_storable
-from tenants.identity.teams.queries import TeamView, counted, view_of
+from tenants.identity.teams.queries import TeamView, annotate_counts, build_team_view
 from tenants.models import ScimGroup
 from tenants.security.authorization.actor import Actor
 
@@ -46,10 +46,12 @@ def find_teams(
     order = replace(_PLACES[team_filter.order], is_descending=team_filter.is_descending)
     text = team_filter.text.strip()
     with tenant_scope(actor.tenant_id):
-        teams = counted(actor).filter(name__icontains=text) if text else counted(actor)
+        teams = (
+            annotate_counts(actor).filter(name__icontains=text) if text else annotate_counts(actor)
+        )
         rows = teams if is_storable(text) else teams.none()
         page = fetch_sorted_page(rows, order=order, limit=limit, cursor=cursor)
-    return map_page(page, view_of)
+    return map_page(page, build_team_view)
 
 
 def is_managed_by_scim(*, actor: Actor, team_id: uuid.UUID) -> bool:

@@ -6,6 +6,9 @@ manage.py tenant invite-owner SLUG EMAIL
 manage.py tenant rename SLUG NAME
 manage.py tenant suspend | resume | begin-closing | close SLUG
 manage.py tenant purge-cache | drop-identity-provider SLUG
+manage.py tenant pools SLUG
+manage.py tenant assign-pool SLUG POOL --reason REASON [--language LANGUAGE] [--dedicated]
+manage.py tenant unassign-pool SLUG TIER --reason REASON [--language LANGUAGE]
 """
 
 import argparse
@@ -17,10 +20,19 @@ from typing import Any, Final
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from caret.contracts.policy import ANY_LANGUAGE, Tier
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError, NotFound
 from tenants.fleet.operators.queries import TenantDirectoryRow, list_all_tenants
+from tenants.fleet.pools.assignments import (
+    AssignmentView,
+    NewAssignment,
+    assign_pool,
+    list_assignments,
+    read_known_pools,
+    unassign_pool,
+)
 from tenants.identity.members.tenant_status import purge_cache, set_status
 from tenants.identity.sso.operations import remove_provider
 from tenants.identity.sso.queries import get_rules
@@ -73,6 +85,17 @@ class Command(NoSystemChecksCommand):
             "drop-identity-provider",
             "let its users sign in with passwords again if they are locked out",
         )
+
+        _add_change(commands, "pools", "list the pools that are assigned to it")
+        assign = _add_change(commands, "assign-pool", "let a pool serve it")
+        assign.add_argument("pool", help="as the gateways' pools file names it")
+        assign.add_argument("--dedicated", action="store_true", help="no other tenant may use it")
+        unassign = _add_change(commands, "unassign-pool", "let the tier's shared pool serve it")
+        unassign.add_argument("tier", type=Tier, choices=list(Tier))
+        for with_language in (assign, unassign):
+            with_language.add_argument(
+                "--language", default=ANY_LANGUAGE, help="only for this language"
+            )
 
     def handle(self, *args: Any, **options: Any) -> None:
         command, now = options["command"], timezone.now()
@@ -139,6 +162,8 @@ def _change_tenant(command: str, options: dict[str, Any], now: datetime) -> str:
         status = _STATUSES[command][0]
         set_status(actor=actor, status=status, reason=reason, now=now)
         return f"{slug} is {status.value}; gateways act on it within a second."
+    if command in _POOL_COMMANDS:
+        return _POOL_COMMANDS[command](actor, options, now)
     return _EFFECTS[command](actor, slug, reason, now)
 
 
@@ -156,6 +181,38 @@ def _drop_identity_provider(actor: Actor, _slug: str, reason: str, now: datetime
     return f"Removed {provider.issuer}. Users sign in with their passwords again."
 
 
+def _assign_pool(actor: Actor, options: dict[str, Any], now: datetime) -> str:
+    assigned = assign_pool(
+        actor=actor,
+        assignment=NewAssignment(options["pool"], options["language"], options["dedicated"]),
+        known=read_known_pools(),
+        reason=options["reason"],
+        now=now,
+    )
+    return f"{_format_assignment(assigned)}\nGateways act on it within a second."
+
+
+def _unassign_pool(actor: Actor, options: dict[str, Any], now: datetime) -> str:
+    tier, language = options["tier"], options["language"]
+    unassign_pool(actor=actor, tier=tier, language=language, reason=options["reason"], now=now)
+    return f"The shared pool of the tier {tier} serves {options['slug']} within a second."
+
+
+def _list_pools(actor: Actor, _options: dict[str, Any], _now: datetime) -> str:
+    rows = [_format_assignment(each) for each in list_assignments(tenant_id=actor.tenant_id)]
+    return "\n".join(rows) or "No pool is assigned. The shared pool of each tier serves the tenant."
+
+
+def _format_assignment(row: AssignmentView) -> str:
+    sharing = "dedicated" if row.is_dedicated else "shared"
+    return f"{row.tier:<8} {row.language:<16} {row.pool:<24} {sharing}"
+
+
+_POOL_COMMANDS: Final[dict[str, Callable[[Actor, dict[str, Any], datetime], str]]] = {
+    "pools": _list_pools,
+    "assign-pool": _assign_pool,
+    "unassign-pool": _unassign_pool,
+}
 _EFFECTS: Final[dict[str, Callable[[Actor, str, str, datetime], str]]] = {
     "purge-cache": _purge_cache,
     "drop-identity-provider": _drop_identity_provider,

@@ -5,10 +5,12 @@ from typing import Final
 
 from caret.contracts.policy import PolicyOverride
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.billing_periods import utc_day
 from tenants.base.errors import Conflict, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import require_reason
 from tenants.models import PolicyOverrideVersion
+from tenants.policy.availability.model_offers import check_override_models
 from tenants.policy.overrides.document import override_document, parse_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,
@@ -52,6 +54,9 @@ def set_override(
             raise VersionConflict(
                 current_version=current.version, expected_version=expected_version
             )
+        check_override_models(
+            tenant_id=actor.tenant_id, current=current.override, wanted=override, on=utc_day(now)
+        )
         _require_room(actor, subject, override)
         _insert_version(actor, current, override, reason, now)
         record_change(

@@ -80,7 +80,7 @@ def list_overrides(*, actor: Actor, limit: int, cursor: str | None) -> Page[Over
         for place, each in places
         if after is None or _from_position(place) < _from_position(after)
     ]
-    return build_page(remaining[: limit + 1], limit=limit, place=_to_position)
+    return build_page(remaining[: limit + 1], limit=limit, get_position=_to_position)
 
 
 def _to_position(override: OverrideInForce) -> PagePosition:

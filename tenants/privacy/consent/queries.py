@@ -104,7 +104,9 @@ def list_receipts(
         rows = fetch_first(receipts.select_related("user", "actor"), limit=limit, after=after)
         people = [person for row in rows for person in (row.user_id, row.actor_id)]
         erased_ids = find_erased_users(actor.tenant_id, people)
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
     return map_page(page, lambda row: _to_receipt_view(row, erased_ids))
 
 
@@ -187,7 +189,9 @@ def list_content_erasures(
         after = read_cursor(cursor)
         rows = fetch_first(erasures, limit=limit, after=after, time_field="requested_at")
         erased_ids = find_erased_users(actor.tenant_id, [row.user_id for row in rows])
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.requested_at, row.id))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.requested_at, row.id)
+    )
     return map_page(page, lambda row: _content_erasure(row, erased_ids))
 
 

@@ -12,9 +12,9 @@ stored response are committed in one transaction.
 
 A legal hold keeps a response beyond its day, and its key stays in use.
 
-A response may contain a secret that is shown once. It is therefore returned only to a caller with
-the same permissions as then: with another role, or with the old text of a rotated key, the request
-raises IdempotencyKeyReused.
+A response may contain a secret that is shown once. It is therefore returned only to a caller who
+still has the permissions of the first request: with another role, or with the old text of a rotated
+key, the request raises IdempotencyKeyReused.
 """
 
 import hashlib
@@ -39,10 +39,10 @@ from tenants.privacy.retention.rules_in_force import holds_of
 from tenants.privacy.retention.tables import RETENTION_TABLES
 from tenants.security.authorization.directory import list_tenants
 
-KEPT_FOR: Final = timedelta(hours=24)
-MAX_ANSWERS: Final = 10_000  # per tenant: seven a minute, all day
+RETENTION: Final = timedelta(hours=24)  # longer under a legal hold
+MAX_RESPONSES: Final = 10_000  # per tenant: seven a minute, all day
 # Most are below 2 KiB; the removal of a member may list 100 keys.
-MAX_ANSWER_BYTES: Final = 256 * 1_024
+MAX_RESPONSE_BYTES: Final = 256 * 1_024
 _LOCK_BYTES: Final = 8
 
 
@@ -98,7 +98,7 @@ def find_response(request: IdempotentRequest, *, now: datetime) -> StoredRespons
     None: there is none, and the request is locked until the transaction ends. Must run in the
     tenant's scope. Raises IdempotencyKeyReused, RequestInProgress, ResponseNotStored.
     """
-    if not _is_locked(request):
+    if not _try_lock(request):
         raise RequestInProgress("The same request is in progress. Try again in a moment.")
     row = (
         IdempotencyRecord.objects.filter(
@@ -107,11 +107,11 @@ def find_response(request: IdempotentRequest, *, now: datetime) -> StoredRespons
         .order_by("id")
         .first()
     )
-    if row is not None and row.created_at <= now - KEPT_FOR:
+    if row is not None and row.created_at <= now - RETENTION:
         _delete_record(row)
         row = None
     if row is None:
-        _require_room(request, now)
+        _check_capacity(request, now)
         return None
     if bytes(row.request_digest) != request.digest:
         raise IdempotencyKeyReused(
@@ -119,17 +119,19 @@ def find_response(request: IdempotentRequest, *, now: datetime) -> StoredRespons
             " since. Use a new key."
         )
     body = unseal(
-        _sealing_key(), bytes(row.sealed_body), bound_to=_build_associated_data(request, row.id)
+        _derive_sealing_key(),
+        bytes(row.sealed_body),
+        bound_to=_build_associated_data(request, row.id),
     )
     return StoredResponse(row.status, body)
 
 
-def store_response(request: IdempotentRequest, answer: StoredResponse, *, now: datetime) -> None:
+def store_response(request: IdempotentRequest, response: StoredResponse, *, now: datetime) -> None:
     """Store the response in the transaction in which find_response returned None.
 
     Raises ResponseNotStored: then the transaction must not commit.
     """
-    if len(answer.body) > MAX_ANSWER_BYTES:
+    if len(response.body) > MAX_RESPONSE_BYTES:
         raise ResponseNotStored(
             "The response is too large to store. Send the request without an Idempotency-Key."
         )
@@ -140,23 +142,23 @@ def store_response(request: IdempotentRequest, answer: StoredResponse, *, now: d
         caller=request.caller,
         key_digest=request.key_digest,
         request_digest=request.digest,
-        status=answer.status,
+        status=response.status,
         sealed_body=seal(
-            _sealing_key(), answer.body, bound_to=_build_associated_data(request, row_id)
+            _derive_sealing_key(), response.body, bound_to=_build_associated_data(request, row_id)
         ),
         created_at=now,
     )
 
 
 def delete_expired(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
-    """Delete expired responses of all tenants, or of those named, and return how many."""
+    """Delete expired responses of the tenants (None: of all), and return their number."""
     num_deleted = 0
     for tenant_id in list_tenants().values() if tenant_ids is None else tenant_ids:
         with tenant_scope(tenant_id):
             old = IdempotencyRecord.objects.filter(
-                tenant_id=tenant_id, created_at__lte=now - KEPT_FOR
+                tenant_id=tenant_id, created_at__lte=now - RETENTION
             )
-            num_deleted += _delete_unheld(tenant_id, old)
+            num_deleted += _delete_without_hold(tenant_id, old)
     return num_deleted
 
 
@@ -166,7 +168,7 @@ def _delete_record(row: IdempotencyRecord) -> None:
     Raises IdempotencyKeyReused if it is on hold, without revealing the hold.
     """
     tenant_id = TenantId(str(row.tenant_id))
-    if not _delete_unheld(
+    if not _delete_without_hold(
         tenant_id, IdempotencyRecord.objects.filter(tenant_id=tenant_id, id=row.id)
     ):
         raise IdempotencyKeyReused(
@@ -174,32 +176,32 @@ def _delete_record(row: IdempotencyRecord) -> None:
         )
 
 
-def _delete_unheld(tenant_id: TenantId, rows: QuerySet[IdempotencyRecord]) -> int:
+def _delete_without_hold(tenant_id: TenantId, rows: QuerySet[IdempotencyRecord]) -> int:
     (table,) = RETENTION_TABLES[DataClass.REPLAYS]
     deleted, _ = table.exclude_held(rows, holds_of(tenant_id=tenant_id)).delete()
     return deleted
 
 
-def _require_room(request: IdempotentRequest, now: datetime) -> None:
+def _check_capacity(request: IdempotentRequest, now: datetime) -> None:
     """Check the number of the tenant's records.
 
     The limit is not exact: two concurrent requests may both take the last place. Records older than
     a day are on legal hold and do not count. Raises ResponseNotStored.
     """
     num_records = IdempotencyRecord.objects.filter(
-        tenant_id=request.tenant_id, created_at__gt=now - KEPT_FOR
+        tenant_id=request.tenant_id, created_at__gt=now - RETENTION
     ).count()
-    if num_records >= MAX_ANSWERS:
+    if num_records >= MAX_RESPONSES:
         raise ResponseNotStored(
-            f"{MAX_ANSWERS} responses are already stored, each for a day. Send the request without"
-            " an Idempotency-Key."
+            f"{MAX_RESPONSES} responses are already stored, each for a day. Send the request"
+            " without an Idempotency-Key."
         )
 
 
-def _is_locked(request: IdempotentRequest) -> bool:
-    """Lock the request, and return False if another transaction holds the lock.
+def _try_lock(request: IdempotentRequest) -> bool:
+    """Lock the request until the transaction ends; return False if another one holds the lock.
 
-    Waiting would occupy a connection that all tenants share.
+    It does not wait, because that would occupy a connection that all tenants share.
     """
     name = f"{request.tenant_id}|{request.caller}|{request.key_digest.hex()}".encode()
     number = int.from_bytes(hashlib.sha256(name).digest()[:_LOCK_BYTES], signed=True)
@@ -209,7 +211,7 @@ def _is_locked(request: IdempotentRequest) -> bool:
     return bool(is_locked)
 
 
-def _sealing_key() -> bytes:
+def _derive_sealing_key() -> bytes:
     return derive_key(settings.ROOT_SECRET, "kept-answer/1")
 
 

@@ -18,7 +18,7 @@ from tenants.base.pagination import (
     read_cursor,
 )
 from tenants.base.permissions import Permission
-from tenants.models import DeletionCertificate, LegalHold, PurgeRun
+from tenants.models import DeletionCertificate, LegalHold, PurgeRun, RetentionRule
 from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
 from tenants.privacy.retention.operations import require_days
 from tenants.privacy.retention.rules_in_force import EffectiveRule, holds_of, rules_of
@@ -146,6 +146,13 @@ def find_rule(*, actor: Actor, data_class: DataClass) -> EffectiveRule:
         return rules_of(tenant_id=actor.tenant_id)[data_class]
 
 
+def has_own_period(*, actor: Actor) -> bool:
+    """Return whether the tenant has ever set a retention period. One query. Raises Forbidden."""
+    actor.require(Permission.READ_RETENTION)
+    with tenant_scope(actor.tenant_id):
+        return RetentionRule.objects.filter(tenant_id=actor.tenant_id).exists()
+
+
 def _last_runs(actor: Actor) -> dict[DataClass, RunView]:
     rows = PurgeRun.objects.filter(tenant_id=actor.tenant_id)
     newest = rows.order_by("data_class", "-created_at", "-id").distinct("data_class")
@@ -212,7 +219,9 @@ def _list_newest(model: type[Model], actor: Actor, limit: int, cursor: str | Non
     with tenant_scope(actor.tenant_id):
         queryset = model._default_manager.filter(tenant_id=actor.tenant_id)
         rows: list[Any] = fetch_first(queryset, limit=limit, after=after)
-    return build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    return build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
 
 
 def _class_report(

@@ -103,7 +103,7 @@ def fetch_entries(
         entries = _filter_entries(actor, audit_filter).select_related("actor")
         rows = fetch_first(entries, limit=limit, after=after, time_field="at")
         erased_ids = find_erased_users(actor.tenant_id, [row.actor_id for row in rows])
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.at, row.id))
+    page = build_page(rows, limit=limit, get_position=lambda row: PagePosition(row.at, row.id))
     return map_page(page, lambda row: _to_view(row, erased_ids))
 
 

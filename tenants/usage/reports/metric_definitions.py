@@ -1,6 +1,6 @@
-"""Definitions of all metrics: name, meaning, formula and observer. Pure.
+"""Definitions of all metrics: name, meaning, formula and source. Pure.
 
-A changed definition needs a new DEFINITION_VERSION, which reports contain.
+Reports contain DEFINITION_VERSION. Increase it when a definition changes.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from caret.contracts.usage import SPANS_S
-from tenants.models.rollup import LOOKED_AT, RETAINED
+from tenants.models.rollup import CHECKED_AFTER, RETAINED_AFTER
 from tenants.usage.reports.counters import CounterOrigin, UsageCounters
 from tenants.usage.rollups.sql import MAX_EDIT_SHARE, MIN_SEEN_MS
 
@@ -29,8 +29,8 @@ class Metric:
     name: str
     definition: str
     source: CounterOrigin
-    unit: str  # share: 0 to 1
-    of: Callable[[UsageCounters], float | None]  # None: the divisor is 0
+    unit: str  # "share" (0 to 1) or "micros"
+    compute: Callable[[UsageCounters], float | None]  # None: the divisor is 0
 
 
 def ratio(part: int, whole: int) -> float | None:
@@ -50,13 +50,14 @@ def weighted_acceptance(counts: UsageCounters) -> float | None:
 
 
 def persistence(counts: UsageCounters, *, span_s: int) -> float | None:
-    return ratio(getattr(counts, RETAINED[span_s]), getattr(counts, LOOKED_AT[span_s]))
+    """Return the share of retained suggestions, of those checked `span_s` after acceptance."""
+    return ratio(getattr(counts, RETAINED_AFTER[span_s]), getattr(counts, CHECKED_AFTER[span_s]))
 
 
 def completed_code(counts: UsageCounters) -> float | None:
-    """Return the share of accepted characters; None if no client reports typed characters.
+    """Return the share of accepted characters among all new ones.
 
-    Without those the share would always be 1.
+    None: no client reports typed characters, so the share would always be 1.
     """
     if not counts.typed_chars:
         return None
@@ -107,7 +108,7 @@ METRICS: Final = (
         Metric(
             f"persistence_{span_s}",
             f"Accepted suggestions of which 67% is left after {span_s} s (edit distance at most"
-            f" {MAX_EDIT_SHARE:.0%} of what was accepted), of those that were looked at then.",
+            f" {MAX_EDIT_SHARE:.0%} of the accepted text), of those that were checked then.",
             CounterOrigin.CLIENT,
             "share",
             partial(persistence, span_s=span_s),
@@ -130,7 +131,7 @@ METRICS: Final = (
     ),
     Metric(
         "cancellation",
-        "Requests that the client took back or superseded, of all requests.",
+        "Requests that the client cancelled or superseded, of all requests.",
         CounterOrigin.SERVER,
         "share",
         cancellation,
@@ -140,12 +141,12 @@ COST: Final = "cost_per_thousand_accepted_tokens"
 
 
 def cost_metric(price: TokenPrice | None) -> Metric:
-    """Return the cost metric. Its source is the client, who reports accepted tokens."""
+    """Return the cost metric. Its source is the client, because clients report accepted tokens."""
     definition = (
         "Micros for the prompt and generated tokens of all requests, for each thousand generated"
         " tokens that were accepted."
     )
-    of: Callable[[UsageCounters], float | None] = (
+    compute: Callable[[UsageCounters], float | None] = (
         partial(cost_per_thousand_accepted_tokens, price=price) if price else lambda _: None
     )
-    return Metric(COST, definition, CounterOrigin.CLIENT, "micros", of)
+    return Metric(COST, definition, CounterOrigin.CLIENT, "micros", compute)

@@ -1,20 +1,27 @@
-"""The figures of a period for the console's first page, in few queries."""
+"""The figures of a period for the console's overview, in few queries.
 
-from collections.abc import Mapping
+`usage_summary` is for administrators: figures of all users and the use of seats. `overview` adds
+latency, groups and filters, for engineers.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from django.db.models import OuterRef, QuerySet, Subquery, Sum
+from django.db.models import OuterRef, Subquery
 
-from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
-from tenants.base.money import Currency
 from tenants.base.permissions import Permission
-from tenants.models import BillingState, Budget, MonthSpend, RollupState, Tenant, UsageRecord
+from tenants.models import Membership, RollupState, Tenant, UsageRecord
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.breakdown import Breakdown, compute_breakdown, row_of, rows_of
+from tenants.usage.reports.breakdown import (
+    Breakdown,
+    GroupCounters,
+    compute_breakdown,
+    row_of,
+    rows_of,
+)
 from tenants.usage.reports.filter_options import choices_of, names_of_teams
 from tenants.usage.reports.filters import COLUMNS, apply_filter, visible_to
 from tenants.usage.reports.latency import LatencyReport, add_speeds, read_speeds
@@ -41,13 +48,21 @@ BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, Group
 
 
 @dataclass(frozen=True, slots=True)
-class MonthlySpend:
-    """The spending of the present month in UTC."""
+class SeatUse:
+    num_seats: int  # present members
+    num_active: int  # of them, members with a request in the period
 
-    spent_micros: int
-    limit_micros: int | None  # of the tenant's budget; None: no budget
-    is_hard: bool
-    currency: Currency
+
+@dataclass(frozen=True, slots=True)
+class UsageSummary:
+    """The figures of all users. None: suppressed, or the actor may not see it."""
+
+    total: ReportRow
+    before: ReportRow  # of the preceding period of the same length
+    quality: ReportRow | None  # the totals again, where quality may be shown
+    quality_before: ReportRow | None
+    days: list[ReportRow]
+    seats: SeatUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +75,6 @@ class Overview:
     quality_before: ReportRow | None
     by: Mapping[GroupBy, list[ReportRow]]
     speeds: LatencyReport | None  # None: suppressed
-    spend: MonthlySpend | None  # None: the actor may not see it, or there is no plan
     complete_until: datetime | None
     min_users: int
     choices: Mapping[str, list[str]]  # filter options by column
@@ -71,22 +85,50 @@ class Overview:
 class _OverviewScope:
     min_users: int
     complete_until: datetime | None
-    spend: MonthlySpend | None
 
 
-def overview(*, actor: Actor, query: ReportQuery, now: datetime) -> Overview:
+@dataclass(frozen=True, slots=True)
+class _UsageCounts:
+    found: Breakdown
+    before: GroupCounters
+    hidden: SuppressedOverview
+
+
+def usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
+    """Return the summary of a period without filter. Four queries. Raises Forbidden."""
+    actor.require(Permission.READ_USAGE)
+    check(query)
+    with tenant_scope(actor.tenant_id):
+        min_users = _read_scope(actor).min_users
+        counted = _read_counts(actor, query, (GroupBy.DAY,), is_own=False, min_users=min_users)
+        seats = _read_seats(actor, counted.found.every.users)
+    sees_quality = actor.has_permission(Permission.READ_QUALITY)
+    found, before, hidden = counted.found, counted.before, counted.hidden
+    return UsageSummary(
+        total=row_of("", found.every, hidden.usage),
+        before=row_of("", before, hidden.usage_before),
+        quality=row_of("", found.every, hidden.quality) if sees_quality else None,
+        quality_before=row_of("", before, hidden.quality_before) if sees_quality else None,
+        days=rows_of(found.by.get(GroupBy.DAY, {}), hidden.groups.get(GroupBy.DAY, {})),
+        seats=seats,
+    )
+
+
+def _read_seats(actor: Actor, active_users: frozenset[str]) -> SeatUse:
+    present = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True)
+    seats = {str(user_id) for user_id in present.values_list("user_id", flat=True)}
+    return SeatUse(num_seats=len(seats), num_active=len(seats & active_users))
+
+
+def overview(*, actor: Actor, query: ReportQuery) -> Overview:
     """Return the overview. Six queries; two more with a filter. Raises Forbidden, InvalidValue."""
     is_own = is_limited_to_own(actor, ReportKind.USAGE)
     check(query)
     with tenant_scope(actor.tenant_id):
-        scope = _read_scope(actor, now)
+        scope = _read_scope(actor)
         min_users = 1 if is_own else scope.min_users
-        rows, earlier = (
-            rollups_for(actor, each, is_own=is_own) for each in (query, query.previous_period)
-        )
-        breakdown = compute_breakdown(rows, query, BY, names=_NAMES)
-        before = compute_breakdown(earlier, query, (), names=_NAMES).every
-        suppressed = hidden_in_overview(actor, query, breakdown, before, min_users=min_users)
+        counted = _read_counts(actor, query, BY, is_own=is_own, min_users=min_users)
+        breakdown, before, suppressed = counted.found, counted.before, counted.hidden
         speeds = (
             None
             if suppressed.speeds
@@ -106,12 +148,23 @@ def overview(*, actor: Actor, query: ReportQuery, now: datetime) -> Overview:
             for each in BY
         },
         speeds=speeds,
-        spend=scope.spend,
         complete_until=scope.complete_until,
         min_users=min_users,
         choices=choices,
         teams=teams,
     )
+
+
+def _read_counts(
+    actor: Actor, query: ReportQuery, by: Sequence[GroupBy], *, is_own: bool, min_users: int
+) -> _UsageCounts:
+    rows, earlier = (
+        rollups_for(actor, each, is_own=is_own) for each in (query, query.previous_period)
+    )
+    found = compute_breakdown(rows, query, by, names=_NAMES)
+    before = compute_breakdown(earlier, query, (), names=_NAMES).every
+    hidden = hidden_in_overview(actor, query, found, before, min_users=min_users)
+    return _UsageCounts(found, before, hidden)
 
 
 def _sees_quality(actor: Actor) -> bool:
@@ -146,33 +199,14 @@ def _read_latency(
     return replace(latency, before={}) if suppressed.speeds_before else latency
 
 
-def _read_scope(actor: Actor, now: datetime) -> _OverviewScope:
-    """Read several single values in one query."""
-    budget = Budget.objects.filter(tenant_id=OuterRef("id"), scope=BudgetScope.TENANT)
-    first = budget.order_by("limit_micros")
-    month = MonthSpend.objects.filter(tenant_id=OuterRef("id"), month=month_of(utc_day(now)))
-    row = Tenant.objects.annotate(
-        until=_subquery_for(RollupState.objects.filter(tenant_id=OuterRef("id")), "complete_until"),
-        currency=_subquery_for(BillingState.objects.filter(tenant_id=OuterRef("id")), "currency"),
-        spent=_subquery_for(
-            month.order_by().values("tenant_id").annotate(all=Sum("micros")), "all"
-        ),
-        limit=_subquery_for(first, "limit_micros"),
-        is_hard=_subquery_for(first, "is_hard"),
-    ).get(id=actor.tenant_id)
-    values: dict[str, Any] = vars(row)
-    sees_spend = actor.has_permission(Permission.READ_BILLING) and values["currency"] is not None
-    spend = MonthlySpend(
-        spent_micros=values["spent"] or 0,
-        limit_micros=values["limit"],
-        is_hard=bool(values["is_hard"]),
-        currency=Currency(values["currency"] or Currency.EUR),
+def _read_scope(actor: Actor) -> _OverviewScope:
+    state = RollupState.objects.filter(tenant_id=OuterRef("id"))
+    row = (
+        Tenant.objects.annotate(until=Subquery(state.values("complete_until")[:1]))
+        .values("min_group_users", "until")
+        .get(id=actor.tenant_id)
     )
-    return _OverviewScope(row.min_group_users, values["until"], spend if sees_spend else None)
-
-
-def _subquery_for(rows: QuerySet[Any, Any], column: str) -> Subquery:
-    return Subquery(rows.values(column)[:1])
+    return _OverviewScope(row["min_group_users"], row["until"])
 
 
 def _list_choices(

@@ -1,8 +1,8 @@
-"""Lists of requests: what they were and how they went, without user and text.
+"""Lists of requests with their properties and results, but without users and text.
 
-A tenant is billed for its requests, so anybody who may see usage may see them all. A list that
-filters have narrowed to a few users says much about them, so reading it is recorded in the audit
-log.
+A tenant is billed for its requests, so a member who may see usage may see all of them. If filters
+narrow a list to a few users, it reveals much about them. Reading such a list is therefore recorded
+in the audit log.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,8 @@ from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.filters import NO_FILTER, ReportFilter, apply_filter, visible_to
 from tenants.usage.reports.queries import min_group_size
 
-# Of longer periods the last days: a rare match means reading all of them.
+# The longest periods, newest first and in other orders. If a period is longer, the list covers its
+# end. Without a limit, a filter that rarely matches would read all records.
 MAX_LISTED: Final = timedelta(days=31)
 MAX_SORTED: Final = timedelta(days=7)
 
@@ -40,7 +41,7 @@ class EndingFilter(StrEnum):
     ERROR = "error"
 
 
-_FINISHES: Final = MappingProxyType(
+_FINISH_REASONS: Final = MappingProxyType(
     {
         EndingFilter.COMPLETED: (FinishReason.STOP, FinishReason.LENGTH),
         EndingFilter.CANCELLED: (FinishReason.CANCELLED, FinishReason.SUPERSEDED),
@@ -61,21 +62,21 @@ class RequestSort(StrEnum):
 class RequestFilter:
     starts_at: datetime
     ends_at: datetime
-    filter: ReportFilter = NO_FILTER
+    report_filter: ReportFilter = NO_FILTER
     mode: Mode | None = None
     ended: EndingFilter | None = None
     order: RequestSort = RequestSort.NEWEST
 
     @property
     def since(self) -> datetime:
-        """The beginning of the list, which may be later than `begins_at`."""
+        """The beginning of the list, which may be later than `starts_at`."""
         longest = MAX_LISTED if self.order is RequestSort.NEWEST else MAX_SORTED
         return max(self.starts_at, self.ends_at - longest)
 
     @property
-    def filters(self) -> dict[str, str]:
-        """The filters for the audit log; empty: none."""
-        values = {**asdict(self.filter), "mode": self.mode, "ended": self.ended}
+    def active_filters(self) -> dict[str, str]:
+        """The filters in use, as the audit log records them."""
+        values = {**asdict(self.report_filter), "mode": self.mode, "ended": self.ended}
         return {name: str(value) for name, value in values.items() if value is not None}
 
 
@@ -101,15 +102,15 @@ class RequestRow:
 @dataclass(frozen=True, slots=True)
 class RequestPage:
     page: Page[RequestRow]
-    is_of_few: bool  # filters have narrowed it to a few users; this is recorded
+    is_small_group: bool  # filters narrow it to a few users; reading it is recorded
 
 
-def page_of_requests(
+def list_requests(
     *, actor: Actor, request_filter: RequestFilter, limit: int, cursor: str | None, now: datetime
 ) -> RequestPage:
     """Return a page of requests. Orders other than newest first have one page only.
 
-    One query; with filters two, and an audit entry for a page of a few users' requests.
+    Makes one query, or two with filters. Records an audit entry if the page is of a small group.
 
     Raises Forbidden, InvalidValue.
     """
@@ -121,8 +122,10 @@ def page_of_requests(
                 : limit + 1
             ]
         )
-        is_of_few = bool(request_filter.filters) and _are_few(actor, rows[:limit])
-        if is_of_few:
+        is_small_group = bool(request_filter.active_filters) and _is_small_group(
+            actor, rows[:limit]
+        )
+        if is_small_group:
             record_read(
                 actor=actor,
                 action="request.listed",
@@ -130,39 +133,44 @@ def page_of_requests(
                 now=now,
                 filters=_to_change_fields(request_filter),
             )
-    return RequestPage(_build_page(rows, request_filter.order, limit), is_of_few)
+    return RequestPage(_build_page(rows, request_filter.order, limit), is_small_group)
 
 
-def _are_few(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
-    """Return whether the rows are of fewer users than the minimum, and not only the actor's own."""
+def _is_small_group(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
+    """Return whether the rows belong to fewer users than reports may show.
+
+    The actor's own rows alone are no small group.
+    """
     people = {str(row.user_id) for row in rows if row.user_id is not None}
     return bool(people - {actor.user_id}) and len(people) < min_group_size(actor)
 
 
 def _to_change_fields(request_filter: RequestFilter) -> ChangeFields:
     times = {"since": request_filter.since.isoformat(), "until": request_filter.ends_at.isoformat()}
-    return {**request_filter.filters, **times}
+    return {**request_filter.active_filters, **times}
 
 
 def _build_page(rows: Iterable[UsageRecord], order: RequestSort, limit: int) -> Page[RequestRow]:
-    lines = [_to_row(row) for row in rows]
+    request_rows = [_to_row(row) for row in rows]
     if order is not RequestSort.NEWEST:
-        return Page(lines[:limit], None)
+        return Page(request_rows[:limit], None)
     return build_page(
-        lines, limit=limit, place=lambda line: PagePosition(line.occurred_at, line.request_id)
+        request_rows,
+        limit=limit,
+        get_position=lambda row: PagePosition(row.occurred_at, row.request_id),
     )
 
 
 def _filter_records(actor: Actor, request_filter: RequestFilter) -> QuerySet[UsageRecord]:
     records = UsageRecord.objects.filter(
-        apply_filter(actor, request_filter.filter, is_raw=True),
+        apply_filter(actor, request_filter.report_filter, is_raw=True),
         occurred_at__gte=request_filter.since,
         occurred_at__lt=request_filter.ends_at,
     )
     if request_filter.mode is not None:
         records = records.filter(mode=request_filter.mode)
     if request_filter.ended is not None:
-        records = records.filter(finish_reason__in=_FINISHES[request_filter.ended])
+        records = records.filter(finish_reason__in=_FINISH_REASONS[request_filter.ended])
     return visible_to(actor, records)
 
 

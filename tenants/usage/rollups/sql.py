@@ -9,7 +9,7 @@ the hour of their completion, whenever they were reported.
 from typing import Final
 
 from caret.contracts.usage import SPANS_S
-from tenants.models.rollup import LOOKED_AT, RETAINED, ROLLUP_COLUMNS
+from tenants.models.rollup import CHECKED_AFTER, RETAINED_AFTER, ROLLUP_COLUMNS
 from tenants.usage.rollups.latency_histogram import bucket_sql
 
 KEYS: Final = ("user_id", "editor", "language", "model", "variant")
@@ -63,8 +63,8 @@ _OF_COMPLETIONS: Final = {
     "accepted_tokens": _sum_sql(
         f"round(u.generated_tokens::numeric * {_TAKEN_CHARS} / nullif(u.num_chars, 0))", _IS_TAKEN
     ),
-    **{LOOKED_AT[span]: _count_sql(f"t.looked_at_{span}") for span in SPANS_S},
-    **{RETAINED[span]: _count_sql(f"t.retained_{span}") for span in SPANS_S},
+    **{CHECKED_AFTER[span]: _count_sql(f"t.looked_at_{span}") for span in SPANS_S},
+    **{RETAINED_AFTER[span]: _count_sql(f"t.retained_{span}") for span in SPANS_S},
 }
 
 _IS_TOLD = "o.event IN ('shown', 'accepted', 'partially_accepted', 'rejected')"

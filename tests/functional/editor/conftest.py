@@ -2,13 +2,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.benchmarks.installation import own_home
-from tests.functional.gateway.gateway_stack import Site, own_site
+from tests.benchmarks.installation import create_home
+from tests.functional.gateway.gateway_stack import Site, start_site
 from tests.stack.running import Engine
 
 
 @pytest.fixture(scope="session")
 def site(engine: Engine) -> Iterator[Site]:
     """A stack with one gateway; a test that stops it must start it again."""
-    with own_home() as home, own_site(home, engine.url) as made:
+    with create_home() as home, start_site(home, engine.url) as made:
         yield made

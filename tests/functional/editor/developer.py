@@ -12,7 +12,7 @@ import msgspec
 from caret.contracts.snapshot import TenantSnapshot
 from caret.contracts.usage import CompletionRecord, OutcomeRecord, UsageRecord
 from tests.benchmarks.installation import new_tenant, publish, root_secret_of
-from tests.functional.gateway.gateway_stack import Site, until
+from tests.functional.gateway.gateway_stack import Site, wait_until
 from tests.stack.language_server import LanguageServer, environment_of, language_server
 
 Record = TypeVar("Record", CompletionRecord, OutcomeRecord)
@@ -46,7 +46,7 @@ class Developer:
         async def are_there() -> bool:
             return len(self.records(kind)) >= count
 
-        assert await until(are_there), f"{len(self.records(kind))} of {count} were delivered"
+        assert await wait_until(are_there), f"{len(self.records(kind))} of {count} were delivered"
         return self.records(kind)
 
     @asynccontextmanager

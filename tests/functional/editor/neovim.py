@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from caret.local.paths import REPOSITORY
-from tests.functional.gateway.gateway_stack import until
+from tests.functional.gateway.gateway_stack import wait_until
 from tests.stack.language_server import environment_of
 
 _SHIM: Final = REPOSITORY / "platform" / "ide" / "neovim" / "caret.lua"
@@ -43,7 +43,7 @@ class Neovim:
         async def does() -> bool:
             return await asyncio.to_thread(lambda: self.suggestion) != ""
 
-        assert await until(does, patience_s=PATIENCE_S), "no suggestion appeared"
+        assert await wait_until(does, patience_s=PATIENCE_S), "no suggestion appeared"
         return self.suggestion
 
     async def shows(self, text: str) -> bool:
@@ -52,7 +52,7 @@ class Neovim:
         async def does() -> bool:
             return await asyncio.to_thread(lambda: self.suggestion) == text
 
-        return await until(does, patience_s=PATIENCE_S)
+        return await wait_until(does, patience_s=PATIENCE_S)
 
     def _remote(self, *words: str) -> str:
         command = [str(_NEOVIM), "--server", str(self.socket), *words]

@@ -11,7 +11,7 @@ from caret.contracts.pricing import BudgetScope, HardBudget, SpendingLimits, Tie
 from caret.contracts.usage import CompletionRecord, OutcomeRecord
 from tests.functional.editor.developer import Developer, make_developer
 from tests.functional.editor.typist import open_file, type_until_suggested
-from tests.functional.gateway.gateway_stack import Site, until
+from tests.functional.gateway.gateway_stack import Site, wait_until
 from tests.stack.language_server import INVOKED, LanguageServer, OpenBuffer
 
 pytestmark = pytest.mark.engine
@@ -51,7 +51,7 @@ async def test_no_suggestion_is_shown_over_budget_until_the_budget_is_raised(
         async def is_over() -> bool:
             return await buffer.asks() == [] and server.statuses[-1] == "over_budget"
 
-        assert await until(is_over, patience_s=_PATIENCE_S)
+        assert await wait_until(is_over, patience_s=_PATIENCE_S)
         assert await why_not(server) == "over_budget"
         num_before = len(ada.records(CompletionRecord))
         assert await buffer.asks() == []
@@ -61,7 +61,7 @@ async def test_no_suggestion_is_shown_over_budget_until_the_budget_is_raised(
         async def is_well() -> bool:
             return await has_suggestion(buffer)
 
-        assert await until(is_well, patience_s=_PATIENCE_S)
+        assert await wait_until(is_well, patience_s=_PATIENCE_S)
         await server.reaches("ready")
         assert await why_not(server) is None
 
@@ -89,7 +89,7 @@ async def test_a_refused_key_is_reported_and_a_valid_one_restores_suggestions(
             server.tell("$/caret/signIn", {"key": ada.key})
             return await has_suggestion(buffer)
 
-        assert await until(is_taken, patience_s=_PATIENCE_S)
+        assert await wait_until(is_taken, patience_s=_PATIENCE_S)
 
 
 async def test_two_editors_with_the_same_file_report_their_own_outcomes(ada: Developer) -> None:
@@ -105,7 +105,7 @@ async def test_two_editors_with_the_same_file_report_their_own_outcomes(ada: Dev
             outcomes = ada.records(OutcomeRecord)
             return sum(record.event == "accepted" for record in outcomes) == 2
 
-        assert await until(are_recorded, patience_s=_PATIENCE_S)
+        assert await wait_until(are_recorded, patience_s=_PATIENCE_S)
 
     accepted = [record for record in ada.records(OutcomeRecord) if record.event == "accepted"]
     assert len({record.request_id for record in accepted}) == 2
@@ -128,7 +128,7 @@ async def test_switching_the_branch_discards_cached_suggestions(ada: Developer) 
         async def is_noticed() -> bool:
             return "repository.switched" in ada.log
 
-        assert await until(is_noticed, patience_s=_PATIENCE_S)
+        assert await wait_until(is_noticed, patience_s=_PATIENCE_S)
         await buffer.asks()
         await ada.wait_for_records(CompletionRecord, num_before + 1)
 

@@ -22,7 +22,7 @@ from tests.fixtures.companies import make_company
 from tests.functional.editor.developer import Developer
 from tests.functional.editor.typist import open_file, type_until_suggested
 from tests.functional.gateway.company import in_thread
-from tests.functional.gateway.gateway_stack import Site, receive, until
+from tests.functional.gateway.gateway_stack import Site, receive, wait_until
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep, pytest.mark.usefixtures("database")]
 
@@ -79,7 +79,7 @@ async def test_an_outcome_is_reported_to_the_restarted_gateway(
         async def is_looked_at() -> bool:
             return any(record.event == "persisted" for record in _late_outcomes(ada))
 
-        assert await until(is_looked_at, patience_s=_PATIENCE_S)
+        assert await wait_until(is_looked_at, patience_s=_PATIENCE_S)
 
     of_it = [record for record in _late_outcomes(ada) if record.request_id == shown.request_id]
     assert "shown" in {record.event for record in of_it}, "the outcome was lost"
@@ -95,7 +95,7 @@ async def _claim(site: Site, key: str, request_id: str) -> None:
     """Send an outcome, which gets no response; the next frame's response proves it was
     processed."""
     frame = {"type": "outcome", "request_id": request_id, "event": "rejected", "after_ms": 5}
-    async with site.raw(key) as socket:
+    async with site.open_websocket(key) as socket:
         await socket.send(json.dumps(frame))
         await socket.send(json.dumps({"type": "policy"}))
         assert (await receive(socket))["type"] == "policy"

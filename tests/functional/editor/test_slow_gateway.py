@@ -12,7 +12,7 @@ from caret_ls.completion_client import MAX_ANSWER_S
 from tests.functional.editor.developer import Developer, make_developer
 from tests.functional.editor.slow_proxy import SlowProxy, slow_proxy
 from tests.functional.editor.typist import open_file
-from tests.functional.gateway.gateway_stack import Site, until
+from tests.functional.gateway.gateway_stack import Site, wait_until
 from tests.stack.language_server import LanguageServer, OpenBuffer
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
@@ -45,7 +45,7 @@ async def waited_s(proxy: SlowProxy, buffer: OpenBuffer, name: str) -> float:
     async def has_new_request() -> bool:
         return len(proxy.requests) > num_before
 
-    assert await until(has_new_request, patience_s=_PATIENCE_S)
+    assert await wait_until(has_new_request, patience_s=_PATIENCE_S)
     await answer  # leaving before it is written would log an error
     return proxy.requests[num_before][0] - pressed_s
 

@@ -1,28 +1,27 @@
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.installation import own_home
+from tests.benchmarks.installation import create_home
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText, tier_of
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site
+from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, start_site
 from tests.stack.running import Engine
 
-_MAX_TRIES = 200
 _LONG = 160  # tokens: long enough for a test to interrupt it, even on a busy machine
 
 
 @pytest.fixture(scope="session")
 def site(engine: Engine) -> Iterator[Site]:
     """A stack for tests that leave it unchanged."""
-    with own_home() as home, own_site(home, engine.url) as made:
+    with create_home() as home, start_site(home, engine.url) as made:
         yield made
 
 
 @pytest.fixture
 def fragile_site(engine: Engine) -> Iterator[Site]:
     """A stack for tests that kill parts of it."""
-    with own_home() as home, own_site(home, engine.url) as made:
+    with create_home() as home, start_site(home, engine.url) as made:
         yield made
 
 
@@ -34,20 +33,21 @@ def code(site: Site) -> CodeText:
 
 
 @pytest.fixture(scope="session")
-async def long_frame(site: Site, code: CodeText) -> AsyncIterator[Frame]:
+async def long_frame(site: Site) -> Frame:
     """Return a request with a long completion that the filter does not truncate.
 
-    Without sampling, the model writes the same text each time.
+    The demonstration model continues such a table. Without sampling, it writes the same text each
+    time.
     """
+    prefix = "KEYS = {\n" + "".join(f"    'k{n}': 'kf{n}',\n" for n in range(14))
+    frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 512}
     async with site.stream() as stream:
-        for _ in range(_MAX_TRIES):
-            prefix = code.sample(mode="fim", num_tokens=100, max_tokens=64).prefix
-            frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 512}
-            _, done = await ask(stream, {**frame, "id": site.new_id(), "max_tokens": _LONG})
-            if done["finish_reason"] == "length" and _begins_early(done["meta"]):
-                yield frame
-                return
-    raise AssertionError("the model never writes a long completion")
+        _, done = await request_completion(
+            stream, {**frame, "id": site.new_id(), "max_tokens": _LONG}
+        )
+    assert done["finish_reason"] == "length", "the model does not write a long completion"
+    assert _begins_early(done["meta"])
+    return frame
 
 
 def _begins_early(meta: Frame) -> bool:

@@ -40,7 +40,7 @@ _POLL_S: Final = 0.02
 
 
 class PatientStream(CompletionStream):
-    """Waits for each frame, but with a limit."""
+    """A stream that raises TimeoutError if a frame does not arrive in PATIENCE_S."""
 
     async def receive(self) -> Frame:
         async with asyncio.timeout(PATIENCE_S):
@@ -55,26 +55,26 @@ class Site:
     home: Home
     valkey: EmbeddedValkey
     gateway: CommandService
-    acme: str = field(repr=False)  # API keys
-    globex: str = field(repr=False)
+    acme_key: str = field(repr=False)  # API keys of two tenants
+    globex_key: str = field(repr=False)
     num_ids: int = 0
 
     @asynccontextmanager
     async def stream(self, key: str | None = None) -> AsyncIterator[CompletionStream]:
-        async with self.raw(key) as socket:
+        async with self.open_websocket(key) as socket:
             yield PatientStream(socket)
 
-    def dial(
+    def connect_websocket(
         self, headers: dict[str, str], subprotocols: Sequence[str] = ("caret.v1",), **more: Any
     ) -> connect:
-        return dial(self.url, headers, subprotocols, **more)
+        return connect_websocket(self.url, headers, subprotocols, **more)
 
-    def raw(self, key: str | None = None) -> connect:
-        return self.dial({"Authorization": f"Bearer {key or self.acme}"})
+    def open_websocket(self, key: str | None = None) -> connect:
+        return self.connect_websocket({"Authorization": f"Bearer {key or self.acme_key}"})
 
     @asynccontextmanager
     async def http(self, key: str | None = None) -> AsyncIterator[aiohttp.ClientSession]:
-        headers = {"Authorization": f"Bearer {self.acme if key is None else key}"}
+        headers = {"Authorization": f"Bearer {self.acme_key if key is None else key}"}
         async with aiohttp.ClientSession(self.url, headers=headers) as session:
             yield session
 
@@ -91,9 +91,9 @@ class Site:
     async def num_running(self) -> int:
         return await num_running(self.engine_url)
 
-    async def idle(self) -> bool:
+    async def becomes_idle(self) -> bool:
         """Return True if the engine becomes idle long before a completion would end."""
-        return await until(self._is_idle, patience_s=1.0)
+        return await wait_until(self._is_idle, patience_s=1.0)
 
     async def _is_idle(self) -> bool:
         return await self.num_running() == 0
@@ -117,7 +117,7 @@ class Site:
             ]
             return bool(found)
 
-        assert await until(is_there), "the record was not delivered"
+        assert await wait_until(is_there), "the record was not delivered"
         (record,) = found
         return record
 
@@ -132,7 +132,7 @@ class Site:
         async def are_there() -> bool:
             return len(self.records()) >= before + count
 
-        assert await until(are_there), "not all records were delivered"
+        assert await wait_until(are_there), "not all records were delivered"
         found = self.records()[before:]
         assert len(found) == count
         return [record for record in found if isinstance(record, CompletionRecord)]
@@ -143,7 +143,7 @@ class Site:
 
 
 @contextmanager
-def own_site(
+def start_site(
     home: Home,
     engine_url: str,
     *,
@@ -153,7 +153,7 @@ def own_site(
     """Run a gateway whose pools have these replicas; without any, the engine is the only one."""
     port, metrics_port = free_ports(2)
     with EmbeddedValkey(home.paths, mark=environment_with(home.mark)) as valkey:
-        acme, globex = (publish_tenant(home.paths, slug) for slug in SLUGS)
+        acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
         site = Site(
             url=f"http://127.0.0.1:{port}",
             metrics_url=f"http://127.0.0.1:{metrics_port}/metrics",
@@ -167,8 +167,8 @@ def own_site(
                 metrics_port=metrics_port,
                 additions_from=additions_from,
             ),
-            acme=acme,
-            globex=globex,
+            acme_key=acme_key,
+            globex_key=globex_key,
         )
         site.launch_gateway()
         try:
@@ -177,7 +177,7 @@ def own_site(
             site.gateway.child.stop()
 
 
-def dial(
+def connect_websocket(
     gateway_url: str,
     headers: dict[str, str],
     subprotocols: Sequence[str] = ("caret.v1",),
@@ -203,17 +203,17 @@ def dial(
     )
 
 
-async def until(question: Any, *, patience_s: float = PATIENCE_S) -> bool:
+async def wait_until(condition: Any, *, patience_s: float = PATIENCE_S) -> bool:
     """Poll the condition and return True if it became true in time."""
     deadline_s = time.monotonic() + patience_s
-    while not await question():
+    while not await condition():
         if time.monotonic() > deadline_s:
             return False
         await asyncio.sleep(_POLL_S)
     return True
 
 
-async def ask(stream: CompletionStream, frame: Frame) -> tuple[str, Frame]:
+async def request_completion(stream: CompletionStream, frame: Frame) -> tuple[str, Frame]:
     """Return the text and the `done` frame of one completion."""
     text, done = "", {}
     async for answer in stream.complete(frame):

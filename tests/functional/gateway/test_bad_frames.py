@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, receive
+from tests.functional.gateway.gateway_stack import Frame, Site, receive, request_completion
 
 pytestmark = pytest.mark.engine
 
@@ -67,10 +67,10 @@ async def test_an_invalid_frame_gets_its_code_and_the_connection_stays_open(
 ) -> None:
     frame, identifier, code = BAD_FRAMES[name]
 
-    async with site.raw() as socket, site.stream(site.globex) as other_tenant:
+    async with site.open_websocket() as socket, site.stream(site.globex_key) as other_tenant:
         await socket.send(frame)
         error = await receive(socket)
-        _, other_done = await ask(other_tenant, _small("1"))
+        _, other_done = await request_completion(other_tenant, _small("1"))
         await socket.send(json.dumps({"type": "complete", **_small("after")}))
         while (answer := await receive(socket))["type"] == "delta":
             pass
@@ -89,10 +89,10 @@ async def test_an_invalid_frame_gets_its_code_and_the_connection_stays_open(
 async def test_a_fatal_frame_closes_only_its_own_connection(
     site: Site, frame: str | bytes, close_code: int
 ) -> None:
-    async with site.raw() as socket, site.stream(site.globex) as other_tenant:
+    async with site.open_websocket() as socket, site.stream(site.globex_key) as other_tenant:
         with pytest.raises(ConnectionClosed) as closed:
             await asyncio.gather(socket.send(frame, text=True), receive(socket))
-        _, done = await ask(other_tenant, _small("1"))
+        _, done = await request_completion(other_tenant, _small("1"))
 
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == close_code
@@ -100,7 +100,7 @@ async def test_a_fatal_frame_closes_only_its_own_connection(
 
 
 async def test_a_duplicate_id_is_rejected(site: Site) -> None:
-    async with site.raw() as socket:
+    async with site.open_websocket() as socket:
         await socket.send(json.dumps({"type": "complete", **_small("1")}))
         while (await receive(socket))["type"] == "delta":
             pass
@@ -113,23 +113,25 @@ async def test_a_duplicate_id_is_rejected(site: Site) -> None:
 @pytest.mark.parametrize("identifier", ["ended", "unheard-of"])
 async def test_a_late_or_unknown_cancel_is_ignored(site: Site, identifier: str) -> None:
     async with site.stream() as stream:
-        await ask(stream, _small("ended"))
+        await request_completion(stream, _small("ended"))
         await stream.send({"type": "cancel", "id": identifier})
-        _, done = await ask(stream, _small("next"))
+        _, done = await request_completion(stream, _small("next"))
 
     assert done["id"] == "next"
 
 
 async def test_a_huge_max_tokens_is_capped(site: Site) -> None:
     async with site.stream() as stream:
-        _, done = await ask(stream, {**_small("1"), "max_tokens": 10**30})
+        _, done = await request_completion(stream, {**_small("1"), "max_tokens": 10**30})
 
     assert done["finish_reason"] in ("stop", "length", "filtered")
 
 
 async def test_unknown_fields_are_ignored(site: Site) -> None:
     async with site.stream() as stream:
-        _, done = await ask(stream, {**_small("1"), "temperature": 7, "cache_salt": "other"})
+        _, done = await request_completion(
+            stream, {**_small("1"), "temperature": 7, "cache_salt": "other"}
+        )
 
     assert done["finish_reason"] in ("stop", "length", "filtered")
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.functional.gateway.gateway_stack import Site, ask
+from tests.functional.gateway.gateway_stack import Site, request_completion
 
 pytestmark = pytest.mark.engine
 
@@ -88,12 +88,14 @@ async def test_a_slow_body_times_out_and_delays_no_other_request(site: Site) -> 
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     head = (
         f"POST /v1/completions HTTP/1.1\r\nHost: {parts.netloc}\r\n"
-        f"Authorization: Bearer {site.acme}\r\nContent-Length: 1000\r\n\r\n"
+        f"Authorization: Bearer {site.acme_key}\r\nContent-Length: 1000\r\n\r\n"
     )
     try:
         writer.write(head.encode() + b'{"prompt"')
-        async with site.stream(site.globex) as other_tenant:
-            await ask(other_tenant, {"id": "1", "prefix": "import ", "max_tokens": 2})
+        async with site.stream(site.globex_key) as other_tenant:
+            await request_completion(
+                other_tenant, {"id": "1", "prefix": "import ", "max_tokens": 2}
+            )
         async with asyncio.timeout(15):
             answer = await reader.readuntil(b"}}")
     finally:

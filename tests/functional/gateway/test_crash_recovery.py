@@ -13,7 +13,13 @@ import pytest
 from caret.client.websocket_client import GatewayRefused
 from caret.contracts.usage import CompletionRecord, FinishReason
 from caret.local.processes.service import await_ready
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, receive, until
+from tests.functional.gateway.gateway_stack import (
+    Frame,
+    Site,
+    receive,
+    request_completion,
+    wait_until,
+)
 from tests.stack.running import Engine
 
 pytestmark = pytest.mark.engine
@@ -24,7 +30,7 @@ RESTART_S = 120.0  # of the engine, on two busy cores
 async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second(
     site: Site, engine: Engine, long_frame: Frame
 ) -> None:
-    async with site.raw() as socket, site.http() as session:
+    async with site.open_websocket() as socket, site.http() as session:
         await socket.send(json.dumps({"type": "complete", **long_frame, "id": "1"}))
         first = await receive(socket)
         killed = engine.pid
@@ -41,7 +47,7 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
         async def is_back() -> bool:
             return await _completes(site, long_frame)
 
-        is_back_in_time = await until(is_back, patience_s=RESTART_S)
+        is_back_in_time = await wait_until(is_back, patience_s=RESTART_S)
 
     assert first["type"] == "delta"
     assert (end["type"], end["finish_reason"]) == ("done", "length")
@@ -63,7 +69,9 @@ async def test_completions_continue_without_redis_and_are_recorded_afterwards(
     request_ids = []
     async with site.stream() as stream:
         for _ in range(20):
-            _, done = await ask(stream, {**long_frame, "id": site.new_id(), "max_tokens": 4})
+            _, done = await request_completion(
+                stream, {**long_frame, "id": site.new_id(), "max_tokens": 4}
+            )
             request_ids.append(done["meta"]["request_id"])
             await asyncio.sleep(0.1)
     _restart_valkey(site)
@@ -81,7 +89,9 @@ async def test_a_restarted_gateway_delivers_the_records_of_a_killed_one(
     request_ids = []
     async with site.stream() as stream:
         for _ in range(10):
-            _, done = await ask(stream, {**long_frame, "id": site.new_id(), "max_tokens": 4})
+            _, done = await request_completion(
+                stream, {**long_frame, "id": site.new_id(), "max_tokens": 4}
+            )
             request_ids.append(done["meta"]["request_id"])
     site.gateway.child.kill()
     _restart_valkey(site)
@@ -98,12 +108,12 @@ async def test_a_gateway_killed_in_mid_stream_frees_the_engine(
     fragile_site: Site, long_frame: Frame
 ) -> None:
     site = fragile_site
-    async with site.raw() as socket:
+    async with site.open_websocket() as socket:
         await socket.send(json.dumps({"type": "complete", **long_frame, "id": "1"}))
         await receive(socket)
         site.gateway.child.kill()
 
-    assert await site.idle()
+    assert await site.becomes_idle()
     site.launch_gateway()
     assert await _completes(site, long_frame)
 
@@ -111,7 +121,7 @@ async def test_a_gateway_killed_in_mid_stream_frees_the_engine(
 async def _completes(site: Site, frame: Frame) -> bool:
     try:
         async with site.stream() as stream:
-            _, done = await ask(stream, {**frame, "id": "1", "max_tokens": 2})
+            _, done = await request_completion(stream, {**frame, "id": "1", "max_tokens": 2})
     except (GatewayRefused, OSError):
         return False
     return done["finish_reason"] in ("stop", "length", "filtered")
@@ -130,7 +140,7 @@ async def _counted(site: Site, count: int) -> dict[str, int]:
         return len(_completions(site)) >= count
 
     # The journal's pauses grow to 5 s while Redis is down.
-    assert await until(are_delivered, patience_s=15.0), "not all records were delivered"
+    assert await wait_until(are_delivered, patience_s=15.0), "not all records were delivered"
     await asyncio.sleep(0.3)
     return dict(Counter(str(record.request_id) for record in _completions(site)))
 

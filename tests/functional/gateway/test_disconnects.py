@@ -81,7 +81,7 @@ async def test_a_newer_request_for_the_same_file_supersedes_the_one_before(
     (old,) = (answer for answer in answers if (answer["id"], answer["type"]) == ("old", "done"))
     assert old["finish_reason"] == "superseded"
     assert answers[-1]["finish_reason"] != "superseded"
-    assert await site.idle()
+    assert await site.becomes_idle()
     assert (await site.record_of(old["meta"]["request_id"])).finish_reason == "superseded"
 
 
@@ -107,7 +107,7 @@ async def test_a_disconnecting_client_frees_the_engine(
 ) -> None:
     num_records = await site.num_records()
 
-    async with site.raw() as socket:
+    async with site.open_websocket() as socket:
         await socket.send(json.dumps({"type": "complete", **long_frame, "id": "1"}))
         await receive(socket)
         if is_abrupt:
@@ -128,7 +128,7 @@ async def test_a_dropped_http_connection_frees_the_engine(site: Site, long_frame
             await response.content.readline()
             response.close()
 
-    assert await site.idle()
+    assert await site.becomes_idle()
     (record,) = await site.records_after(num_records)
     assert (record.finish_reason, record.protocol) == ("cancelled", "openai")
     assert record.generated_tokens < 512
@@ -145,7 +145,7 @@ async def test_disconnecting_before_the_response_frees_the_engine(
             async with asyncio.timeout(0.15):
                 await session.post("/v1/completions", json=body)
 
-    assert await site.idle()
+    assert await site.becomes_idle()
     (record,) = await site.records_after(num_records)
     assert record.finish_reason == "cancelled"
 

@@ -162,7 +162,9 @@ async def test_continues_openai_kind(site: Site, around: tuple[str, str]) -> Non
         "frequency_penalty": None,
     }
 
-    raw = await post(site, "/completions", body, **{"api-key": site.acme, "x-api-key": site.acme})
+    raw = await post(
+        site, "/completions", body, **{"api-key": site.acme_key, "x-api-key": site.acme_key}
+    )
     as_parts = await post(
         site, "/completions", {**body, "prompt": around[0], "suffix": around[1], "stop": []}
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from caret.client.websocket_client import open_stream
-from tests.functional.gateway.gateway_stack import ask, until
+from tests.functional.gateway.gateway_stack import request_completion, wait_until
 from tests.stack.commands import manage
 from tests.stack.running import Stack
 
@@ -19,7 +19,7 @@ async def test_a_completion_is_explained_by_its_id(stack: Stack) -> None:
     async with open_stream(stack.gateway_url, stack.tenant("acme").api_key) as stream:
         prefix = f"# {uuid.uuid4()}\ndef first(items):\n    return items["
         frame = {"id": "1", "mode": "fim", "prefix": prefix, "suffix": "\n", "max_tokens": 8}
-        _, done = await ask(stream, frame)
+        _, done = await request_completion(stream, frame)
     meta = done["meta"]
     explanation: dict[str, Any] = {}
 
@@ -29,7 +29,7 @@ async def test_a_completion_is_explained_by_its_id(stack: Stack) -> None:
         explanation.update(json.loads(found.stdout) if found.returncode == 0 else {})
         return bool(explanation)
 
-    assert await until(is_explained, patience_s=30.0), "the record was not ingested"
+    assert await wait_until(is_explained, patience_s=30.0), "the record was not ingested"
     assert explanation["tenant"] == "acme"
     assert explanation["request"]["prompt_tokens"] == meta["prompt_tokens"]
     stages = explanation["explanation"]["stages"]

@@ -11,7 +11,7 @@ from websockets.exceptions import InvalidStatus
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.contracts.snapshot import TenantStatus
 from tests.benchmarks.installation import new_credential, new_tenant, publish, root_secret_of
-from tests.functional.gateway.gateway_stack import Site, receive, until
+from tests.functional.gateway.gateway_stack import Site, receive, wait_until
 
 pytestmark = pytest.mark.engine
 
@@ -41,8 +41,8 @@ async def dead_keys(site: Site) -> DeadKeys:
     async def is_known() -> bool:
         return await _refusal(site, suspended_text) == (401, "tenant_suspended")
 
-    assert await until(is_known)
-    async with site.raw(good):
+    assert await wait_until(is_known)
+    async with site.open_websocket(good):
         pass
     return DeadKeys(revoked_text, expired_text, suspended_text)
 
@@ -90,7 +90,7 @@ async def test_a_connection_without_a_valid_key_is_refused(
     site: Site, headers: dict[str, str], code: str
 ) -> None:
     with pytest.raises(InvalidStatus) as refused:
-        async with site.dial(headers):
+        async with site.connect_websocket(headers):
             pass
 
     assert _error_of(refused.value) == (401, code)
@@ -99,14 +99,14 @@ async def test_a_connection_without_a_valid_key_is_refused(
 @pytest.mark.parametrize("name", ["key", "api_key", "token", "access_token", "authorization"])
 async def test_a_key_in_the_url_is_ignored(site: Site, name: str) -> None:
     with pytest.raises(InvalidStatus) as refused:
-        async with site.dial({}, path=f"/v1/stream?{name}={site.acme}"):
+        async with site.connect_websocket({}, path=f"/v1/stream?{name}={site.acme_key}"):
             pass
 
     assert _error_of(refused.value) == (401, "missing_api_key")
-    path = f"/v1/completions?{name}={site.acme}"
+    path = f"/v1/completions?{name}={site.acme_key}"
     async with site.http("") as session, session.post(path, json={}) as response:
         assert response.status == 401
-    assert site.acme not in (site.home.paths.logs / "gateway.log").read_text()
+    assert site.acme_key not in (site.home.paths.logs / "gateway.log").read_text()
 
 
 @pytest.mark.parametrize("offered", [(), ("caret.v2",), ("chat", "superchat"), ("caret",)])
@@ -114,24 +114,24 @@ async def test_a_client_that_does_not_offer_the_protocol_is_refused(
     site: Site, offered: tuple[str, ...]
 ) -> None:
     with pytest.raises(InvalidStatus) as refused:
-        async with site.dial({"Authorization": f"Bearer {site.acme}"}, offered):
+        async with site.connect_websocket({"Authorization": f"Bearer {site.acme_key}"}, offered):
             pass
 
     assert _error_of(refused.value) == (400, "wrong_subprotocol")
 
 
 async def test_a_foreign_origin_is_refused(site: Site) -> None:
-    headers = {"Authorization": f"Bearer {site.acme}", "Origin": "https://evil.example"}
+    headers = {"Authorization": f"Bearer {site.acme_key}", "Origin": "https://evil.example"}
 
     with pytest.raises(InvalidStatus) as refused:
-        async with site.dial(headers):
+        async with site.connect_websocket(headers):
             pass
 
     assert _error_of(refused.value) == (403, "origin_not_allowed")
 
 
 async def test_a_key_in_the_subprotocols_is_accepted_and_not_echoed(site: Site) -> None:
-    async with site.dial({}, ("caret.v1", f"caret.key.{site.acme}")) as socket:
+    async with site.connect_websocket({}, ("caret.v1", f"caret.key.{site.acme_key}")) as socket:
         await socket.send(json.dumps({"type": "complete", "id": "1", "prefix": "x = "}))
         while (answer := await receive(socket))["type"] == "delta":
             pass
@@ -142,7 +142,9 @@ async def test_a_key_in_the_subprotocols_is_accepted_and_not_echoed(site: Site) 
 
 async def test_a_stream_at_another_path_is_refused(site: Site) -> None:
     with pytest.raises(InvalidStatus) as refused:
-        async with site.dial({"Authorization": f"Bearer {site.acme}"}, path="/v2/stream"):
+        async with site.connect_websocket(
+            {"Authorization": f"Bearer {site.acme_key}"}, path="/v2/stream"
+        ):
             pass
 
     assert refused.value.response.status_code == 403
@@ -150,7 +152,7 @@ async def test_a_stream_at_another_path_is_refused(site: Site) -> None:
 
 async def _refusal(site: Site, key: str) -> tuple[int, str]:
     with pytest.raises(InvalidStatus) as refused:
-        async with site.raw(key):
+        async with site.open_websocket(key):
             pass
     return _error_of(refused.value)
 

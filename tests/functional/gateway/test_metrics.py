@@ -12,7 +12,7 @@ from caret.capacity.measurements import Totals, totals
 from caret.client.websocket_client import CompletionStream
 from caret.local.paths import REPOSITORY
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, until
+from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, wait_until
 
 pytestmark = pytest.mark.engine
 _NUM_REQUESTS: Final = 4
@@ -70,7 +70,7 @@ async def test_a_cancel_and_an_outcome_are_counted(site: Site, long_frame: Frame
                 and 'finish_reason="cancelled"' in page
             )
 
-        assert await until(is_counted)
+        assert await wait_until(is_counted)
         assert _line(await site.metrics(), "caret_connected_clients ") >= 1
 
 
@@ -111,7 +111,7 @@ async def test_each_metric_is_exported_once(site: Site) -> None:
 async def test_metrics_contain_no_customer_text(site: Site) -> None:
     plants = [f"Planted{secrets.token_hex(8)}" for _ in range(5)]
     async with site.stream() as stream:
-        await ask(
+        await request_completion(
             stream,
             {
                 "id": site.new_id(),
@@ -164,7 +164,7 @@ async def _complete_some(site: Site, code: CodeText) -> list[dict[str, Any]]:
     metas = []
     async with site.stream() as stream:
         for _ in range(_NUM_REQUESTS):
-            _, done = await ask(stream, frame_of(site, code))
+            _, done = await request_completion(stream, frame_of(site, code))
             metas.append(done["meta"])
     return metas
 

@@ -30,7 +30,7 @@ from tenants.security.encryption.queries import open_sealed
 from tests.fixtures.companies import Company, make_company, make_key
 from tests.functional.gateway.canary_strings import Haystack, Plants
 from tests.functional.gateway.company import in_thread
-from tests.functional.gateway.gateway_stack import Frame, dial, until
+from tests.functional.gateway.gateway_stack import Frame, connect_websocket, wait_until
 from tests.stack.running import Stack
 from tests.stack.services import Services
 
@@ -43,14 +43,14 @@ async def test_neither_customer_code_nor_keys_are_stored(stack: Stack, services:
     company, key = await in_thread(_new_customer)
     plants = Plants()
     plants.places[key.text] = "key"
-    assert await until(lambda: _is_known(stack, key.text)), "the gateway does not know the key"
+    assert await wait_until(lambda: _is_known(stack, key.text)), "the gateway does not know the key"
     await _send_valid_requests(stack, key.text, plants)
     await _send_invalid_requests(stack, key.text, plants)
 
     async def is_ingested() -> bool:
         return await in_thread(lambda: _num_rows(company.tenant_id)) >= _NUM_RECORDS
 
-    assert await until(is_ingested, patience_s=20.0), "the usage was not ingested"
+    assert await wait_until(is_ingested, patience_s=20.0), "the usage was not ingested"
 
     # The search finds known values, so an empty result is meaningful.
     haystack = Haystack(services)
@@ -63,7 +63,7 @@ async def test_neither_customer_code_nor_keys_are_stored(stack: Stack, services:
 async def test_captured_content_is_stored_only_sealed(stack: Stack, services: Services) -> None:
     company, key = await in_thread(_new_consenting_customer)
     plants = Plants()
-    assert await until(lambda: _is_known(stack, key.text)), "the gateway does not know the key"
+    assert await wait_until(lambda: _is_known(stack, key.text)), "the gateway does not know the key"
 
     async def is_kept() -> bool:
         kept = await in_thread(lambda: _kept_content(company.tenant_id))
@@ -72,7 +72,7 @@ async def test_captured_content_is_stored_only_sealed(stack: Stack, services: Se
     # The filter withholds some of the model's text, and withheld text is not captured.
     for number in range(10):
         await _ask_and_edit(stack, key.text, plants, kind=f" {number}")
-        if await until(is_kept, patience_s=10.0):
+        if await wait_until(is_kept, patience_s=10.0):
             break
 
     kept = await in_thread(lambda: _kept_content(company.tenant_id))
@@ -184,14 +184,14 @@ def _bad_dialects(
 async def _open_invalid_streams(stack: Stack, key: str, plants: Plants) -> None:
     path = f"/v1/stream?key={key}&{plants.new('query of a stream')}=1"
     with pytest.raises(InvalidStatus):
-        async with dial(stack.gateway_url, {}, path=path):
+        async with connect_websocket(stack.gateway_url, {}, path=path):
             pass
     headers = {"Authorization": f"Bearer {key}", "Origin": f"https://{plants.new('origin')}"}
     with pytest.raises(InvalidStatus):
-        async with dial(stack.gateway_url, headers):
+        async with connect_websocket(stack.gateway_url, headers):
             pass
     text = plants.new("text that is not UTF-8").encode() + b"\xff"
-    async with dial(stack.gateway_url, {"Authorization": f"Bearer {key}"}) as socket:
+    async with connect_websocket(stack.gateway_url, {"Authorization": f"Bearer {key}"}) as socket:
         await socket.send(text, text=True)
         with pytest.raises(ConnectionClosed):
             await socket.recv()

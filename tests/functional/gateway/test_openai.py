@@ -17,7 +17,7 @@ _MAX_TRIES = 3
 
 @pytest.fixture
 async def client(site: Site) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with _client(site, site.acme) as made:
+    async with _client(site, site.acme_key) as made:
         yield made
 
 
@@ -176,7 +176,7 @@ async def test_closing_the_stream_frees_the_engine(
         async for _chunk in stream:
             break
         await stream.close()
-        assert await site.idle()
+        assert await site.becomes_idle()
         (record,) = await site.records_after(num_records)
         if record.finish_reason == "cancelled":
             break

@@ -1,4 +1,4 @@
-"""Clients that send too much or read too little are limited, and other tenants are not affected."""
+"""Limits for clients that send too much or read too slowly. They do not affect other tenants."""
 
 import asyncio
 import json
@@ -13,44 +13,48 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from inference.completion.response_writer import MAX_SEND_S
-from inference.gateway.protocol.connection import MAX_UNDER_WAY
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, receive
+from inference.gateway.protocol.connection import MAX_CONCURRENT_COMPLETIONS
+from tests.functional.gateway.gateway_stack import Frame, Site, receive, request_completion
 
 pytestmark = pytest.mark.engine
 
-_CROWD: Final = 200
-_PROMPTLY_S: Final = 2.0  # with 16 completions before it in the engine
+_NUM_REQUESTS: Final = 200
+_MAX_LATENCY_S: Final = 2.0  # of another tenant, with 16 completions before it in the engine
 
 
 @pytest.mark.parametrize(
     "num_paths",
-    [20, pytest.param(1, marks=pytest.mark.deep), pytest.param(_CROWD, marks=pytest.mark.deep)],
+    [
+        20,
+        pytest.param(1, marks=pytest.mark.deep),
+        pytest.param(_NUM_REQUESTS, marks=pytest.mark.deep),
+    ],
 )
 async def test_each_of_many_concurrent_requests_has_exactly_one_end(
     site: Site, long_frame: Frame, num_paths: int
 ) -> None:
-    async with site.raw() as crowd, site.stream(site.globex) as other_tenant:
-        for number in range(_CROWD):
+    async with site.open_websocket() as busy, site.stream(site.globex_key) as other_tenant:
+        for number in range(_NUM_REQUESTS):
             frame = {**long_frame, "id": str(number), "path": f"{number % num_paths}.py"}
-            await crowd.send(json.dumps({"type": "complete", **frame, "max_tokens": 16}))
+            await busy.send(json.dumps({"type": "complete", **frame, "max_tokens": 16}))
         began_s = time.monotonic()
-        await ask(other_tenant, {"id": "1", "prefix": "import ", "max_tokens": 2})
+        await request_completion(other_tenant, {"id": "1", "prefix": "import ", "max_tokens": 2})
         other_tenant_s = time.monotonic() - began_s
         ends: list[Frame] = []
-        while len(ends) < _CROWD:
-            answer = await receive(crowd)
+        while len(ends) < _NUM_REQUESTS:
+            answer = await receive(busy)
             ends += [answer] if answer["type"] != "delta" else []
-        await crowd.send(json.dumps({"type": "complete", "id": "last", "prefix": "import "}))
-        while (last := await receive(crowd))["type"] == "delta":
+        await busy.send(json.dumps({"type": "complete", "id": "last", "prefix": "import "}))
+        while (last := await receive(busy))["type"] == "delta":
             pass
 
-    assert Counter(end["id"] for end in ends) == Counter(map(str, range(_CROWD)))
-    assert other_tenant_s < _PROMPTLY_S
+    assert Counter(end["id"] for end in ends) == Counter(map(str, range(_NUM_REQUESTS)))
+    assert other_tenant_s < _MAX_LATENCY_S
     codes = {end["code"] for end in ends if end["type"] == "error"}
     # If the gateway gets no core for a second, it reports the engine as unreachable.
     assert codes <= {"too_many_requests", "engine_unavailable"}
     assert last["type"] == "done"
-    assert await site.idle()
+    assert await site.becomes_idle()
 
 
 async def test_a_connection_has_a_limit_of_concurrent_requests(
@@ -58,45 +62,51 @@ async def test_a_connection_has_a_limit_of_concurrent_requests(
 ) -> None:
     frames = [
         json.dumps({"type": "complete", **long_frame, "id": str(number), "path": str(number)})
-        for number in range(_CROWD)
+        for number in range(_NUM_REQUESTS)
     ]
-    async with site.raw() as crowd:
-        await asyncio.gather(*(crowd.send(frame) for frame in frames))
-        refused: set[tuple[int, str]] = set()
-        while len(refused) < _CROWD // 2:
-            answer = await receive(crowd)
+    async with site.open_websocket() as busy:
+        await asyncio.gather(*(busy.send(frame) for frame in frames))
+        rejected: set[tuple[int, str]] = set()
+        while len(rejected) < _NUM_REQUESTS // 2:
+            answer = await receive(busy)
             if answer["type"] == "error":
-                refused.add((int(answer["id"]), answer["code"]))
+                rejected.add((int(answer["id"]), answer["code"]))
 
     # The first requests get slots; those that arrive while these run are rejected.
-    assert {number for number, _ in refused}.isdisjoint(range(MAX_UNDER_WAY))
-    assert {code for _, code in refused} == {"too_many_requests"}
+    assert {number for number, _ in rejected}.isdisjoint(range(MAX_CONCURRENT_COMPLETIONS))
+    assert {code for _, code in rejected} == {"too_many_requests"}
 
 
-async def test_a_client_that_does_not_read_is_disconnected_and_delays_nobody(site: Site) -> None:
-    small = socket.socket()
-    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    small.setblocking(False)
+async def test_a_client_that_does_not_read_is_disconnected_and_delays_no_other_tenant(
+    site: Site,
+) -> None:
+    slow_socket = socket.socket()
+    slow_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    slow_socket.setblocking(False)
     host, port = site.url.removeprefix("http://").split(":")
-    await asyncio.get_running_loop().sock_connect(small, (host, int(port)))
-    dialled = site.dial({"Authorization": f"Bearer {site.acme}"}, sock=small, max_queue=1)
+    await asyncio.get_running_loop().sock_connect(slow_socket, (host, int(port)))
+    connection = site.connect_websocket(
+        {"Authorization": f"Bearer {site.acme_key}"}, sock=slow_socket, max_queue=1
+    )
 
-    async with dialled as stalled, site.stream(site.globex) as other_tenant:
-        await _fill(stalled)
+    async with connection as stalled, site.stream(site.globex_key) as other_tenant:
+        await _fill_send_buffers(stalled)
         slowest_s = 0.0
-        let_go_s = time.monotonic() + MAX_SEND_S + 1.0
-        while time.monotonic() < let_go_s:
+        end_s = time.monotonic() + MAX_SEND_S + 1.0
+        while time.monotonic() < end_s:
             began_s = time.monotonic()
-            await ask(other_tenant, {"id": site.new_id(), "prefix": "import ", "max_tokens": 2})
+            await request_completion(
+                other_tenant, {"id": site.new_id(), "prefix": "import ", "max_tokens": 2}
+            )
             slowest_s = max(slowest_s, time.monotonic() - began_s)
             await asyncio.sleep(0.05)
         with pytest.raises(ConnectionClosed):
             await _read_to_the_end(stalled)
 
-    assert slowest_s < _PROMPTLY_S
+    assert slowest_s < _MAX_LATENCY_S
 
 
-async def _fill(stalled: ClientConnection) -> None:
+async def _fill_send_buffers(stalled: ClientConnection) -> None:
     """Send requests without reading responses until the connection blocks."""
     with suppress(TimeoutError):
         while True:

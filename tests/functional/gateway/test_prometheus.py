@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, until
+from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, wait_until
 from tests.stack.prometheus import Prometheus, prometheus
 from tests.stack.watching import panels
 
@@ -45,13 +45,13 @@ async def test_rules_and_charts_find_the_gateways_metrics(
     async def are_shown() -> bool:
         # Rates need counters that grow between two scrapes.
         async with site.stream() as stream:
-            await ask(stream, {**long_frame, "id": site.new_id(), "max_tokens": 4})
+            await request_completion(stream, {**long_frame, "id": site.new_id(), "max_tokens": 4})
         found = await asyncio.to_thread(
             lambda: {title for title, expression in _charts() if server.series(expression)}
         )
         return found >= _SHOWN
 
-    is_shown = await until(are_shown, patience_s=60.0)
+    is_shown = await wait_until(are_shown, patience_s=60.0)
     with_data = {title for title, expression in _charts() if server.series(expression)}
 
     assert is_shown, _SHOWN - with_data

@@ -3,7 +3,13 @@
 import pytest
 
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText
-from tests.functional.gateway.gateway_stack import Frame, PatientStream, ask, dial, until
+from tests.functional.gateway.gateway_stack import (
+    Frame,
+    PatientStream,
+    connect_websocket,
+    request_completion,
+    wait_until,
+)
 from tests.stack.commands import manage
 from tests.stack.running import Stack, Tenant
 
@@ -24,13 +30,15 @@ async def test_a_cache_purge_makes_the_tenants_next_request_cold(
         return await _cached_tokens(stack, acme, prefix) == 0
 
     assert result.returncode == 0, result.stderr
-    assert await until(is_gone, patience_s=WITHIN_S)
+    assert await wait_until(is_gone, patience_s=WITHIN_S)
     assert warm[1] > 100
     assert await _cached_tokens(stack, globex, prefix) == warm[3] > 100
 
 
 async def _cached_tokens(stack: Stack, tenant: Tenant, prefix: str) -> int:
     frame: Frame = {"id": "1", "mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 4}
-    async with dial(stack.gateway_url, {"Authorization": f"Bearer {tenant.api_key}"}) as socket:
-        _, done = await ask(PatientStream(socket), frame)
+    async with connect_websocket(
+        stack.gateway_url, {"Authorization": f"Bearer {tenant.api_key}"}
+    ) as socket:
+        _, done = await request_completion(PatientStream(socket), frame)
     return int(done["meta"]["cached_tokens"])

@@ -153,7 +153,7 @@ async def test_unusual_frames_cause_no_server_failure(site: Site, mode: str) -> 
     fields = [{"prefix": text, "suffix": text} for text in _TEXTS.values()]
     fields += [{"prefix": "x = ", **more} for more in _PARAMETERS.values()]
 
-    async with site.raw() as socket:
+    async with site.open_websocket() as socket:
         for more in fields:
             frame = {"type": "complete", "max_tokens": 2, "mode": mode, **more}
             await socket.send(json.dumps({**frame, "id": site.new_id()}))

@@ -12,7 +12,7 @@ from tenants.base.permissions import Role
 from tenants.identity.api_keys.operations import CreatedKey, revoke_key
 from tests.fixtures.companies import Company, make_company, make_key
 from tests.functional.gateway.company import in_thread
-from tests.functional.gateway.gateway_stack import dial, receive, until
+from tests.functional.gateway.gateway_stack import connect_websocket, receive, wait_until
 from tests.stack.running import Stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("database")]
@@ -41,12 +41,12 @@ async def customer(stack: Stack, database: None) -> Customer:
     async def is_known() -> bool:
         return await _status(stack, made.other_key) != 401
 
-    assert await until(is_known)
+    assert await wait_until(is_known)
     return made
 
 
 async def test_an_open_stream_of_a_revoked_key_is_closed(stack: Stack, customer: Customer) -> None:
-    async with dial(stack.gateway_url, _headers(customer.key)) as socket:
+    async with connect_websocket(stack.gateway_url, _headers(customer.key)) as socket:
         await in_thread(customer.revoke)
         revoked_s = time.monotonic()
         with pytest.raises(ConnectionClosed) as closed:
@@ -66,22 +66,22 @@ async def test_a_revoked_key_is_refused_within_a_second(stack: Stack, customer: 
     async def is_refused() -> bool:
         return await _status(stack, customer.key) == 401
 
-    assert await until(is_refused, patience_s=WITHIN_S)
+    assert await wait_until(is_refused, patience_s=WITHIN_S)
     assert time.monotonic() - revoked_s < WITHIN_S
     with pytest.raises(InvalidStatus) as refused:
-        async with dial(stack.gateway_url, _headers(customer.key)):
+        async with connect_websocket(stack.gateway_url, _headers(customer.key)):
             pass
     assert b'"revoked_api_key"' in bytes(refused.value.response.body or b"")
 
 
 async def test_other_keys_of_the_tenant_stay_valid(stack: Stack, customer: Customer) -> None:
-    async with dial(stack.gateway_url, _headers(customer.other_key)) as socket:
+    async with connect_websocket(stack.gateway_url, _headers(customer.other_key)) as socket:
         await in_thread(customer.revoke)
 
         async def is_refused() -> bool:
             return await _status(stack, customer.key) == 401
 
-        assert await until(is_refused)
+        assert await wait_until(is_refused)
         await socket.send('{"type":"complete","id":"1","prefix":"import ","max_tokens":1}')
         assert (await receive(socket))["type"] != "error"
 

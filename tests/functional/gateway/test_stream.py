@@ -6,7 +6,7 @@ import pytest
 
 from caret.contracts.usage import OutcomeRecord
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, until
+from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, wait_until
 
 pytestmark = pytest.mark.engine
 
@@ -41,8 +41,8 @@ async def test_the_explained_segments_add_up_to_the_prompt(site: Site, code: Cod
     files = [{"path": "lib.py", "text": "def lib():\n    return 1\n"}]
     frame = {**_frame(code), "path": "a.py", "files": files, "include_prompt_segments": True}
     async with site.stream() as stream:
-        await ask(stream, {**frame, "id": "explained-1"})
-        _, done = await ask(stream, {**frame, "id": "explained-2"})
+        await request_completion(stream, {**frame, "id": "explained-1"})
+        _, done = await request_completion(stream, {**frame, "id": "explained-2"})
 
     meta, reported = done["meta"], done["meta"]["prompt_segments"]
     segments = reported["segments"]
@@ -60,7 +60,7 @@ async def test_the_explained_segments_add_up_to_the_prompt(site: Site, code: Cod
 async def test_the_usage_record_matches_the_clients_metadata(site: Site, long_frame: Frame) -> None:
     async with site.stream() as stream:
         frame = {**long_frame, "id": "1", "language": "Python", "max_tokens": 64}
-        _, done = await ask(stream, frame)
+        _, done = await request_completion(stream, frame)
 
     meta = done["meta"]
     record = await site.record_of(meta["request_id"])
@@ -75,7 +75,9 @@ async def test_the_usage_record_matches_the_clients_metadata(site: Site, long_fr
 async def test_long_modes_go_to_the_quality_tier(site: Site, code: CodeText, mode: str) -> None:
     prefix = code.sample(mode=mode, num_tokens=80, max_tokens=4).prefix
     async with site.stream() as stream:
-        _, done = await ask(stream, {"id": "1", "mode": mode, "prefix": prefix, "max_tokens": 4})
+        _, done = await request_completion(
+            stream, {"id": "1", "mode": mode, "prefix": prefix, "max_tokens": 4}
+        )
 
     assert (done["meta"]["tier"], done["meta"]["pool"]) == ("quality", "demo-quality")
 
@@ -84,8 +86,8 @@ async def test_a_repeated_prompt_hits_the_cache(site: Site, code: CodeText) -> N
     frame = _frame(code)
 
     async with site.stream() as stream:
-        _, first = await ask(stream, {**frame, "id": "1"})
-        _, second = await ask(stream, {**frame, "id": "2"})
+        _, first = await request_completion(stream, {**frame, "id": "1"})
+        _, second = await request_completion(stream, {**frame, "id": "2"})
 
     assert first["meta"]["cached_tokens"] == 0
     assert second["meta"]["cached_tokens"] > 100
@@ -94,9 +96,9 @@ async def test_a_repeated_prompt_hits_the_cache(site: Site, code: CodeText) -> N
 async def test_another_tenant_gets_no_cache_hits(site: Site, code: CodeText) -> None:
     frame = _frame(code)
 
-    async with site.stream(site.acme) as acme, site.stream(site.globex) as globex:
-        await ask(acme, {**frame, "id": "1"})
-        _, done = await ask(globex, {**frame, "id": "1"})
+    async with site.stream(site.acme_key) as acme, site.stream(site.globex_key) as globex:
+        await request_completion(acme, {**frame, "id": "1"})
+        _, done = await request_completion(globex, {**frame, "id": "1"})
 
     assert done["meta"]["cached_tokens"] == 0
 
@@ -120,7 +122,7 @@ async def test_completions_for_two_files_run_concurrently(site: Site, long_frame
 
 async def test_the_outcome_of_a_suggestion_is_recorded(site: Site, code: CodeText) -> None:
     async with site.stream() as stream:
-        _, done = await ask(stream, {**_frame(code), "id": "1"})
+        _, done = await request_completion(stream, {**_frame(code), "id": "1"})
         await stream.send(
             {"type": "outcome", "id": "1", "event": "accepted", "chars": 1, "after_ms": 900}
         )
@@ -133,7 +135,7 @@ async def test_the_outcome_of_a_suggestion_is_recorded(site: Site, code: CodeTex
                 for record in site.records()
             )
 
-        assert await until(is_recorded)
+        assert await wait_until(is_recorded)
 
 
 def _frame(code: CodeText) -> Frame:

@@ -60,7 +60,7 @@ def scenario(site: Site, folder: Path, long_frame: Frame) -> dict[str, Any]:
     }
     return {
         "endpoint": site.url,
-        "token": site.acme,
+        "token": site.acme_key,
         "folder": str(folder),
         "request": request,
         "superseded": {

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, until
+from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, wait_until
 
 pytestmark = pytest.mark.engine
 _NUM_OTHERS: Final = 3
@@ -54,7 +54,7 @@ async def test_opening_a_file_warms_its_first_completion(site: Site, code: CodeT
 
     async with site.stream() as stream:
         await _wait_for_warm_up(site, stream.send(file.opened()))
-        _, done = await ask(stream, file.completion())
+        _, done = await request_completion(stream, file.completion())
 
     assert _is_warm(done["meta"])
     (record,) = await site.records_after(num_records)
@@ -63,7 +63,7 @@ async def test_opening_a_file_warms_its_first_completion(site: Site, code: CodeT
 
 async def test_a_file_that_was_not_opened_is_cold(site: Site, code: CodeText) -> None:
     async with site.stream() as stream:
-        _, done = await ask(stream, File(site, code).completion())
+        _, done = await request_completion(stream, File(site, code).completion())
 
     assert done["meta"]["prompt_tokens"] > _STABLE_TOKENS
     assert done["meta"]["cached_tokens"] == 0
@@ -72,9 +72,9 @@ async def test_a_file_that_was_not_opened_is_cold(site: Site, code: CodeText) ->
 async def test_a_warm_up_does_not_benefit_another_tenant(site: Site, code: CodeText) -> None:
     file = File(site, code)
 
-    async with site.stream(site.acme) as acme, site.stream(site.globex) as globex:
+    async with site.stream(site.acme_key) as acme, site.stream(site.globex_key) as globex:
         await _wait_for_warm_up(site, acme.send(file.opened()))
-        _, done = await ask(globex, file.completion())
+        _, done = await request_completion(globex, file.completion())
 
     assert done["meta"]["cached_tokens"] == 0
 
@@ -92,7 +92,7 @@ async def test_a_cancelled_first_completion_still_warms_the_repository(
 
     async with site.stream() as stream:
         await _wait_for_warm_up(site, asks_and_takes_it_back())
-        _, done = await ask(stream, file.completion("second = "))
+        _, done = await request_completion(stream, file.completion("second = "))
 
     assert _is_warm(done["meta"])
 
@@ -110,7 +110,7 @@ async def _wait_for_warm_up(site: Site, action: Awaitable[None]) -> None:
     async def has_warmed() -> bool:
         return await _num_warmed(site) > before
 
-    assert await until(has_warmed), "no warm-up followed"
+    assert await wait_until(has_warmed), "no warm-up followed"
 
 
 async def _num_warmed(site: Site) -> float:

@@ -15,7 +15,7 @@ import psycopg
 from caret.client.websocket_client import CompletionStream, open_stream
 from caret.local.state_file import TenantEntry
 from tests.functional.conftest import Place
-from tests.functional.gateway.gateway_stack import Frame, ask, until
+from tests.functional.gateway.gateway_stack import Frame, request_completion, wait_until
 
 _PATIENCE_S = 20.0  # a tick of the worker, an embedding on a busy core, and some margin
 
@@ -45,7 +45,7 @@ class Customer:
     async def num_snippets(self, frame: Frame) -> int:
         """Request a completion and return the recorded number of snippets."""
         async with self.stream() as stream:
-            _, done = await ask(stream, frame)
+            _, done = await request_completion(stream, frame)
         query = "SELECT num_snippets FROM tenants_usage_record WHERE request_id = %s"
         found: list[Any] = []
 
@@ -53,7 +53,7 @@ class Customer:
             found[:] = self._rows(query, done["meta"]["request_id"])
             return bool(found)
 
-        assert await until(is_ingested, patience_s=_PATIENCE_S), "the record was not ingested"
+        assert await wait_until(is_ingested, patience_s=_PATIENCE_S), "the record was not ingested"
         return cast(int, found[0][0])
 
     async def wait_for_chunks(self, num_chunks: int) -> bool:
@@ -62,7 +62,7 @@ class Customer:
         async def is_so() -> bool:
             return len(self.chunks()) == num_chunks
 
-        return await until(is_so, patience_s=_PATIENCE_S)
+        return await wait_until(is_so, patience_s=_PATIENCE_S)
 
     def chunks(self) -> list[bytes]:
         """Return the tenant's rows in the index, as Postgres writes them."""

@@ -12,7 +12,7 @@ import pytest
 from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
 from tests.fakes.embeddings import serving_embeddings
 from tests.functional.conftest import Place
-from tests.functional.gateway.gateway_stack import Frame, until
+from tests.functional.gateway.gateway_stack import Frame, wait_until
 from tests.functional.retrieval.conftest import Pooling
 from tests.functional.retrieval.customer import Customer, num_queries_served
 from tests.functional.retrieval.samples import IMAGES, INVOICES, SOCKETS
@@ -74,7 +74,7 @@ async def test_another_tenant_gets_no_snippets(installation: Place, globex: Cust
     async def is_answered() -> bool:
         return num_queries_served(installation) > before
 
-    assert await until(is_answered, patience_s=_PATIENCE_S), "the query was never answered"
+    assert await wait_until(is_answered, patience_s=_PATIENCE_S), "the query was never answered"
     await asyncio.sleep(_ASK_EVERY_S)
     assert await globex.num_snippets(_request_in_cart()) == 0
 
@@ -112,7 +112,7 @@ async def _gets_snippets(customer: Customer) -> bool:
         await asyncio.sleep(_ASK_EVERY_S)
         return await customer.num_snippets(_request_in_cart()) > 0
 
-    return await until(carries, patience_s=_PATIENCE_S)
+    return await wait_until(carries, patience_s=_PATIENCE_S)
 
 
 def _request_in_pay() -> Frame:

@@ -5,10 +5,10 @@ from typing import Final
 import pytest
 
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.installation import own_home
+from tests.benchmarks.installation import create_home
 from tests.benchmarks.replicas import OwnReplica, own_replicas_of
 from tests.benchmarks.synthetic_code import CodeText, tier_of
-from tests.functional.gateway.gateway_stack import Site, own_site
+from tests.functional.gateway.gateway_stack import Site, start_site
 
 _NGRAM: Final = {
     "method": "ngram",
@@ -30,9 +30,9 @@ def replicas() -> Iterator[list[OwnReplica]]:
 def site(replicas: list[OwnReplica]) -> Iterator[Site]:
     """A gateway whose pools contain both replicas."""
     entries = [replica.entry for replica in replicas]
-    with own_home() as home:
+    with create_home() as home:
         home.environment["CARET_ENGINE_METRICS_INTERVAL_S"] = str(_LOOK_S)
-        with own_site(home, replicas[0].url, replicas=entries) as made:
+        with start_site(home, replicas[0].url, replicas=entries) as made:
             yield made
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.benchmarks.replicas import OwnReplica
-from tests.functional.gateway.gateway_stack import Frame, Site, ask
+from tests.functional.gateway.gateway_stack import Frame, Site, request_completion
 
 _NUM_FILES: Final = 4  # of each language, requested concurrently
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
@@ -36,7 +36,7 @@ class Language:
             "max_tokens": max_tokens,
         }
         async with self.site.stream() as stream:
-            _, done = await ask(stream, frame | {"id": self.site.new_id()})
+            _, done = await request_completion(stream, frame | {"id": self.site.new_id()})
         return str(done["meta"]["replica"])
 
     async def request_for(self, seconds: float) -> set[str]:

@@ -16,7 +16,13 @@ from inference.pools.speculation.acceptance_rate import MIN_ACCEPTANCE
 from inference.routing.consistent_hashing import CLEARLY_MORE
 from tests.benchmarks.replicas import OwnReplica
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, receive, until
+from tests.functional.gateway.gateway_stack import (
+    Frame,
+    Site,
+    receive,
+    request_completion,
+    wait_until,
+)
 from tests.functional.routing.languages import assignments, files_at, numbers
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
@@ -50,7 +56,10 @@ class Files:
     async def ask(self, *, key: str | None = None) -> dict[str, Answer]:
         """Request a completion in each file, one after the other."""
         async with self._site.stream(key) as stream:
-            return {path: _answer((await ask(stream, self._frame(path)))[1]) for path in self.texts}
+            return {
+                path: _answer((await request_completion(stream, self._frame(path)))[1])
+                for path in self.texts
+            }
 
     def _frame(self, path: str) -> Frame:
         frame = {"mode": "fim", "prefix": self.texts[path], "suffix": SUFFIX, "max_tokens": 4}
@@ -79,9 +88,9 @@ async def test_another_tenant_gets_no_cache_hits_at_either_replica(
     site: Site, code: CodeText
 ) -> None:
     files = Files(site, code, folder="ours")
-    ours = await files.ask(key=site.acme)
+    ours = await files.ask(key=site.acme_key)
 
-    theirs = await files.ask(key=site.globex)
+    theirs = await files.ask(key=site.globex_key)
 
     assert len({answer.replica for answer in ours.values()}) == 2
     assert all(answer.cached_tokens == 0 for answer in theirs.values())
@@ -99,7 +108,7 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     of_dead = {path for path, answer in before.items() if answer.replica == dead.name}
     assert 0 < len(of_dead) < _NUM_FILES
 
-    async with site.raw() as socket:
+    async with site.open_websocket() as socket:
         await socket.send(json.dumps({"type": "complete", **frame, "id": site.new_id()}))
         text = begun = (await receive(socket))["text"]
         os.kill(dead.part.child.pid, signal.SIGKILL)
@@ -115,7 +124,7 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
         answers = await anew.ask()
         return {path for path, a in answers.items() if a.replica == dead.name} == of_dead
 
-    came_back = await until(is_served_by_home, patience_s=_PATIENCE_S)
+    came_back = await wait_until(is_served_by_home, patience_s=_PATIENCE_S)
     held = await files.ask()
 
     # Another replica may tokenize the same text differently, and so end it elsewhere.
@@ -141,7 +150,7 @@ async def _long(site: Site, code: CodeText) -> tuple[Frame, tuple[str, Frame]]:
             prefix = code.sample(mode="fim", num_tokens=100, max_tokens=64).prefix
             frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 96}
             frame["path"] = f"long/{number}.py"
-            text, done = await ask(stream, {**frame, "id": site.new_id()})
+            text, done = await request_completion(stream, {**frame, "id": site.new_id()})
             meta = done["meta"]
             if text and meta["generated_tokens"] > 40 and _begins_early(meta):
                 return frame, (text, done)
@@ -168,8 +177,10 @@ async def test_a_language_with_low_acceptance_moves_to_the_replica_without_specu
         # Not every time: if its replica is full, a file goes to the other one.
         return await copied.request_for(0) == {speculating.name}
 
-    assert await until(has_learnt, patience_s=_LEARNING_S), "no speculation statistics were learnt"
-    assert await until(stays, patience_s=_PATIENCE_S), (
+    assert await wait_until(has_learnt, patience_s=_LEARNING_S), (
+        "no speculation statistics were learnt"
+    )
+    assert await wait_until(stays, patience_s=_PATIENCE_S), (
         "a language with good acceptance left its replica"
     )
     acceptance = _acceptance(await site.metrics())

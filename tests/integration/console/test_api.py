@@ -11,7 +11,7 @@ from django.utils import timezone
 from caret.contracts.api_key import KeyKind, parse_key
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.operations import create_key
-from tenants.identity.api_keys.queries import holds
+from tenants.identity.api_keys.queries import is_key_active
 from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import User
 from tenants.policy.document import DEFAULT_POLICY, write_policy
@@ -49,7 +49,7 @@ def test_a_created_key_works_and_is_listed_without_its_secret(
 
     key = parse_key(made["text"])
     assert key is not None
-    assert holds(tenant_id=company.tenant_id, key=key, now=timezone.now())
+    assert is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
     listed = administrator.get("/api/v1/keys")
     assert [found["lookup_id"] for found in listed.json()["items"]] == [key.lookup_id]
     assert made["text"] not in listed.content.decode()

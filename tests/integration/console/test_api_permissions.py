@@ -89,6 +89,7 @@ EXPECTED: dict[tuple[str, str], dict[Role, int]] = {
     ("POST", "keys/{lookup_id}/rotate"): only_for(*MANAGERS),
     ("GET", "policy"): only_for(*READERS),
     ("PUT", "policy"): only_for(*MANAGERS),
+    ("GET", "policy/models"): only_for(*READERS),
     ("GET", "policy/versions"): only_for(*READERS),
     ("POST", "policy/preview"): only_for(*MANAGERS),
     ("GET", "policy/explain"): only_for(*READERS),

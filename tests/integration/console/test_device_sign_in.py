@@ -11,7 +11,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.limits.throttling import MAX_DEVICE_CODES, MAX_TRIES_OF_NETWORK
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
-from tenants.identity.api_keys.queries import holds
+from tenants.identity.api_keys.queries import is_key_active
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.own_keys.device_requests import ALPHABET, INTERVAL_S, LIFETIME
 from tenants.models import ApiKey, AuditEntry
@@ -92,7 +92,7 @@ def test_a_confirmed_editor_gets_a_key_of_its_own(
     assert confirmed["Location"] == "/device?done=confirmed"
     key = parse_key(token["access_token"])
     assert key is not None
-    assert holds(tenant_id=company.tenant_id, key=key, now=editor.now)
+    assert is_key_active(tenant_id=company.tenant_id, key=key, now=editor.now)
     (row,) = keys_of(company)
     assert (row.name, row.is_device) == ("Neovim 0.11 on ada-laptop", True)
     assert str(row.owner_id) == company.developer.user_id
@@ -118,7 +118,7 @@ def test_the_user_can_revoke_the_device(company: Company, ada: Client, editor: E
     ada.post(f"/keys/{key.lookup_id}/revoke", {"reason": ""})
 
     assert "/revoke" in page
-    assert not holds(tenant_id=company.tenant_id, key=key, now=editor.now)
+    assert not is_key_active(tenant_id=company.tenant_id, key=key, now=editor.now)
 
 
 def test_a_code_can_be_typed_in_lower_case_and_without_its_hyphen(
@@ -197,7 +197,7 @@ def test_a_code_used_twice_revokes_the_key(company: Company, ada: Client, editor
     again = editor.poll()
 
     assert again["error"] == "invalid_grant"
-    assert not holds(tenant_id=company.tenant_id, key=key, now=editor.now)
+    assert not is_key_active(tenant_id=company.tenant_id, key=key, now=editor.now)
     assert len(keys_of(company)) == 1
 
 

@@ -1,4 +1,4 @@
-"""The API's lists and the exports contain the same data, to the unit, in every format."""
+"""The API's lists and the exports contain the same rows and values, in every format."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.cells import format_time
 from tenants.compliance.exports.formats.text import FORMATS
-from tenants.compliance.exports.paged_source import spell
+from tenants.compliance.exports.paged_source import dump_json
 from tenants.compliance.exports.row_stream import read_rows
 from tenants.compliance.exports.rows import ColumnType, Period, Row, RowQuery
 from tenants.identity.teams.operations import add_team_member
@@ -29,7 +29,7 @@ from tenants.models import ApiKey, ConsentReceipt
 from tenants.policy.data_classes import DataClass
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
-from tenants.privacy.consent.consent_texts import ConsentKind as Wording
+from tenants.privacy.consent.consent_texts import ConsentKind
 from tenants.privacy.retention.purge import purge
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
@@ -43,7 +43,7 @@ from tests.stack.services import Services
 
 NOW: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 ALWAYS: Final = Period(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
-# Export, and the API list with the same rows.
+# The path of the API list that has the same rows, by export.
 LISTS: Final = {
     "audit": "audit",
     "members": "members",
@@ -61,32 +61,32 @@ LISTS: Final = {
 
 @pytest.fixture(scope="module")
 def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
-    """Make a company with an object of every kind."""
+    """Make a company with a row in each export."""
     with django_db_blocker.unblock():
         company = make_company("initech", ACME)
-        fill(company)
+        add_objects(company)
     return company
 
 
-def fill(acme: Company) -> None:
-    with tenant_scope(acme.tenant_id):
+def add_objects(company: Company) -> None:
+    with tenant_scope(company.tenant_id):
         change: ChangeFields = {"text": "=cmd()", "limits": {"user": None}}
         record_change(
-            actor=acme.administrator.actor,
+            actor=company.administrator.actor,
             action="test.done",
             target="t",
             change=(None, change),
             now=timezone.now(),
         )
-    make_key(acme, acme.developer, name="=HYPERLINK(1)")
-    ensure_invoice(acme)
-    make_hold(acme)
-    make_certificate(acme)
-    add_receipt(acme)
-    purge(tenant_id=acme.tenant_id, data_class=DataClass.REPLAYS, now=timezone.now())
+    make_key(company, company.developer, name="=HYPERLINK(1)")
+    ensure_invoice(company)
+    make_hold(company)
+    make_certificate(company)
+    add_receipt(company)
+    purge(tenant_id=company.tenant_id, data_class=DataClass.REPLAYS, now=timezone.now())
     set_override(
-        actor=acme.platform,
-        subject=OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(acme))),
+        actor=company.platform,
+        subject=OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(company))),
         document={"has_secret_filter": True},
         reason="-1",
         now=timezone.now(),
@@ -99,7 +99,7 @@ def add_receipt(company: Company) -> None:
             tenant_id=company.tenant_id,
             number=ConsentReceipt.objects.filter(tenant_id=company.tenant_id).count() + 1,
             user_id=company.developer.user_id,
-            kind=Wording.CONTENT_CAPTURE,
+            kind=ConsentKind.CONTENT_CAPTURE,
             is_given=False,
             wording="user-1",
             wording_sha256="00",
@@ -108,26 +108,26 @@ def add_receipt(company: Company) -> None:
         )
 
 
-def query_by(actor: Actor, period: Period = ALWAYS) -> RowQuery:
+def make_query(actor: Actor, period: Period = ALWAYS) -> RowQuery:
     return RowQuery(actor, period, timezone.now() + timedelta(seconds=1))
 
 
-def written(export: Export, name: str, query: RowQuery) -> bytes:
+def write_export(export: Export, name: str, query: RowQuery) -> bytes:
     out = io.BytesIO()
     FORMATS[name](export, read_rows(export, query), out)
     return out.getvalue()
 
 
-def exported(export: Export, query: RowQuery) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in written(export, "ndjson", query).splitlines()]
+def read_export(export: Export, query: RowQuery) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in write_export(export, "ndjson", query).splitlines()]
 
 
-def as_exported(kind: ColumnType, value: Any) -> Any:
+def to_exported_value(kind: ColumnType, value: Any) -> Any:
     """Return the API's value as an export writes it."""
     if isinstance(value, list):
         return ", ".join(sorted(value))
     if isinstance(value, dict):
-        return spell(value)
+        return dump_json(value)
     if kind is ColumnType.TIME and value is not None:
         return to_milliseconds(format_time(datetime.fromisoformat(value)))
     return value
@@ -144,57 +144,62 @@ def test_an_export_has_the_values_of_the_api_list(
 ) -> None:
     export, auditor = EXPORTS[name], company.people[Role.AUDITOR]
 
-    found = exported(export, query_by(auditor.actor))
+    exported_rows = read_export(export, make_query(auditor.actor))
 
-    answer = sign_in(auditor).get(f"/api/v1/{LISTS[name]}?limit=200").json()
-    listed = answer.get("items", answer.get("classes"))
-    if name == "audit":  # the audit entries of the export and the list came after it
-        found = [row for row in found if row["action"] not in ("export.read", "audit.read")]
-        listed = [row for row in listed if row["action"] not in ("export.read", "audit.read")]
-    shared = [column for column in export.columns if column.name in listed[0]]
-    assert len(shared) >= 4
-    for row in found:
+    page = sign_in(auditor).get(f"/api/v1/{LISTS[name]}?limit=200").json()
+    listed_rows = page.get("items", page.get("classes"))
+    if name == "audit":  # reading the export and the list has added entries
+        exported_rows = [
+            row for row in exported_rows if row["action"] not in ("export.read", "audit.read")
+        ]
+        listed_rows = [
+            row for row in listed_rows if row["action"] not in ("export.read", "audit.read")
+        ]
+    shared_columns = [column for column in export.columns if column.name in listed_rows[0]]
+    assert len(shared_columns) >= 4
+    for row in exported_rows:
         row |= {
             column.name: to_milliseconds(row[column.name])
-            for column in shared
+            for column in shared_columns
             if column.kind is ColumnType.TIME
         }
-    assert [[row[column.name] for column in shared] for row in found] == [
-        [as_exported(column.kind, row[column.name]) for column in shared] for row in listed
+    assert [[row[column.name] for column in shared_columns] for row in exported_rows] == [
+        [to_exported_value(column.kind, row[column.name]) for column in shared_columns]
+        for row in listed_rows
     ]
 
 
 @pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
 def test_all_formats_have_the_same_values(company: Company, export: Export) -> None:
-    query = query_by(company.people[Role.AUDITOR].actor)
+    query = make_query(company.people[Role.AUDITOR].actor)
     batches = list(read_rows(export, query))
     texts = {column.name for column in export.columns if column.kind is ColumnType.TEXT}
 
-    in_ndjson = [json.loads(line) for line in formatted(export, "ndjson", batches).splitlines()]
-    in_csv = csv.DictReader(io.StringIO(formatted(export, "csv", batches).decode(), newline=""))
-    in_sheet = read_workbook(formatted(export, "xlsx", batches))
-    in_parquet = parquet.read_table(io.BytesIO(formatted(export, "parquet", batches)))
+    in_ndjson = [json.loads(line) for line in write_batches(export, "ndjson", batches).splitlines()]
+    in_csv = csv.DictReader(io.StringIO(write_batches(export, "csv", batches).decode(), newline=""))
+    in_sheet = read_workbook(write_batches(export, "xlsx", batches))
+    in_parquet = parquet.read_table(io.BytesIO(write_batches(export, "parquet", batches)))
 
     guarded = [
-        {name: _guarded(value) if name in texts else value for name, value in row.items()}
+        {name: _guard_formula(value) if name in texts else value for name, value in row.items()}
         for row in in_ndjson
     ]
-    assert list(in_csv) == [{name: _in_csv(row[name]) for name in row} for row in guarded]
-    assert _falsy(in_sheet) == _falsy(guarded)
-    assert [_in_json(row) for row in in_parquet.to_pylist()] == in_ndjson
+    assert list(in_csv) == [{name: _to_csv_cell(row[name]) for name in row} for row in guarded]
+    assert _replace_falsy(in_sheet) == _replace_falsy(guarded)
+    assert [_to_json_values(row) for row in in_parquet.to_pylist()] == in_ndjson
 
 
-def formatted(export: Export, name: str, batches: list[Sequence[Row]]) -> bytes:
+def write_batches(export: Export, name: str, batches: list[Sequence[Row]]) -> bytes:
     out = io.BytesIO()
     FORMATS[name](export, batches, out)
     return out.getvalue()
 
 
-def _guarded(value: Any) -> Any:
+def _guard_formula(value: Any) -> Any:
     return f"'{value}" if str(value or "").startswith(("=", "-")) else value
 
 
-def _in_json(row: dict[str, Any]) -> dict[str, Any]:
+def _to_json_values(row: dict[str, Any]) -> dict[str, Any]:
     return {
         name: format_time(value)
         if isinstance(value, datetime)
@@ -205,13 +210,13 @@ def _in_json(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _in_csv(value: Any) -> str:
+def _to_csv_cell(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else str(value)
 
 
-def _falsy(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _replace_falsy(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value or None for name, value in row.items()} for row in rows]
 
 
@@ -219,7 +224,7 @@ def _falsy(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_another_tenants_export_has_no_rows_of_this_tenant(
     company: Company, cast: Cast, export: Export
 ) -> None:
-    text = written(export, "ndjson", query_by(cast.globex.administrator.actor)).decode()
+    text = write_export(export, "ndjson", make_query(cast.globex.administrator.actor)).decode()
 
     assert company.tenant_id not in text
     assert company.slug not in text
@@ -231,24 +236,24 @@ def test_a_developer_exports_only_data_that_they_may_list(cast: Cast, export: Ex
         return
 
     with pytest.raises(Forbidden):
-        read_rows(export, query_by(cast.acme.developer.actor))
+        read_rows(export, make_query(cast.acme.developer.actor))
 
 
-def test_reading_in_pages_gives_the_same_rows_as_at_once(
+def test_an_export_read_in_several_pages_has_the_same_rows(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query = query_by(company.administrator.actor)
-    at_once = exported(EXPORTS["keys"], query)
+    query = make_query(company.administrator.actor)
+    at_once = read_export(EXPORTS["keys"], query)
     monkeypatch.setattr(paged_source, "MAX_PAGE", 1)
     monkeypatch.setattr(paged_source, "BATCH_ROWS", 1)
 
-    assert exported(EXPORTS["keys"], query) == at_once
+    assert read_export(EXPORTS["keys"], query) == at_once
 
 
 def test_a_period_filters_rows_by_time(company: Company) -> None:
     long_ago = Period(datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 2, tzinfo=UTC))
     for name in ("policies", "consent", "invoices", "purges", "deletion_certificates", "audit"):
-        assert exported(EXPORTS[name], query_by(company.administrator.actor, long_ago)) == []
+        assert read_export(EXPORTS[name], make_query(company.administrator.actor, long_ago)) == []
 
 
 def test_the_members_export_has_teams_sign_in_method_and_last_use(
@@ -261,7 +266,7 @@ def test_the_members_export_has_teams_sign_in_method_and_last_use(
     with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(lookup_id=key.key.lookup_id).update(last_used_at=NOW)
 
-    rows = exported(EXPORTS["members"], query_by(company.administrator.actor))
+    rows = read_export(EXPORTS["members"], make_query(company.administrator.actor))
 
     (row,) = (row for row in rows if row["user_id"] == ada.user_id)
     assert (row["role"], row["signs_in_by"]) == ("developer", "password")
@@ -272,7 +277,7 @@ def test_the_members_export_has_teams_sign_in_method_and_last_use(
 def test_the_keys_export_contains_no_secret(company: Company) -> None:
     key = make_key(company, company.developer)
 
-    text = written(EXPORTS["keys"], "ndjson", query_by(company.administrator.actor)).decode()
+    text = write_export(EXPORTS["keys"], "ndjson", make_query(company.administrator.actor)).decode()
 
     assert key.key.lookup_id in text
     assert key.text not in text
@@ -286,12 +291,12 @@ def test_the_processing_record_has_the_fields_of_article_30(
     settings.TRANSFERS = ["none"]
     settings.DATA_PROTECTION_CONTACT = ["privacy@caret.example"]
 
-    rows = exported(EXPORTS["processing"], query_by(company.people[Role.AUDITOR].actor))
+    rows = read_export(EXPORTS["processing"], make_query(company.people[Role.AUDITOR].actor))
 
     subjects = {row["subject"]: row for row in rows}
     assert {row["article"] for row in rows} >= {"30(2)(a)", "30(2)(b)", "30(2)(c)", "30(2)(d)"}
     assert subjects["controller"]["name"] == company.name
     assert subjects["subprocessor"]["statement"] == "hosts it in Frankfurt"
     days = {row["name"]: row["statement"] for row in rows if row["subject"].startswith("period")}
-    retention = exported(EXPORTS["retention"], query_by(company.administrator.actor))
+    retention = read_export(EXPORTS["retention"], make_query(company.administrator.actor))
     assert days == {row["title"]: f"{row['days']} days" for row in retention}

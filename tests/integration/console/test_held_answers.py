@@ -42,7 +42,7 @@ def test_an_idempotency_key_on_hold_stays_used_until_the_release(
 ) -> None:
     alice = company.administrator.actor
     make(administrator, "a")
-    monkeypatch.setattr(operations, "KEPT_FOR", timedelta(0))
+    monkeypatch.setattr(operations, "RETENTION", timedelta(0))
     hold = place_hold(actor=alice, new=NewHold("matter", "letter"), now=timezone.now())
 
     held = make(administrator, "a")
@@ -61,8 +61,8 @@ def test_records_kept_only_by_a_hold_do_not_count_against_the_limit(
 ) -> None:
     alice = company.administrator.actor
     place_hold(actor=alice, new=NewHold("matter", "letter"), now=timezone.now())
-    monkeypatch.setattr(operations, "MAX_ANSWERS", 2)
-    monkeypatch.setattr(operations, "KEPT_FOR", timedelta(0))
+    monkeypatch.setattr(operations, "MAX_RESPONSES", 2)
+    monkeypatch.setattr(operations, "RETENTION", timedelta(0))
 
     made = [make(administrator, idempotency_key).status_code for idempotency_key in "abc"]
 

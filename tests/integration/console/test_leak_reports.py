@@ -17,7 +17,7 @@ from caret.contracts.api_key import KeyKind, generate_key
 from console.api import rate_limit
 from console.api.leak_report_auth import KEY_ID_HEADER, SIGNATURE_HEADER
 from tenants.base.redis_connection import connect
-from tenants.identity.api_keys.leak_reports import SIGHTINGS
+from tenants.identity.api_keys.leak_reports import REPORT_QUEUE
 from tenants.identity.api_keys.leak_response import process_leak_reports
 from tenants.identity.api_keys.queries import KeyState, find_key
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key
@@ -38,7 +38,7 @@ def _scanners(tmp_path: Path) -> Iterator[None]:
     keys = tmp_path / "keys.json"
     entry = {"key_identifier": "k1", "key": pem.decode(), "is_current": True}
     keys.write_text(json.dumps({"public_keys": [entry]}))
-    connect().delete(SIGHTINGS)
+    connect().delete(REPORT_QUEUE)
     connect().delete("caret:throttle:api:leaks:127.0.0.1")
     with override_settings(LEAK_REPORT_SECRET=SECRET, GITHUB_SCANNING_KEYS=str(keys)):
         yield

@@ -23,7 +23,7 @@ from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import ApiKey, IdempotencyRecord, Membership
 from tenants.privacy.idempotency import operations
 from tenants.privacy.idempotency.operations import (
-    KEPT_FOR,
+    RETENTION,
     IdempotentRequest,
     delete_expired,
     find_response,
@@ -228,7 +228,7 @@ def test_each_tenant_has_a_limit_of_stored_responses(
     sign_in: SignIn,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(operations, "MAX_ANSWERS", 2)
+    monkeypatch.setattr(operations, "MAX_RESPONSES", 2)
     first, second, third = (make(administrator, key) for key in "abc")
 
     assert (first.status_code, second.status_code) == (201, 201)
@@ -242,7 +242,7 @@ def test_each_tenant_has_a_limit_of_stored_responses(
 def test_a_request_with_a_response_too_large_to_store_is_rolled_back(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operations, "MAX_ANSWER_BYTES", 10)
+    monkeypatch.setattr(operations, "MAX_RESPONSE_BYTES", 10)
 
     refused = make(administrator, "a")
 
@@ -307,7 +307,7 @@ def test_expired_records_are_deleted(company: Company, administrator: Client) ->
     make(administrator, "a")
 
     early = delete_expired(now=timezone.now(), tenant_ids=[company.tenant_id])
-    late = delete_expired(now=timezone.now() + KEPT_FOR, tenant_ids=[company.tenant_id])
+    late = delete_expired(now=timezone.now() + RETENTION, tenant_ids=[company.tenant_id])
 
     assert (early, late) == (0, 1)
 
@@ -316,7 +316,7 @@ def test_an_expired_idempotency_key_can_be_used_again(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(administrator, "a")
-    monkeypatch.setattr(operations, "KEPT_FOR", timedelta(0))
+    monkeypatch.setattr(operations, "RETENTION", timedelta(0))
 
     again = make(administrator, "a")
 

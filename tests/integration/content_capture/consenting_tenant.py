@@ -73,7 +73,7 @@ class ConsentingTenant:
         )
         connect().eval(ADD_SCRIPT, 1, CONTENT, sealed, FIELD, str(STREAM_MS), str(MAX_QUEUED))
 
-    def keep(self, person: Person, *prefixes: str) -> ContentIngestion:
+    def capture(self, person: Person, *prefixes: str) -> ContentIngestion:
         self.send(*(completion(person, prefix) for prefix in prefixes))
         return work()
 

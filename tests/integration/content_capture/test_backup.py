@@ -50,7 +50,7 @@ def test_a_restore_brings_back_the_data_without_sessions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     acme.give_consent(acme.company.developer)
-    acme.keep(acme.company.developer, SECRET)
+    acme.capture(acme.company.developer, SECRET)
     SessionStore().create()
     back_up(backup)
 
@@ -79,7 +79,7 @@ def test_sealed_data_cannot_be_opened_without_the_keys_backup(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     acme.give_consent(acme.company.developer)
-    acme.keep(acme.company.developer, SECRET)
+    acme.capture(acme.company.developer, SECRET)
     with tenant_scope(acme.company.tenant_id):
         wrapped = [bytes(key.wrapped or b"") for key in DataKey.objects.all()]
         sealed = [bytes(key.wrapped or b"") for key in TenantKey.objects.all()]
@@ -108,7 +108,7 @@ def test_data_shredded_after_the_backup_stays_shredded(
 ) -> None:
     for company in (acme, globex):
         company.give_consent(company.company.developer)
-        company.keep(company.company.developer, SECRET)
+        company.capture(company.company.developer, SECRET)
     back_up(backup)
     tenant_id, now = acme.company.tenant_id, timezone.now()
     if whole_tenant:
@@ -137,7 +137,7 @@ def test_a_rotated_key_is_not_destroyed_by_a_restore(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     acme.give_consent(acme.company.developer)
-    acme.keep(acme.company.developer, SECRET)
+    acme.capture(acme.company.developer, SECRET)
     back_up(backup)
     later = timezone.now() + timedelta(days=1)
     rotate_tenant_keys(tenant_id=acme.company.tenant_id, now=later, older_than=later)
@@ -189,7 +189,7 @@ def test_a_command_completes_the_erasures_of_an_interrupted_restore(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     acme.give_consent(acme.company.developer)
-    acme.keep(acme.company.developer, SECRET)
+    acme.capture(acme.company.developer, SECRET)
     back_up(backup)
     scope = scope_of(acme.company.developer.user_id)
     shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=timezone.now())
@@ -217,7 +217,7 @@ def test_a_tombstone_that_could_not_be_stored_is_stored_later(
     acme: ConsentingTenant, noted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acme.give_consent(acme.company.developer)
-    acme.keep(acme.company.developer, SECRET)
+    acme.capture(acme.company.developer, SECRET)
     storage = storages[store_of_notes.STORAGE]
     scope, now = scope_of(acme.company.developer.user_id), timezone.now()
     with monkeypatch.context() as patched:

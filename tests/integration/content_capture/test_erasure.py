@@ -26,7 +26,7 @@ def test_withdrawing_consent_destroys_the_key_immediately_and_deletes_objects(
 ) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    acme.keep(ada, "planted")
+    acme.capture(ada, "planted")
     (row,) = acme.objects
     sealed = object_store.get_object(acme.company.tenant_id, row.id)
 
@@ -43,7 +43,7 @@ def test_withdrawing_consent_destroys_the_key_immediately_and_deletes_objects(
 def test_withdrawing_consent_leaves_a_record_for_the_certificate(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    acme.keep(ada, "one", "two")
+    acme.capture(ada, "one", "two")
     (row,) = acme.objects
 
     acme.give_consent(ada, NO_CONSENT)
@@ -66,7 +66,7 @@ def test_the_certificate_of_a_withdrawal_proves_that_the_keys_are_destroyed(
 ) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    acme.keep(ada, "one", "two")
+    acme.capture(ada, "one", "two")
 
     acme.give_consent(ada, NO_CONSENT)
     sweep()
@@ -91,7 +91,7 @@ def test_a_withdrawal_does_not_erase_content_of_other_users(
     )
     for company, person in ((acme, ada), (acme, alice), (globex, gus)):
         company.give_consent(person, BOTH)
-        company.keep(person, "planted")
+        company.capture(person, "planted")
 
     acme.give_consent(ada, NO_CONSENT)
     sweep()
@@ -105,7 +105,7 @@ def test_the_tenants_withdrawal_erases_the_content_of_all_its_users(
 ) -> None:
     for person in (acme.company.developer, acme.company.administrator):
         acme.give_consent(person)
-        acme.keep(person, "planted")
+        acme.capture(person, "planted")
 
     acme.change_policy(content_capture=None)
     sweep()
@@ -119,11 +119,11 @@ def test_content_from_before_a_withdrawal_is_erased_despite_a_new_consent(
 ) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    acme.keep(ada, "before")
+    acme.capture(ada, "before")
     acme.give_consent(ada, NO_CONSENT)
     acme.give_consent(ada)
 
-    acme.keep(ada, "after")
+    acme.capture(ada, "after")
     sweep()
 
     assert len(acme.objects) == 1
@@ -133,7 +133,7 @@ def test_content_from_before_a_withdrawal_is_erased_despite_a_new_consent(
 def test_content_older_than_the_retention_is_deleted(acme: ConsentingTenant, folder: Path) -> None:
     acme.allow(retention_days=7)
     acme.give_consent(acme.company.developer)
-    acme.keep(acme.company.developer, "planted")
+    acme.capture(acme.company.developer, "planted")
 
     sweep(days=6.9)
     kept = len(files(folder))
@@ -147,7 +147,7 @@ def test_content_older_than_the_retention_is_deleted(acme: ConsentingTenant, fol
 def test_content_on_legal_hold_outlives_the_retention(acme: ConsentingTenant, folder: Path) -> None:
     acme.allow(retention_days=7)
     acme.give_consent(acme.company.developer)
-    acme.keep(acme.company.developer, "planted")
+    acme.capture(acme.company.developer, "planted")
     place_hold(actor=acme.company.platform, new=NewHold("m", "r"), now=timezone.now())
 
     sweep(days=7.1)
@@ -160,7 +160,7 @@ def test_removing_a_member_erases_their_content_and_ends_their_consent(
 ) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    acme.keep(ada, "planted")
+    acme.capture(ada, "planted")
 
     remove_member(actor=acme.company.platform, user_id=ada.user_id, reason="", now=timezone.now())
     sweep()
@@ -174,7 +174,7 @@ def test_removing_a_member_erases_their_content_and_ends_their_consent(
 def test_restored_content_without_consent_is_erased(acme: ConsentingTenant, folder: Path) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    acme.keep(ada, "planted")
+    acme.capture(ada, "planted")
     with tenant_scope(acme.company.tenant_id):
         Membership.objects.filter(user_id=ada.user_id).update(ended_at=timezone.now())
 
@@ -186,7 +186,7 @@ def test_restored_content_without_consent_is_erased(acme: ConsentingTenant, fold
 
 def test_the_content_of_a_closed_tenant_is_erased(acme: ConsentingTenant, folder: Path) -> None:
     acme.give_consent(acme.company.developer)
-    acme.keep(acme.company.developer, "planted")
+    acme.capture(acme.company.developer, "planted")
     with tenant_scope(acme.company.tenant_id):
         Tenant.objects.filter(id=acme.company.tenant_id).update(status=TenantStatus.CLOSED)
 
@@ -205,7 +205,7 @@ def test_an_object_left_by_a_killed_worker_is_deleted(
     with monkeypatch.context() as patch:
         patch.setattr(object_store, "put", killed)
         with pytest.raises(KeyboardInterrupt):
-            acme.keep(acme.company.developer, "planted")
+            acme.capture(acme.company.developer, "planted")
     num_left = len(acme.objects)
 
     sweep()
@@ -228,7 +228,7 @@ def test_an_object_stored_after_the_withdrawal_is_deleted_immediately(
     acme.give_consent(ada)
     monkeypatch.setattr(object_store, "put", put_late)
 
-    done = acme.keep(ada, "planted")
+    done = acme.capture(ada, "planted")
 
     assert done.num_stored == 0
     assert files(folder) == []
@@ -240,7 +240,7 @@ def test_a_failed_erasure_continues_with_the_next_run(
     ada = acme.company.developer
     acme.give_consent(ada)
     for _ in range(3):
-        acme.keep(ada, "planted")
+        acme.capture(ada, "planted")
     acme.give_consent(ada, NO_CONSENT)
     delete, calls = object_store.delete_object, list[object]()
 

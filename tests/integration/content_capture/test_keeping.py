@@ -39,7 +39,7 @@ def test_content_is_stored_sealed_with_consent_of_tenant_and_user(
     ada = acme.company.developer
     acme.give_consent(ada)
 
-    done = acme.keep(ada, "planted one", "planted two")
+    done = acme.capture(ada, "planted one", "planted two")
 
     (row,) = acme.objects
     (file,) = files(folder)
@@ -104,7 +104,7 @@ def test_content_captured_before_the_training_consent_is_not_for_training(
     acme.send(completion(ada, "captured before"))
     acme.give_consent(ada, BOTH)
     work()
-    acme.keep(ada, "captured after")
+    acme.capture(ada, "captured after")
 
     assert [row.is_for_training for row in acme.objects] == [False, True]
 
@@ -113,7 +113,7 @@ def test_checking_consent_reads_only_the_users_membership(acme: ConsentingTenant
     ada = acme.company.developer
     acme.give_consent(ada)
     with CaptureQueriesContext(connection) as captured:
-        acme.keep(ada, "planted")
+        acme.capture(ada, "planted")
 
     membership_queries = [each["sql"] for each in captured if "tenants_membership" in each["sql"]]
     assert membership_queries
@@ -125,7 +125,7 @@ def test_checking_consent_reads_only_the_users_membership(acme: ConsentingTenant
 def test_stored_objects_are_private_to_the_file_owner(acme: ConsentingTenant, folder: Path) -> None:
     acme.give_consent(acme.company.developer)
 
-    acme.keep(acme.company.developer, "planted")
+    acme.capture(acme.company.developer, "planted")
 
     (file,) = files(folder)
     assert file.stat().st_mode & 0o077 == 0
@@ -135,7 +135,7 @@ def test_stored_objects_are_private_to_the_file_owner(acme: ConsentingTenant, fo
 def test_content_of_a_user_without_consent_is_dropped(acme: ConsentingTenant, folder: Path) -> None:
     acme.give_consent(acme.company.administrator)
 
-    done = acme.keep(acme.company.developer, "planted")
+    done = acme.capture(acme.company.developer, "planted")
 
     assert (done.num_stored, done.dropped) == (0, {"no consent": 1})
     assert (acme.objects, files(folder)) == ([], [])
@@ -163,7 +163,7 @@ def test_a_suspended_tenants_content_is_dropped(acme: ConsentingTenant) -> None:
         now=timezone.now(),
     )
 
-    assert acme.keep(acme.company.developer, "planted").dropped == {"no consent": 1}
+    assert acme.capture(acme.company.developer, "planted").dropped == {"no consent": 1}
 
 
 def test_an_unreadable_message_is_dropped(acme: ConsentingTenant) -> None:
@@ -189,7 +189,7 @@ def test_an_object_moved_to_another_tenant_cannot_be_opened(
 ) -> None:
     for each in (acme, globex):
         each.give_consent(each.company.developer)
-        each.keep(each.company.developer, "planted")
+        each.capture(each.company.developer, "planted")
     (row,) = acme.objects
     sealed = object_store.get_object(acme.company.tenant_id, row.id)
 
@@ -212,7 +212,7 @@ def test_content_is_stored_in_and_erased_from_a_bucket(
         stored = storage_from("CARET_CONTENT_STORAGE", "s3://caret-content/of/caret")
         settings.STORAGES = {**settings.STORAGES, "content": stored}
 
-        acme.keep(ada, "planted")
+        acme.capture(ada, "planted")
 
         (held,) = bucket.objects.all()
         (row,) = acme.objects
@@ -226,7 +226,7 @@ def test_content_is_stored_in_and_erased_from_a_bucket(
 
 def test_another_tenant_sees_no_objects(acme: ConsentingTenant, globex: ConsentingTenant) -> None:
     acme.give_consent(acme.company.developer)
-    acme.keep(acme.company.developer, "planted")
+    acme.capture(acme.company.developer, "planted")
 
     with tenant_scope(globex.company.tenant_id):
         assert ContentObject.objects.count() == 0

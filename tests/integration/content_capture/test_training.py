@@ -22,9 +22,9 @@ def test_training_data_contains_only_users_with_training_consent(
     acme.give_consent(ada, BOTH)
     acme.give_consent(alice, YES)
     globex.give_consent(globex.company.developer, BOTH)
-    acme.keep(ada, "ada's")
-    acme.keep(alice, "alice's")
-    globex.keep(globex.company.developer, "the neighbour's")
+    acme.capture(ada, "ada's")
+    acme.capture(alice, "alice's")
+    globex.capture(globex.company.developer, "the neighbour's")
 
     assert training(acme, tmp_path) == ["ada's"]
 
@@ -34,9 +34,9 @@ def test_content_stored_before_the_training_consent_is_excluded(
 ) -> None:
     ada = acme.company.developer
     acme.give_consent(ada, YES)
-    acme.keep(ada, "before")
+    acme.capture(ada, "before")
     acme.give_consent(ada, BOTH)
-    acme.keep(ada, "after")
+    acme.capture(ada, "after")
 
     assert training(acme, tmp_path) == ["after"]
 
@@ -46,7 +46,7 @@ def test_withdrawing_the_training_consent_excludes_stored_content(
 ) -> None:
     ada = acme.company.developer
     acme.give_consent(ada, BOTH)
-    acme.keep(ada, "before")
+    acme.capture(ada, "before")
 
     acme.give_consent(ada, YES)
     acme.give_consent(ada, BOTH)
@@ -59,7 +59,7 @@ def test_the_tenants_ban_on_training_applies_to_all_users(
     acme: ConsentingTenant, tmp_path: Path
 ) -> None:
     acme.give_consent(acme.company.developer, BOTH)
-    acme.keep(acme.company.developer, "planted")
+    acme.capture(acme.company.developer, "planted")
 
     acme.allow(training=False)
 
@@ -69,7 +69,7 @@ def test_the_tenants_ban_on_training_applies_to_all_users(
 def test_training_data_names_no_user_and_is_private(acme: ConsentingTenant, tmp_path: Path) -> None:
     ada = acme.company.developer
     acme.give_consent(ada, BOTH)
-    acme.keep(ada, "planted")
+    acme.capture(ada, "planted")
 
     training(acme, tmp_path)
 
@@ -92,7 +92,7 @@ def test_an_export_never_overwrites_a_file(acme: ConsentingTenant, tmp_path: Pat
 
 def test_a_shredded_tenant_has_no_training_data(acme: ConsentingTenant, tmp_path: Path) -> None:
     acme.give_consent(acme.company.developer, BOTH)
-    acme.keep(acme.company.developer, "planted")
+    acme.capture(acme.company.developer, "planted")
 
     shred_tenant(tenant_id=acme.company.tenant_id, now=timezone.now())
 

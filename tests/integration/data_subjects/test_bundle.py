@@ -23,8 +23,7 @@ from tenants.compliance.data_subjects.export_bundle import BundleLimits, BundleR
 from tenants.compliance.data_subjects.verification import main as verify
 from tenants.compliance.data_subjects.verification import verify_bundle
 from tenants.models import IdempotencyRecord, Membership, User
-from tenants.security.audit.queries import AuditFilter as AskedEntries
-from tenants.security.audit.queries import list_entries
+from tenants.security.audit.queries import AuditFilter, list_entries
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import make_key
 from tests.integration.content_capture.consenting_tenant import YES
@@ -38,19 +37,21 @@ def read_rows(bundle: BytesIO, name: str) -> list[dict[str, object]]:
         return [json.loads(line) for line in archive.read(f"{name}.ndjson").splitlines()]
 
 
-def names_of(bundle: BytesIO) -> set[str]:
+def list_files(bundle: BytesIO) -> set[str]:
     with ZipFile(bundle) as archive:
         return set(archive.namelist())
 
 
 def test_an_export_has_a_row_of_every_kind(acme: TracedTenant) -> None:
-    bundle = acme.bundle(acme.ada.actor, acme.ada.user_id)
+    bundle = acme.export(acme.ada.actor, acme.ada.user_id)
 
     empty = {each.name for each in (*SOURCES, *OWN_SOURCES) if not read_rows(bundle, each.name)}
-    # The user is in no team or group, and has written no policy, ended no consent and exported
-    # nothing.
-    rare = {"team_memberships", "scim_groups", "policy_overrides", "policy_versions", "exports"}
-    assert empty == rare | {
+    assert empty == {  # the fixture makes none of these
+        "team_memberships",
+        "scim_groups",
+        "policy_overrides",
+        "policy_versions",
+        "exports",
         "erasures",
         "retention_rules",
         "content_erasures",
@@ -59,12 +60,12 @@ def test_an_export_has_a_row_of_every_kind(acme: TracedTenant) -> None:
     }
 
 
-def test_an_export_contains_sealed_content_in_clear(acme: TracedTenant) -> None:
-    bundle = acme.bundle(acme.ada.actor, acme.ada.user_id)
+def test_an_export_contains_decrypted_content(acme: TracedTenant) -> None:
+    bundle = acme.export(acme.ada.actor, acme.ada.user_id)
 
-    (kept,) = read_rows(bundle, "captured_content")
+    (captured,) = read_rows(bundle, "captured_content")
     (indexed,) = read_rows(bundle, "retrieval_content")
-    assert kept["prefix"] == f"def {acme.mark}(): ..."
+    assert captured["prefix"] == f"def {acme.mark}(): ..."
     assert (indexed["repository"], indexed["path"]) == (REPOSITORY, f"{acme.mark}.py")
 
 
@@ -73,19 +74,19 @@ def test_an_export_contains_nothing_about_other_users(
 ) -> None:
     alice = acme.company.administrator
     acme.tenant.give_consent(alice, YES)
-    acme.tenant.keep(alice, "hers alone")
+    acme.tenant.capture(alice, "only about alice")
     make_key(acme.company, alice, name="alice's key")
 
-    bundle = acme.bundle(acme.olga, acme.ada.user_id)
+    bundle = acme.export(acme.olga, acme.ada.user_id)
 
     with ZipFile(bundle) as archive:
         text = b"".join(archive.read(name) for name in archive.namelist()).decode()
-    for foreign in ("hers alone", "alice's key", globex.mark, globex.company.tenant_id):
+    for foreign in ("only about alice", "alice's key", globex.mark, globex.company.tenant_id):
         assert foreign not in text
 
 
 def test_an_export_contains_no_secret(acme: TracedTenant) -> None:
-    bundle = acme.bundle(acme.ada.actor, acme.ada.user_id)
+    bundle = acme.export(acme.ada.actor, acme.ada.user_id)
 
     with ZipFile(bundle) as archive:
         text = b"".join(archive.read(name) for name in archive.namelist()).decode()
@@ -94,31 +95,31 @@ def test_an_export_contains_no_secret(acme: TracedTenant) -> None:
 
 
 def test_an_administrators_export_omits_the_users_own_account_data(acme: TracedTenant) -> None:
-    names = names_of(acme.bundle(acme.olga, acme.ada.user_id))
+    names = list_files(acme.export(acme.olga, acme.ada.user_id))
 
     assert not names & {f"{each.name}.ndjson" for each in OWN_SOURCES}
 
 
 def test_an_export_is_signed_and_counts_its_rows(acme: TracedTenant) -> None:
-    bundle = acme.bundle(acme.olga, acme.ada.user_id)
+    bundle = acme.export(acme.olga, acme.ada.user_id)
 
     manifest = verify_bundle(bundle, KEYS)
 
     assert manifest["user_id"] == acme.ada.user_id
-    assert {each["name"] for each in manifest["files"]} | {"manifest.json"} == names_of(bundle)
+    assert {each["name"] for each in manifest["files"]} | {"manifest.json"} == list_files(bundle)
     assert next(e["rows"] for e in manifest["files"] if e["name"] == "usage_records.ndjson") == 1
 
 
 def test_a_changed_byte_is_detected_or_does_not_affect_the_content(acme: TracedTenant) -> None:
-    """Some bytes of a ZIP do not affect its content: dates, versions of the writer."""
-    whole = acme.bundle(acme.olga, acme.ada.user_id).getvalue()
-    choice = random.Random(3)
+    """Some bytes of a ZIP file, such as dates, do not affect its content."""
+    whole = acme.export(acme.olga, acme.ada.user_id).getvalue()
+    rng = random.Random(3)
     with ZipFile(BytesIO(whole)) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
 
-    for place in choice.sample(range(len(whole)), 100):
+    for offset in rng.sample(range(len(whole)), 100):
         changed = bytearray(whole)
-        changed[place] ^= 1 << choice.randrange(8)
+        changed[offset] ^= 1 << rng.randrange(8)
         try:
             verify_bundle(BytesIO(bytes(changed)), KEYS)
         except BadSignature:
@@ -139,7 +140,7 @@ def rewrite(bundle: BytesIO, **changes: bytes | None) -> BytesIO:
 
 
 def test_a_changed_added_or_missing_file_is_detected(acme: TracedTenant) -> None:
-    bundle = acme.bundle(acme.olga, acme.ada.user_id)
+    bundle = acme.export(acme.olga, acme.ada.user_id)
     changes: list[dict[str, bytes | None]] = [
         {"account.ndjson": b"{}\n"},
         {"account.ndjson": None},
@@ -155,11 +156,11 @@ def test_a_changed_added_or_missing_file_is_detected(acme: TracedTenant) -> None
 
 
 def test_an_export_is_audited_with_actor_and_reason(acme: TracedTenant) -> None:
-    acme.bundle(acme.olga, acme.ada.user_id, reason="letter of 3 May")
+    acme.export(acme.olga, acme.ada.user_id, reason="letter of 3 May")
 
-    query = AskedEntries(action="data_subject.exported")
+    audit_filter = AuditFilter(action="data_subject.exported")
     (entry,) = list_entries(
-        actor=acme.olga, audit_filter=query, limit=9, cursor=None, now=timezone.now()
+        actor=acme.olga, audit_filter=audit_filter, limit=9, cursor=None, now=timezone.now()
     ).rows
     assert (str(entry.actor_id), entry.target) == (acme.olga.user_id, f"user:{acme.ada.user_id}")
     assert entry.reason == "letter of 3 May"
@@ -167,74 +168,76 @@ def test_an_export_is_audited_with_actor_and_reason(acme: TracedTenant) -> None:
 
 def test_only_an_export_of_another_user_needs_a_reason(acme: TracedTenant) -> None:
     with pytest.raises(InvalidValue):
-        acme.bundle(acme.olga, acme.ada.user_id, reason=" ")
+        acme.export(acme.olga, acme.ada.user_id, reason=" ")
 
-    assert acme.bundle(acme.ada.actor, acme.ada.user_id, reason="").getvalue()
+    assert acme.export(acme.ada.actor, acme.ada.user_id, reason="").getvalue()
 
 
 def test_only_administrators_export_the_data_of_other_users(acme: TracedTenant) -> None:
     for role in (Role.AUDITOR, Role.BILLING, Role.DEVELOPER):
         with pytest.raises(Forbidden):
-            acme.bundle(acme.company.people[role].actor, acme.company.administrator.user_id)
+            acme.export(acme.company.people[role].actor, acme.company.administrator.user_id)
 
 
 def test_another_tenants_user_is_not_found(acme: TracedTenant, globex: TracedTenant) -> None:
     with pytest.raises(NotFound):
-        acme.bundle(globex.olga, acme.ada.user_id)
+        acme.export(globex.olga, acme.ada.user_id)
 
 
 def test_an_invalid_user_id_is_not_found(acme: TracedTenant) -> None:
     for user_id in ("", "ada", "\0", "0" * 40):
         with pytest.raises(NotFound):
-            acme.bundle(acme.olga, user_id)
+            acme.export(acme.olga, user_id)
 
 
 def test_the_data_of_a_former_member_can_be_exported(acme: TracedTenant) -> None:
     with tenant_scope(acme.company.tenant_id):
         Membership.objects.filter(user_id=acme.ada.user_id).update(ended_at=timezone.now())
 
-    assert read_rows(acme.bundle(acme.olga, acme.ada.user_id), "usage_records")
+    assert read_rows(acme.export(acme.olga, acme.ada.user_id), "usage_records")
 
 
 @pytest.mark.parametrize(
-    "bounds",
+    "limits",
     [BundleLimits(max_rows=5, max_bytes=1 << 30), BundleLimits(max_rows=1_000, max_bytes=500)],
     ids=["rows", "bytes"],
 )
-def test_an_export_over_the_size_limit_is_refused(acme: TracedTenant, bounds: BundleLimits) -> None:
+def test_an_export_over_the_size_limit_is_rejected(
+    acme: TracedTenant, limits: BundleLimits
+) -> None:
     with pytest.raises(Conflict, match="export_data_subject"):
-        acme.bundle(acme.olga, acme.ada.user_id, bounds=bounds)
+        acme.export(acme.olga, acme.ada.user_id, bounds=limits)
 
 
 class FileWithCallback(BytesIO):
     """A file that calls a function once, just before captured content is opened."""
 
-    def __init__(self, ask: Callable[[], object]) -> None:
+    def __init__(self, callback: Callable[[], object]) -> None:
         super().__init__()
-        self._ask = ask
-        self._has_asked = False
+        self._callback = callback
+        self._has_called = False
 
     def write(self, data: Any, /) -> int:
-        if b"captured_content" in bytes(data) and not self._has_asked:
-            self._has_asked = True
-            self._ask()
+        if b"captured_content" in bytes(data) and not self._has_called:
+            self._has_called = True
+            self._callback()
         return super().write(data)
 
 
 def test_a_tenant_has_one_running_export_at_a_time(
     acme: TracedTenant, globex: TracedTenant
 ) -> None:
-    def request_others() -> None:
-        assert globex.bundle(globex.olga, globex.ada.user_id).getvalue()
+    def request_more_exports() -> None:
+        assert globex.export(globex.olga, globex.ada.user_id).getvalue()
         with pytest.raises(Conflict, match="is running"):
-            acme.bundle(acme.olga, acme.ada.user_id)
+            acme.export(acme.olga, acme.ada.user_id)
 
-    bundle_request = BundleRequest(UserId(acme.ada.user_id), "her request")
-    out = FileWithCallback(request_others)
+    bundle_request = BundleRequest(UserId(acme.ada.user_id), "a request by e-mail")
+    out = FileWithCallback(request_more_exports)
     write_bundle(actor=acme.olga, bundle_request=bundle_request, out=out, now=timezone.now())
 
     assert verify_bundle(out, KEYS)["user_id"] == acme.ada.user_id
-    assert acme.bundle(acme.olga, acme.ada.user_id).getvalue()
+    assert acme.export(acme.olga, acme.ada.user_id).getvalue()
 
 
 def test_an_export_over_rest_is_not_stored_for_idempotency(acme: TracedTenant) -> None:
@@ -251,7 +254,7 @@ def test_an_export_over_rest_is_not_stored_for_idempotency(acme: TracedTenant) -
         assert response["Cache-Control"] == "no-store"
         assert verify_bundle(BytesIO(response.getvalue()), KEYS)["user_id"] == acme.ada.user_id
     with tenant_scope(acme.company.tenant_id):
-        assert IdempotencyRecord.objects.count() == 1  # the record of the request before
+        assert IdempotencyRecord.objects.count() == 1  # the fixture's, none of these requests
 
 
 def test_the_verifier_accepts_the_commands_export_and_detects_damage(

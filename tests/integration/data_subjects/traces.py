@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.utils import timezone
 
-from caret.foundation.ids import uuid7
+from caret.foundation.ids import UserId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.data_subjects.export_bundle import BundleRequest, write_bundle
 from tenants.models import (
@@ -57,9 +57,10 @@ class TracedTenant:
     def olga(self) -> Actor:
         return next(iter(self.company.people.values())).actor
 
-    def bundle(self, actor: Actor, user_id: str, **fields: Any) -> BytesIO:
+    def export(self, actor: Actor, user_id: str, **fields: Any) -> BytesIO:
         out = BytesIO()
-        bundle_request = BundleRequest(user_id, fields.pop("reason", "her request"), **fields)  # type: ignore[arg-type]  # tests name ids as texts
+        reason = fields.pop("reason", "a request by e-mail")
+        bundle_request = BundleRequest(UserId(user_id), reason, **fields)
         write_bundle(actor=actor, bundle_request=bundle_request, out=out, now=timezone.now())
         return out
 
@@ -68,7 +69,7 @@ def make_traced_tenant(name: str) -> TracedTenant:
     made = TracedTenant(make_consenting_tenant(name), f"planted{secrets.token_hex(4)}")
     rename_user(made)
     made.tenant.give_consent(made.ada)
-    made.tenant.keep(made.ada, f"def {made.mark}(): ...")
+    made.tenant.capture(made.ada, f"def {made.mark}(): ...")
     make_key(made.company, made.ada, name=f"{made.mark}'s laptop")
     add_usage(made)
     add_spending(made)

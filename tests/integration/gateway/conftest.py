@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from caret.local.paths import REPOSITORY
-from tests.benchmarks.installation import UNSHED, own_home
-from tests.functional.gateway.gateway_stack import Site, own_site
+from tests.benchmarks.installation import UNSHED, create_home
+from tests.functional.gateway.gateway_stack import Site, start_site
 from tests.stack.schemathesis_plugin import pytest_configure as pytest_configure
 
 # In production 10 s; shorter, because the tests wait for it.
@@ -40,12 +40,12 @@ def fake_engine_url() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def quick_site(fake_engine_url: str) -> Iterator[Site]:
     """A stack for tests that leave it unchanged; its engine answers at once."""
-    with own_home() as home:
+    with create_home() as home:
         # A stalled engine in one test must not cause load shedding in the next.
         environment = {
             **home.environment,
             **UNSHED,
             "CARET_MAX_ENGINE_STALL_S": str(STALL_S),
         }
-        with own_site(replace(home, environment=environment), fake_engine_url) as made:
+        with start_site(replace(home, environment=environment), fake_engine_url) as made:
             yield made

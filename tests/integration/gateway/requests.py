@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.functional.gateway.gateway_stack import Frame, Site, ask
+from tests.functional.gateway.gateway_stack import Frame, Site, request_completion
 
 _PATHS: Final = [f"src/module_{number}.py" for number in range(12)]
 
@@ -17,5 +17,9 @@ async def find_serving_replicas(site: Site) -> set[str]:
     found = set()
     async with site.stream() as stream:
         for path in _PATHS:
-            found.add((await ask(stream, small_frame(site, path=path)))[1]["meta"]["replica"])
+            found.add(
+                (await request_completion(stream, small_frame(site, path=path)))[1]["meta"][
+                    "replica"
+                ]
+            )
     return found

@@ -32,8 +32,8 @@ from tenants.fleet.pools.draining import LastReplicaOfPool
 from tenants.fleet.pools.fleet_state import FleetStateStore
 from tenants.fleet.pools.pool_status import members_of, places_of
 from tenants.fleet.pools.scraping.metric_samples import MetricSamples, parse
-from tests.benchmarks.installation import own_home
-from tests.functional.gateway.gateway_stack import Site, own_site, until
+from tests.benchmarks.installation import create_home
+from tests.functional.gateway.gateway_stack import Site, start_site, wait_until
 from tests.integration.gateway.requests import find_serving_replicas
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -44,7 +44,7 @@ POOL = "demo-fast"
 def site(fake_engine_url: str) -> Iterator[Site]:
     """A gateway with one replica; the other is the same engine under another name."""
     places = ["localhost", "127.0.0.0/8"]
-    with own_home() as home, own_site(home, fake_engine_url, additions_from=places) as made:
+    with create_home() as home, start_site(home, fake_engine_url, additions_from=places) as made:
         yield made
 
 
@@ -112,7 +112,7 @@ async def _becomes(site: Site, replica: str, *, is_member: bool) -> bool:
     async def is_so() -> bool:
         return (replica in members_of(await _read_metrics(site))[POOL]) == is_member
 
-    return await until(is_so)
+    return await wait_until(is_so)
 
 
 async def test_an_added_replica_gets_requests_until_it_is_removed(
@@ -157,7 +157,7 @@ async def test_a_forged_addition_in_redis_receives_no_prompts(
             samples = await _read_metrics(site)
             return samples.sum("caret_replica_rejected", reason="place", pool=POOL) == 1
 
-        assert await until(is_refused)
+        assert await wait_until(is_refused)
         await find_serving_replicas(site)
         assert connections == []
 

@@ -27,15 +27,21 @@ from tenants.models import UsageRecord
 from tenants.usage.ingestion.operations import ingest_all
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tests.benchmarks.installation import (
+    create_home,
     gateway_part,
     new_tenant,
-    own_home,
     publish,
     root_secret_of,
 )
 from tests.fixtures.companies import Company, make_company
 from tests.functional.gateway.company import in_thread
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site, until
+from tests.functional.gateway.gateway_stack import (
+    Frame,
+    Site,
+    request_completion,
+    start_site,
+    wait_until,
+)
 from tests.stack.ports import free_port
 
 AWAY_S: Final = 10.0
@@ -50,7 +56,7 @@ _LONG_TOKENS: Final = 512  # of the fake engine: for a second
 
 @pytest.fixture
 def site(fake_engine_url: str) -> Iterator[Site]:
-    with own_home() as home, own_site(home, fake_engine_url) as made:
+    with create_home() as home, start_site(home, fake_engine_url) as made:
         yield made
 
 
@@ -98,7 +104,7 @@ async def _await_known(site: Site, key: str) -> str:
     async def is_known() -> bool:
         return await _is_accepted(site, key)
 
-    assert await until(is_known), "the gateway does not know the tenant"
+    assert await wait_until(is_known), "the gateway does not know the tenant"
     return key
 
 
@@ -125,7 +131,7 @@ async def test_an_exhausted_token_quota_does_not_affect_another_tenant(site: Sit
     await _await_known(site, key)
 
     (spent,) = await _answers(site, key, 1)
-    (other_tenant,) = await _answers(site, site.globex, 1)
+    (other_tenant,) = await _answers(site, site.globex_key, 1)
 
     assert spent[0] == HTTPStatus.TOO_MANY_REQUESTS
     assert spent[1] is not None
@@ -141,7 +147,9 @@ async def test_a_newer_request_on_one_gateway_supersedes_an_older_on_another(
             older = {**frame, "id": site.new_id(), "max_tokens": _LONG_TOKENS}
             await here.send({"type": "complete", **older})
             await here.receive()  # it has begun
-            _, newer_done = await ask(there, {**frame, "id": site.new_id(), "max_tokens": 4})
+            _, newer_done = await request_completion(
+                there, {**frame, "id": site.new_id(), "max_tokens": 4}
+            )
             while (older_done := await here.receive())["type"] != "done":
                 pass
 
@@ -168,7 +176,7 @@ async def test_completions_continue_while_redis_hangs_and_are_ingested_once(
 
     # If each had waited two seconds for Redis, there would be only five.
     assert len(request_ids) > AWAY_S
-    assert await until(are_delivered, patience_s=_PATIENCE_S), "not all records were delivered"
+    assert await wait_until(are_delivered, patience_s=_PATIENCE_S), "not all records were delivered"
     counted = await in_thread(lambda: _ingested(site, company))
     assert counted == dict.fromkeys(request_ids, 1)
 
@@ -189,7 +197,9 @@ async def _complete_for(site: Site, key: str, seconds: float) -> list[str]:
     until_s = time.monotonic() + seconds
     async with site.stream(key) as stream:
         while time.monotonic() < until_s:
-            _, done = await ask(stream, {**_FRAME, "id": site.new_id(), "max_tokens": 2})
+            _, done = await request_completion(
+                stream, {**_FRAME, "id": site.new_id(), "max_tokens": 2}
+            )
             request_ids.append(done["meta"]["request_id"])
             await asyncio.sleep(0.25)
     return request_ids

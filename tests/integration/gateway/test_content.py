@@ -20,7 +20,7 @@ from caret.contracts.policy import ContentCapturePolicy
 from caret.contracts.sealed_message import FIELD
 from caret.contracts.snapshot import TenantSnapshot
 from tests.benchmarks.installation import new_tenant, publish, root_secret_of
-from tests.functional.gateway.gateway_stack import Entries, Site, until
+from tests.functional.gateway.gateway_stack import Entries, Site, wait_until
 
 ALLOWED = ContentCapturePolicy(consent_text="tenant-1", retention_days=30)
 
@@ -73,7 +73,7 @@ async def is_known(site: Site, tenant: Tenant) -> bool:
 
 
 async def complete(site: Site, tenant: Tenant, prefix: str, **outcome: Any) -> None:
-    assert await until(lambda: is_known(site, tenant)), "the gateway does not know the tenant"
+    assert await wait_until(lambda: is_known(site, tenant)), "the gateway does not know the tenant"
     async with site.stream(tenant.key) as stream:
         await ask(site, stream, prefix, **outcome)
 
@@ -98,7 +98,7 @@ async def wait_for_prefixes(tenant: Tenant, *, last: str) -> list[str]:
             for item in tenant.sent_items()
         )
 
-    assert await until(is_there, patience_s=10.0), f"{last!r} was not sent"
+    assert await wait_until(is_there, patience_s=10.0), f"{last!r} was not sent"
     return [item.prefix for item in tenant.sent_items() if isinstance(item, CapturedCompletion)]
 
 
@@ -147,7 +147,7 @@ async def test_a_withdrawal_stops_capture_on_an_open_connection(quick_site: Site
             await wait_for_prefixes(other, last="barrier = ")
             return len(tenant.sent_items()) == before
 
-        assert await until(is_withdrawn, patience_s=20.0)
+        assert await wait_until(is_withdrawn, patience_s=20.0)
         await ask(quick_site, stream, "after = ", chars=1, text="edited after")
 
     tenant.publish(allows=True, agrees=True)

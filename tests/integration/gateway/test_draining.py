@@ -14,8 +14,8 @@ from tenants.base.operator_roles import OperatorRole
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.draining import DrainRequest, LastReplicaOfPool, read_drains, set_drain
 from tenants.fleet.pools.scraping.metric_samples import parse
-from tests.benchmarks.installation import own_home
-from tests.functional.gateway.gateway_stack import Site, ask, own_site, until
+from tests.benchmarks.installation import create_home
+from tests.functional.gateway.gateway_stack import Site, request_completion, start_site, wait_until
 from tests.integration.gateway.requests import find_serving_replicas, small_frame
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -27,8 +27,8 @@ def site(fake_engine_url: str) -> Iterator[Site]:
     """A gateway with two replicas, which are one engine under two names."""
     other = fake_engine_url.replace("127.0.0.1", "localhost")
     with (
-        own_home() as home,
-        own_site(home, fake_engine_url, replicas=[fake_engine_url, other]) as made,
+        create_home() as home,
+        start_site(home, fake_engine_url, replicas=[fake_engine_url, other]) as made,
     ):
         yield made
 
@@ -76,20 +76,20 @@ async def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
     one, two = _replicas(site)
     async with site.stream() as stream:
         long = asyncio.create_task(
-            ask(stream, small_frame(site, max_tokens=LONG_TOKENS, path="a.py"))
+            request_completion(stream, small_frame(site, max_tokens=LONG_TOKENS, path="a.py"))
         )
 
         async def is_under_way() -> bool:
             return await _value(site, "caret_replica_requests_in_flight") == 1
 
-        assert await until(is_under_way)
+        assert await wait_until(is_under_way)
         busy = one if await _value(site, "caret_replica_requests_in_flight", replica=one) else two
         _change(connection, site, busy)
 
         async def is_drained() -> bool:
             return await _is_drained(site, busy)
 
-        assert await until(is_drained)
+        assert await wait_until(is_drained)
         assert not long.done()
         elsewhere = await find_serving_replicas(site)
         _, done = await long
@@ -111,7 +111,9 @@ async def test_a_gateway_applies_a_drain_within_a_second(
     async def is_drained() -> bool:
         return await _is_drained(site, one)
 
-    assert await until(is_drained, patience_s=1.0), f"not within {time.monotonic() - began_s} s"
+    assert await wait_until(is_drained, patience_s=1.0), (
+        f"not within {time.monotonic() - began_s} s"
+    )
 
 
 async def test_a_restarted_gateway_knows_the_drained_replica(
@@ -136,7 +138,7 @@ async def test_an_undrained_replica_gets_requests_again(
     async def are_both_used() -> bool:
         return await find_serving_replicas(site) == {one, two}
 
-    assert await until(are_both_used)
+    assert await wait_until(are_both_used)
 
 
 async def test_draining_the_last_replica_requires_its_name_and_sheds_all_load(
@@ -152,9 +154,9 @@ async def test_draining_the_last_replica_requires_its_name_and_sheds_all_load(
     async def is_drained() -> bool:
         return await _is_drained(site, two)
 
-    assert await until(is_drained)
+    assert await wait_until(is_drained)
     async with site.stream() as stream:
-        text, done = await ask(stream, small_frame(site))
+        text, done = await request_completion(stream, small_frame(site))
     assert refused.value.pools == ["demo-fast", "demo-quality"]
     assert (text, done["finish_reason"]) == ("", "shed")
 

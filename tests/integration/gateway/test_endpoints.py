@@ -10,10 +10,16 @@ import pytest
 
 from inference.pools.discovery.pool_members import ROUND_S
 from tenants.fleet.pools.scraping.metric_samples import parse
-from tests.benchmarks.installation import own_home
+from tests.benchmarks.installation import create_home
 from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server_in_thread
 from tests.fakes.scripted_engine import scripted_engine
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site, until
+from tests.functional.gateway.gateway_stack import (
+    Frame,
+    Site,
+    request_completion,
+    start_site,
+    wait_until,
+)
 from tests.stack.ports import free_port
 
 ONE, TWO = "127.0.0.1", "127.0.0.2"
@@ -36,7 +42,7 @@ class Parts:
         async def is_so() -> bool:
             return await self.members() == set(members)
 
-        return await until(is_so, patience_s=PATIENCE_S)
+        return await wait_until(is_so, patience_s=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +53,14 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
         kubernetes_server_in_thread() as api,
         scripted_engine(host=ONE, port=free_port(), **alike) as one,
         scripted_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike),
-        own_home() as home,
+        create_home() as home,
     ):
         (account / "token").write_text(api.token)
         (account / "namespace").write_text("caret")
         home.environment["CARET_KUBERNETES_API"] = api.url
         home.environment["CARET_KUBERNETES_SERVICE_ACCOUNT_DIR"] = str(account)
         api.has("engines-a", endpoint(ONE, uid="one"))
-        with own_site(home, one.url) as site:
+        with start_site(home, one.url) as site:
             listed = site.home.paths.pools.read_text()
             service = one.url.replace(ONE, "engines")
             found = listed.replace(
@@ -90,7 +96,7 @@ async def test_an_unreachable_api_removes_no_replica(parts: Parts) -> None:
     async def is_unwatched() -> bool:
         return not parts.api.watches
 
-    assert await until(is_unwatched, patience_s=PATIENCE_S)
+    assert await wait_until(is_unwatched, patience_s=PATIENCE_S)
     await asyncio.sleep(ROUND_S)
     meanwhile = await parts.members()
     parts.api.has("engines-a", endpoint(TWO, uid="two"))
@@ -104,5 +110,7 @@ async def test_an_unreachable_api_removes_no_replica(parts: Parts) -> None:
 async def _replica(site: Site) -> str:
     async with site.stream() as stream:
         frame: Frame = {"mode": "fim", "prefix": "a = ", "suffix": "\n", "max_tokens": 1}
-        _, done = await ask(stream, {"type": "complete", **frame, "id": site.new_id()})
+        _, done = await request_completion(
+            stream, {"type": "complete", **frame, "id": site.new_id()}
+        )
     return str(done["meta"]["replica"]).partition(":")[0]

@@ -10,10 +10,10 @@ from itertools import pairwise
 import pytest
 from tokenizers import Tokenizer
 
-from tests.benchmarks.installation import own_home
+from tests.benchmarks.installation import create_home
 from tests.fakes.continuation_engine import ContinuationEngine, running_continuation_engine
 from tests.fakes.gateway import WEIGHTS
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site
+from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, start_site
 from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS, SampleRequest
 
 TEXT = "total = 0\nfor item in items:\n    total += item.price * item.count\nprint(total)\n"
@@ -34,9 +34,9 @@ def engines() -> Iterator[tuple[ContinuationEngine, ContinuationEngine]]:
 
 @pytest.fixture(scope="module")
 def site(engines: tuple[ContinuationEngine, ContinuationEngine]) -> Iterator[Site]:
-    with own_home() as home:
+    with create_home() as home:
         replicas = [{"url": engine.url} for engine in engines]
-        with own_site(home, engines[0].url, replicas=replicas) as made:
+        with start_site(home, engines[0].url, replicas=replicas) as made:
             yield made
 
 
@@ -113,9 +113,9 @@ async def test_the_continuation_keeps_the_tenants_cache_namespace(
     for engine in engines:
         engine.disconnect_after = TORN_AFTER
 
-    await _ask(site, key=site.acme)
+    await _ask(site, key=site.acme_key)
     ours = {body["cache_salt"] for engine in engines for body in engine.requests}
-    await _ask(site, key=site.globex)
+    await _ask(site, key=site.globex_key)
     theirs = {body["cache_salt"] for engine in engines for body in engine.requests} - ours
 
     assert (len(ours), len(theirs)) == (1, 1)
@@ -123,4 +123,6 @@ async def test_the_continuation_keeps_the_tenants_cache_namespace(
 
 async def _ask(site: Site, *, key: str | None = None, **fields: int) -> tuple[str, Frame]:
     async with site.stream(key) as stream:
-        return await ask(stream, {**FRAME, **fields, "path": "a.py", "id": site.new_id()})
+        return await request_completion(
+            stream, {**FRAME, **fields, "path": "a.py", "id": site.new_id()}
+        )

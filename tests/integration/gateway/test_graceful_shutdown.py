@@ -12,8 +12,8 @@ from caret.client.websocket_client import CompletionStream
 from caret.contracts.usage import CompletionRecord
 from caret.foundation.ids import RequestId
 from caret.foundation.web.connection_draining import SERVICE_RESTART
-from tests.benchmarks.installation import own_home
-from tests.functional.gateway.gateway_stack import Frame, Site, own_site, until
+from tests.benchmarks.installation import create_home
+from tests.functional.gateway.gateway_stack import Frame, Site, start_site, wait_until
 
 DRAIN_S = 2
 NUM_TOKENS = 300  # the fake engine takes less than a second for them
@@ -21,9 +21,9 @@ NUM_TOKENS = 300  # the fake engine takes less than a second for them
 
 @pytest.fixture(scope="module")
 def module_site(fake_engine_url: str) -> Iterator[Site]:
-    with own_home() as home:
+    with create_home() as home:
         home.environment["CARET_DRAIN_TIMEOUT_S"] = str(DRAIN_S)
-        with own_site(home, fake_engine_url) as made:
+        with start_site(home, fake_engine_url) as made:
             yield made
 
 
@@ -42,7 +42,7 @@ def _frame(site: Site, *, max_tokens: int) -> Frame:
 async def test_a_running_completion_finishes_before_the_socket_closes_for_a_restart(
     stopping_site: Site,
 ) -> None:
-    async with stopping_site.raw() as socket:
+    async with stopping_site.open_websocket() as socket:
         stream = CompletionStream(socket)
         frame = _frame(stopping_site, max_tokens=NUM_TOKENS)
         await stream.send(frame)
@@ -63,7 +63,7 @@ async def test_a_running_completion_finishes_before_the_socket_closes_for_a_rest
 
 
 async def test_an_idle_socket_closes_immediately(stopping_site: Site) -> None:
-    async with stopping_site.raw() as socket:
+    async with stopping_site.open_websocket() as socket:
         stopping_site.gateway.child.request_stop()
         async with asyncio.timeout(DRAIN_S / 2):
             await socket.wait_closed()
@@ -93,7 +93,7 @@ async def test_a_completion_over_the_drain_timeout_is_cancelled_and_recorded(
     async with aiohttp.ClientSession(fake_engine_url) as engine:
         (await engine.get("/fault/a%20stall")).close()
         try:
-            async with stopping_site.raw() as socket:
+            async with stopping_site.open_websocket() as socket:
                 stream = CompletionStream(socket)
                 await stream.send(_frame(stopping_site, max_tokens=NUM_TOKENS))
                 await _until_engine_has_request(engine)
@@ -121,4 +121,4 @@ async def _until_engine_has_request(engine: aiohttp.ClientSession) -> None:
         async with engine.get("/streams") as response:
             return await response.text() != "0"
 
-    assert await until(has_request)
+    assert await wait_until(has_request)

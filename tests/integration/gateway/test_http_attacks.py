@@ -12,7 +12,7 @@ import pytest
 from inference.consumers.application import DIALECTS, LOOKUPS
 from inference.consumers.http.http_consumer import HealthConsumer
 from tests.benchmarks.installation import new_tenant, publish, root_secret_of
-from tests.functional.gateway.gateway_stack import Site, until
+from tests.functional.gateway.gateway_stack import Site, wait_until
 from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS
 
 OPEN = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
@@ -56,14 +56,14 @@ async def test_requests_without_a_valid_key_are_refused(quick_site: Site, path: 
         {},
         {"Authorization": "Bearer "},
         {"Authorization": "Bearer nonsense"},
-        {"Authorization": f"Basic {quick_site.acme}"},
-        {"Authorization": f"Bearer {quick_site.acme[:-1]}x"},
+        {"Authorization": f"Basic {quick_site.acme_key}"},
+        {"Authorization": f"Bearer {quick_site.acme_key[:-1]}x"},
         {"api-key": "nonsense"},
-        {"api-key": quick_site.acme + quick_site.acme},
+        {"api-key": quick_site.acme_key + quick_site.acme_key},
     ]
     async with aiohttp.ClientSession(quick_site.url) as session:
         for headers in keys:
-            query = f"?key={quick_site.acme}&api-key={quick_site.acme}"
+            query = f"?key={quick_site.acme_key}&api-key={quick_site.acme_key}"
             async with session.request(
                 method_of(path), path + query, headers=headers, data=b"{"
             ) as response:
@@ -84,18 +84,18 @@ async def test_a_revoked_key_is_refused_at_every_endpoint(quick_site: Site) -> N
                         return False
         return True
 
-    assert await until(lambda: all_respond_with(200))
+    assert await wait_until(lambda: all_respond_with(200))
     publish(
         quick_site.home.paths, msgspec.structs.replace(snapshot, version=2, credentials=revoked)
     )
-    assert await until(lambda: all_respond_with(401), patience_s=1.5)
+    assert await wait_until(lambda: all_respond_with(401), patience_s=1.5)
 
 
 @pytest.mark.parametrize("name", SAMPLE_REQUESTS)
 async def test_a_completion_is_recorded_for_the_keys_tenant(quick_site: Site, name: str) -> None:
     sample, before = SAMPLE_REQUESTS[name], await quick_site.num_records()
 
-    for key in (quick_site.acme, quick_site.globex):
+    for key in (quick_site.acme_key, quick_site.globex_key):
         async with (
             quick_site.http(key) as session,
             session.post(sample.path, json=sample.body_with(4)) as response,
@@ -153,7 +153,7 @@ async def test_slow_bodies_time_out_and_delay_no_other_request(
         statuses = [group.create_task(_trickle(quick_site, path)) for path in WITH_BODIES]
         sample = SAMPLE_REQUESTS["/v1/completions whole"]
         async with (
-            quick_site.http(quick_site.globex) as session,
+            quick_site.http(quick_site.globex_key) as session,
             session.post(sample.path, json=sample.body_with(4)) as response,
         ):
             assert response.status == 200
@@ -177,7 +177,7 @@ async def test_disconnecting_cancels_the_completion_in_every_protocol(
                 async with asyncio.timeout(0.15):
                     await session.post(sample.path, json=sample.body_with(512))
 
-    assert await until(lambda: _is_idle(quick_site), patience_s=1.0)
+    assert await wait_until(lambda: _is_idle(quick_site), patience_s=1.0)
     (record,) = await quick_site.records_after(before)
     assert record.finish_reason == "cancelled"
 
@@ -197,7 +197,7 @@ async def _trickle(site: Site, path: str) -> int:
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
-        f"Authorization: Bearer {site.acme}\r\nContent-Length: 1000\r\n\r\n"
+        f"Authorization: Bearer {site.acme_key}\r\nContent-Length: 1000\r\n\r\n"
     )
     try:
         writer.write(head.encode() + b'{"prompt"')

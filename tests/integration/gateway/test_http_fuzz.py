@@ -48,7 +48,7 @@ def _quick_engine(quick_site: Site) -> Iterator[None]:
 def test_responses_match_the_openapi_description(
     case: schemathesis.Case[Any], quick_site: Site
 ) -> None:
-    headers = {"Authorization": f"Bearer {quick_site.acme}"}
+    headers = {"Authorization": f"Bearer {quick_site.acme_key}"}
 
     response = case.call(base_url=quick_site.url, headers=headers, timeout=DEADLINE_S)
 

@@ -17,8 +17,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 
 from caret.contracts.usage import CompletionRecord
-from tests.benchmarks.installation import own_home
-from tests.functional.gateway.gateway_stack import Site, own_site, until
+from tests.benchmarks.installation import create_home
+from tests.functional.gateway.gateway_stack import Site, start_site, wait_until
 from tests.integration.gateway.fake_engine import SHORT_TOKENS
 from tests.stack.seed import SEED
 
@@ -30,9 +30,10 @@ _NUM_RECORDED: Final = 400
 _MAX_MORE_DESCRIPTORS: Final = _NUM_CLIENTS
 # A request leaves 1.1 KB for some minutes, such as cached lines; twice that would be a leak.
 _MAX_MORE_BYTES: Final = 16 * 1024 * 1024
-# Out of 100. "regret" is a cancel right after the request, before any response.
-_ENDINGS: Final = {"whole": 50, "cancel": 15, "regret": 15, "close": 10, "drop": 10}
-_PROMPTLY_S: Final = 5.0  # for each request, with twenty at once on two cores
+# How completions end, in percent: "early_cancel" is sent right after the request, "cancel" after
+# the first text. "close" ends the WebSocket, "drop" an HTTP connection.
+_ENDINGS: Final = {"complete": 50, "cancel": 15, "early_cancel": 15, "close": 10, "drop": 10}
+_MAX_REQUEST_S: Final = 5.0  # for each request, with twenty at once on two cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,8 @@ class ResourceUsage:
 
 @pytest.fixture
 def site(fake_engine_url: str) -> Iterator[Site]:
-    with own_home() as home, own_site(home, fake_engine_url) as made:
-        yield made
+    with create_home() as home, start_site(home, fake_engine_url) as site:
+        yield site
 
 
 @pytest.mark.deep
@@ -72,23 +73,28 @@ async def test_ten_thousand_completions_leave_nothing_behind(site: Site) -> None
             <= before.num_descriptors + _MAX_MORE_DESCRIPTORS
         )
 
-    assert await until(are_descriptors_freed), f"{before} became {ResourceUsage.of_process(pid)}"
+    assert await wait_until(are_descriptors_freed), (
+        f"{before} became {ResourceUsage.of_process(pid)}"
+    )
     assert ResourceUsage.of_process(pid).num_bytes <= before.num_bytes + _MAX_MORE_BYTES
-    assert await until(lambda: _engine_is_idle(site))
+    assert await wait_until(lambda: _engine_is_idle(site))
     assert set(counts) == set(_ENDINGS)
 
 
 async def test_each_completion_is_recorded_once(site: Site) -> None:
     counts = await _request_many(site, _NUM_RECORDED)
 
-    async def are_all_there() -> bool:
+    async def are_all_delivered() -> bool:
         return len(site.records()) >= _NUM_RECORDED
 
-    assert await until(are_all_there)
+    assert await wait_until(are_all_delivered)
     records = [record for record in site.records() if isinstance(record, CompletionRecord)]
     assert len({record.request_id for record in records}) == len(records) == _NUM_RECORDED
     finishes = Counter(record.finish_reason.value for record in records)
-    assert finishes == {"length": counts["whole"], "cancelled": _NUM_RECORDED - counts["whole"]}
+    assert finishes == {
+        "length": counts["complete"],
+        "cancelled": _NUM_RECORDED - counts["complete"],
+    }
 
 
 async def _request_many(site: Site, count: int) -> Counter[str]:
@@ -107,23 +113,25 @@ class _Client:
     socket: ClientConnection | None = None
 
     async def request_repeatedly(self, count: int) -> None:
-        headers = {"Authorization": f"Bearer {self.site.acme}"}
+        headers = {"Authorization": f"Bearer {self.site.acme_key}"}
         async with aiohttp.ClientSession(self.site.url, headers=headers) as session:
             for number in range(count):
                 (ending,) = self.random.choices(list(_ENDINGS), list(_ENDINGS.values()))
                 self.counts[ending] += 1
-                async with asyncio.timeout(_PROMPTLY_S):
+                async with asyncio.timeout(_MAX_REQUEST_S):
                     if ending == "drop":
-                        await self._drop(session)
+                        await self._request_and_disconnect(session)
                     else:
-                        await self._ask(str(number), ending)
+                        await self._request_over_websocket(str(number), ending)
         if self.socket is not None:
             await self.socket.close()
 
-    async def _ask(self, identifier: str, ending: str) -> None:
-        socket = self.socket = self.socket or await self.site.raw()
-        tokens = SHORT_TOKENS if ending == "whole" else 512
-        await socket.send(json.dumps({"type": "complete", "id": identifier, **_frame(tokens)}))
+    async def _request_over_websocket(self, identifier: str, ending: str) -> None:
+        socket = self.socket = self.socket or await self.site.open_websocket()
+        tokens = SHORT_TOKENS if ending == "complete" else 512
+        await socket.send(
+            json.dumps({"type": "complete", "id": identifier, **_build_frame(tokens)})
+        )
         if ending in ("cancel", "close"):
             await socket.recv()
         if ending == "close":
@@ -131,12 +139,12 @@ class _Client:
             await socket.wait_closed()
             self.socket = None
             return
-        if ending in ("cancel", "regret"):
+        if ending in ("cancel", "early_cancel"):
             await socket.send(json.dumps({"type": "cancel", "id": identifier}))
         while json.loads(await socket.recv())["type"] == "delta":
             pass
 
-    async def _drop(self, session: aiohttp.ClientSession) -> None:
+    async def _request_and_disconnect(self, session: aiohttp.ClientSession) -> None:
         body = {"prompt": "x = ", "max_tokens": 512, "stream": True}
         async with session.post("/v1/completions", json=body) as response:
             await response.content.readline()
@@ -151,5 +159,5 @@ async def _engine_is_idle(site: Site) -> bool:
         return await response.text() == "0"
 
 
-def _frame(max_tokens: int) -> dict[str, Any]:
+def _build_frame(max_tokens: int) -> dict[str, Any]:
     return {"mode": "fim", "prefix": "x = ", "suffix": "\n", "max_tokens": max_tokens}

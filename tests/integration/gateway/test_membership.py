@@ -8,10 +8,16 @@ import pytest
 
 from caret.client.websocket_client import CompletionStream
 from tenants.fleet.pools.scraping.metric_samples import parse
-from tests.benchmarks.installation import own_home
+from tests.benchmarks.installation import create_home
 from tests.fakes.dns_server import DnsServer, dns_server_in_thread
 from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site, until
+from tests.functional.gateway.gateway_stack import (
+    Frame,
+    Site,
+    request_completion,
+    start_site,
+    wait_until,
+)
 from tests.stack.ports import free_port
 
 NAME = "engines.caret.test"
@@ -45,7 +51,7 @@ class Parts:
         async def is_so() -> bool:
             return await self.members() == members and not await self.rejected_replicas()
 
-        return await until(is_so, patience_s=PATIENCE_S)
+        return await wait_until(is_so, patience_s=PATIENCE_S)
 
     async def serving_replicas(self) -> set[str]:
         """Return the replicas that serve files with many different paths."""
@@ -54,7 +60,11 @@ class Parts:
             for path in PATHS:
                 frame: Frame = {"mode": "fim", "prefix": "a = ", "suffix": "\n", "path": path}
                 frame |= {"type": "complete", "id": self.site.new_id(), "max_tokens": 1}
-                found.add((await ask(stream, frame))[1]["meta"]["replica"].partition(":")[0])
+                found.add(
+                    (await request_completion(stream, frame))[1]["meta"]["replica"].partition(":")[
+                        0
+                    ]
+                )
         return found
 
 
@@ -65,11 +75,11 @@ def parts() -> Iterator[Parts]:
         dns_server_in_thread() as dns,
         scripted_engine(host=ONE, port=free_port(), **alike) as one,
         scripted_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike) as two,
-        own_home() as home,
+        create_home() as home,
     ):
         dns.addresses[NAME] = [ONE]
         home.environment["CARET_DNS_RESOLVER"] = f"127.0.0.1:{dns.port}"
-        with own_site(home, one.url) as site:
+        with start_site(home, one.url) as site:
             listed = site.home.paths.pools.read_text()
             found = listed.replace(f'replicas = ["{one.url}"]', f'discover = "{_named(one.url)}"')
             assert found != listed
@@ -108,16 +118,18 @@ async def test_a_replica_gets_requests_only_while_its_address_is_listed(parts: P
 
 async def test_a_running_completion_finishes_on_a_removed_replica(parts: Parts) -> None:
     parts.one.wait_s = 8.0  # longer than a round
-    async with parts.site.raw() as socket:
+    async with parts.site.open_websocket() as socket:
         stream = CompletionStream(socket)
         frame = {"type": "complete", "id": parts.site.new_id(), "mode": "fim", "prefix": "a = "}
         begun = parts.one.num_completions
-        stays = asyncio.create_task(ask(stream, frame | {"suffix": "\n", "max_tokens": 1}))
+        stays = asyncio.create_task(
+            request_completion(stream, frame | {"suffix": "\n", "max_tokens": 1})
+        )
 
         async def is_under_way() -> bool:
             return parts.one.num_completions > begun
 
-        assert await until(is_under_way)
+        assert await wait_until(is_under_way)
         parts.one.wait_s = 0.0
         parts.dns.addresses[NAME] = [TWO]
         assert await parts.wait_for_members({TWO})
@@ -136,7 +148,7 @@ async def test_a_replica_with_another_block_size_is_rejected_with_the_reason(par
     async def is_refused() -> bool:
         return await parts.rejected_replicas() == {TWO: "block_size"}
 
-    assert await until(is_refused, patience_s=PATIENCE_S)
+    assert await wait_until(is_refused, patience_s=PATIENCE_S)
     assert await parts.members() == {ONE}
     assert await parts.serving_replicas() == {ONE}
 
@@ -148,5 +160,5 @@ async def test_a_failing_resolver_removes_no_replica(parts: Parts) -> None:
     async def was_queried() -> bool:
         return parts.dns.num_queries > num_before
 
-    assert await until(was_queried, patience_s=PATIENCE_S)
+    assert await wait_until(was_queried, patience_s=PATIENCE_S)
     assert await parts.serving_replicas() == {ONE}

@@ -14,7 +14,7 @@ from tests.stack.ports import free_port
 async def test_the_probe_gets_a_completion_and_supersedes_its_others(quick_site: Site) -> None:
     before = await quick_site.num_records()
 
-    seen = await run_probe(quick_site.url, quick_site.acme, number=1)
+    seen = await run_probe(quick_site.url, quick_site.acme_key, number=1)
 
     records = await quick_site.records_after(before, count=4)
     assert seen.result in ("text", "nothing")
@@ -35,7 +35,7 @@ async def test_an_unreachable_gateway_is_reported() -> None:
 
 
 async def test_a_cancellation_is_counted_in_the_gateways_metrics(quick_site: Site) -> None:
-    async with quick_site.raw() as socket:
+    async with quick_site.open_websocket() as socket:
         frame = {"type": "complete", "id": "1", "mode": "fim", "prefix": "a = ", "suffix": "\n"}
         await socket.send(json.dumps(frame | {"max_tokens": 400}))
         await socket.recv()

@@ -22,7 +22,7 @@ from inference.gateway.rate_limits.redis_lease_store import RedisLeaseStore, red
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
 from tests.fakes.tcp_proxy import fault_proxy
-from tests.functional.gateway.gateway_stack import until
+from tests.functional.gateway.gateway_stack import wait_until
 from tests.stack.seed import seeds
 
 # One unit returns after a minute: none does during a test.
@@ -160,7 +160,7 @@ async def test_a_lease_that_is_not_renewed_expires(redis: Redis) -> None:
         return (await there.renew(50)).granted_units == 50
 
     assert (refused.granted_units, refused.wait_s) == (0, 1.0)
-    assert await until(is_free, patience_s=10.0)
+    assert await wait_until(is_free, patience_s=10.0)
     # It was spent before, so it is counted too.
     overdrawn = await here.renew(0, settled=70)
     assert (overdrawn.granted_units, overdrawn.overdrawn) == (0, 20)

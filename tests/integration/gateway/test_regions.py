@@ -20,9 +20,15 @@ from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import REPOSITORY
 from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
 from caret.local.processes.process_tag import environment_with
-from tests.benchmarks.installation import Home, new_tenant, own_home, publish, root_secret_of
+from tests.benchmarks.installation import Home, create_home, new_tenant, publish, root_secret_of
 from tests.fakes.tcp_proxy import FaultProxy, fault_proxy
-from tests.functional.gateway.gateway_stack import Entries, Site, ask, own_site, until
+from tests.functional.gateway.gateway_stack import (
+    Entries,
+    Site,
+    request_completion,
+    start_site,
+    wait_until,
+)
 
 PATIENCE_S = 20.0  # the relay times out after 5 s without a response, and waits as long
 EAST, WEST = "east", "west"
@@ -55,7 +61,7 @@ class Parts:
         """Return the code with which the key is rejected, or "" if it is accepted."""
         try:
             async with open_stream(self.site.url, key) as stream:
-                await ask(stream, self._frame())
+                await request_completion(stream, self._frame())
         except GatewayRefused as error:
             return error.code
         return ""
@@ -64,12 +70,13 @@ class Parts:
         async def is_so() -> bool:
             return await self.refusal(key) == code
 
-        return await until(is_so, patience_s=PATIENCE_S)
+        return await wait_until(is_so, patience_s=PATIENCE_S)
 
     async def complete(self, key: str, count: int) -> list[str]:
         async with self.site.stream(key) as stream:
             return [
-                (await ask(stream, self._frame()))[1]["meta"]["request_id"] for _ in range(count)
+                (await request_completion(stream, self._frame()))[1]["meta"]["request_id"]
+                for _ in range(count)
             ]
 
     def _frame(self) -> dict[str, object]:
@@ -90,12 +97,12 @@ class Parts:
         async def is_so() -> bool:
             return set(ids) <= set(self.delivered_ids()) and self.here.xlen(USAGE_STREAM) == 0
 
-        return await until(is_so, patience_s=PATIENCE_S)
+        return await wait_until(is_so, patience_s=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
 def parts(fake_engine_url: str) -> Iterator[Parts]:
-    with own_home() as home, own_home() as region:
+    with create_home() as home, create_home() as region:
         url = urlsplit(home.paths.redis_url.read_text().strip())
         region.environment.update(CARET_REGION=EAST, CARET_BEHIND_RELAY="True")
         with (
@@ -108,7 +115,7 @@ def parts(fake_engine_url: str) -> Iterator[Parts]:
             relay.start()
             try:
                 with (
-                    own_site(region, fake_engine_url) as site,
+                    start_site(region, fake_engine_url) as site,
                     redis.Redis.from_url(region.paths.redis_url.read_text().strip()) as here,
                     redis.Redis.from_url(url.geturl()) as home_redis,
                 ):
@@ -199,7 +206,7 @@ async def test_a_lost_response_causes_a_second_delivery_of_the_same_records(part
         assert await parts.are_delivered(await parts.complete(key, 1))
         parts.proxy.drops_responses = True
         ids = await parts.complete(key, 10)
-        is_there = await until(any_delivered, patience_s=4.0)
+        is_there = await wait_until(any_delivered, patience_s=4.0)
         parts.proxy.drops_responses = False
         if is_there:
             break

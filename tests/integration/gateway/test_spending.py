@@ -28,7 +28,7 @@ from inference.errors import CompletionDropped
 from inference.gateway.rate_limits.leases import Leases
 from inference.gateway.rate_limits.quotas import Quotas
 from inference.gateway.rate_limits.redis_lease_store import RedisLeaseStore
-from tests.fakes.requests import make_account, make_request
+from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import ACME, ADA, ALICE, make_principal
 from tests.stack.seed import seeds
 
@@ -51,7 +51,7 @@ async def redis(valkey: EmbeddedPaths) -> AsyncIterator[Redis]:
 
 
 def _used(chance: random.Random) -> RequestTrace:
-    trace = make_account()
+    trace = make_trace()
     trace.mark_engine_called()
     trace.prompt_tokens = chance.randint(0, 2_000)
     trace.record_chunk(
@@ -126,7 +126,7 @@ async def test_a_months_count_is_kept_beyond_its_month(redis: Redis) -> None:
     )
     leases = Leases(RedisLeaseStore(redis), SystemClock(), max_wait_s=30.0)
     async with Quotas(leases, SystemClock()).charge(
-        make_principal(spending=spending), make_request(), make_account()
+        make_principal(spending=spending), make_request(), make_trace()
     ):
         (key,) = cast(list[bytes], await redis.keys())
     await leases.close()

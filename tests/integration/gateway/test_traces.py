@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.benchmarks.installation import own_home
-from tests.functional.gateway.gateway_stack import Site, ask, own_site, until
+from tests.benchmarks.installation import create_home
+from tests.functional.gateway.gateway_stack import Site, request_completion, start_site, wait_until
 from tests.integration.gateway.collector import Collector, running_collector
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
@@ -28,9 +28,9 @@ def site(fake_engine_url: str, collector: Collector) -> Iterator[Site]:
         "OTEL_BSP_SCHEDULE_DELAY": "100",
         "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=test",
     }
-    with own_home() as home:
+    with create_home() as home:
         home.environment.update(settings)
-        with own_site(home, fake_engine_url) as made:
+        with start_site(home, fake_engine_url) as made:
             yield made
 
 
@@ -40,7 +40,7 @@ async def test_the_collector_gets_the_stages_of_a_completion_without_text(
     plant = f"Planted{secrets.token_hex(8)}"
     async with site.stream() as stream:
         frame = {"mode": "fim", "prefix": f"{plant} = ", "suffix": plant, "path": f"{plant}.py"}
-        _, done = await ask(stream, {**frame, "id": "1", "max_tokens": 4})
+        _, done = await request_completion(stream, {**frame, "id": "1", "max_tokens": 4})
 
     assert await _has_spans(collector, 10)
 
@@ -52,7 +52,7 @@ async def test_the_collector_gets_the_stages_of_a_completion_without_text(
     assert b"caret-gateway" in sent
     assert b"deployment.environment" in sent
     assert plant.encode() not in sent
-    assert site.acme.encode() not in sent
+    assert site.acme_key.encode() not in sent
 
 
 async def test_a_trace_of_an_http_client_is_continued(site: Site, collector: Collector) -> None:
@@ -70,7 +70,9 @@ async def test_a_trace_of_an_http_client_is_continued(site: Site, collector: Col
 async def test_a_trace_of_an_editor_is_continued(site: Site, collector: Collector) -> None:
     async with site.stream() as stream:
         frame = {"prefix": "x = ", "max_tokens": 4, "id": "1"}
-        await ask(stream, {**frame, "traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01"})
+        await request_completion(
+            stream, {**frame, "traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01"}
+        )
 
     assert await _has_spans(collector, 10)
 
@@ -80,7 +82,7 @@ async def test_a_trace_of_an_editor_is_continued(site: Site, collector: Collecto
 async def test_pending_spans_are_sent_at_shutdown(
     fake_engine_url: str, collector: Collector
 ) -> None:
-    with own_home() as home:
+    with create_home() as home:
         home.environment.update(
             {
                 "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
@@ -88,7 +90,7 @@ async def test_pending_spans_are_sent_at_shutdown(
                 "OTEL_BSP_SCHEDULE_DELAY": "60000",
             }
         )
-        with own_site(home, fake_engine_url) as site:
+        with start_site(home, fake_engine_url) as site:
             await _complete(site)
             assert collector.bodies == []
 
@@ -98,7 +100,7 @@ async def test_pending_spans_are_sent_at_shutdown(
 async def test_an_unreachable_collector_delays_neither_completions_nor_shutdown(
     fake_engine_url: str,
 ) -> None:
-    with own_home() as home:
+    with create_home() as home:
         home.environment.update(
             {
                 "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
@@ -106,7 +108,7 @@ async def test_an_unreachable_collector_delays_neither_completions_nor_shutdown(
                 "OTEL_BSP_SCHEDULE_DELAY": "10",
             }
         )
-        with own_site(home, fake_engine_url) as site:
+        with start_site(home, fake_engine_url) as site:
             for _ in range(20):
                 await _complete(site)
             site.gateway.child.stop()
@@ -121,7 +123,7 @@ async def test_an_unreachable_collector_delays_neither_completions_nor_shutdown(
 async def _complete(site: Site) -> None:
     async with site.stream() as stream:
         frame = {"mode": "fim", "prefix": "x = ", "suffix": "", "max_tokens": 4}
-        _, done = await ask(stream, {**frame, "id": site.new_id()})
+        _, done = await request_completion(stream, {**frame, "id": site.new_id()})
         assert done["type"] == "done"
 
 
@@ -129,4 +131,4 @@ async def _has_spans(collector: Collector, count: int) -> bool:
     async def are_there() -> bool:
         return len(collector.spans) >= count
 
-    return await until(are_there)
+    return await wait_until(are_there)

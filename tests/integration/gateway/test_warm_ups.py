@@ -10,8 +10,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.benchmarks.installation import own_home
-from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site, until
+from tests.benchmarks.installation import create_home
+from tests.functional.gateway.gateway_stack import (
+    Frame,
+    Site,
+    request_completion,
+    start_site,
+    wait_until,
+)
 
 _CONTEXT: Frame = {
     "path": "shop/main.py",
@@ -41,7 +47,7 @@ class Engine:
         async def have_arrived() -> bool:
             return len(self.requests) >= count
 
-        assert await until(have_arrived), f"{len(self.requests)} of {count} requests arrived"
+        assert await wait_until(have_arrived), f"{len(self.requests)} of {count} requests arrived"
 
 
 @asynccontextmanager
@@ -65,8 +71,8 @@ async def engine() -> Engine:
 @pytest.fixture
 async def site(engine: Engine) -> AsyncIterator[Site]:
     async with _serving(engine) as url:
-        with own_home() as home:
-            opening = own_site(home, url)
+        with create_home() as home:
+            opening = start_site(home, url)
             # In a thread: the gateway queries this event loop's engine while it starts.
             made = await asyncio.to_thread(opening.__enter__)
             try:
@@ -81,7 +87,7 @@ async def test_opening_a_file_and_the_first_request_warm_up_without_usage_record
     async with site.stream() as stream:
         await stream.send({"type": "file_opened", "text": "a = 1\n", **_CONTEXT})
         await engine.wait_for_requests(1)
-        _, done = await ask(stream, {**_COMPLETION, **_CONTEXT, "id": "1"})
+        _, done = await request_completion(stream, {**_COMPLETION, **_CONTEXT, "id": "1"})
         await engine.wait_for_requests(3)
 
     opened, completion, first_of_repository = engine.requests
@@ -97,7 +103,7 @@ async def test_opening_a_file_and_the_first_request_warm_up_without_usage_record
 async def test_warm_ups_of_two_tenants_use_separate_cache_namespaces(
     site: Site, engine: Engine
 ) -> None:
-    async with site.stream(site.acme) as acme, site.stream(site.globex) as globex:
+    async with site.stream(site.acme_key) as acme, site.stream(site.globex_key) as globex:
         for stream in (acme, globex):
             await stream.send({"type": "file_opened", "text": "a = 1\n", **_CONTEXT})
         await engine.wait_for_requests(2)

@@ -19,9 +19,9 @@ from caret.contracts.snapshot import CHANGES, SNAPSHOTS, VERSIONS
 from caret.contracts.usage import USAGE_STREAM
 from tests.benchmarks.installation import (
     UNSHED,
+    create_home,
     gateway_part,
     new_tenant,
-    own_home,
     publish,
     root_secret_of,
     started,
@@ -81,7 +81,7 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
         engine = stack.enter_context(
             scripted_engine(metrics=dict(ENGINE_METRICS), cached_tokens=1_000)
         )
-        home = stack.enter_context(own_home())
+        home = stack.enter_context(create_home())
         environment = {
             **home.environment,
             **UNSHED,

@@ -16,7 +16,7 @@ from caret.contracts.drained_replicas import (
 )
 from tenants.base.redis_connection import connect
 from tenants.fleet.pools.daily_usage import DAYS, REPLICA_SECONDS, count_recent_days
-from tenants.fleet.pools.scraping.recent_scrapes import KEY as READINGS
+from tenants.fleet.pools.scraping.recent_scrapes import KEY as SCRAPES
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import forget_drains
 
@@ -28,7 +28,7 @@ def _forgotten() -> Iterator[None]:
     yield
     connect().delete(DRAINS_VERSION)
     forget_drains(connect())
-    connect().delete(DAYS, REPLICA_SECONDS, READINGS)
+    connect().delete(DAYS, REPLICA_SECONDS, SCRAPES)
 
 
 def _drain(replica: str, at_ms: int = 0) -> bytes:
@@ -85,7 +85,7 @@ def test_unreadable_counts_are_ignored(counted: bytes) -> None:
     "kept", [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"]
 )
 def test_unreadable_readings_are_ignored(kept: bytes) -> None:
-    connect().lpush(READINGS, kept)
+    connect().lpush(SCRAPES, kept)
 
     assert signed_in().client.get("/operators/").status_code == 200
 

@@ -14,7 +14,13 @@ from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.key_secrets import key_digest
 from tenants.identity.api_keys.operations import create_key, revoke_key
-from tenants.identity.api_keys.queries import KeyState, find_key, first_keys, holds, list_keys
+from tenants.identity.api_keys.queries import (
+    KeyState,
+    find_key,
+    is_key_active,
+    list_keys,
+    summarize_keys,
+)
 from tenants.identity.api_keys.row_writes import MAX_KEYS, REVOKED_KEY_RETENTION
 from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import ApiKey, AuditEntry
@@ -52,8 +58,8 @@ def test_a_key_is_valid_only_for_its_tenant(cast: Cast) -> None:
     key = parse_key(make_key(cast.acme, cast.acme.developer).text)
     assert key is not None
 
-    assert holds(tenant_id=cast.acme.tenant_id, key=key, now=timezone.now())
-    assert not holds(tenant_id=cast.globex.tenant_id, key=key, now=timezone.now())
+    assert is_key_active(tenant_id=cast.acme.tenant_id, key=key, now=timezone.now())
+    assert not is_key_active(tenant_id=cast.globex.tenant_id, key=key, now=timezone.now())
 
 
 def test_the_representation_of_a_created_key_hides_its_secret(cast: Cast) -> None:
@@ -139,7 +145,7 @@ def test_a_revoked_key_is_invalid(cast: Cast) -> None:
     )
 
     assert found.state is KeyState.REVOKED
-    assert not holds(tenant_id=cast.acme.tenant_id, key=key, now=timezone.now())
+    assert not is_key_active(tenant_id=cast.acme.tenant_id, key=key, now=timezone.now())
 
 
 def test_revoking_twice_keeps_the_first_time_and_adds_one_entry(cast: Cast) -> None:
@@ -199,7 +205,7 @@ def test_keys_are_listed_newest_first_in_pages() -> None:
 
     assert [key.name for key in (*first.rows, *second.rows)] == names[::-1]
     assert second.next_cursor is None
-    assert first_keys(actor=actor, limit=2, now=now).total == 3
+    assert summarize_keys(actor=actor, limit=2, now=now).total == 3
 
 
 def test_a_developer_sees_only_their_own_keys() -> None:

@@ -15,7 +15,12 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.base.redis_connection import connect
 from tenants.identity.api_keys import leak_reports
-from tenants.identity.api_keys.leak_reports import MAX_OF_A_REPORT, SIGHTINGS, enqueue, find_keys_in
+from tenants.identity.api_keys.leak_reports import (
+    MAX_OF_A_REPORT,
+    REPORT_QUEUE,
+    enqueue_reports,
+    find_keys_in,
+)
 from tenants.identity.api_keys.leak_response import process_leak_reports
 from tenants.identity.api_keys.operations import KeyRotation, rotate_key
 from tenants.identity.api_keys.queries import KeyState, KeyView, find_key
@@ -39,11 +44,11 @@ def company() -> Company:
 
 @pytest.fixture(autouse=True)
 def _no_reports() -> None:
-    connect().delete(SIGHTINGS)
+    connect().delete(REPORT_QUEUE)
 
 
 def report(*texts: str, place: str = PLACE) -> None:
-    enqueue(connect(), find_keys_in(texts, place=place))
+    enqueue_reports(connect(), find_keys_in(texts, place=place))
 
 
 def view(company: Company, key: KeyView) -> KeyView:
@@ -51,7 +56,7 @@ def view(company: Company, key: KeyView) -> KeyView:
 
 
 def num_waiting() -> int:
-    return int(connect().llen(SIGHTINGS))
+    return int(connect().llen(REPORT_QUEUE))
 
 
 def test_a_leaked_key_is_revoked_and_its_owner_notified(company: Company) -> None:
@@ -98,7 +103,7 @@ def test_queued_reports_contain_no_secret(company: Company) -> None:
 
     report(created.text)
 
-    assert created.text.encode() not in b"".join(leak_reports.peek(connect(), limit=10))
+    assert created.text.encode() not in b"".join(leak_reports.peek_reports(connect(), limit=10))
     assert num_waiting() == 1
 
 
@@ -162,7 +167,7 @@ def test_a_leaked_old_secret_ends_and_the_new_one_stays_valid(company: Company) 
 
 def test_a_damaged_report_does_not_stop_others(company: Company) -> None:
     created = make_key(company, company.developer)
-    connect().rpush(SIGHTINGS, b"\xff\x00")
+    connect().rpush(REPORT_QUEUE, b"\xff\x00")
 
     report(created.text)
     process_leak_reports(connect(), now=timezone.now())

@@ -11,7 +11,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from caret.foundation.postgres.lock_retry import LockRetryPolicy, run_with_lock_retry
 from tests.stack.services import Services
 
-SHORT_POLICY = LockRetryPolicy(lock_s=1, statement_s=2, max_tries=3, pause_s=0.0)
+SHORT_POLICY = LockRetryPolicy(lock_timeout_s=1, statement_timeout_s=2, max_tries=3, pause_s=0.0)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_a_migration_succeeds_after_the_lock_is_released(
         pauses.append(seconds)
         reader.rollback()
 
-    run_with_lock_retry(connections["owner"], alter, patience=SHORT_POLICY, pause=pause)
+    run_with_lock_retry(connections["owner"], alter, policy=SHORT_POLICY, pause=pause)
 
     assert pauses == [0.0]
 
@@ -54,7 +54,7 @@ def test_a_migration_gives_up_after_the_maximum_of_tries(
     pauses: list[float] = []
 
     with pytest.raises(OperationalError, match="lock timeout"):
-        run_with_lock_retry(connections["owner"], alter, patience=SHORT_POLICY, pause=pauses.append)
+        run_with_lock_retry(connections["owner"], alter, policy=SHORT_POLICY, pause=pauses.append)
 
     assert len(pauses) == SHORT_POLICY.max_tries - 1
 
@@ -62,7 +62,7 @@ def test_a_migration_gives_up_after_the_maximum_of_tries(
 @pytest.mark.parametrize("work", [lambda: run("SELECT pg_sleep(9)"), lambda: run("SELECT nothing")])
 def test_other_errors_are_not_retried(work: Callable[[], None]) -> None:
     with pytest.raises(Exception, match=r"statement timeout|nothing"):
-        run_with_lock_retry(connections["owner"], work, patience=SHORT_POLICY, pause=_never)
+        run_with_lock_retry(connections["owner"], work, policy=SHORT_POLICY, pause=_never)
 
 
 def test_the_roles_timeouts_are_restored_afterwards() -> None:
@@ -70,7 +70,7 @@ def test_the_roles_timeouts_are_restored_afterwards() -> None:
     connections["owner"].close()
 
     try:
-        run_with_lock_retry(connections["owner"], lambda: None, patience=SHORT_POLICY)
+        run_with_lock_retry(connections["owner"], lambda: None, policy=SHORT_POLICY)
     finally:
         run("ALTER ROLE caret_owner RESET lock_timeout")
 

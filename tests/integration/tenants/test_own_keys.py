@@ -13,7 +13,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.operations import CreatedKey, revoke_key
-from tenants.identity.api_keys.queries import KeyState, holds
+from tenants.identity.api_keys.queries import KeyState, is_key_active
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.own_keys.operations import (
@@ -64,7 +64,7 @@ def test_a_developers_own_key_works_and_is_audited(company: Company) -> None:
 
     key = parse_key(created.text)
     assert key is not None
-    assert holds(tenant_id=company.tenant_id, key=key, now=timezone.now())
+    assert is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
     assert (created.key.owner_email, created.key.created_by_email) == (ada.email, ada.email)
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.filter(action="key.created").get()

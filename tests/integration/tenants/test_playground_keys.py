@@ -17,7 +17,7 @@ from tenants.identity.api_keys.playground import (
     create_playground_key,
     revoke_playground_key,
 )
-from tenants.identity.api_keys.queries import KeyState, find_key, holds
+from tenants.identity.api_keys.queries import KeyState, find_key, is_key_active
 from tenants.identity.api_keys.row_writes import MAX_KEYS
 from tenants.identity.member_lifecycle import remove_member
 from tenants.models import ApiKey, AuditEntry
@@ -38,7 +38,7 @@ def start(person: Person, now: datetime | None = None) -> CreatedKey:
 def is_valid(company: Company, created: CreatedKey, now: datetime | None = None) -> bool:
     key = parse_key(created.text)
     assert key is not None
-    return holds(tenant_id=company.tenant_id, key=key, now=now or timezone.now())
+    return is_key_active(tenant_id=company.tenant_id, key=key, now=now or timezone.now())
 
 
 def num_keys(company: Company) -> int:

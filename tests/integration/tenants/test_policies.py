@@ -1,4 +1,4 @@
-"""Policies: a sequence of versions with reasons."""
+"""Each change of a policy creates a version with its author and reason."""
 
 import json
 from threading import Thread
@@ -25,35 +25,35 @@ def company() -> Company:
     return make_company("initech", GLOBEX)
 
 
-def policy_with_modes(*modes: Mode) -> dict[str, object]:
+def make_policy(*modes: Mode) -> dict[str, object]:
     return write_policy(DEFAULT_POLICY) | {"features": list(modes)}
 
 
-def as_json(document: dict[str, object]) -> object:
+def decode_as_json(document: dict[str, object]) -> object:
     return json.loads(json.dumps(document))
 
 
 def test_a_new_tenant_has_the_default_policy(company: Company) -> None:
-    found = get_policy(actor=company.administrator.actor)
+    current = get_policy(actor=company.administrator.actor)
 
-    assert (found.version, found.policy, found.author_email) == (1, DEFAULT_POLICY, None)
+    assert (current.version, current.policy, current.author_email) == (1, DEFAULT_POLICY, None)
 
 
 def test_a_change_creates_the_next_version_with_its_author(company: Company) -> None:
     bob = company.administrator
 
-    found = set_policy(
-        actor=bob.actor, document=policy_with_modes(Mode.FIM), reason="only FIM", now=timezone.now()
+    changed = set_policy(
+        actor=bob.actor, document=make_policy(Mode.FIM), reason="only FIM", now=timezone.now()
     )
 
-    assert (found.version, found.author_email, found.reason) == (2, bob.email, "only FIM")
-    assert found.policy.features == {Mode.FIM}
+    assert (changed.version, changed.author_email, changed.reason) == (2, bob.email, "only FIM")
+    assert changed.policy.features == {Mode.FIM}
 
 
 def test_a_change_is_published_to_gateways(company: Company) -> None:
     set_policy(
         actor=company.platform,
-        document=policy_with_modes(Mode.FIM),
+        document=make_policy(Mode.FIM),
         reason="only FIM",
         now=timezone.now(),
     )
@@ -66,22 +66,18 @@ def test_a_change_is_published_to_gateways(company: Company) -> None:
 def test_another_tenants_policy_is_unchanged(company: Company, cast: Cast) -> None:
     before = get_policy(actor=cast.globex.administrator.actor)
 
-    set_policy(
-        actor=company.platform, document=policy_with_modes(), reason="off", now=timezone.now()
-    )
+    set_policy(actor=company.platform, document=make_policy(), reason="off", now=timezone.now())
 
     assert get_policy(actor=cast.globex.administrator.actor) == before
 
 
 def test_the_audit_entry_has_the_policy_before_and_after(company: Company) -> None:
-    set_policy(
-        actor=company.platform, document=policy_with_modes(), reason="off", now=timezone.now()
-    )
+    set_policy(actor=company.platform, document=make_policy(), reason="off", now=timezone.now())
 
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="policy.changed")
-    assert entry.before == {"policy": as_json(write_policy(DEFAULT_POLICY))}
-    assert entry.after == {"policy": as_json(policy_with_modes())}
+    assert entry.before == {"policy": decode_as_json(write_policy(DEFAULT_POLICY))}
+    assert entry.after == {"policy": decode_as_json(make_policy())}
     assert entry.reason == "off"
 
 
@@ -90,17 +86,17 @@ def test_changing_policies_requires_permission(cast: Cast, role: Role) -> None:
     with pytest.raises(Forbidden):
         set_policy(
             actor=cast.acme.people[role].actor,
-            document=policy_with_modes(),
+            document=make_policy(),
             reason="x",
             now=timezone.now(),
         )
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "x" * 1_001])
-def test_a_change_without_a_reason_is_refused(company: Company, reason: str) -> None:
+def test_a_missing_or_too_long_reason_is_rejected(company: Company, reason: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         set_policy(
-            actor=company.platform, document=policy_with_modes(), reason=reason, now=timezone.now()
+            actor=company.platform, document=make_policy(), reason=reason, now=timezone.now()
         )
 
     assert caught.value.field == "reason"
@@ -115,14 +111,12 @@ def test_a_malformed_policy_creates_no_version(company: Company) -> None:
 
 def test_replacing_an_outdated_version_is_a_conflict(company: Company) -> None:
     actor, now = company.platform, timezone.now()
-    set_policy(
-        actor=actor, document=policy_with_modes(), reason="first", now=now, expected_version=1
-    )
+    set_policy(actor=actor, document=make_policy(), reason="first", now=now, expected_version=1)
 
     with pytest.raises(Conflict, match="current version is 2"):
         set_policy(
             actor=actor,
-            document=policy_with_modes(Mode.FIM),
+            document=make_policy(Mode.FIM),
             reason="late",
             now=now,
             expected_version=1,
@@ -133,9 +127,7 @@ def test_replacing_an_outdated_version_is_a_conflict(company: Company) -> None:
 
 def test_concurrent_changes_are_applied_one_after_the_other(company: Company) -> None:
     def change() -> None:
-        set_policy(
-            actor=company.platform, document=policy_with_modes(), reason="off", now=timezone.now()
-        )
+        set_policy(actor=company.platform, document=make_policy(), reason="off", now=timezone.now())
         connection.close()
 
     threads = [Thread(target=change) for _ in range(4)]

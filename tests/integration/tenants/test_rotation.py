@@ -22,7 +22,7 @@ from tenants.identity.api_keys.operations import (
     revoke_key,
     rotate_key,
 )
-from tenants.identity.api_keys.queries import KeyState, find_key, holds, list_idle_keys
+from tenants.identity.api_keys.queries import KeyState, find_key, is_key_active, list_idle_keys
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import ApiKey, AuditEntry
@@ -46,7 +46,7 @@ def key_of(text: str) -> ParsedKey:
 
 
 def is_valid(company: Company, text: str, at: datetime) -> bool:
-    return holds(tenant_id=company.tenant_id, key=key_of(text), now=at)
+    return is_key_active(tenant_id=company.tenant_id, key=key_of(text), now=at)
 
 
 def read_published(company: Company) -> TenantSnapshot:

@@ -77,7 +77,7 @@ def disclosed_groups(found: Report) -> set[str]:
 
 def run_overview(company: Company, *, days: tuple[date, date] = DAY, **only: Any) -> Overview:
     query = ReportQuery(*days, filter=ReportFilter(**only))
-    return overview(actor=company.administrator.actor, query=query, now=NOON)
+    return overview(actor=company.administrator.actor, query=query)
 
 
 def test_two_teams_that_differ_by_one_user_are_not_both_disclosed(company: Company) -> None:

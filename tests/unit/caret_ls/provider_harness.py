@@ -25,7 +25,7 @@ from caret_ls.suggestion import Suggestion
 from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.text_document import Position, utf16_length
 from caret_ls.workspace import OpenFiles, SelectedCompletion
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 
 URI = "file:///nowhere/a.py"
 
@@ -166,7 +166,7 @@ class Desk:
 
     async def wait_for_request(self, number: int) -> Frame:
         """Return the gateway's `number`-th request, once it has arrived."""
-        await until(lambda: len(self.gateway.requests) >= number)
+        await wait_until(lambda: len(self.gateway.requests) >= number)
         return self.gateway.requests[number - 1]
 
 

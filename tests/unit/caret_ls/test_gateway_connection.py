@@ -10,7 +10,7 @@ from caret_ls.backoff import Backoff
 from caret_ls.clock import LoopClock, SystemLoopClock
 from caret_ls.frames import Frame
 from caret_ls.gateway_connection import Address, ConnectionState, GatewayConnection, RequestEnded
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 from tests.unit.caret_ls.provider_harness import ManualClock
 
@@ -51,9 +51,9 @@ async def read(link: GatewayConnection, id: str) -> list[Frame]:
 
 async def test_a_request_is_sent_with_the_key_and_the_editor_and_gets_its_frames() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
-        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
         request = asyncio.create_task(read(link, "1"))
-        await until(lambda: len(fake.received) == 1)
+        await wait_until(lambda: len(fake.received) == 1)
         await fake.send(type="delta", id="1", text="a")
         await fake.send(type="delta", id="other", text="b")
         await fake.send(type="done", id="1", finish_reason="stop")
@@ -68,20 +68,20 @@ async def test_a_request_is_sent_with_the_key_and_the_editor_and_gets_its_frames
 
 async def test_leaving_a_request_early_cancels_it() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
-        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
         request = asyncio.create_task(read(link, "1"))
-        await until(lambda: len(fake.received) == 1)
+        await wait_until(lambda: len(fake.received) == 1)
         request.cancel()
-        await until(lambda: len(fake.received) == 2)
+        await wait_until(lambda: len(fake.received) == 2)
 
     assert fake.received[1] == {"type": "cancel", "id": "1"}
 
 
 async def test_an_error_frame_ends_the_request_with_its_code() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
-        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
         request = asyncio.create_task(read(link, "1"))
-        await until(lambda: len(fake.received) == 1)
+        await wait_until(lambda: len(fake.received) == 1)
         await fake.send(type="error", id="1", code="rate_limited", message="", retry_after_s=2.5)
         with pytest.raises(RequestEnded) as caught:
             await request
@@ -92,23 +92,23 @@ async def test_an_error_frame_ends_the_request_with_its_code() -> None:
 
 async def test_frames_without_a_request_go_to_the_listener() -> None:
     async with gateway() as fake, connected(fake) as (_link, recorder):
-        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
         await fake.send(type="policy", repository="", excluded=[], modes=[])
         await fake.sockets[0].send("no json")
-        await until(lambda: len(recorder.frames) == 2)
+        await wait_until(lambda: len(recorder.frames) == 2)
 
     assert [frame.get("type") for frame in recorder.frames] == ["policy", None]
 
 
 async def test_a_lost_connection_ends_requests_and_is_opened_again() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
-        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
         request = asyncio.create_task(read(link, "1"))
-        await until(lambda: len(fake.received) == 1)
+        await wait_until(lambda: len(fake.received) == 1)
         await fake.sockets[0].close(1001)
         with pytest.raises(RequestEnded, match="offline"):
             await request
-        await until(
+        await wait_until(
             lambda: recorder.states[-1] is ConnectionState.CONNECTED and len(fake.sockets) == 2
         )
 
@@ -122,11 +122,11 @@ async def test_a_lost_connection_ends_requests_and_is_opened_again() -> None:
 async def test_the_connection_is_reopened_after_the_machine_slept() -> None:
     clock = ManualClock()
     async with gateway() as fake, connected(fake, clock) as (_link, recorder):
-        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
         await asyncio.sleep(0.05)
         before = len(fake.sockets)
         clock.slept_s = 3_600.0
-        await until(
+        await wait_until(
             lambda: len(fake.sockets) == 2 and recorder.states[-1] is ConnectionState.CONNECTED
         )
 
@@ -146,10 +146,10 @@ async def test_a_rejected_key_is_unauthenticated_and_not_retried(status: int) ->
     async with gateway() as fake:
         fake.refusal = status
         async with connected(fake) as (link, recorder):
-            await until(lambda: recorder.states == [ConnectionState.UNAUTHENTICATED])
+            await wait_until(lambda: recorder.states == [ConnectionState.UNAUTHENTICATED])
             fake.refusal = None
             link.set_address(Address(fake.url, "cpk_live_other"))
-            await until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
+            await wait_until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
 
     assert len(fake.headers) == 2, "a rejected key must not be tried repeatedly"
 
@@ -164,7 +164,7 @@ async def test_a_rejected_key_waits_longer_than_a_failing_gateway() -> None:
     async with gateway() as fake:
         fake.refusal = 401
         async with connected(fake, backoff=Backoff(draw)) as (_link, recorder):
-            await until(lambda: recorder.states == [ConnectionState.UNAUTHENTICATED])
+            await wait_until(lambda: recorder.states == [ConnectionState.UNAUTHENTICATED])
 
     assert not drawn, "the delay of a failing gateway must not be used"
 
@@ -173,19 +173,19 @@ async def test_a_rejected_key_is_tried_again_when_the_address_is_set() -> None:
     async with gateway() as fake:
         fake.refusal = 401
         async with connected(fake) as (link, recorder):
-            await until(lambda: recorder.states == [ConnectionState.UNAUTHENTICATED])
+            await wait_until(lambda: recorder.states == [ConnectionState.UNAUTHENTICATED])
             fake.refusal = None
             link.set_address(Address(fake.url, "cpk_live_secret", "Neovim 0.12"))
-            await until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
+            await wait_until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
 
     assert len(fake.headers) == 2
 
 
 async def test_a_revoked_key_is_unauthenticated() -> None:
     async with gateway() as fake, connected(fake) as (_link, recorder):
-        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
         await fake.sockets[0].close(4401)
-        await until(lambda: len(recorder.states) == 2)
+        await wait_until(lambda: len(recorder.states) == 2)
 
     assert recorder.states[1] is ConnectionState.UNAUTHENTICATED
 
@@ -194,18 +194,18 @@ async def test_a_failing_gateway_is_tried_again() -> None:
     async with gateway() as fake:
         fake.refusal = 503
         async with connected(fake) as (_link, recorder):
-            await until(lambda: len(fake.headers) == 2)
+            await wait_until(lambda: len(fake.headers) == 2)
             fake.refusal = None
-            await until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
+            await wait_until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
 
     assert set(recorder.states[:-1]) == {ConnectionState.OFFLINE}
 
 
 async def test_without_a_key_the_connection_is_unauthenticated_and_not_reopened() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
-        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
         link.set_address(None)
-        await until(lambda: recorder.states[-1] is ConnectionState.UNAUTHENTICATED)
+        await wait_until(lambda: recorder.states[-1] is ConnectionState.UNAUTHENTICATED)
 
     assert len(fake.sockets) == 1
 
@@ -217,7 +217,7 @@ async def test_an_unreachable_gateway_is_offline(url: str) -> None:
     running = asyncio.create_task(link.run())
     link.set_address(Address(url, "key"))
     try:
-        await until(lambda: len(recorder.states) >= 2)
+        await wait_until(lambda: len(recorder.states) >= 2)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -231,7 +231,7 @@ async def test_an_unusable_proxy_is_offline(monkeypatch: pytest.MonkeyPatch) -> 
     link = GatewayConnection(recorder, Backoff(lambda: 0.0), SystemLoopClock())
     running = asyncio.create_task(link.run())
     link.set_address(Address("https://gateway.example", "key"))
-    await until(lambda: ConnectionState.OFFLINE in recorder.states)
+    await wait_until(lambda: ConnectionState.OFFLINE in recorder.states)
     await asyncio.sleep(0)
     is_running = not running.done()
     running.cancel()

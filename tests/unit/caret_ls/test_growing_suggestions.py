@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from caret_ls.gateway_connection import RequestEnded
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.unit.caret_ls.provider_harness import URI, Desk
 
 
@@ -36,7 +36,7 @@ async def test_a_line_that_may_still_be_withheld_is_not_shown(desk: Desk) -> Non
     request = desk.request_suggestion()
     await desk.wait_for_request(1)
     desk.gateway.respond("1", "\n    password = 'x'", finish_reason=None)
-    await until(desk.gateway.responses["1"].empty)
+    await wait_until(desk.gateway.responses["1"].empty)
 
     for _ in range(20):
         await asyncio.sleep(0)  # the text reaches the provider
@@ -49,10 +49,10 @@ async def test_the_rest_follows_into_the_same_suggestion(desk: Desk) -> None:
     await _show_first_line(desk)
 
     desk.gateway.respond("1", "    return a\n", finish_reason=None)
-    await until(lambda: len(desk.grown) == 1)
+    await wait_until(lambda: len(desk.grown) == 1)
     second = await desk.request_suggestion()
     desk.gateway.respond("1", "    # end")
-    await until(lambda: len(desk.grown) == 2)
+    await wait_until(lambda: len(desk.grown) == 2)
     third = await desk.request_suggestion()
 
     assert second is not None
@@ -86,7 +86,7 @@ async def test_the_shown_part_stays_when_the_request_fails(desk: Desk, end: Requ
     await _show_first_line(desk)
 
     desk.gateway.responses["1"].put_nowait(end)
-    await until(lambda: len(desk.grown) == 1)
+    await wait_until(lambda: len(desk.grown) == 1)
 
     assert await _text_now(desk) == "\n    a = 1"
     desk.outcomes.accept("1", desk.clock.now_s)
@@ -97,7 +97,7 @@ async def test_the_shown_part_stays_when_another_window_supersedes_the_request(d
     await _show_first_line(desk)
 
     desk.gateway.respond("1", finish_reason="superseded")
-    await until(lambda: len(desk.grown) == 1)
+    await wait_until(lambda: len(desk.grown) == 1)
 
     assert await _text_now(desk) == "\n    a = 1"
 
@@ -108,7 +108,7 @@ async def test_typing_along_keeps_the_rest_coming(desk: Desk) -> None:
 
     assert await _text_now(desk) == "    a = 1"
     desk.gateway.respond("1", "    return a")
-    await until(lambda: len(desk.grown) == 1)
+    await wait_until(lambda: len(desk.grown) == 1)
 
     assert await _text_now(desk) == "    a = 1\n    return a"
     assert desk.gateway.cancelled == []
@@ -131,7 +131,7 @@ async def test_typing_against_the_shown_part_ends_the_request(desk: Desk) -> Non
     await _show_first_line(desk)
     desk.type("x")
 
-    await until(lambda: desk.gateway.cancelled == ["1"])
+    await wait_until(lambda: desk.gateway.cancelled == ["1"])
     newer = desk.request_suggestion()
     await desk.wait_for_request(2)
     desk.gateway.respond("2", "y")
@@ -146,9 +146,9 @@ async def test_typing_against_the_shown_part_ends_the_request(desk: Desk) -> Non
 async def test_a_part_that_was_typed_against_is_not_offered_again(desk: Desk) -> None:
     await _show_first_line(desk)
     desk.type("x")
-    await until(lambda: desk.gateway.cancelled == ["1"])
+    await wait_until(lambda: desk.gateway.cancelled == ["1"])
 
-    await until(lambda: len(desk.cache) == 0)
+    await wait_until(lambda: len(desk.cache) == 0)
 
 
 async def test_closing_the_file_ends_the_request(desk: Desk) -> None:
@@ -156,4 +156,4 @@ async def test_closing_the_file_ends_the_request(desk: Desk) -> None:
 
     desk.assistant.cancel(URI)
 
-    await until(lambda: desk.gateway.cancelled == ["1"])
+    await wait_until(lambda: desk.gateway.cancelled == ["1"])

@@ -14,12 +14,12 @@ from caret_ls.session import Session, TextChange
 from caret_ls.settings import Settings
 from caret_ls.status_board import ServerStatus
 from caret_ls.text_document import Position
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 from tests.unit.caret_ls.provider_harness import URI, ManualClock
 
 _HOUR_S = 3_600.0
-soon = partial(until, timeout_s=30.0)  # a WebSocket handshake, on a busy machine
+soon = partial(wait_until, timeout_s=30.0)  # a WebSocket handshake, on a busy machine
 
 
 class FailingSession(Session):

@@ -12,7 +12,7 @@ import pytest
 from websockets.sync.server import ServerConnection, serve
 
 from caret.client.complete_cli import _BY_SUFFIX, EXIT_REFUSED, EXIT_USAGE, main
-from inference.gateway.language_ids import LANGUAGES
+from caret.contracts.language_ids import LANGUAGES
 
 META = {
     "first_token_ms": 12.5,

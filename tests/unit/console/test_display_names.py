@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 from django.utils.translation import override
 
+from caret.contracts.language_ids import LANGUAGES
 from console.usage_filters.display_names import named
 from inference.consumers.base import EDITORS
-from inference.gateway.language_ids import LANGUAGES
 
 _KNOWN = {"language": LANGUAGES, "editor": EDITORS}
 

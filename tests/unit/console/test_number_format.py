@@ -4,7 +4,7 @@ import pytest
 from django.utils.translation import override
 
 from console.texts.money_format import of_budget
-from console.usage_filters.number_format import axis_share, change, share
+from console.usage_filters.number_format import axis_share, change, share, share_noise
 
 
 def test_english_percentages_have_no_space() -> None:
@@ -28,6 +28,19 @@ def test_a_change_is_shown_in_percent_or_in_points() -> None:
     assert rose is not None
     assert more is not None
     assert (rose.text, more.text) == ("+6.0%", "+25.0 points")
+
+
+@pytest.mark.parametrize(
+    ("num", "tone"), [(100, ""), (10_000, "good")], ids=["few observations", "many observations"]
+)
+def test_a_change_that_chance_explains_is_neither_good_nor_bad(num: int, tone: str) -> None:
+    with override("en"):
+        found = change(
+            0.32, 0.30, is_share=True, better="more", noise=share_noise(0.32, 0.30, [num, num])
+        )
+
+    assert found is not None
+    assert (found.text, found.tone, found.is_noise) == ("+2.0 points", tone, tone == "")
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from typing import Final
 
 import pytest
 
+from caret.contracts.language_ids import LANGUAGES as KNOWN_LANGUAGES
 from caret.contracts.usage import FinishReason
 from console.texts.playground_texts import COLUMNS, SEGMENTS, TEXTS
 from console.views.playground import LANGUAGES, stream_url
 from inference.completion.segment import SegmentKind
 from inference.filtering.filter_reason import FilterReason
-from inference.gateway.language_ids import LANGUAGES as KNOWN_LANGUAGES
 from inference.gateway.protocol.frames import CompletionMeta
 
 REPOSITORY: Final = Path(__file__).parents[3]

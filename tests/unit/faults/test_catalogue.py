@@ -1,4 +1,4 @@
-"""The catalogue of planted faults matches the code; otherwise an entry would test nothing."""
+"""Each entry of the catalogue of planted faults matches the code; otherwise it tests nothing."""
 
 import ast
 from collections import Counter
@@ -15,7 +15,7 @@ area = "{area}"
 file = "sums.py"
 find = "limit"
 replace = "limit - 1"
-breaks = "The last one is refused."
+breaks = "A request that just fits the limit is rejected."
 tests = ["{test}"]
 """
 
@@ -38,7 +38,7 @@ def test_every_fault_can_be_planted_and_the_file_still_compiles(
     catalogue: list[Fault],
 ) -> None:
     for fault in catalogue:
-        faulty = fault.planted_in((REPOSITORY / fault.file).read_text())
+        faulty = fault.plant_in((REPOSITORY / fault.file).read_text())
         if fault.file.endswith(".py"):
             ast.parse(faulty, fault.id)
 
@@ -63,11 +63,11 @@ def test_faults_with_the_cheapest_tests_come_first(catalogue: list[Fault]) -> No
 def test_a_text_that_occurs_twice_or_never_is_rejected(tmp_path: Path) -> None:
     _write_entry(tmp_path)
     (fault,) = read_catalogue(tmp_path)
-    assert fault.planted_in("if count < limit:") == "if count < limit - 1:"
+    assert fault.plant_in("if count < limit:") == "if count < limit - 1:"
     with pytest.raises(BadFault, match=r"sums-one-less: its text occurs 2 times in sums\.py"):
-        fault.planted_in("limit = limit")
+        fault.plant_in("limit = limit")
     with pytest.raises(BadFault, match="occurs 0 times"):
-        fault.planted_in("")
+        fault.plant_in("")
 
 
 @pytest.mark.parametrize("entry", [{"area": "colour"}, {"test": "tests/elsewhere/test_x.py"}])

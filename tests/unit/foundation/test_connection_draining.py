@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 
 from caret.foundation.web.connection_draining import MAX_PER_TURN, PacedExecutor
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 
 
 async def test_a_single_callback_runs_at_once() -> None:
@@ -31,7 +31,7 @@ async def test_callbacks_run_in_order() -> None:
     for number in range(3 * MAX_PER_TURN + 1):
         executor.schedule(lambda number=number: done.append(number))  # type: ignore[misc]  # binds it
 
-    await until(lambda: len(done) > 3 * MAX_PER_TURN)
+    await wait_until(lambda: len(done) > 3 * MAX_PER_TURN)
 
     assert done == list(range(3 * MAX_PER_TURN + 1))
 
@@ -55,7 +55,7 @@ async def test_a_single_callback_runs_at_once_after_a_pause() -> None:
     executor = PacedExecutor()
     for number in range(2 * MAX_PER_TURN):
         executor.schedule(lambda number=number: done.append(number))  # type: ignore[misc]  # binds it
-    await until(lambda: executor._next is None)
+    await wait_until(lambda: executor._next is None)
 
     executor.schedule(lambda: done.append(-1))
 
@@ -72,5 +72,5 @@ async def test_a_dropped_callback_does_not_run() -> None:
     executor.drop(callbacks[1])
     executor.drop(callbacks[0])  # done already
 
-    await until(lambda: len(done) == 2)
+    await wait_until(lambda: len(done) == 2)
     assert done == [0, 2]

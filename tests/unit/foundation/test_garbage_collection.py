@@ -24,7 +24,7 @@ from caret.foundation.garbage_collection import (
     install_gc_scheduler,
 )
 from tests.fakes.clock import FakeClock
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 
 BLOCKS = 1_000_000
 FULL, YOUNG = Generation.FULL, Generation.YOUNG
@@ -175,7 +175,7 @@ async def test_the_collector_runs_beside_the_event_loop() -> None:
     collecting = asyncio.create_task(GcScheduler(FakeClock(), is_quiet=lambda: False).run())
     cycle, kept = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
 
-    await until(lambda: cycle() is None, timeout_s=50 * TICK_S)
+    await wait_until(lambda: cycle() is None, timeout_s=50 * TICK_S)
 
     collecting.cancel()
     await asyncio.gather(collecting, return_exceptions=True)

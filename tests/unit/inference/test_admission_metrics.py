@@ -15,8 +15,8 @@ from inference.errors import CompletionDropped, TooManyRequests
 from inference.recording.metrics.admission_metrics import AdmissionMetrics
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
-from tests.fakes.pools import make_load
-from tests.fakes.requests import make_account, make_request
+from tests.fakes.pools import make_load_shedder
+from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import make_policy, make_principal
 
 _PREFETCH: Final = make_request(trigger=Trigger.PREFETCH)
@@ -34,13 +34,13 @@ async def test_rejections_of_a_rate_limit_are_exported() -> None:
     quotas = make_quotas()
     limits = PolicyLimits(user=RateLimit(per_minute=1, burst=1))
     principal = make_principal(policy=make_policy(limits=limits))
-    async with quotas.charge(principal, make_request(), make_account()):
+    async with quotas.charge(principal, make_request(), make_trace()):
         with pytest.raises(TooManyRequests):
-            async with quotas.charge(principal, make_request(path="b.py"), make_account()):
+            async with quotas.charge(principal, make_request(path="b.py"), make_trace()):
                 pass
 
     await quotas.leases.evict_idle()
-    page = _render(AdmissionMetrics(make_load("fast"), quotas))
+    page = _render(AdmissionMetrics(make_load_shedder("fast"), quotas))
 
     assert 'caret_rate_limited_requests_total{limit="user"} 1.0' in page
     assert "caret_rate_limit_store_unavailable 0.0" in page
@@ -52,11 +52,11 @@ async def test_rejections_of_a_rate_limit_are_exported() -> None:
 
 def test_the_limit_and_shed_requests_of_a_pool_are_exported() -> None:
     clock = FakeClock()
-    load = make_load("fast", clock=clock)
+    load = make_load_shedder("fast", clock=clock)
     with ExitStack() as completions, suppress(CompletionDropped):
         while True:
-            completions.enter_context(load.admit("fast", _PREFETCH, make_account(clock)))
-    with load.admit("fast", make_request(), make_account(clock)):
+            completions.enter_context(load.admit("fast", _PREFETCH, make_trace(clock)))
+    with load.admit("fast", make_request(), make_trace(clock)):
         clock.pass_s(1.0)
 
     page = _render(AdmissionMetrics(load, make_quotas(clock)))

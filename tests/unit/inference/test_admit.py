@@ -12,8 +12,8 @@ from inference.completion.incoming_request import ContextFile
 from inference.errors import CompletionDropped, ForbiddenRequest, TooManyRequests
 from inference.gateway.admit import AdmissionController, admit
 from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
-from tests.fakes.pools import REGION, make_admission, make_load
-from tests.fakes.requests import make_account, make_request
+from tests.fakes.pools import REGION, make_admission, make_load_shedder
+from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import ACME, ALL_MODES, GLOBEX, make_policy, make_principal
 
 
@@ -22,7 +22,7 @@ def _excluding(*globs: str, repository: str = "*") -> TenantPolicy:
 
 
 def _one_slot() -> AdmissionController:
-    return make_admission(seats=ConcurrencyLimiter(max_total=1))
+    return make_admission(concurrency=ConcurrencyLimiter(max_total=1))
 
 
 def _is_excluded(glob: str, path: str) -> bool:
@@ -32,7 +32,7 @@ def _is_excluded(glob: str, path: str) -> bool:
 async def test_an_allowed_request_is_admitted() -> None:
     principal, request = make_principal(), make_request()
 
-    async with admit(_one_slot(), principal, request, make_account()) as admitted:
+    async with admit(_one_slot(), principal, request, make_trace()) as admitted:
         assert (admitted.principal, admitted.request) == (principal, request)
 
 
@@ -41,7 +41,7 @@ async def test_a_mode_missing_from_the_policy_is_rejected(features: frozenset[Mo
     principal = make_principal(policy=make_policy(features=features))
 
     with pytest.raises(ForbiddenRequest) as rejected:
-        async with admit(_one_slot(), principal, make_request(mode=Mode.FIM), make_account()):
+        async with admit(_one_slot(), principal, make_request(mode=Mode.FIM), make_trace()):
             pass
 
     assert (rejected.value.code, rejected.value.http_status) == ("feature_disabled", 403)
@@ -52,7 +52,7 @@ async def test_a_mode_outside_the_scope_of_the_key_is_rejected(modes: frozenset[
     principal = make_principal(modes=modes)
 
     with pytest.raises(ForbiddenRequest) as rejected:
-        async with admit(_one_slot(), principal, make_request(mode=Mode.FIM), make_account()):
+        async with admit(_one_slot(), principal, make_request(mode=Mode.FIM), make_trace()):
             pass
 
     assert (rejected.value.code, rejected.value.http_status) == ("insufficient_scope", 403)
@@ -61,7 +61,7 @@ async def test_a_mode_outside_the_scope_of_the_key_is_rejected(modes: frozenset[
 async def test_a_mode_within_the_scope_of_the_key_is_admitted() -> None:
     principal, request = make_principal(modes=frozenset({Mode.FIM})), make_request(mode=Mode.FIM)
 
-    async with admit(_one_slot(), principal, request, make_account()) as admitted:
+    async with admit(_one_slot(), principal, request, make_trace()) as admitted:
         assert admitted.request.mode is Mode.FIM
 
 
@@ -79,7 +79,7 @@ async def test_a_model_or_region_missing_from_the_policy_is_rejected(
     principal = make_principal(policy=make_policy(**fields))
 
     with pytest.raises(ForbiddenRequest) as rejected:
-        async with admit(_one_slot(), principal, make_request(), make_account()):
+        async with admit(_one_slot(), principal, make_request(), make_trace()):
             pass
 
     assert (rejected.value.code, rejected.value.http_status) == (code, 403)
@@ -89,7 +89,7 @@ async def test_models_and_regions_of_the_policy_are_admitted() -> None:
     policy = make_policy(models=frozenset({"demo"}), regions=frozenset({REGION}))
 
     async with admit(
-        _one_slot(), make_principal(policy=policy), make_request(), make_account()
+        _one_slot(), make_principal(policy=policy), make_request(), make_trace()
     ) as admitted:
         assert admitted.request == make_request()
 
@@ -102,7 +102,7 @@ async def test_an_excluded_path_is_rejected_without_repeating_it() -> None:
             _one_slot(),
             principal,
             make_request(path="secrets/keys.py"),
-            make_account(),
+            make_trace(),
         ):
             pass
 
@@ -176,18 +176,18 @@ async def test_excluded_files_are_removed_from_the_request(policy: TenantPolicy,
     allowed, excluded = ContextFile("b.py", "", 0), ContextFile(path, "PASSWORD=1", 0)
 
     request = make_request(repository="shop", files=(excluded, allowed))
-    async with admit(_one_slot(), principal, request, make_account()) as admitted:
+    async with admit(_one_slot(), principal, request, make_trace()) as admitted:
         assert admitted.request.files == (allowed,)
 
 
 def test_a_tenant_may_use_all_its_slots_and_no_more() -> None:
-    seats = ConcurrencyLimiter(max_total=10)
+    concurrency = ConcurrencyLimiter(max_total=10)
 
     with (
-        seats.acquire(ACME, max_of_tenant=2),
-        seats.acquire(ACME, max_of_tenant=2),
+        concurrency.acquire(ACME, max_of_tenant=2),
+        concurrency.acquire(ACME, max_of_tenant=2),
         pytest.raises(TooManyRequests) as rejected,
-        seats.acquire(ACME, max_of_tenant=2),
+        concurrency.acquire(ACME, max_of_tenant=2),
     ):
         pass
 
@@ -195,19 +195,19 @@ def test_a_tenant_may_use_all_its_slots_and_no_more() -> None:
 
 
 def test_a_tenant_without_free_slots_does_not_affect_others() -> None:
-    seats = ConcurrencyLimiter(max_total=10)
+    concurrency = ConcurrencyLimiter(max_total=10)
 
-    with seats.acquire(ACME, max_of_tenant=1), seats.acquire(GLOBEX, max_of_tenant=1):
-        assert seats.num_in_flight == 2
+    with concurrency.acquire(ACME, max_of_tenant=1), concurrency.acquire(GLOBEX, max_of_tenant=1):
+        assert concurrency.num_in_flight == 2
 
 
 def test_a_full_gateway_rejects_all_tenants() -> None:
-    seats = ConcurrencyLimiter(max_total=1)
+    concurrency = ConcurrencyLimiter(max_total=1)
 
     with (
-        seats.acquire(ACME, max_of_tenant=5),
+        concurrency.acquire(ACME, max_of_tenant=5),
         pytest.raises(TooManyRequests) as rejected,
-        seats.acquire(GLOBEX, max_of_tenant=5),
+        concurrency.acquire(GLOBEX, max_of_tenant=5),
     ):
         pass
 
@@ -215,63 +215,68 @@ def test_a_full_gateway_rejects_all_tenants() -> None:
 
 
 def test_a_rejected_completion_takes_no_slot() -> None:
-    seats = ConcurrencyLimiter(max_total=10)
+    concurrency = ConcurrencyLimiter(max_total=10)
 
-    with seats.acquire(ACME, max_of_tenant=1):
-        with pytest.raises(TooManyRequests), seats.acquire(ACME, max_of_tenant=1):
+    with concurrency.acquire(ACME, max_of_tenant=1):
+        with pytest.raises(TooManyRequests), concurrency.acquire(ACME, max_of_tenant=1):
             pass
 
-        assert seats.num_in_flight == 1
+        assert concurrency.num_in_flight == 1
 
 
 @pytest.mark.parametrize("exception", [RuntimeError, asyncio.CancelledError, GeneratorExit])
 async def test_a_slot_is_freed_after_any_exception(exception: type[BaseException]) -> None:
-    seats = ConcurrencyLimiter(max_total=1)
+    concurrency = ConcurrencyLimiter(max_total=1)
 
     with pytest.raises(exception):
         async with admit(
-            make_admission(seats=seats), make_principal(), make_request(), make_account()
+            make_admission(concurrency=concurrency), make_principal(), make_request(), make_trace()
         ):
             raise exception
 
-    assert seats.num_in_flight == 0
+    assert concurrency.num_in_flight == 0
 
 
 async def test_a_shed_request_takes_no_slot() -> None:
-    seats, load = ConcurrencyLimiter(max_total=1), make_load("demo-fast")
+    concurrency, load = ConcurrencyLimiter(max_total=1), make_load_shedder("demo-fast")
     prefetch = make_request(trigger=Trigger.PREFETCH)
     with ExitStack() as completions:
         while load.get_stats("demo-fast", Mode.INLINE).num_in_flight < 40:
-            completions.enter_context(load.admit("demo-fast", make_request(), make_account()))
+            completions.enter_context(load.admit("demo-fast", make_request(), make_trace()))
 
         with pytest.raises(CompletionDropped):
             async with admit(
-                make_admission(seats=seats, load=load), make_principal(), prefetch, make_account()
+                make_admission(concurrency=concurrency, load=load),
+                make_principal(),
+                prefetch,
+                make_trace(),
             ):
                 pass
 
-    assert seats.num_in_flight == 0
+    assert concurrency.num_in_flight == 0
 
 
 async def test_a_rate_limited_tenant_does_not_learn_that_the_gateway_is_full() -> None:
     limits = PolicyLimits(tenant=RateLimit(per_minute=1, burst=1))
     principal = make_principal(policy=make_policy(limits=limits))
-    admission = make_admission(seats=ConcurrencyLimiter(max_total=1))
-    async with admit(admission, principal, make_request(), make_account()):
+    admission = make_admission(concurrency=ConcurrencyLimiter(max_total=1))
+    async with admit(admission, principal, make_request(), make_trace()):
         # The gateway is full now, but the tenant's own limit is reported.
         with pytest.raises(TooManyRequests) as rejected:
-            async with admit(admission, principal, make_request(path="b.py"), make_account()):
+            async with admit(admission, principal, make_request(path="b.py"), make_trace()):
                 pass
 
     assert rejected.value.code == "rate_limited"
 
 
 async def test_a_forbidden_request_takes_no_slot() -> None:
-    seats = ConcurrencyLimiter(max_total=1)
+    concurrency = ConcurrencyLimiter(max_total=1)
     principal = make_principal(policy=_excluding("*"))
 
     with pytest.raises(ForbiddenRequest):
-        async with admit(make_admission(seats=seats), principal, make_request(), make_account()):
+        async with admit(
+            make_admission(concurrency=concurrency), principal, make_request(), make_trace()
+        ):
             pass
 
-    assert seats.num_in_flight == 0
+    assert concurrency.num_in_flight == 0

@@ -11,7 +11,7 @@ from caret.contracts.usage import FinishReason
 from inference.pipeline import complete
 from tests.fakes.client import FakeClient
 from tests.fakes.gateway import KEY, FakeGateway
-from tests.fakes.http_gateway import ask
+from tests.fakes.http_gateway import send_request
 from tests.fakes.requests import make_arrival
 from tests.fakes.tenants import make_credential, make_snapshot
 
@@ -39,7 +39,7 @@ def gateway() -> FakeGateway:
 async def test_an_editor_plugin_gets_an_empty_completion(
     gateway: FakeGateway, path: str, body: dict[str, Any]
 ) -> None:
-    server = await ask(gateway, path, body)
+    server = await send_request(gateway, path, body)
 
     text = server.body.decode()
     assert server.status == 200
@@ -52,7 +52,7 @@ async def test_an_editor_plugin_gets_an_empty_completion(
 async def test_a_chat_client_gets_an_error(gateway: FakeGateway) -> None:
     chat = {"messages": [{"role": "user", "content": "a"}]}
 
-    server = await ask(gateway, "/v1/chat/completions", chat)
+    server = await send_request(gateway, "/v1/chat/completions", chat)
 
     assert server.status == 402
     assert json.loads(server.body)["error"]["code"] == "budget_exceeded"

@@ -11,7 +11,7 @@ from inference.errors import EngineError
 from inference.recording.metrics.completion_metrics import CompletionMetrics, CountingJournal
 from tests.fakes.journal import FakeJournal
 from tests.fakes.request_traces import make_ended
-from tests.fakes.requests import make_account, make_request
+from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import ACME, GLOBEX, make_principal
 
 
@@ -98,7 +98,7 @@ def test_each_completion_is_counted_by_mode_trigger_and_finish_reason() -> None:
 
 def test_an_invalid_request_is_counted_with_an_unknown_mode() -> None:
     metrics = CompletionMetrics()
-    trace = make_account()
+    trace = make_trace()
     trace.fail(EngineError("bad_mode", ""))
 
     metrics.on_completed(trace)

@@ -9,7 +9,7 @@ import pytest
 from inference.completion.incoming_request import UnvalidatedRequest
 from inference.completion.response_writer import ClientDisconnected
 from inference.gateway.protocol.connection import (
-    MAX_UNDER_WAY,
+    MAX_CONCURRENT_COMPLETIONS,
     SupersessionKey,
 )
 from inference.gateway.protocol.frames import DeltaFrame, DoneFrame, ErrorFrame
@@ -206,7 +206,7 @@ async def test_two_hundred_concurrent_requests_each_end_exactly_once() -> None:
         await editor.waits_for_end(*ids)
 
     assert all(len(editor.ends(id)) == 1 for id in ids)
-    assert editor.engine.max_open <= MAX_UNDER_WAY
+    assert editor.engine.max_open <= MAX_CONCURRENT_COMPLETIONS
 
 
 async def test_more_than_sixteen_concurrent_completions_are_rejected() -> None:
@@ -214,11 +214,11 @@ async def test_more_than_sixteen_concurrent_completions_are_rejected() -> None:
         ids = [str(number) for number in range(200)]
         for id in ids:
             await editor.says("complete", id)
-        await editor.waits(lambda: editor.engine.num_said == MAX_UNDER_WAY)
+        await editor.waits(lambda: editor.engine.num_said == MAX_CONCURRENT_COMPLETIONS)
 
         ends = Counter(end for id in ids for end in editor.ends(id))
-        assert ends == {"too_many_requests": 200 - MAX_UNDER_WAY}
-        assert editor.engine.max_open == MAX_UNDER_WAY
+        assert ends == {"too_many_requests": 200 - MAX_CONCURRENT_COMPLETIONS}
+        assert editor.engine.max_open == MAX_CONCURRENT_COMPLETIONS
 
 
 async def test_fast_typing_is_never_rejected() -> None:
@@ -233,7 +233,7 @@ async def test_fast_typing_is_never_rejected() -> None:
 
 async def test_a_slot_is_free_again_after_a_completion_ends() -> None:
     async with open_editor(_hanging_engine()) as editor:
-        for number in range(MAX_UNDER_WAY):
+        for number in range(MAX_CONCURRENT_COMPLETIONS):
             await editor.says("complete", str(number))
         await editor.says("cancel", "0")
         await editor.waits_for_end("0")

@@ -20,7 +20,7 @@ from inference.recording.metrics.completion_metrics import CompletionMetrics
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import KEY, NEIGHBOURS_KEY, FakeGateway
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.fakes.tenants import make_credential, make_snapshot
 
 PATH = "/v1/completions"
@@ -63,7 +63,7 @@ async def test_a_slow_upload_does_not_count_as_first_token_latency() -> None:
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.sends("http.request", body=BODY[:5], more_body=True)
     exchange = asyncio.create_task(run_openai(gateway, server))
-    await until(lambda: server.num_received == 1)
+    await wait_until(lambda: server.num_received == 1)
 
     gateway.clock.pass_s(9.0)
     server.sends("http.request", body=BODY[5:])
@@ -154,7 +154,7 @@ async def test_a_complete_body_does_not_count_as_incomplete() -> None:
     server.sends("http.request", body=BODY[:9], more_body=True)
     server.sends("http.request", body=BODY[9:])
     exchange = asyncio.create_task(run_openai(gateway, server))
-    await until(lambda: gateway.engine.num_open == 1)
+    await wait_until(lambda: gateway.engine.num_open == 1)
 
     assert gateway.plane.body_quota.num_bytes == 0
     server.sends("http.disconnect")
@@ -208,7 +208,7 @@ async def test_a_disconnecting_client_ends_the_engine_request_and_is_recorded() 
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.sends("http.request", body=BODY)
     exchange = asyncio.create_task(run_openai(gateway, server))
-    await until(lambda: gateway.engine.num_open == 1)
+    await wait_until(lambda: gateway.engine.num_open == 1)
 
     server.sends("http.disconnect")
     await exchange
@@ -222,7 +222,7 @@ async def test_shutdown_waits_for_the_usage_record() -> None:
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.sends("http.request", body=BODY)
     exchange = asyncio.create_task(run_openai(gateway, server))
-    await until(lambda: gateway.engine.num_open == 1)
+    await wait_until(lambda: gateway.engine.num_open == 1)
 
     exchange.cancel()
     await asyncio.gather(exchange, return_exceptions=True)
@@ -235,7 +235,7 @@ async def test_a_revoked_key_ends_a_running_stream() -> None:
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.sends("http.request", body=BODY)
     exchange = asyncio.create_task(run_openai(gateway, server))
-    await until(lambda: len(server.messages) > 1)
+    await wait_until(lambda: len(server.messages) > 1)
 
     revoked = make_snapshot(make_credential(KEY, revoked_at_ms=1))
     gateway.authority.replace(msgspec.structs.replace(revoked, version=2))

@@ -10,7 +10,7 @@ from inference.pools.engine import EngineStop
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.http_gateway import ask, drafted
+from tests.fakes.http_gateway import drafted, send_request
 
 
 def replace_id(server: FakeServer) -> str:
@@ -22,7 +22,9 @@ def replace_id(server: FakeServer) -> str:
 async def test_a_complete_openai_response_has_all_fields() -> None:
     gateway = FakeGateway()
 
-    server = await ask(gateway, "/v1/completions", {"model": "m", "prompt": "a", "suffix": "z"})
+    server = await send_request(
+        gateway, "/v1/completions", {"model": "m", "prompt": "a", "suffix": "z"}
+    )
 
     created = gateway.clock.now_ms() // 1000
     assert replace_id(server) == (
@@ -35,7 +37,7 @@ async def test_a_complete_openai_response_has_all_fields() -> None:
 
 
 async def test_a_stream_has_no_comments_and_no_events_without_choices() -> None:
-    server = await ask(FakeGateway(), "/beta/completions", {"prompt": "a", "stream": True})
+    server = await send_request(FakeGateway(), "/beta/completions", {"prompt": "a", "stream": True})
 
     events = server.body.decode().split("\n\n")
     assert events[-2:] == ["data: [DONE]", ""]
@@ -47,7 +49,7 @@ async def test_a_stream_has_no_comments_and_no_events_without_choices() -> None:
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/completions", "/beta/completions"])
 async def test_only_one_choice_is_returned(path: str) -> None:
-    server = await ask(FakeGateway(), path, {"prompt": "a", "n": 3})
+    server = await send_request(FakeGateway(), path, {"prompt": "a", "n": 3})
 
     assert len(json.loads(server.body)["choices"]) == 1
 
@@ -56,14 +58,16 @@ async def test_markers_among_stop_strings_are_ignored() -> None:
     gateway = FakeGateway()
     stops = ["<|endoftext|>", "<fim_prefix>", "<PRE>", "<MID>", "</code>", "//", "a", "b", "c"]
 
-    await ask(gateway, "/completions", {"prompt": "a", "stop": stops})
+    await send_request(gateway, "/completions", {"prompt": "a", "stop": stops})
 
     (request,) = gateway.engine.requests
     assert request.stop == ("</code>", "//", "a", "b")
 
 
 async def test_a_mistral_response_contains_a_message() -> None:
-    server = await ask(FakeGateway(), "/v1/fim/completions", {"prompt": "a", "suffix": "z"})
+    server = await send_request(
+        FakeGateway(), "/v1/fim/completions", {"prompt": "a", "suffix": "z"}
+    )
 
     (choice,) = json.loads(server.body)["choices"]
     assert choice == {
@@ -74,7 +78,9 @@ async def test_a_mistral_response_contains_a_message() -> None:
 
 
 async def test_a_mistral_stream_contains_deltas_and_usage_at_its_end() -> None:
-    server = await ask(FakeGateway(), "/v1/fim/completions", {"prompt": "a", "stream": True})
+    server = await send_request(
+        FakeGateway(), "/v1/fim/completions", {"prompt": "a", "stream": True}
+    )
 
     *events, done, _ = server.body.decode().split("\n\n")
     parsed = [json.loads(event.removeprefix("data: ")) for event in events]
@@ -86,7 +92,7 @@ async def test_a_mistral_stream_contains_deltas_and_usage_at_its_end() -> None:
 async def test_a_mistral_prompt_without_a_suffix_is_a_prefix() -> None:
     gateway = FakeGateway()
 
-    await ask(gateway, "/v1/fim/completions", {"prompt": "<|fim_middle|>"})
+    await send_request(gateway, "/v1/fim/completions", {"prompt": "<|fim_middle|>"})
 
     (request,) = gateway.engine.requests
     assert len(request.token_ids) > 4  # a marker in the text is text
@@ -96,7 +102,7 @@ async def test_infill_joins_the_prefix_and_the_prompt() -> None:
     gateway = FakeGateway()
     body = {"input_prefix": "def f():\n", "prompt": "    r", "input_suffix": "\n", "n_cmpl": 3}
 
-    server = await ask(gateway, "/infill", body)
+    server = await send_request(gateway, "/infill", body)
 
     assert "def f():\n    r" in drafted(gateway)
     assert json.loads(server.body)["content"] == "bc"
@@ -105,7 +111,7 @@ async def test_infill_joins_the_prefix_and_the_prompt() -> None:
 async def test_infill_returns_the_requested_fields_flat() -> None:
     fields = ["content", "timings/prompt_n", "truncated", "tokens_cached", "no/such", "nothing"]
 
-    server = await ask(
+    server = await send_request(
         FakeGateway(), "/infill", {"input_prefix": "a", "response_fields": fields, "stream": False}
     )
 
@@ -122,7 +128,7 @@ async def test_infill_puts_newer_files_nearer_to_the_cursor(older: Any, newer: A
         {"text": "older", "time": older, "filename": "a.py"},
     ]
 
-    await ask(gateway, "/infill", {"input_prefix": "x", "input_extra": extra})
+    await send_request(gateway, "/infill", {"input_prefix": "x", "input_extra": extra})
 
     prompt = drafted(gateway)
     assert prompt.index("older") < prompt.index("newer") < prompt.index("<|fim_prefix|>")
@@ -131,7 +137,9 @@ async def test_infill_puts_newer_files_nearer_to_the_cursor(older: Any, newer: A
 async def test_too_many_extra_files_are_accepted() -> None:
     extra = [{"text": "x", "time": time, "filename": f"{time}.py"} for time in range(64)]
 
-    server = await ask(FakeGateway(), "/infill", {"input_prefix": "x", "input_extra": extra})
+    server = await send_request(
+        FakeGateway(), "/infill", {"input_prefix": "x", "input_extra": extra}
+    )
 
     assert server.status == 200
 
@@ -147,7 +155,7 @@ async def test_too_many_extra_files_are_accepted() -> None:
 async def test_a_warm_up_gets_an_empty_response(path: str, body: dict[str, Any]) -> None:
     gateway = FakeGateway()
 
-    server = await ask(gateway, path, body)
+    server = await send_request(gateway, path, body)
 
     response = json.loads(server.body)
     assert server.status == 200
@@ -160,7 +168,7 @@ async def test_a_warm_up_gets_an_empty_response(path: str, body: dict[str, Any])
 async def test_a_negative_limit_means_the_default(limit: int | None) -> None:
     gateway = FakeGateway()
 
-    await ask(gateway, "/infill", {"input_prefix": "a", "n_predict": limit})
+    await send_request(gateway, "/infill", {"input_prefix": "a", "n_predict": limit})
 
     (request,) = gateway.engine.requests
     assert request.max_tokens == 128
@@ -169,7 +177,7 @@ async def test_a_negative_limit_means_the_default(limit: int | None) -> None:
 async def test_a_streamed_infill_ends_with_the_figures() -> None:
     gateway = FakeGateway(engine=FakeEngine(chunks_of("b", "c", stop=EngineStop.LENGTH)))
 
-    server = await ask(gateway, "/infill", {"input_prefix": "a", "stream": True})
+    server = await send_request(gateway, "/infill", {"input_prefix": "a", "stream": True})
 
     *events, rest = server.body.decode().split("\n\n")
     parsed = [json.loads(event.removeprefix("data: ")) for event in events]
@@ -191,7 +199,7 @@ async def test_tabby_segments_are_accepted_at_the_openai_path() -> None:
         "clipboard": "",
     }
 
-    server = await ask(
+    server = await send_request(
         gateway, "/v1/completions", {"language": "klingon", "segments": segments, "user": None}
     )
 
@@ -205,7 +213,7 @@ async def test_tabby_segments_are_accepted_at_the_openai_path() -> None:
 async def test_ollama_streams_lines_by_default() -> None:
     body = {"model": "m", "prompt": "a", "suffix": "z", "options": {"num_predict": 8}}
 
-    server = await ask(FakeGateway(), "/api/generate", body)
+    server = await send_request(FakeGateway(), "/api/generate", body)
 
     *lines, rest = server.body.decode().split("\n")
     parsed = [json.loads(line) for line in lines]
@@ -225,14 +233,14 @@ async def test_ollama_streams_lines_by_default() -> None:
     ],
 )
 async def test_an_error_has_the_shape_of_its_protocol(path: str, shape: dict[str, Any]) -> None:
-    server = await ask(FakeGateway(), path, {"prompt": 7, "input_prefix": 7})
+    server = await send_request(FakeGateway(), path, {"prompt": 7, "input_prefix": 7})
 
     assert server.status == 400
     assert _is_within(shape, json.loads(server.body))
 
 
 async def test_an_ollama_error_is_a_sentence() -> None:
-    server = await ask(FakeGateway(), "/api/generate", {"prompt": 7})
+    server = await send_request(FakeGateway(), "/api/generate", {"prompt": 7})
 
     assert json.loads(server.body) == {"error": "prompt is missing or malformed."}
 
@@ -262,7 +270,7 @@ async def test_an_ollama_error_is_a_sentence() -> None:
 async def test_an_invalid_field_is_named(path: str, body: dict[str, Any], field: str) -> None:
     gateway = FakeGateway()
 
-    server = await ask(gateway, path, body)
+    server = await send_request(gateway, path, body)
 
     assert (server.status, gateway.engine.requests) == (400, [])
     assert f"{field} " in server.body.decode()
@@ -275,7 +283,9 @@ async def test_a_complete_chat_response_is_an_assistant_message() -> None:
         {"role": "user", "content": [{"type": "text", "text": "Hello"}]},
     ]
 
-    server = await ask(gateway, "/v1/chat/completions", {"model": "m", "messages": messages})
+    server = await send_request(
+        gateway, "/v1/chat/completions", {"model": "m", "messages": messages}
+    )
 
     response = json.loads(server.body)
     assert response["object"] == "chat.completion"
@@ -287,7 +297,7 @@ async def test_a_complete_chat_response_is_an_assistant_message() -> None:
 async def test_a_chat_stream_contains_the_role_once() -> None:
     body = {"messages": [{"role": "user", "content": "Hello"}], "stream": True}
 
-    server = await ask(FakeGateway(), "/v1/chat/completions", body)
+    server = await send_request(FakeGateway(), "/v1/chat/completions", body)
 
     *events, done, _ = server.body.decode().split("\n\n")
     deltas = [json.loads(event[6:])["choices"][0]["delta"] for event in events]
@@ -306,7 +316,7 @@ async def test_a_chat_stream_contains_the_role_once() -> None:
     ],
 )
 async def test_a_chat_without_text_messages_is_rejected(messages: list[Any]) -> None:
-    server = await ask(FakeGateway(), "/v1/chat/completions", {"messages": messages})
+    server = await send_request(FakeGateway(), "/v1/chat/completions", {"messages": messages})
 
     assert (server.status, server.code) == (400, "invalid_field")
 

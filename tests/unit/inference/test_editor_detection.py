@@ -4,7 +4,7 @@ import pytest
 
 from inference.consumers.base import EDITORS, detect_editor
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.http_gateway import ask
+from tests.fakes.http_gateway import send_request
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,9 @@ async def test_the_usage_record_names_the_editor() -> None:
     gateway = FakeGateway()
     headers = [(b"user-agent", b"curl/8"), (b"x-caret-editor", b"nvim secret words")]
 
-    await ask(gateway, "/v1/completions", {"segments": {"prefix": "a = "}}, headers=headers)
+    await send_request(
+        gateway, "/v1/completions", {"segments": {"prefix": "a = "}}, headers=headers
+    )
 
     (completion,) = gateway.journal.completions
     assert completion.editor == "neovim"

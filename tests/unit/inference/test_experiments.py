@@ -5,10 +5,23 @@ from pathlib import Path
 
 import pytest
 
+from caret.contracts.experiments import (
+    DEFAULT_FILES_SHARE,
+    DEFAULT_SUFFIX_SHARE,
+    FILTERS,
+    LAYOUTS,
+    MAX_SHARES,
+    RANKINGS,
+    VariantEntry,
+)
 from caret.foundation.environment import BadSetting
 from caret.foundation.ids import UserId
 from inference.completion.variant import NO_VARIANT
-from inference.gateway.experiments import ExperimentSet, read_experiments
+from inference.context.prompt.model_formats import layout
+from inference.context.prompt.token_budget import MIN_PREFIX_SHARE, TokenShares
+from inference.context.sources.ranking import Ranking
+from inference.filtering import filter as filtering
+from inference.gateway.experiments import ExperimentSet, make_experiment, read_experiments
 from tests.fakes.tenants import GLOBEX, make_policy, make_principal
 
 HALVES = """
@@ -91,3 +104,26 @@ def test_an_invalid_file_is_rejected_by_name(tmp_path: Path, text: str, part: st
         _read(tmp_path, text)
 
     assert part in str(rejected.value)
+
+
+def test_operators_choose_among_the_options_that_gateways_know() -> None:
+    assert set(LAYOUTS) == set(layout.LAYOUTS)
+    assert set(RANKINGS) == {each.value for each in Ranking}
+    assert FILTERS == filtering.FILTERS
+    usual = TokenShares()
+    assert (usual.files, usual.suffix) == (DEFAULT_FILES_SHARE, DEFAULT_SUFFIX_SHARE)
+    assert pytest.approx(1 - MIN_PREFIX_SHARE - usual.snippets) == MAX_SHARES
+
+
+def test_a_started_experiment_replaces_the_one_of_the_file_until_it_is_stopped(
+    tmp_path: Path,
+) -> None:
+    experiments, user = _read(tmp_path, HALVES), make_principal()
+    started = make_experiment("suffix", tenants=(), variants=(VariantEntry("only"),))
+
+    experiments.set_running([started])
+    during = experiments.assign(user).name
+    experiments.set_running([])
+
+    assert during == "suffix/only"
+    assert experiments.assign(user).name in ("suffix/control", "suffix/wide")

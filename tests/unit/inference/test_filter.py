@@ -20,7 +20,7 @@ from inference.filtering.public_code_index import PublicCodeIndex
 from inference.pools.engine import EngineChunk, EngineStop
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.pools import make_engine_request
-from tests.fakes.requests import make_account, make_admitted, make_prompt
+from tests.fakes.requests import make_admitted, make_prompt, make_trace
 from tests.fakes.tenants import GLOBEX, make_policy, make_principal
 
 
@@ -54,7 +54,7 @@ def _ending(trace: RequestTrace) -> tuple[FinishReason | None, str]:
 async def test_the_engines_stop_decides_the_finish_reason(
     stop: EngineStop, finish_reason: FinishReason, is_raw: bool
 ) -> None:
-    trace = make_account()
+    trace = make_trace()
 
     texts = await _filtered(FakeEngine(chunks_of("b", "c", stop=stop)), trace, is_raw=is_raw)
 
@@ -62,7 +62,7 @@ async def test_the_engines_stop_decides_the_finish_reason(
 
 
 async def test_a_healed_prefix_is_not_shown_again() -> None:
-    engine, trace = FakeEngine(chunks_of("re", "ad(path)")), make_account()
+    engine, trace = FakeEngine(chunks_of("re", "ad(path)")), make_trace()
 
     texts = await _filtered(engine, trace, prefix="self.re", healed="re")
 
@@ -70,7 +70,7 @@ async def test_a_healed_prefix_is_not_shown_again() -> None:
 
 
 async def test_a_healing_mismatch_is_withheld_and_ends_the_engine_request() -> None:
-    engine, trace = FakeEngine(chunks_of("wr", "ite", "(path)"), hangs=True), make_account()
+    engine, trace = FakeEngine(chunks_of("wr", "ite", "(path)"), hangs=True), make_trace()
 
     texts = await _filtered(engine, trace, prefix="self.re", healed="re")
 
@@ -79,13 +79,13 @@ async def test_a_healing_mismatch_is_withheld_and_ends_the_engine_request() -> N
 
 
 async def test_no_chunk_is_empty() -> None:
-    texts = await _filtered(FakeEngine(chunks_of("", "b", "", "  ", "c")), make_account())
+    texts = await _filtered(FakeEngine(chunks_of("", "b", "", "  ", "c")), make_trace())
 
     assert all(texts)
 
 
 async def test_truncation_ends_with_stop_and_ends_the_engine_request() -> None:
-    engine, trace = FakeEngine(chunks_of("b\n", "c = d", "e", "f"), hangs=True), make_account()
+    engine, trace = FakeEngine(chunks_of("b\n", "c = d", "e", "f"), hangs=True), make_trace()
 
     texts = await _filtered(engine, trace, is_single_line=True)
 
@@ -97,13 +97,13 @@ async def test_a_stopped_engine_is_read_to_its_end() -> None:
     last = EngineChunk(text="", generated_tokens=1, stop=EngineStop.STOP, cached_tokens=16)
     engine = FakeEngine([*chunks_of("b\n"), last])
 
-    await _filtered(engine, make_account(), is_single_line=True)
+    await _filtered(engine, make_trace(), is_single_line=True)
 
     assert engine.num_said == 2
 
 
 async def test_completely_withheld_text_is_filtered() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     texts = await _filtered(FakeEngine(chunks_of("  ", "\n")), trace, is_single_line=True)
 
@@ -111,7 +111,7 @@ async def test_completely_withheld_text_is_filtered() -> None:
 
 
 async def test_an_engine_without_text_has_stopped() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     texts = await _filtered(FakeEngine(chunks_of("")), trace)
 
@@ -121,7 +121,7 @@ async def test_an_engine_without_text_has_stopped() -> None:
 async def test_the_text_for_a_raw_prompt_is_unchanged() -> None:
     written = ("  ", "\n\n", "a\na\na\n", "a ")
 
-    texts = await _filtered(FakeEngine(chunks_of(*written)), make_account(), is_raw=True)
+    texts = await _filtered(FakeEngine(chunks_of(*written)), make_trace(), is_raw=True)
 
     assert texts == list(written)
 
@@ -129,13 +129,13 @@ async def test_the_text_for_a_raw_prompt_is_unchanged() -> None:
 async def test_held_back_text_is_shown_at_the_end() -> None:
     engine = FakeEngine(chunks_of("g(", "a)"))
 
-    texts = await _filtered(engine, make_account(), prefix="f(", suffix=")\n", mode=Mode.FIM)
+    texts = await _filtered(engine, make_trace(), prefix="f(", suffix=")\n", mode=Mode.FIM)
 
     assert "".join(texts) == "g(a)"
 
 
 async def test_an_engine_error_is_raised() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     with pytest.raises(OSError, match="planted"):
         await _filtered(FakeEngine(chunks_of("b", stop=None), error=OSError("planted")), trace)
@@ -162,7 +162,7 @@ class _EndlessEngine:
 
 @pytest.mark.parametrize("is_raw", [True, False])
 async def test_a_disconnecting_client_closes_the_filter(is_raw: bool) -> None:
-    trace = make_account()
+    trace = make_trace()
     endless = _EndlessEngine(chunks_of("b", stop=None))
 
     async with filter(
@@ -198,7 +198,7 @@ async def test_a_disconnecting_client_closes_the_filter(is_raw: bool) -> None:
 async def test_the_filter_reason_is_recorded(
     fields: dict[str, Any], written: list[str], reason: str
 ) -> None:
-    trace = make_account()
+    trace = make_trace()
 
     await _filtered(FakeEngine(chunks_of(*written)), trace, **fields)
 
@@ -206,7 +206,7 @@ async def test_the_filter_reason_is_recorded(
 
 
 async def test_a_line_that_breaks_the_syntax_is_withheld() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     await _filtered(FakeEngine(chunks_of("f(b", "))")), trace)
 
@@ -214,7 +214,7 @@ async def test_a_line_that_breaks_the_syntax_is_withheld() -> None:
 
 
 async def test_a_variant_may_disable_the_parser() -> None:
-    trace, variant = make_account(), Variant(name="a/b", filter="plain")
+    trace, variant = make_trace(), Variant(name="a/b", filter="plain")
 
     texts = await _filtered(FakeEngine(chunks_of("f(b", "))")), trace, variant=variant)
 
@@ -222,7 +222,7 @@ async def test_a_variant_may_disable_the_parser() -> None:
 
 
 async def test_a_language_without_a_grammar_is_not_parsed() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     await _filtered(FakeEngine(chunks_of("f(b))")), trace, language="kotlin")
 
@@ -230,7 +230,7 @@ async def test_a_language_without_a_grammar_is_not_parsed() -> None:
 
 
 async def test_a_tenant_may_disable_the_secret_filter() -> None:
-    trace, line = make_account(), "a\npassword = 'hunter2-and-more'"
+    trace, line = make_trace(), "a\npassword = 'hunter2-and-more'"
     policy = make_policy(has_secret_filter=False)
 
     texts = await _filtered(
@@ -245,13 +245,13 @@ async def test_a_secret_far_before_the_cursor_is_ignored(is_raw: bool) -> None:
     before = "run(key='ghp_" + "a1B2" * 9 + "', " + "x=1, " * 60
     engine = FakeEngine(chunks_of("y=2"))
 
-    texts = await _filtered(engine, make_account(), prefix=before, is_raw=is_raw)
+    texts = await _filtered(engine, make_trace(), prefix=before, is_raw=is_raw)
 
     assert texts == ["y=2"]
 
 
 async def test_a_long_line_is_not_a_secret() -> None:
-    trace, written = make_account(), "1, " * 1_000 + "1]"
+    trace, written = make_trace(), "1, " * 1_000 + "1]"
 
     texts = await _filtered(FakeEngine(chunks_of(written)), trace, prefix="x = [", mode=Mode.FIM)
 
@@ -262,7 +262,7 @@ async def test_truncating_a_broken_end_ends_the_engine_request() -> None:
     broken = [f"    {number} = ]\n" for number in range(100)]
     engine = FakeEngine(chunks_of("if b:\n", *broken), hangs=True)
 
-    await _filtered(engine, make_account(), prefix="", mode=Mode.BLOCK)
+    await _filtered(engine, make_trace(), prefix="", mode=Mode.BLOCK)
 
     assert engine.num_open == 0
     assert engine.num_said < 20
@@ -272,7 +272,7 @@ async def test_a_chat_is_unchanged() -> None:
     messages = (ChatMessage("user", "Why?"),)
 
     texts = await _filtered(
-        FakeEngine(chunks_of("  a)", "\n\n")), make_account(), messages=messages, mode=Mode.CHAT
+        FakeEngine(chunks_of("  a)", "\n\n")), make_trace(), messages=messages, mode=Mode.CHAT
     )
 
     assert "".join(texts) == "  a)\n\n"
@@ -289,7 +289,7 @@ _AWS = "AKIA" + "Z7QK3M5X9W2P4R8T"
 @pytest.mark.parametrize("fields", _VERBATIM)
 async def test_a_secret_is_withheld_from_raw_prompts_and_chats(fields: dict[str, Any]) -> None:
     engine = FakeEngine(chunks_of("key = '", _AWS[:9], _AWS[9:], "'\n", "more"), hangs=True)
-    trace = make_account()
+    trace = make_trace()
 
     texts = await _filtered(engine, trace, **fields)
 
@@ -302,7 +302,7 @@ async def test_a_secret_is_withheld_from_raw_prompts_and_chats(fields: dict[str,
 async def test_a_secret_on_a_later_line_ends_raw_prompts_and_chats(
     fields: dict[str, Any],
 ) -> None:
-    trace, written = make_account(), ("a\n", " \n", "key = '", _AWS, "'\nmore\n")
+    trace, written = make_trace(), ("a\n", " \n", "key = '", _AWS, "'\nmore\n")
 
     texts = await _filtered(FakeEngine(chunks_of(*written)), trace, **fields)
 
@@ -313,7 +313,7 @@ async def test_a_secret_on_a_later_line_ends_raw_prompts_and_chats(
 
 @pytest.mark.parametrize("fields", _VERBATIM)
 async def test_public_code_is_withheld_from_raw_prompts_and_chats(fields: dict[str, Any]) -> None:
-    engine, trace = FakeEngine(chunks_of(*_LONG), hangs=True), make_account()
+    engine, trace = FakeEngine(chunks_of(*_LONG), hangs=True), make_trace()
     principal = make_principal(policy=make_policy(has_public_code_filter=True))
 
     await _filtered(engine, trace, principal=principal, public_code=_AllPublic(), **fields)
@@ -337,7 +337,7 @@ async def test_harmless_raw_prompts_and_chats_are_unchanged(
         "b }}) ",
         "\n \n",
     )
-    trace = make_account()
+    trace = make_trace()
 
     texts = await _filtered(
         FakeEngine(chunks_of(*written)), trace, principal=make_principal(policy=policy), **fields
@@ -365,7 +365,7 @@ _LONG = "".join(f"call_{number}(argument_{number})\n" for number in range(20))
 
 
 async def test_public_code_is_withheld_and_ends_the_engine_request() -> None:
-    engine, trace = FakeEngine(chunks_of(*_LONG), hangs=True), make_account()
+    engine, trace = FakeEngine(chunks_of(*_LONG), hangs=True), make_trace()
     principal = make_principal(policy=make_policy(has_public_code_filter=True))
 
     await _filtered(
@@ -377,7 +377,7 @@ async def test_public_code_is_withheld_and_ends_the_engine_request() -> None:
 
 
 async def test_public_code_is_not_checked_without_the_policy() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     await _filtered(
         FakeEngine(chunks_of(_LONG)), trace, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
@@ -391,6 +391,6 @@ async def test_a_missing_public_code_index_is_logged_once() -> None:
 
     with capture_logs() as logs:
         for _ in range(2):
-            await _filtered(FakeEngine(chunks_of("b")), make_account(), principal=principal)
+            await _filtered(FakeEngine(chunks_of("b")), make_trace(), principal=principal)
 
     assert [entry["event"] for entry in logs] == ["filter.no_public_code_index"]

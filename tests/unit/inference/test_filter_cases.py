@@ -10,7 +10,7 @@ from inference.filtering.filter import filter
 from inference.filtering.syntax_check import count_syntax_errors
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.pools import make_engine_request
-from tests.fakes.requests import make_account, make_admitted, make_prompt
+from tests.fakes.requests import make_admitted, make_prompt, make_trace
 from tests.unit.inference.filter_case_files import FilterCase, read_cases
 
 MIN_CASES: Final = 300
@@ -30,7 +30,7 @@ async def _show(case: FilterCase) -> str:
     )
     prompt = make_prompt(is_single_line=is_single_line(admitted.request))
     engine = FakeEngine(chunks_of(*_PIECE.findall(case.output)))
-    trace = make_account()
+    trace = make_trace()
     async with (
         engine.complete(make_engine_request()) as chunks,
         filter(chunks, admitted, prompt, trace) as texts,

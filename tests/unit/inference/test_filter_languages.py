@@ -12,7 +12,7 @@ from caret.contracts.policy import Mode
 from inference.filtering.filter import filter
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.pools import make_engine_request
-from tests.fakes.requests import make_account, make_admitted, make_prompt
+from tests.fakes.requests import make_admitted, make_prompt, make_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ async def _shown(case: Case) -> str:
     engine = FakeEngine(chunks_of(case.written))
     async with (
         engine.complete(make_engine_request()) as chunks,
-        filter(chunks, admitted, make_prompt(), make_account()) as texts,
+        filter(chunks, admitted, make_prompt(), make_trace()) as texts,
     ):
         return "".join([text async for text in texts]).rstrip()
 

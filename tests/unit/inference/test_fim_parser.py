@@ -1,4 +1,4 @@
-"""Prompts that clients have rendered for other models, parsed back into parts."""
+"""Fill-in-the-middle prompts that clients rendered for other models are parsed into their parts."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ from inference.context.prompt.model_formats.fim_parser import (
 from inference.context.prompt.model_formats.model_families import ALL_MARKERS, FAMILIES
 from inference.gateway.receive import MAX_FILES
 
-# The plug-ins' own templates.
+# The templates of editor plug-ins.
 TEMPLATES = {
     "qwen": "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
     "qwen, suffix first": "<|fim_prefix|><|fim_suffix|>{suffix}<|fim_middle|>{prefix}",
@@ -24,7 +24,7 @@ TEMPLATES = {
     "code llama, suffix first": "<s><PRE> <SUF>{suffix} <MID> {prefix}",
     "deepseek": "<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>",
     "codestral": "[SUFFIX]{suffix}[PREFIX]{prefix}",
-    "codestral, unfinished": "<s>[SUFFIX]{suffix}[PREFIX]{prefix}",
+    "codestral, with a start token": "<s>[SUFFIX]{suffix}[PREFIX]{prefix}",
     "seed-coder": "<[fim-suffix]>{suffix}<[fim-prefix]>{prefix}<[fim-middle]>",
 }
 SPELLINGS = ALL_MARKERS | {marker.lstrip("▁") for marker in ALL_MARKERS}
@@ -48,9 +48,9 @@ def test_a_rendered_template_is_parsed_into_its_parts(name: str, prefix: str, su
 @pytest.mark.parametrize("name", TEMPLATES)
 @given(prefix=code, suffix=code)
 def test_a_repeated_marker_makes_a_prompt_ambiguous(name: str, prefix: str, suffix: str) -> None:
-    begins = {family.begin for family in FAMILIES}
+    begin_markers = {family.begin for family in FAMILIES}  # only a leading one is removed
 
-    for marker in SPELLINGS - begins:
+    for marker in SPELLINGS - begin_markers:
         if marker in TEMPLATES[name]:
             prompt = TEMPLATES[name].format(prefix=prefix + marker, suffix=suffix)
             assert parse_fim_prompt(prompt) is None
@@ -76,7 +76,7 @@ def test_a_prompt_in_an_inconsistent_format_is_not_parsed(prompt: str) -> None:
     assert parse_fim_prompt(prompt) is None
 
 
-def test_the_repository_format_names_repository_files_and_path() -> None:
+def test_the_repository_format_contains_repository_name_files_and_path() -> None:
     prompt = (
         "<|repo_name|>shop\n<|file_sep|>src/a.py\nimport os\n<|file_sep|>b.py\nx = 1\n"
         "<|file_sep|>src/c.py\n<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>"
@@ -134,7 +134,7 @@ def test_the_files_nearest_to_the_cursor_are_kept(file: str, rest: str, count: i
 
     assert parsed is not None
     assert parsed.path == "now.py"
-    assert [each.path for each in parsed.files] == _nearest(count)
+    assert [each.path for each in parsed.files] == _nearest_names(count)
 
 
 @pytest.mark.parametrize("count", [1, MAX_FILES, MAX_FILES + 1, 10_000])
@@ -145,12 +145,12 @@ def test_the_codestral_files_nearest_to_the_cursor_are_kept(count: int) -> None:
 
     assert parsed is not None
     assert (parsed.prefix, parsed.path) == ("p", "now.py")
-    assert [each.path for each in parsed.files] == _nearest(count)
+    assert [each.path for each in parsed.files] == _nearest_names(count)
 
 
-def test_code_that_only_begins_like_a_codestral_file_is_code() -> None:
+def test_a_codestral_file_header_without_a_line_break_is_code() -> None:
     assert parse_fim_prompt("[SUFFIX]s[PREFIX]+++++ a") == ParsedFimPrompt("+++++ a", "s")
 
 
-def _nearest(count: int) -> list[str]:
+def _nearest_names(count: int) -> list[str]:
     return [f"{each}.py" for each in range(max(0, count - MAX_FILES), count)]

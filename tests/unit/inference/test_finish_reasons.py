@@ -19,8 +19,8 @@ from inference.errors import CompletionDropped
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.http_gateway import ask
-from tests.fakes.requests import make_account
+from tests.fakes.http_gateway import send_request
+from tests.fakes.requests import make_trace
 
 _DOCUMENT: Final = Path(__file__).parents[3] / "platform" / "docs" / "clients.md"
 _ENDED: Final = sorted(set(FinishReason) - {FinishReason.ERROR})  # errors have a separate response
@@ -52,7 +52,7 @@ async def _respond_dropped(
 
 async def _respond(gateway: FakeGateway, protocol: str, *, is_streamed: bool) -> FakeServer:
     path, body = _BODIES[protocol]
-    return await ask(gateway, path, {**body, "stream": is_streamed})
+    return await send_request(gateway, path, {**body, "stream": is_streamed})
 
 
 def _last_event(server: FakeServer) -> Any:
@@ -145,7 +145,7 @@ async def test_openais_client_types_accept_every_response(finish_reason: FinishR
 
 @pytest.mark.parametrize("body", [{"n_predict": 0}, {"n_predict": 0, "stream": True}])
 async def test_a_warm_up_has_no_finish_reason(body: dict[str, Any]) -> None:
-    server = await ask(FakeGateway(), "/infill", {"input_prefix": "a", **body})
+    server = await send_request(FakeGateway(), "/infill", {"input_prefix": "a", **body})
 
     assert "x-caret-finish-reason" not in server.headers
     assert _value(_last_event(server)) == "eos"
@@ -163,7 +163,7 @@ def test_the_documented_table_matches_the_code() -> None:
 
 
 def _row(finish_reason: FinishReason) -> list[str]:
-    trace = make_account()
+    trace = make_trace()
     trace.finish(finish_reason)
     return [
         finish_reason.value,

@@ -58,7 +58,7 @@ class SilentReader:
 def make_gauges(clock: FakeClock, *, replicas: ReplicaStates | None = None) -> GatewayMetrics:
     pool = make_pool("http://engine-1:8000", "http://engine-2:8000")
     return GatewayMetrics(
-        seats=ConcurrencyLimiter(max_total=16),
+        concurrency=ConcurrencyLimiter(max_total=16),
         authority=SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=300),
         pools=make_pools(pool),
         replicas=replicas or ReplicaStates(clock),
@@ -69,7 +69,7 @@ def make_gauges(clock: FakeClock, *, replicas: ReplicaStates | None = None) -> G
 def test_completions_in_flight_and_the_journal_backlog_are_current() -> None:
     gauges = make_gauges(FakeClock())
 
-    with gauges.seats.acquire(ACME, max_of_tenant=5):
+    with gauges.concurrency.acquire(ACME, max_of_tenant=5):
         assert value(gauges.collect(), "caret_completions_in_flight") == 1
 
     assert value(gauges.collect(), "caret_completions_in_flight") == 0

@@ -16,9 +16,9 @@ from inference.pools.health.replica_states import MAX_FAILURES, ReplicaStates
 from inference.pools.pool_config import Replica
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.fakes.pools import make_engine_request, make_pool
-from tests.fakes.requests import make_account
+from tests.fakes.requests import make_trace
 
 REQUEST = make_engine_request()
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
@@ -49,7 +49,7 @@ async def _drain(
 
 
 async def test_the_trace_records_when_the_engine_was_called() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     await _drain(FakeEngine(chunks_of("a")), trace)
 
@@ -58,7 +58,7 @@ async def test_the_trace_records_when_the_engine_was_called() -> None:
 
 async def test_the_trace_records_generated_and_cached_tokens() -> None:
     chunks_read = EngineChunk(text="", generated_tokens=2, stop=EngineStop.STOP, cached_tokens=2)
-    trace = make_account()
+    trace = make_trace()
 
     texts = await _drain(FakeEngine([*chunks_of("a", "b"), chunks_read]), trace)
 
@@ -75,7 +75,7 @@ async def test_a_replica_that_fails_repeatedly_becomes_unavailable(code: str) ->
 
     for _ in range(MAX_FAILURES):
         with pytest.raises(EngineError):
-            await _drain(engine, make_account(), replicas)
+            await _drain(engine, make_trace(), replicas)
 
     assert not replicas.is_available(REQUEST.replica)
 
@@ -87,7 +87,7 @@ async def test_a_replica_that_responds_with_errors_stays_available(code: str) ->
 
     for _ in range(MAX_FAILURES):
         with pytest.raises(EngineError):
-            await _drain(engine, make_account(), replicas)
+            await _drain(engine, make_trace(), replicas)
 
     assert replicas.is_available(REQUEST.replica)
 
@@ -99,7 +99,7 @@ async def test_a_request_that_fails_before_its_first_token_is_retried_on_another
     code: str,
 ) -> None:
     engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineError(code, "")})
-    trace = make_account()
+    trace = make_trace()
 
     texts = await _drain(engine, trace, request=WITH_FALLBACK)
 
@@ -114,7 +114,7 @@ async def test_a_failed_request_is_not_retried_on_a_drained_replica() -> None:
     replicas.set_drained([TWO.name])
 
     with pytest.raises(EngineError):
-        await _drain(engine, make_account(), replicas, request=WITH_FALLBACK)
+        await _drain(engine, make_trace(), replicas, request=WITH_FALLBACK)
 
     assert [request.replica for request in engine.requests] == [ONE]
 
@@ -122,14 +122,14 @@ async def test_a_failed_request_is_not_retried_on_a_drained_replica() -> None:
 async def test_an_empty_stream_is_retried_on_another_replica() -> None:
     engine = FakeEngine(chunks_of("a"), silent={ONE.url: EngineError("engine_disconnected", "")})
 
-    assert await _drain(engine, make_account(), request=WITH_FALLBACK) == ["a"]
+    assert await _drain(engine, make_trace(), request=WITH_FALLBACK) == ["a"]
 
 
 async def test_a_second_failure_is_final() -> None:
     engine = FakeEngine(error_at_start=EngineError("engine_unavailable", ""))
 
     with pytest.raises(EngineError):
-        await _drain(engine, make_account(), request=WITH_FALLBACK)
+        await _drain(engine, make_trace(), request=WITH_FALLBACK)
 
     assert len(engine.requests) == 2
 
@@ -139,14 +139,14 @@ async def test_permanent_errors_are_not_retried(code: str) -> None:
     engine = FakeEngine(error_at_start=EngineError(code, ""))
 
     with pytest.raises(EngineError):
-        await _drain(engine, make_account(), request=WITH_FALLBACK)
+        await _drain(engine, make_trace(), request=WITH_FALLBACK)
 
     assert len(engine.requests) == 1
 
 
 async def test_another_replica_continues_an_interrupted_completion() -> None:
     engine = FakeEngine(chunks_of("c", "d"), torn={ONE.url: chunks_of("a", "b", stop=None)})
-    trace = make_account()
+    trace = make_trace()
 
     texts = await _drain(engine, trace, request=WITH_FALLBACK)
 
@@ -166,7 +166,7 @@ async def test_a_continued_completion_has_no_more_cached_tokens_than_its_prompt(
     end = EngineChunk("", 2, EngineStop.STOP, cached_tokens=len(WITH_FALLBACK.token_ids) + 1)
     torn = {ONE.url: chunks_of("a", stop=None)}
     engine = FakeEngine([*chunks_of("c", stop=None), end], torn=torn)
-    trace = make_account()
+    trace = make_trace()
 
     await _drain(engine, trace, request=WITH_FALLBACK)
 
@@ -181,7 +181,7 @@ _STOPPED_LINE = [
 
 
 async def test_a_line_that_opens_a_block_is_resumed_without_the_line_stop() -> None:
-    engine, trace = FakeEngine(_STOPPED_LINE), make_account()
+    engine, trace = FakeEngine(_STOPPED_LINE), make_trace()
 
     texts = await _drain(
         engine, trace, request=SINGLE_LINE, continues_below=lambda text: text == "a:"
@@ -197,9 +197,7 @@ async def test_a_line_that_opens_a_block_is_resumed_without_the_line_stop() -> N
 async def test_a_line_that_ends_the_completion_is_not_resumed() -> None:
     engine = FakeEngine(_STOPPED_LINE)
 
-    texts = await _drain(
-        engine, make_account(), request=SINGLE_LINE, continues_below=lambda _: False
-    )
+    texts = await _drain(engine, make_trace(), request=SINGLE_LINE, continues_below=lambda _: False)
 
     assert ("".join(texts), len(engine.requests)) == ("a:", 1)
 
@@ -209,7 +207,7 @@ async def test_a_line_that_uses_all_tokens_is_not_resumed() -> None:
 
     await _drain(
         engine,
-        make_account(),
+        make_trace(),
         request=replace(SINGLE_LINE, max_tokens=3),
         continues_below=lambda _: True,
     )
@@ -220,7 +218,7 @@ async def test_a_line_that_uses_all_tokens_is_not_resumed() -> None:
 async def test_tokens_held_back_by_the_engine_are_counted_once() -> None:
     held = EngineChunk("ab", generated_tokens=4, stop=None)
     engine = FakeEngine(chunks_of("c", "d", "e"), torn={ONE.url: [held]})
-    trace = make_account()
+    trace = make_trace()
 
     await _drain(engine, trace, request=WITH_FALLBACK)
 
@@ -233,7 +231,7 @@ async def test_a_lost_end_after_the_last_token_is_not_retried() -> None:
     engine = FakeEngine(torn={ONE.url: complete})
 
     async with generate(
-        engine, WITH_FALLBACK, ReplicaStates(FakeClock()), make_account(), CHARACTERS
+        engine, WITH_FALLBACK, ReplicaStates(FakeClock()), make_trace(), CHARACTERS
     ) as chunks:
         with capture_logs() as logs:
             stops = [chunk.stop async for chunk in chunks]
@@ -245,7 +243,7 @@ async def test_a_lost_end_after_the_last_token_is_not_retried() -> None:
 async def test_a_stopped_completion_with_a_lost_end_is_complete() -> None:
     engine = FakeEngine(torn={ONE.url: chunks_of("a", "b")})
 
-    texts = await _drain(engine, make_account(), request=WITH_FALLBACK)
+    texts = await _drain(engine, make_trace(), request=WITH_FALLBACK)
 
     assert (texts, len(engine.requests)) == (["a", "b"], 1)
 
@@ -256,7 +254,7 @@ async def test_a_completion_that_no_replica_can_continue_ends_as_disconnected(
 ) -> None:
     interrupted = chunks_of("a", stop=None)
     engine = FakeEngine(torn={ONE.url: interrupted, TWO.url: interrupted})
-    request, trace = replace(WITH_FALLBACK, fallback_replicas=others), make_account()
+    request, trace = replace(WITH_FALLBACK, fallback_replicas=others), make_trace()
 
     async with generate(engine, request, ReplicaStates(FakeClock()), trace, CHARACTERS) as chunks:
         chunks_read = [chunk async for chunk in chunks]
@@ -270,14 +268,14 @@ async def test_an_interrupted_completion_is_not_continued_on_a_drained_replica()
     replicas = ReplicaStates(FakeClock())
     replicas.set_drained([TWO.name])
 
-    assert await _drain(engine, make_account(), replicas, request=WITH_FALLBACK) == ["a", ""]
+    assert await _drain(engine, make_trace(), replicas, request=WITH_FALLBACK) == ["a", ""]
     assert len(engine.requests) == 1
 
 
 async def test_a_refusal_after_the_first_text_is_not_retried() -> None:
     engine = FakeEngine(chunks_of("a", stop=None), error=EngineError("engine_refused", ""))
 
-    assert await _drain(engine, make_account(), request=WITH_FALLBACK) == ["a", ""]
+    assert await _drain(engine, make_trace(), request=WITH_FALLBACK) == ["a", ""]
     assert len(engine.requests) == 1
 
 
@@ -286,7 +284,7 @@ async def test_a_refusal_by_the_second_replica_ends_the_completion() -> None:
     engine = FakeEngine(torn={ONE.url: chunks_of("a", stop=None)}, failing=refused)
 
     async with generate(
-        engine, WITH_FALLBACK, ReplicaStates(FakeClock()), make_account(), CHARACTERS
+        engine, WITH_FALLBACK, ReplicaStates(FakeClock()), make_trace(), CHARACTERS
     ) as chunks:
         chunks_read = [(chunk.text, chunk.stop) async for chunk in chunks]
 
@@ -298,8 +296,8 @@ async def test_a_client_that_leaves_during_the_continuation_ends_it() -> None:
     torn = {ONE.url: chunks_of("a", stop=None)}
     engine = FakeEngine(chunks_of("b", stop=None), hangs=True, torn=torn)
     replicas = ReplicaStates(FakeClock())
-    task = asyncio.create_task(_drain(engine, make_account(), replicas, request=WITH_FALLBACK))
-    await until(lambda: engine.num_said == 2)
+    task = asyncio.create_task(_drain(engine, make_trace(), replicas, request=WITH_FALLBACK))
+    await wait_until(lambda: engine.num_said == 2)
 
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -312,8 +310,8 @@ async def test_a_client_that_leaves_during_the_second_attempt_ends_it() -> None:
         chunks_of("a", stop=None), hangs=True, failing={ONE.url: EngineError("engine_busy", "")}
     )
     replicas = ReplicaStates(FakeClock())
-    task = asyncio.create_task(_drain(engine, make_account(), replicas, request=WITH_FALLBACK))
-    await until(lambda: engine.num_said == 1)
+    task = asyncio.create_task(_drain(engine, make_trace(), replicas, request=WITH_FALLBACK))
+    await wait_until(lambda: engine.num_said == 1)
 
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -323,8 +321,8 @@ async def test_a_client_that_leaves_during_the_second_attempt_ends_it() -> None:
 
 async def test_a_client_that_leaves_ends_the_engine_request() -> None:
     engine = FakeEngine(chunks_of("a", "b", stop=None), hangs=True)
-    task = asyncio.create_task(_drain(engine, make_account()))
-    await until(lambda: engine.num_said == 2)
+    task = asyncio.create_task(_drain(engine, make_trace()))
+    await wait_until(lambda: engine.num_said == 2)
 
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -336,7 +334,7 @@ async def test_a_reader_that_stops_ends_the_engine_request() -> None:
     engine = FakeEngine(chunks_of("a", "b", stop=None), hangs=True)
 
     replicas = ReplicaStates(FakeClock())
-    async with generate(engine, REQUEST, replicas, make_account(), CHARACTERS) as chunks:
+    async with generate(engine, REQUEST, replicas, make_trace(), CHARACTERS) as chunks:
         await anext(aiter(chunks))
 
     assert engine.num_open == 0
@@ -348,7 +346,7 @@ async def test_a_completion_over_the_time_limit_is_ended(monkeypatch: pytest.Mon
 
     with pytest.raises(EngineError) as failed:
         async with asyncio.timeout(1.0):
-            await _drain(engine, make_account())
+            await _drain(engine, make_trace())
 
     assert (failed.value.code, failed.value.http_status) == ("deadline_exceeded", 504)
     assert engine.num_open == 0
@@ -359,7 +357,7 @@ async def test_a_slow_client_is_responsible_for_the_time_limit(
 ) -> None:
     monkeypatch.setattr(stage, "MAX_COMPLETION_S", 0.02)  # the time limit itself, not our code
     engine = FakeEngine(chunks_of("a", stop=None), hangs=True)
-    trace = make_account()
+    trace = make_trace()
     trace.client_wait_s = MAX_SEND_S + 1
 
     with pytest.raises(BadRequest) as failed:

@@ -27,7 +27,7 @@ from tests.fakes.http_server import (
     lines_of,
     serving,
 )
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 
 COMPLETE = HEAD + chunk(b"data: a\n\ndata: b\n\n") + END
 
@@ -133,7 +133,7 @@ async def test_a_late_end_of_the_response_does_not_block_the_reader() -> None:
         response.is_enough = True
         response.close()
         server.writers[0].write(END)
-        await until(lambda: bool(client._idle_by_url[server.url]))
+        await wait_until(lambda: bool(client._idle_by_url[server.url]))
 
         await lines_of(server, client)
 
@@ -147,7 +147,7 @@ async def test_a_response_without_an_end_closes_its_connection() -> None:
         response.is_enough = True
         response.close()
 
-        await until(lambda: server.num_open == 0)
+        await wait_until(lambda: server.num_open == 0)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ async def test_idle_connections_are_closed(
     async with serving(COMPLETE) as (server, client):
         await lines_of(server, client)
 
-        await until(lambda: server.num_open == 0)
+        await wait_until(lambda: server.num_open == 0)
 
 
 async def test_the_number_of_idle_connections_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +199,7 @@ async def test_the_number_of_idle_connections_is_limited(monkeypatch: pytest.Mon
     async with serving(*[COMPLETE] * 3) as (server, client):
         await asyncio.gather(*(lines_of(server, client) for _ in range(3)))
 
-        await until(lambda: server.num_open == 2)
+        await wait_until(lambda: server.num_open == 2)
     assert MAX_IDLE_CONNECTIONS > 2
 
 
@@ -220,7 +220,7 @@ async def test_a_malformed_response_closes_the_connection(name: str) -> None:
         with pytest.raises(MalformedResponse):
             await lines_of(server, client)
 
-        await until(lambda: server.num_open == 0)
+        await wait_until(lambda: server.num_open == 0)
 
 
 @pytest.mark.parametrize("response", [b"", HEAD, HEAD + chunk(b"data: a\n")])
@@ -229,7 +229,7 @@ async def test_a_silent_server_times_out(response: bytes) -> None:
         with pytest.raises(ConnectionLost):
             await lines_of(server, client)
 
-        await until(lambda: server.num_open == 0)
+        await wait_until(lambda: server.num_open == 0)
 
 
 async def test_a_second_response_to_one_request_is_dropped() -> None:
@@ -246,7 +246,7 @@ async def test_unexpected_data_closes_the_connection(monkeypatch: pytest.MonkeyP
     async with serving(COMPLETE, COMPLETE) as (server, client):
         await lines_of(server, client)
         server.writers[0].write(COMPLETE)
-        await until(lambda: server.num_open == 0)
+        await wait_until(lambda: server.num_open == 0)
 
         assert await lines_of(server, client) == [b"a", b"b"]
 
@@ -257,7 +257,7 @@ async def test_an_unread_response_is_not_buffered_without_limit() -> None:
     async with serving(HEAD + chunk(line) * num_lines + END) as (server, client):
         response = await client.post(server.url, b"{}")
         connection = response._connection
-        await until(lambda: connection._is_paused)
+        await wait_until(lambda: connection._is_paused)
         held = sum(map(len, connection._lines))
 
         found = 0
@@ -312,7 +312,7 @@ async def _left(leave: Callable[[Server, HttpClient], Awaitable[None]], response
         await leave(server, client)
 
         async with asyncio.timeout(STALL_S / 2):
-            await until(lambda: bool(server.writers) and server.num_open == 0)
+            await wait_until(lambda: bool(server.writers) and server.num_open == 0)
         assert not client._idle_by_url[server.url]
 
 
@@ -328,7 +328,7 @@ async def test_leaving_during_the_response_closes_the_connection() -> None:
 async def test_cancellation_before_the_response_closes_the_connection() -> None:
     async def leave(server: Server, client: HttpClient) -> None:
         request = asyncio.create_task(client.post(server.url, b"{}"))
-        await until(lambda: bool(server.requests))
+        await wait_until(lambda: bool(server.requests))
         request.cancel()
         with pytest.raises(asyncio.CancelledError):
             await request
@@ -344,4 +344,4 @@ async def test_closing_the_client_ends_running_requests() -> None:
 
         with pytest.raises(ConnectionFailed):
             await response.read_lines()
-        await until(lambda: server.num_open == 0)
+        await wait_until(lambda: server.num_open == 0)

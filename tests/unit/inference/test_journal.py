@@ -24,7 +24,7 @@ from inference.recording.journal import (
     read_frames,
 )
 from tests.fakes.journal_shipper import FakeShipment
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.fakes.usage import make_record
 
 RECORDS = [make_record(number) for number in range(2 * FRAMES_PER_BATCH + 3)]
@@ -201,7 +201,7 @@ async def _run_until_shipped(
 ) -> None:
     running = asyncio.create_task(journal.run(shipment))
     try:
-        await until(lambda: len(shipment.records) >= num_records)
+        await wait_until(lambda: len(shipment.records) >= num_records)
         await asyncio.sleep(0.1)  # long enough to see a second delivery
     finally:
         running.cancel()
@@ -224,7 +224,7 @@ async def test_a_running_journal_continues_after_a_failed_shipment(tmp_path: Pat
     await asyncio.sleep(0.12)
 
     shipment.fails = False
-    await until(lambda: bool(shipment.records))
+    await wait_until(lambda: bool(shipment.records))
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

@@ -13,7 +13,7 @@ from inference.consumers.http.completions import CompletionConsumer
 from inference.consumers.websocket import WebSocketConsumer
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.gateway import KEY, FakeGateway
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.fakes.tenants import make_credential, make_snapshot
 
 DEADLINE_S = 5
@@ -100,13 +100,13 @@ async def test_an_open_stream_checks_the_network_at_each_completion(gateway: Fak
     server.sends("websocket.connect")
     app = WebSocketConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
     running = asyncio.create_task(app(server.scope, server.receive, server.send))
-    await until(lambda: bool(server.messages))
+    await wait_until(lambda: bool(server.messages))
 
     moved = make_credential(KEY, networks=("203.0.113.0/24",))
     gateway.authority.replace(make_snapshot(moved, version=3))
     frame = '{"type":"complete","id":"1","mode":"inline","prefix":"a"}'
     server.sends("websocket.receive", text=frame)
-    await until(lambda: len(server.messages) > 1)
+    await wait_until(lambda: len(server.messages) > 1)
     server.sends("websocket.disconnect")
     await running
 

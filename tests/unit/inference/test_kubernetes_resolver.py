@@ -14,7 +14,7 @@ from inference.pools.discovery.kubernetes_resolver import KubernetesResolver
 from inference.pools.discovery.pool_members import ResolutionFailed
 from tests.fakes.certificate import certificate_for_loopback
 from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 
 PAUSE_S = 0.02
 NAME = "engines.caret.svc"
@@ -51,7 +51,7 @@ class WatchedService:
                 self._has_changed.clear()
 
     async def wait_for_watch(self) -> None:
-        await until(lambda: bool(self.server.watches))
+        await wait_until(lambda: bool(self.server.watches))
 
 
 @asynccontextmanager
@@ -157,7 +157,7 @@ async def test_bookmarks_keep_a_quiet_watch_from_expiring(
         await watched.wait_for_watch()
         server.has("others", endpoint("10.9.0.1"), service="others")
         later = server.version
-        await until(lambda: f"watch {later}" in server.asked)
+        await wait_until(lambda: f"watch {later}" in server.asked)
 
     assert server.asked.count("list") == 1
 
@@ -168,7 +168,7 @@ async def test_an_outage_removes_no_address_and_missed_changes_follow(
     async with _running(server, tmp_path) as watched:
         await watched.wait_for_watch()
         server.is_broken = True
-        await until(lambda: not server.watches)
+        await wait_until(lambda: not server.watches)
         await asyncio.sleep(5 * PAUSE_S)
         meanwhile = await watched.addresses()
         server.has("engines-b", endpoint("10.0.0.2"))
@@ -186,7 +186,7 @@ async def test_a_hanging_list_does_not_block_the_watch(
     monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # the time limit itself, not our code
     server.held = asyncio.Event()
     async with _running(server, tmp_path) as watched:
-        await until(lambda: server.asked.count("list") > 1)
+        await wait_until(lambda: server.asked.count("list") > 1)
         server.held = None
 
         await watched.wait_for_watch()
@@ -198,11 +198,11 @@ async def test_a_late_list_does_not_override_newer_changes(
     server.held = late = asyncio.Event()
     async with _names(server, tmp_path) as names:
         task = asyncio.create_task(names.resolve(NAME))
-        await until(lambda: server.asked == ["list"])
+        await wait_until(lambda: server.asked == ["list"])
         server.held = None
         server.has("engines-b", endpoint("10.0.0.2"))
         running = asyncio.create_task(names.run())
-        await until(lambda: bool(server.watches))
+        await wait_until(lambda: bool(server.watches))
 
         late.set()
         found = await task

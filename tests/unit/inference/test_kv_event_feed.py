@@ -19,7 +19,7 @@ from inference.prefix_cache.kv_event_feed import (
     KvEventPublication,
     SequenceStatus,
 )
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 
 SALT = CacheSalt("a" * 64)
 END = (-1).to_bytes(8, "big", signed=True)
@@ -61,7 +61,7 @@ class Engine:
             await router.send_multipart([client, b"", b"", END, b""])
 
     async def wait_for_blocks(self, num_blocks: int) -> None:
-        await until(lambda: len(self.held) == num_blocks)
+        await wait_until(lambda: len(self.held) == num_blocks)
 
 
 @asynccontextmanager
@@ -78,7 +78,7 @@ async def _engine(*, has_replay: bool, kept: tuple[int, ...] = ()) -> AsyncItera
     try:
         await publisher.recv()  # the subscription message
         if has_replay:
-            await until(lambda: engine.num_replays == 1)
+            await wait_until(lambda: engine.num_replays == 1)
         yield engine
     finally:
         for task in tasks:

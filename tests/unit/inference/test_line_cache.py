@@ -1,4 +1,4 @@
-"""Recently tokenized lines are not tokenized again, but only for the same holder."""
+"""Recently tokenized lines are not tokenized again, but only for the same partition."""
 
 import pytest
 from detect_secrets.util.filetype import FileType
@@ -48,9 +48,9 @@ def cache(counting: CountingTokenizer, clock: FakeClock) -> LineCache:
 
 
 def _encode(
-    cache: LineCache, text: str, holder: PartitionKey, kind: FileType = PYTHON
+    cache: LineCache, text: str, partition: PartitionKey, kind: FileType = PYTHON
 ) -> list[int]:
-    encoded = cache.encode(cache._tokens.split_lines(text), holder, kind)
+    encoded = cache.encode(cache._tokens.split_lines(text), partition, kind)
     return [token for line in encoded for token in line]
 
 
@@ -71,7 +71,7 @@ def test_only_a_changed_line_is_tokenized(cache: LineCache, counting: CountingTo
     assert counting.num_lines == 1
 
 
-def test_lines_of_another_holder_are_tokenized_again(
+def test_lines_of_another_partition_are_tokenized_again(
     cache: LineCache, counting: CountingTokenizer
 ) -> None:
     _encode(cache, TEXT, ADA_PARTITION)
@@ -135,30 +135,30 @@ def test_redaction_depends_on_the_kind_of_file(cache: LineCache) -> None:
     assert _encode(cache, line, ADA_PARTITION, PYTHON) != _encode(cache, line, ADA_PARTITION, INI)
 
 
-HOLDERS = CachePartitions()
+PARTITIONS = CachePartitions()
 
 
-def _holder(**fields: object) -> PartitionKey:
-    return HOLDERS.for_principal(make_principal(**fields))  # type: ignore[arg-type]  # any of its fields
+def _partition(**fields: object) -> PartitionKey:
+    return PARTITIONS.for_principal(make_principal(**fields))  # type: ignore[arg-type]  # any of its fields
 
 
-def test_tenants_are_different_holders() -> None:
-    assert _holder() != _holder(tenant_id=GLOBEX)
+def test_tenants_are_different_partitions() -> None:
+    assert _partition() != _partition(tenant_id=GLOBEX)
 
 
-def test_users_are_different_holders_only_in_strict_isolation() -> None:
+def test_users_are_different_partitions_only_in_strict_isolation() -> None:
     strict = make_policy(isolation=Isolation.STRICT)
 
-    assert _holder() == _holder(user_id=GUS)
-    assert _holder(policy=strict) != _holder(policy=strict, user_id=GUS)
+    assert _partition() == _partition(user_id=GUS)
+    assert _partition(policy=strict) != _partition(policy=strict, user_id=GUS)
 
 
-def test_another_process_has_different_holders() -> None:
-    assert HOLDERS.for_principal(make_principal()) != CachePartitions().for_principal(
+def test_another_process_has_different_partitions() -> None:
+    assert PARTITIONS.for_principal(make_principal()) != CachePartitions().for_principal(
         make_principal()
     )
 
 
-def test_a_new_cache_epoch_is_a_different_holder() -> None:
+def test_a_new_cache_epoch_is_a_different_partition() -> None:
     assert isinstance(make_principal().snapshot, TenantSnapshot)
-    assert _holder(cache_epoch=1) != _holder(cache_epoch=2)
+    assert _partition(cache_epoch=1) != _partition(cache_epoch=2)

@@ -1,4 +1,4 @@
-"""Load shedding: admitted and shed requests, and the measurements that each gives."""
+"""Load shedding: a pool's limit follows latency, and requests above the limit are shed."""
 
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any
@@ -10,30 +10,31 @@ from caret.contracts.usage import FinishReason
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.errors import CompletionDropped, EngineError
-from inference.gateway.load_shedding.adaptive_limit import FIRST, FORGET_S
+from inference.gateway.load_shedding.adaptive_limit import INITIAL_PER_FLOOR, RESET_AFTER_S
 from inference.gateway.load_shedding.load_shedder import LoadShedder, PoolCapacity
 from tests.fakes.clock import FakeClock
-from tests.fakes.pools import TARGET_MS, make_load
-from tests.fakes.requests import make_account, make_request
+from tests.fakes.pools import TARGET_MS, make_load_shedder
+from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import GLOBEX, make_principal
 
 POOL = "demo-fast"
-FLOOR = 2  # of one replica
+FLOOR = 2  # the lowest limit of a pool with one replica
 
 
 class Gateway:
     def __init__(self, *, max_num_seqs: int | None = None) -> None:
         self.clock = FakeClock()
-        self.load: LoadShedder = make_load(
+        self.shedder: LoadShedder = make_load_shedder(
             POOL, "demo-quality", clock=self.clock, max_num_seqs=max_num_seqs
         )
-        self.open = ExitStack()
+        self.held_requests = ExitStack()
 
     def request(
         self, trace: RequestTrace | None = None, pool: str = POOL, **fields: Any
     ) -> AbstractContextManager[None]:
-        trace = trace or make_account(self.clock)
-        return self.load.admit(pool, make_request(**fields), trace)
+        """Return a block during which a request is in flight; CompletionDropped if it is shed."""
+        trace = trace or make_trace(self.clock)
+        return self.shedder.admit(pool, make_request(**fields), trace)
 
     def can_admit(self, **fields: Any) -> bool:
         try:
@@ -43,31 +44,32 @@ class Gateway:
             return dropped.finish_reason is not FinishReason.SHED
 
     def hold(self, count: int, *, pool: str = POOL) -> list[RequestTrace]:
-        """Hold this many requests in flight, in the queue."""
-        traces = [make_account(self.clock) for _ in range(count)]
+        """Admit this many manual requests, and keep them in flight without a first token."""
+        traces = [make_trace(self.clock) for _ in range(count)]
         for trace in traces:
-            self.open.enter_context(self.request(trace, pool, trigger=Trigger.MANUAL))
+            self.held_requests.enter_context(self.request(trace, pool, trigger=Trigger.MANUAL))
         return traces
 
-    def serve(self, after_ms: float, *, num_together: int = 1, times: int = 1) -> None:
+    def serve(self, first_token_ms: float, *, num_together: int = 1, times: int = 1) -> None:
+        """Serve requests, `num_together` at once, each with its first token after that time."""
         for _ in range(times):
             with ExitStack() as requests:
-                traces = [make_account(self.clock) for _ in range(num_together)]
+                traces = [make_trace(self.clock) for _ in range(num_together)]
                 for trace in traces:
                     with suppress(CompletionDropped):
                         requests.enter_context(self.request(trace))
-                self.clock.pass_s(after_ms / 1000)
+                self.clock.pass_s(first_token_ms / 1000)
                 for trace in traces:
                     trace.record_chunk(generated_tokens=1, cached_tokens=None)
 
     def learn_a_small_limit(self) -> None:
-        """Measure 10 ms without load, and then a crowd that takes much too long."""
+        """Measure 10 ms without load, and then many requests at once that take much too long."""
         self.serve(10.0, times=20)
         self.serve(TARGET_MS * 4, num_together=12, times=3)
 
     @property
     def limit(self) -> float:
-        return self.load.get_stats(POOL, Mode.INLINE).limit
+        return self.shedder.get_stats(POOL, Mode.INLINE).limit
 
 
 @pytest.fixture
@@ -84,7 +86,7 @@ def test_an_idle_pool_admits_everything(gateway: Gateway) -> None:
 def test_many_requests_served_in_time_are_admitted(gateway: Gateway) -> None:
     gateway.serve(20.0, num_together=50, times=5)
 
-    assert not gateway.load.num_shed
+    assert not gateway.shedder.num_shed
 
 
 def test_many_late_requests_lower_the_limit(gateway: Gateway) -> None:
@@ -95,12 +97,12 @@ def test_many_late_requests_lower_the_limit(gateway: Gateway) -> None:
 
 def test_shed_requests_are_counted(gateway: Gateway) -> None:
     gateway.learn_a_small_limit()
-    gateway.load.num_shed.clear()
+    gateway.shedder.num_shed.clear()
     gateway.hold(int(gateway.limit))
 
     gateway.can_admit(trigger=Trigger.AUTOMATIC)
 
-    assert gateway.load.num_shed == {(POOL, Mode.INLINE, Trigger.AUTOMATIC): 1}
+    assert gateway.shedder.num_shed == {(POOL, Mode.INLINE, Trigger.AUTOMATIC): 1}
 
 
 def test_slow_prompts_of_a_single_user_shed_nothing(gateway: Gateway) -> None:
@@ -109,7 +111,7 @@ def test_slow_prompts_of_a_single_user_shed_nothing(gateway: Gateway) -> None:
     gateway.serve(TARGET_MS * 10, times=50)
     gateway.serve(TARGET_MS * 10, num_together=FLOOR, times=50)
 
-    assert not gateway.load.num_shed
+    assert not gateway.shedder.num_shed
 
 
 def test_one_slow_prompt_does_not_affect_fast_ones(gateway: Gateway) -> None:
@@ -121,7 +123,7 @@ def test_one_slow_prompt_does_not_affect_fast_ones(gateway: Gateway) -> None:
 
     gateway.serve(10.0, num_together=10, times=10)
 
-    assert not gateway.load.num_shed
+    assert not gateway.shedder.num_shed
 
 
 def test_overdue_requests_lower_the_limit_before_their_response(gateway: Gateway) -> None:
@@ -135,10 +137,10 @@ def test_overdue_requests_lower_the_limit_before_their_response(gateway: Gateway
     assert gateway.limit < min(before, 20)
 
 
-def test_slow_uploads_do_not_count_as_latency(gateway: Gateway) -> None:
+def test_time_before_admission_does_not_count_as_latency(gateway: Gateway) -> None:
     gateway.serve(10.0, times=20)
     before = gateway.limit
-    traces = [make_account(gateway.clock) for _ in range(20)]
+    traces = [make_trace(gateway.clock) for _ in range(20)]
     gateway.clock.pass_s(TARGET_MS * 10 / 1000)
 
     with ExitStack() as requests:
@@ -149,7 +151,7 @@ def test_slow_uploads_do_not_count_as_latency(gateway: Gateway) -> None:
             trace.record_chunk(generated_tokens=1, cached_tokens=None)
 
     assert gateway.limit >= before
-    p99_ms = gateway.load.get_stats(POOL, Mode.INLINE).first_token_p99_ms
+    p99_ms = gateway.shedder.get_stats(POOL, Mode.INLINE).first_token_p99_ms
     assert p99_ms is not None
     assert p99_ms < 12
 
@@ -163,7 +165,7 @@ def test_requests_abandoned_in_time_do_not_count(gateway: Gateway) -> None:
             requests.enter_context(gateway.request())
 
     assert gateway.limit == before
-    p99_ms = gateway.load.get_stats(POOL, Mode.INLINE).first_token_p99_ms
+    p99_ms = gateway.shedder.get_stats(POOL, Mode.INLINE).first_token_p99_ms
     assert p99_ms is not None
     assert p99_ms < 12
 
@@ -172,7 +174,7 @@ def test_overdue_requests_count_when_abandoned(gateway: Gateway) -> None:
     with gateway.request():
         gateway.clock.pass_s(1.0)
 
-    p99_ms = gateway.load.get_stats(POOL, Mode.INLINE).first_token_p99_ms
+    p99_ms = gateway.shedder.get_stats(POOL, Mode.INLINE).first_token_p99_ms
     assert p99_ms == pytest.approx(1_000, rel=0.06)
 
 
@@ -202,17 +204,19 @@ def test_other_engine_errors_do_not_count(gateway: Gateway) -> None:
 
 def test_the_reserve_below_the_limit_is_for_manual_requests(gateway: Gateway) -> None:
     gateway.learn_a_small_limit()
-    num_in_flight, admitted = 1, dict.fromkeys(Trigger, 0)
+    # The most requests in flight beside which a request of the trigger is admitted.
+    most_beside = dict.fromkeys(Trigger, 0)
+    num_in_flight = 1
     gateway.hold(1)
     while gateway.can_admit(trigger=Trigger.MANUAL):
         for trigger in Trigger:
-            admitted[trigger] = (
-                num_in_flight if gateway.can_admit(trigger=trigger) else admitted[trigger]
-            )
+            if gateway.can_admit(trigger=trigger):
+                most_beside[trigger] = num_in_flight
         gateway.hold(1)
         num_in_flight += 1
 
-    assert admitted[Trigger.PREFETCH] < admitted[Trigger.AUTOMATIC] <= admitted[Trigger.MANUAL]
+    assert most_beside[Trigger.PREFETCH] < most_beside[Trigger.AUTOMATIC]
+    assert most_beside[Trigger.AUTOMATIC] <= most_beside[Trigger.MANUAL]
 
 
 def test_warm_ups_are_shed_like_prefetches(gateway: Gateway) -> None:
@@ -231,25 +235,25 @@ def test_a_full_pool_does_not_affect_another_pool(gateway: Gateway) -> None:
     assert gateway.can_admit(pool="demo-quality", mode=Mode.BLOCK)
 
 
-def test_old_lateness_is_forgotten(gateway: Gateway) -> None:
+def test_the_limit_is_reset_some_time_after_the_last_late_request(gateway: Gateway) -> None:
     gateway.learn_a_small_limit()
 
-    gateway.clock.pass_s(FORGET_S + 1)
+    gateway.clock.pass_s(RESET_AFTER_S + 1)
     gateway.can_admit()
 
-    assert gateway.limit == FIRST * FLOOR
+    assert gateway.limit == INITIAL_PER_FLOOR * FLOOR
 
 
 def test_a_hanging_engine_holds_no_more_requests_than_the_limit(gateway: Gateway) -> None:
     gateway.serve(10.0, times=20)
-    held = 0
+    num_admitted = 0
     for _ in range(500):
         gateway.clock.pass_s(0.02)
         with suppress(CompletionDropped):
-            gateway.open.enter_context(gateway.request())
-            held += 1
+            gateway.held_requests.enter_context(gateway.request())
+            num_admitted += 1
 
-    assert held <= 20
+    assert num_admitted <= 20
 
 
 @pytest.mark.parametrize("exception", [RuntimeError, GeneratorExit, KeyboardInterrupt])
@@ -259,25 +263,25 @@ def test_a_slot_is_freed_after_any_exception(
     with pytest.raises(exception), gateway.request():
         raise exception
 
-    assert gateway.load.get_stats(POOL, Mode.INLINE).num_in_flight == 0
+    assert gateway.shedder.get_stats(POOL, Mode.INLINE).num_in_flight == 0
 
 
-def test_manual_requests_of_one_tenant_do_not_exclude_another(gateway: Gateway) -> None:
+def test_manual_requests_of_one_tenant_leave_room_for_another_tenant(gateway: Gateway) -> None:
     def is_admitted(principal: Principal) -> bool:
-        trace = make_account(gateway.clock)
+        trace = make_trace(gateway.clock)
         trace.principal = principal
         try:
-            gateway.open.enter_context(gateway.request(trace, trigger=Trigger.MANUAL))
+            gateway.held_requests.enter_context(gateway.request(trace, trigger=Trigger.MANUAL))
         except CompletionDropped:
             return False
         return True
 
-    busy = make_principal()
-    while is_admitted(busy):
+    busy_tenant = make_principal()
+    while is_admitted(busy_tenant):
         pass
 
     assert is_admitted(make_principal(tenant_id=GLOBEX))
-    assert not is_admitted(busy)
+    assert not is_admitted(busy_tenant)
 
 
 def test_prefetches_need_a_place_in_a_batch() -> None:
@@ -295,16 +299,16 @@ def test_the_first_limit_is_one_running_and_one_waiting_batch() -> None:
     gateway = Gateway(max_num_seqs=3)
     assert gateway.limit == 6
 
-    gateway.load.set_capacity(POOL, PoolCapacity(num_replicas=2, max_num_seqs=6))
+    gateway.shedder.set_capacity(POOL, PoolCapacity(num_replicas=2, max_num_seqs=6))
 
     assert gateway.limit == 12
 
 
-def test_a_change_of_replicas_keeps_what_was_learnt() -> None:
+def test_a_change_of_replicas_keeps_the_learnt_limit() -> None:
     gateway = Gateway()
     gateway.learn_a_small_limit()
-    learnt = gateway.limit
+    limit = gateway.limit
 
-    gateway.load.set_capacity(POOL, PoolCapacity(num_replicas=2, max_num_seqs=64))
+    gateway.shedder.set_capacity(POOL, PoolCapacity(num_replicas=2, max_num_seqs=64))
 
-    assert gateway.limit == learnt
+    assert gateway.limit == limit

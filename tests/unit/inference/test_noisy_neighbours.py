@@ -44,13 +44,13 @@ MAX_AGE_S = 300
 
 
 def test_a_tenant_leaves_slots_free_whatever_its_policy_says() -> None:
-    seats = ConcurrencyLimiter(max_total=8)
+    concurrency = ConcurrencyLimiter(max_total=8)
 
     with (
-        seats.acquire(ACME, max_of_tenant=10_000),
-        seats.acquire(ACME, max_of_tenant=10_000),
+        concurrency.acquire(ACME, max_of_tenant=10_000),
+        concurrency.acquire(ACME, max_of_tenant=10_000),
         pytest.raises(TooManyRequests),
-        seats.acquire(ACME, max_of_tenant=10_000),
+        concurrency.acquire(ACME, max_of_tenant=10_000),
     ):
         pass
 

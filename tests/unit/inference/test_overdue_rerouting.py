@@ -13,9 +13,9 @@ from inference.pools.health.outlier_detection import EJECTION_S, MAX_CONSECUTIVE
 from inference.pools.health.replica_states import MAX_FAILURES, ReplicaStates, reroute_overdue
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.fakes.pools import make_engine_request, make_pool
-from tests.fakes.requests import make_account
+from tests.fakes.requests import make_trace
 
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
 LATE_S = 0.4
@@ -47,7 +47,7 @@ class _TwoReplicas:
         """Send this many requests at once, all of which wait at the first replica."""
         num_before = self.replicas.num_in_flight(ONE)
         tasks = [asyncio.create_task(self._request(request)) for _ in range(num)]
-        await until(lambda: self.replicas.num_in_flight(ONE) == num_before + num)
+        await wait_until(lambda: self.replicas.num_in_flight(ONE) == num_before + num)
         try:
             yield tasks
         finally:
@@ -56,7 +56,7 @@ class _TwoReplicas:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _request(self, request: EngineRequest) -> list[str]:
-        trace = make_account()
+        trace = make_trace()
         self.traces.append(trace)
         async with generate(self.engine, request, self.replicas, trace, _Characters()) as chunks:
             return [chunk.text async for chunk in chunks]
@@ -173,7 +173,7 @@ async def test_requests_are_not_rerouted_to_an_unavailable_replica(
 async def test_a_request_with_text_is_not_rerouted(pair: _TwoReplicas) -> None:
     pair.engine = FakeEngine([EngineChunk("a", generated_tokens=0, stop=None)], hangs=True)
     async with pair.waiting_requests(MAX_CONSECUTIVE_LATE):
-        await until(lambda: pair.engine.num_said == MAX_CONSECUTIVE_LATE)
+        await wait_until(lambda: pair.engine.num_said == MAX_CONSECUTIVE_LATE)
         await asyncio.sleep(0.01)
         pair.clock.pass_s(LATER_S)
 

@@ -23,13 +23,14 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pipeline import DataPlane, complete, serve
 from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.record import Recorder
+from inference.routing.pool_selection import PoolSelector
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import TOKENS
 from tests.fakes.journal import FakeJournal
-from tests.fakes.polling import until
-from tests.fakes.pools import make_admission, make_pool, make_router
+from tests.fakes.polling import wait_until
+from tests.fakes.pools import make_admission, make_pool, make_pools, make_router
 from tests.fakes.requests import make_arrival
 from tests.fakes.tenants import ROOT_SECRET, make_credential, make_policy, make_snapshot
 
@@ -50,7 +51,7 @@ class Gateway:
     policy: TenantPolicy = field(default_factory=make_policy)
     clock: FakeClock = field(default_factory=FakeClock)
     journal: FakeJournal = field(default_factory=FakeJournal)
-    seats: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(max_total=2))
+    concurrency: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(max_total=2))
 
     def plane(self) -> DataPlane:
         authority = SnapshotStore(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
@@ -59,9 +60,10 @@ class Gateway:
         return DataPlane(
             clock=self.clock,
             snapshots=authority,
-            admission=make_admission(seats=self.seats),
+            admission=make_admission(concurrency=self.concurrency),
             prompt_writers={make_pool(tier=tier).name: WRITER for tier in Tier},
             snippets=NullSnippetSource(),
+            pool_selector=PoolSelector(make_pools()),
             router=make_router(clock=self.clock),
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
@@ -90,7 +92,7 @@ async def test_a_completion_passes_all_stages() -> None:
 
     assert ("".join(client.texts), client.ends) == ("bc", ["done"])
     assert gateway.endings == [(FinishReason.STOP, "")]
-    assert (gateway.engine.num_open, gateway.seats.num_in_flight) == (0, 0)
+    assert (gateway.engine.num_open, gateway.concurrency.num_in_flight) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ async def test_a_prompt_that_is_too_long_never_reaches_an_engine() -> None:
 
     assert client.ends == ["prompt_too_long"]
     assert gateway.engine.requests == []
-    assert gateway.seats.num_in_flight == 0
+    assert gateway.concurrency.num_in_flight == 0
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,7 @@ async def test_a_rejection_by_the_policy_is_recorded() -> None:
 
 
 async def test_a_rejection_by_a_full_gateway_is_recorded() -> None:
-    gateway, client = Gateway(seats=ConcurrencyLimiter(max_total=0)), FakeClient()
+    gateway, client = Gateway(concurrency=ConcurrencyLimiter(max_total=0)), FakeClient()
 
     await gateway.serve(client)
 
@@ -186,7 +188,7 @@ async def test_an_engine_lost_in_mid_stream_leaves_its_text() -> None:
     (record,) = gateway.journal.records
     assert isinstance(record, CompletionRecord)
     assert record.filter_reason == FilterReason.ENGINE_DISCONNECTED
-    assert gateway.seats.num_in_flight == 0
+    assert gateway.concurrency.num_in_flight == 0
 
 
 async def test_an_engine_lost_at_once_is_reported_and_recorded() -> None:
@@ -197,7 +199,7 @@ async def test_an_engine_lost_at_once_is_reported_and_recorded() -> None:
 
     assert client.ends == ["engine_disconnected"]
     assert gateway.endings == [(FinishReason.ERROR, "engine_disconnected")]
-    assert gateway.seats.num_in_flight == 0
+    assert gateway.concurrency.num_in_flight == 0
 
 
 async def test_an_internal_error_is_reported_and_logged_without_its_message() -> None:
@@ -235,12 +237,12 @@ async def test_a_cancelled_completion_frees_its_slot_and_its_engine(
 
     assert client.ends == ["done"]
     assert gateway.endings == [(finish_reason, "")]
-    assert (gateway.engine.num_open, gateway.seats.num_in_flight) == (0, 0)
+    assert (gateway.engine.num_open, gateway.concurrency.num_in_flight) == (0, 0)
 
 
 async def _hanging(gateway: Gateway, client: FakeClient) -> asyncio.Task[None]:
     task = asyncio.create_task(gateway.serve(client))
-    await until(lambda: bool(client.texts))
+    await wait_until(lambda: bool(client.texts))
     return task
 
 
@@ -255,7 +257,7 @@ async def test_a_client_that_leaves_frees_the_slot_and_the_engine(num_read: int)
     await gateway.serve(client)
 
     assert gateway.endings == [(FinishReason.CANCELLED, "")]
-    assert (engine.num_open, gateway.seats.num_in_flight) == (0, 0)
+    assert (engine.num_open, gateway.concurrency.num_in_flight) == (0, 0)
 
 
 async def test_a_closed_connection_frees_the_slot_and_the_engine() -> None:
@@ -268,7 +270,7 @@ async def test_a_closed_connection_frees_the_slot_and_the_engine() -> None:
 
     assert client.ends == []
     assert gateway.endings == [(FinishReason.CANCELLED, "")]
-    assert (gateway.engine.num_open, gateway.seats.num_in_flight) == (0, 0)
+    assert (gateway.engine.num_open, gateway.concurrency.num_in_flight) == (0, 0)
 
 
 async def test_an_engine_error_is_recorded_even_if_the_client_has_left() -> None:

@@ -8,7 +8,6 @@ from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting
 from inference.pools.cache_isolation import SpeculationMethod
 from inference.pools.pool_config import Replica, read_catalog
-from tests.fakes.tenants import GLOBEX, make_snapshot
 
 FAST = """
 [[pools]]
@@ -35,15 +34,24 @@ def test_a_valid_file_gives_a_pool_for_each_tier(tmp_path: Path) -> None:
     assert pools.find_shared(Tier.QUALITY).name == "thorough"
 
 
-def test_a_tenants_own_pool_takes_precedence_over_the_shared_one(tmp_path: Path) -> None:
+def test_a_pool_can_be_dedicated_to_a_tenant(tmp_path: Path) -> None:
     own = FAST.replace("quick", "own") + 'tenants = ["acme"]\n'
 
-    pools = read_catalog(_write(tmp_path, FAST + QUALITY + own))
+    pools = read_catalog(_write(tmp_path, own + FAST + QUALITY))
 
-    acme, globex = make_snapshot(), make_snapshot(tenant_id=GLOBEX)
-    assert pools.find(acme, Tier.FAST).name == "own"
-    assert pools.find(acme, Tier.QUALITY).name == "thorough"
-    assert pools.find(globex, Tier.FAST).name == "quick"
+    assert pools.find_shared(Tier.FAST).name == "quick"
+    assert pools.find_dedicated("acme", Tier.FAST) == "own"
+    assert pools.find_dedicated("acme", Tier.QUALITY) is None
+    assert pools.find_dedicated("globex", Tier.FAST) is None
+
+
+def test_the_first_shared_pool_of_a_tier_is_the_default(tmp_path: Path) -> None:
+    second = FAST.replace("quick", "second")
+
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY + second))
+
+    assert pools.find_shared(Tier.FAST).name == "quick"
+    assert "second" in pools.by_name
 
 
 def test_a_replica_is_named_by_host_and_port(tmp_path: Path) -> None:
@@ -183,10 +191,6 @@ BAD_FILES = {
     "an unknown tier": (FAST.replace('"fast"', '"slow"'), "tier"),
     "a number as text": (FAST.replace("8192", '"8192"'), "max_context_tokens"),
     "a context that is too small": (FAST.replace("8192", "512") + QUALITY, "max_context_tokens"),
-    "two pools for a tier": (
-        FAST + FAST.replace("quick", "other"),
-        "two shared pools have the tier fast",
-    ),
     "two pools with one name": (FAST + FAST, "two pools have the name quick"),
     "two pools of a tenant": (
         FAST + QUALITY + "".join(FAST.replace("quick", n) + 'tenants = ["acme"]\n' for n in "ab"),

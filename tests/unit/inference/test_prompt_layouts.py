@@ -196,5 +196,5 @@ def test_a_variant_may_rank_files_by_similarity() -> None:
     [{"layout": "psd"}, {"ranking": "size"}, {"files_share": 0.7}, {"suffix_share": 0.9}],
 )
 def test_an_invalid_variant_is_rejected_at_the_start(fields: dict[str, Any]) -> None:
-    with pytest.raises(BadSetting, match="CARET_EXPERIMENTS_FILE: e/v"):
+    with pytest.raises(BadSetting, match="e/v"):
         validate_variants([Variant("e/v", **fields)])

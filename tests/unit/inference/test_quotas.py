@@ -14,7 +14,7 @@ from inference.errors import CompletionDropped, TooManyRequests
 from inference.gateway.rate_limits.quotas import MAX_PREFETCHES, PREFETCH_S, REPEAT_S, Quotas
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
-from tests.fakes.requests import make_account, make_request
+from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import ADA, ALICE, GLOBEX, GUS, make_policy, make_principal
 
 FIVE = RateLimit(per_minute=60, burst=5)
@@ -46,7 +46,7 @@ class SequentialClient:
         """Return the code of the rejection, or "" if the request is admitted."""
         request = request or self.next_request()
         try:
-            async with self.quotas.charge(self.principal, request, trace or make_account()):
+            async with self.quotas.charge(self.principal, request, trace or make_trace()):
                 if error_at_end is not None:
                     raise error_at_end
         except TooManyRequests as busy:
@@ -76,7 +76,7 @@ async def test_a_rejected_request_is_told_when_to_retry() -> None:
     await client.num_admitted()
 
     with pytest.raises(TooManyRequests) as rejected:
-        async with client.quotas.charge(client.principal, client.next_request(), make_account()):
+        async with client.quotas.charge(client.principal, client.next_request(), make_trace()):
             pass
 
     assert (rejected.value.code, rejected.value.http_status) == ("rate_limited", 429)
@@ -228,7 +228,7 @@ async def test_a_request_without_shown_text_costs_a_tenth(error_at_end: BaseExce
 
 
 async def test_a_request_with_shown_text_is_an_action_however_it_ended() -> None:
-    client, trace = SequentialClient(make_quotas(), _limited(user=FIVE)), make_account()
+    client, trace = SequentialClient(make_quotas(), _limited(user=FIVE)), make_trace()
     trace.record_sent_text("text", at_s=0.0)
     superseded = asyncio.CancelledError(FinishReason.SUPERSEDED.value)
 
@@ -260,7 +260,7 @@ async def test_a_very_high_limit_is_respected() -> None:
 
 
 def _used(prompt: int, generated: int) -> RequestTrace:
-    trace = make_account()
+    trace = make_trace()
     trace.mark_engine_called()
     trace.prompt_tokens, trace.generated_tokens = prompt, generated
     return trace
@@ -273,7 +273,7 @@ async def test_an_exceeded_token_budget_is_reported_with_the_end_of_the_day() ->
     await client.request(trace=_used(900, 80))
 
     with pytest.raises(TooManyRequests) as rejected:
-        async with client.quotas.charge(client.principal, client.next_request(), make_account()):
+        async with client.quotas.charge(client.principal, client.next_request(), make_trace()):
             pass
 
     assert (rejected.value.code, rejected.value.http_status) == ("token_quota_exceeded", 429)
@@ -302,7 +302,7 @@ async def test_used_tokens_count_instead_of_reserved_ones() -> None:
 async def test_a_request_that_never_reached_an_engine_uses_no_tokens() -> None:
     client = SequentialClient(make_quotas(), _limited(tokens_per_day={Tier.FAST: 1_000}))
 
-    shed = make_account()
+    shed = make_trace()
     shed.prompt_tokens = 500
 
     codes = [

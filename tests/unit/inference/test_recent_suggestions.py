@@ -1,4 +1,4 @@
-"""Events of Tabby clients about a suggestion become its outcomes."""
+"""Events that Tabby clients report about a suggestion are recorded as its outcomes."""
 
 import json
 from typing import Any
@@ -10,8 +10,8 @@ from caret.foundation.ids import RequestId
 from inference.gateway.protocol.recent_suggestions import MAX_REMEMBERED
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
-from tests.fakes.gateway import NEIGHBOURS_KEY, FakeGateway
-from tests.fakes.http_gateway import ask
+from tests.fakes.gateway import KEY, NEIGHBOURS_KEY, FakeGateway
+from tests.fakes.http_gateway import send_request
 from tests.fakes.tenants import ALICE, GLOBEX, make_principal
 
 SEGMENTS = {"segments": {"prefix": "a = ", "suffix": ""}}
@@ -21,24 +21,28 @@ def make_gateway() -> FakeGateway:
     return FakeGateway(engine=FakeEngine(chunks_of("first\n", "second")))
 
 
-async def complete(gateway: FakeGateway) -> str:
-    """Return a completion's ID, as the agent knows it."""
-    server = await ask(gateway, "/v1/completions", SEGMENTS)
+async def request_completion(gateway: FakeGateway) -> str:
+    """Request a completion and return its ID, as the Tabby client gets it."""
+    server = await send_request(gateway, "/v1/completions", SEGMENTS)
     return str(json.loads(server.body)["id"])
 
 
 async def send_event(
-    gateway: FakeGateway, identifier: str, kind: str, *, query: str = "", **more: Any
+    gateway: FakeGateway,
+    identifier: str,
+    kind: str,
+    *,
+    query: str = "",
+    key: str = KEY.text,
+    **fields: Any,
 ) -> FakeServer:
-    body = {"type": kind, "completion_id": identifier, "choice_index": 0, "view_id": "v", **more}
-    key = more.pop("key", None)
-    credentials = {"key": key} if key else {}
-    return await ask(gateway, f"/v1/events{query}", body, **credentials)
+    body = {"type": kind, "completion_id": identifier, "choice_index": 0, "view_id": "v", **fields}
+    return await send_request(gateway, f"/v1/events{query}", body, key=key)
 
 
 async def test_views_selections_and_dismissals_become_outcomes() -> None:
     gateway = make_gateway()
-    identifier = await complete(gateway)
+    identifier = await request_completion(gateway)
 
     await send_event(gateway, identifier, "view")
     await send_event(gateway, identifier, "select", elapsed=386)
@@ -52,12 +56,12 @@ async def test_views_selections_and_dismissals_become_outcomes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "more"), [("?select_kind=line", {}), ("", {"select_kind": "line"})]
+    ("query", "fields"), [("?select_kind=line", {}), ("", {"select_kind": "line"})]
 )
-async def test_an_accepted_line_is_a_partial_acceptance(query: str, more: dict[str, str]) -> None:
+async def test_an_accepted_line_is_a_partial_acceptance(query: str, fields: dict[str, str]) -> None:
     gateway = make_gateway()
 
-    await send_event(gateway, await complete(gateway), "select", query=query, **more)
+    await send_event(gateway, await request_completion(gateway), "select", query=query, **fields)
 
     (outcome,) = gateway.journal.outcomes
     assert (outcome.event, outcome.chars) == ("partially_accepted", len("first"))
@@ -65,7 +69,7 @@ async def test_an_accepted_line_is_a_partial_acceptance(query: str, more: dict[s
 
 async def test_several_views_of_a_completion_count_once() -> None:
     gateway = make_gateway()
-    identifier = await complete(gateway)
+    identifier = await request_completion(gateway)
 
     for _ in range(3):
         await send_event(gateway, identifier, "view")
@@ -85,14 +89,16 @@ async def test_events_of_unknown_completions_are_dropped(identifier: str) -> Non
 async def test_other_events_are_dropped() -> None:
     gateway = make_gateway()
 
-    server = await send_event(gateway, await complete(gateway), "telemetry", elapsed=-1e300)
+    server = await send_event(
+        gateway, await request_completion(gateway), "telemetry", elapsed=-1e300
+    )
 
     assert (server.status, gateway.journal.outcomes) == (200, [])
 
 
 async def test_another_tenant_cannot_report_an_outcome() -> None:
     gateway = make_gateway()
-    identifier = await complete(gateway)
+    identifier = await request_completion(gateway)
 
     server = await send_event(gateway, identifier, "select", key=NEIGHBOURS_KEY.text)
 
@@ -101,7 +107,7 @@ async def test_another_tenant_cannot_report_an_outcome() -> None:
 
 async def test_another_user_cannot_report_an_outcome() -> None:
     gateway = make_gateway()
-    identifier = await complete(gateway)
+    identifier = await request_completion(gateway)
     colleague = make_principal(user_id=ALICE)
 
     request_id = RequestId(identifier.removeprefix("cmpl-"))
@@ -126,7 +132,7 @@ async def test_another_service_key_cannot_report_an_outcome() -> None:
 
 async def test_a_busy_tenant_does_not_evict_suggestions_of_others() -> None:
     gateway = make_gateway()
-    identifier = await complete(gateway)
+    identifier = await request_completion(gateway)
     neighbour = make_principal(tenant_id=GLOBEX)
     for number in range(MAX_REMEMBERED + 1):
         gateway.plane.suggestions.add(neighbour, RequestId(str(number)), "x")
@@ -138,7 +144,7 @@ async def test_a_busy_tenant_does_not_evict_suggestions_of_others() -> None:
 
 async def test_the_number_of_remembered_suggestions_is_limited() -> None:
     gateway = make_gateway()
-    identifier = await complete(gateway)
+    identifier = await request_completion(gateway)
     principal = make_principal()
     for number in range(MAX_REMEMBERED):
         gateway.plane.suggestions.add(principal, RequestId(str(number)), "x")
@@ -149,6 +155,6 @@ async def test_the_number_of_remembered_suggestions_is_limited() -> None:
 
 
 async def test_an_unauthenticated_event_is_rejected() -> None:
-    server = await ask(FakeGateway(), "/v1/events", {"type": "view"}, key=None)
+    server = await send_request(FakeGateway(), "/v1/events", {"type": "view"}, key=None)
 
     assert server.status == 401

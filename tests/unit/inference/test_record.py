@@ -16,7 +16,7 @@ from inference.recording.record import Recorder, record
 from tests.fakes.clock import FakeClock
 from tests.fakes.journal import FakeJournal
 from tests.fakes.pools import make_engine_request
-from tests.fakes.requests import make_account, make_admitted, make_arrival, make_request
+from tests.fakes.requests import make_admitted, make_arrival, make_request, make_trace
 from tests.fakes.tenants import ACME, ADA, make_principal
 
 
@@ -197,7 +197,7 @@ def test_a_record_never_contains_code() -> None:
 
 
 def test_the_first_ending_decides() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     trace.finish(FinishReason.LENGTH)
     trace.fail(EngineError("engine_disconnected", ""))
@@ -208,7 +208,7 @@ def test_the_first_ending_decides() -> None:
 
 def test_the_total_time_ends_with_the_completion() -> None:
     clock = FakeClock()
-    trace = make_account(clock)
+    trace = make_trace(clock)
     clock.pass_s(1)
     trace.finish(FinishReason.STOP)
 
@@ -219,13 +219,13 @@ def test_the_total_time_ends_with_the_completion() -> None:
 
 
 def test_stages_that_were_not_reached_have_no_time() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     assert trace.first_token_ms is trace.engine_ms is trace.time_to_engine_ms is None
 
 
 def test_a_chunk_without_tokens_is_not_the_first_token() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     trace.record_chunk(generated_tokens=0, cached_tokens=None)
 
@@ -233,7 +233,7 @@ def test_a_chunk_without_tokens_is_not_the_first_token() -> None:
 
 
 def test_reported_cached_tokens_are_kept() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     trace.record_chunk(generated_tokens=1, cached_tokens=16)
     trace.record_chunk(generated_tokens=2, cached_tokens=None)

@@ -9,7 +9,7 @@ from caret.contracts.policy import Mode
 from inference.completion.incoming_request import ChatMessage
 from inference.errors import BadRequest
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.http_gateway import ask, drafted
+from tests.fakes.http_gateway import drafted, send_request
 from tests.fakes.prompts import assembled, text_of
 
 _SECRET: Final = "AKIA" + "ABCD1234" * 2
@@ -52,7 +52,7 @@ async def test_a_secret_is_redacted_from_the_prompt(name: str) -> None:
     gateway = FakeGateway()
     path, body = _PROMPTS[name]
 
-    await ask(gateway, path, body)
+    await send_request(gateway, path, body)
 
     prompt = drafted(gateway)
     assert _SECRET not in prompt
@@ -63,7 +63,9 @@ async def test_the_path_header_gives_the_file_type_of_a_raw_prompt() -> None:
     gateway = FakeGateway()
     body = {"prompt": "DB_PASSWORD=hunter2\nX="}
 
-    await ask(gateway, "/v1/completions", body, headers=[(b"x-caret-path", b"app.env.ini")])
+    await send_request(
+        gateway, "/v1/completions", body, headers=[(b"x-caret-path", b"app.env.ini")]
+    )
 
     assert "hunter2" not in drafted(gateway)
 

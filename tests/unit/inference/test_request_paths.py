@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.http_gateway import ask, drafted
+from tests.fakes.http_gateway import drafted, send_request
 
 
 @pytest.mark.parametrize("path", ["/completions", "/api/generate"])
@@ -15,7 +15,7 @@ async def test_a_prompt_for_another_model_is_rendered_again(path: str) -> None:
     prompt = f"{files}<fim_prefix>p<fim_suffix>s<fim_middle>"
     gateway.exclude({"*": ("a.py",)})
 
-    await ask(gateway, path, {"prompt": prompt, "raw": True})
+    await send_request(gateway, path, {"prompt": prompt, "raw": True})
 
     assert drafted(gateway).startswith("<|file_sep|>b.py\nseen")
     assert drafted(gateway).endswith("<|fim_prefix|><|fim_suffix|>s<|fim_middle|>p")
@@ -26,7 +26,7 @@ async def test_the_path_in_a_prompt_for_another_model_may_be_excluded() -> None:
     gateway.exclude({"shop": ("a.py",)})
     prompt = "<|repo_name|>shop\n<|file_sep|>a.py\n<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>"
 
-    server = await ask(gateway, "/completions", {"prompt": prompt})
+    server = await send_request(gateway, "/completions", {"prompt": prompt})
 
     assert server.status == 403
 
@@ -34,7 +34,7 @@ async def test_the_path_in_a_prompt_for_another_model_may_be_excluded() -> None:
 async def test_a_prompt_in_an_unknown_format_is_unchanged() -> None:
     gateway = FakeGateway()
 
-    await ask(gateway, "/completions", {"prompt": "x<|fim_prefix|>"})
+    await send_request(gateway, "/completions", {"prompt": "x<|fim_prefix|>"})
 
     assert drafted(gateway) == "x<|fim_prefix|>"
 
@@ -45,7 +45,7 @@ async def test_headers_give_the_path_if_the_body_does_not() -> None:
     headers = [(b"x-caret-path", b"secret/a.py"), (b"x-caret-repository", b"shop")]
 
     for path in ("/v1/completions", "/v1/fim/completions", "/infill", "/api/generate"):
-        server = await ask(gateway, path, {"prompt": "a"}, headers=headers)
+        server = await send_request(gateway, path, {"prompt": "a"}, headers=headers)
         assert server.status == 403
 
     assert gateway.engine.requests == []
@@ -57,10 +57,10 @@ async def test_an_excluded_tabby_file_is_rejected_and_excluded_snippets_are_remo
     segments = {"prefix": "p", "git_url": "https://example.com/acme/shop"}
     snippet = {"filepath": "secret/b.py", "body": "hidden", "score": 1}
 
-    rejected = await ask(
+    rejected = await send_request(
         gateway, "/v1/completions", {"segments": {**segments, "filepath": "secret/a.py"}}
     )
-    await ask(
+    await send_request(
         gateway,
         "/v1/completions",
         {"segments": {**segments, "filepath": "a.py", "declarations": [snippet]}},
@@ -92,9 +92,9 @@ async def test_a_policy_may_reject_requests_without_a_path(name: str) -> None:
     path, body = _BODIES[name]
     elsewhere, excluded = ([(b"x-caret-path", file)] for file in (b"open/a.py", b"secret/a.py"))
 
-    unnamed = await ask(gateway, path, body)
-    rejected = await ask(gateway, path, body, headers=excluded)
-    served = await ask(gateway, path, body, headers=elsewhere)
+    unnamed = await send_request(gateway, path, body)
+    rejected = await send_request(gateway, path, body, headers=excluded)
+    served = await send_request(gateway, path, body, headers=elsewhere)
 
     assert (unnamed.status, rejected.status, served.status) == (403, 403, 200)
     codes = [each.error_code for each in gateway.journal.completions]
@@ -108,7 +108,7 @@ async def test_other_policies_accept_requests_without_a_path(name: str) -> None:
     gateway.exclude({"*": ("secret/**",)})
     path, body = _BODIES[name]
 
-    assert (await ask(gateway, path, body)).status == 200
+    assert (await send_request(gateway, path, body)).status == 200
 
 
 async def test_files_without_a_path_are_removed_if_the_policy_requires_one() -> None:
@@ -117,7 +117,7 @@ async def test_files_without_a_path_are_removed_if_the_policy_requires_one() -> 
     extra = [{"text": "hidden = 1"}, {"text": "seen = 1", "filename": "b.py"}]
     body = {"input_prefix": "a", "input_extra": extra}
 
-    await ask(gateway, "/infill", body, headers=[(b"x-caret-path", b"a.py")])
+    await send_request(gateway, "/infill", body, headers=[(b"x-caret-path", b"a.py")])
 
     assert "hidden" not in drafted(gateway)
     assert "seen" in drafted(gateway)

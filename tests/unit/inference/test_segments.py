@@ -13,7 +13,7 @@ from inference.context.prompt.model_formats.layout import LAYOUTS
 from inference.context.prompt.prompt import Prompt
 from inference.gateway.protocol.frames import DoneFrame, PromptSegments, build_meta
 from tests.fakes.prompts import CODE, assembled, writer_of
-from tests.fakes.requests import make_account, make_admitted, make_request
+from tests.fakes.requests import make_admitted, make_request, make_trace
 from tests.fakes.stream_client import open_editor
 
 FILES = (ContextFile("b.py", "b = 1\n", 2), ContextFile("c.py", "c = 1\n", 1))
@@ -62,7 +62,7 @@ def test_a_raw_prompt_or_chat_is_one_segment(fields: dict[str, Any], kind: Segme
 def _explain(
     cached_tokens: int | None, *, request: CompletionRequest | None = None
 ) -> PromptSegments:
-    trace = make_account()
+    trace = make_trace()
     prompt = Prompt(
         [0] * 12,
         [],
@@ -113,7 +113,7 @@ def test_files_are_counted_as_sent_excluded_and_used() -> None:
 
 
 def test_without_a_prompt_there_are_no_segments() -> None:
-    explanation = build_meta(make_account(), include_prompt_segments=True).prompt_segments
+    explanation = build_meta(make_trace(), include_prompt_segments=True).prompt_segments
 
     assert explanation == PromptSegments(
         segments=[], files_sent=0, files_excluded=0, files_in_prompt=0, snippets_in_prompt=0

@@ -15,7 +15,7 @@ from caret.contracts.snapshot import HOME_HEARD, TenantSnapshot, encode_snapshot
 from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from tests.fakes.clock import FakeClock
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.fakes.redis import FakeRedis
 from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET, make_snapshot
 
@@ -187,7 +187,7 @@ async def test_the_feed_continues_after_redis_was_unreachable() -> None:
 
     running = asyncio.create_task(SnapshotFeed(cast(Redis, redis), authority).run())
     try:
-        await until(authority.is_fresh)
+        await wait_until(authority.is_fresh)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

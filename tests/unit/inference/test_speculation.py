@@ -10,7 +10,7 @@ from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.routing.route import Router, route
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool, make_pools, make_router
-from tests.fakes.requests import make_account, make_admitted, make_prompt, make_request
+from tests.fakes.requests import make_admitted, make_prompt, make_request, make_trace
 
 PLAIN, DRAFTING = make_pool("http://one:1", "http://two:1").replicas
 DRAFTING = replace(DRAFTING, speculation=Method.NGRAM)
@@ -43,7 +43,7 @@ class FakeReader:
 
 
 def _trace(language: str, tokens: int, *, replica: Replica = DRAFTING) -> RequestTrace:
-    trace = make_account()
+    trace = make_trace()
     trace.request = make_request(language=language)
     trace.pool, trace.replica, trace.generated_tokens = MIXED.name, replica.name, tokens
     return trace

@@ -28,7 +28,7 @@ from inference.gateway.rate_limits.leases import PROBE_S
 from inference.gateway.rate_limits.quotas import Quotas
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore, make_quotas
-from tests.fakes.requests import make_account, make_request
+from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import ADA, ALICE, GLOBEX, GUS, make_principal
 
 PRICES: Final = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
@@ -45,7 +45,7 @@ def _bounded(
 
 
 def _used(prompt: int = 1_000, cached: int | None = 0, generated: int = 50) -> RequestTrace:
-    trace = make_account()
+    trace = make_trace()
     trace.mark_engine_called()
     trace.prompt_tokens = prompt
     trace.record_chunk(generated_tokens=generated, cached_tokens=cached)
@@ -73,7 +73,7 @@ async def _request(
 ) -> str:
     """Return the code of the rejection, or "" if the request is admitted."""
     try:
-        async with quotas.charge(principal, request or make_request(), trace or make_account()):
+        async with quotas.charge(principal, request or make_request(), trace or make_trace()):
             await asyncio.sleep(0)
             if error_at_end is not None:
                 raise error_at_end
@@ -165,7 +165,7 @@ async def test_a_chat_gets_an_error() -> None:
     chat = make_request(mode=Mode.CHAT, prefix="")
 
     with pytest.raises(TooManyRequests) as rejected:
-        async with quotas.charge(principal, chat, make_account()):
+        async with quotas.charge(principal, chat, make_trace()):
             pass
 
     assert (rejected.value.code, rejected.value.http_status) == ("budget_exceeded", 402)

@@ -11,7 +11,7 @@ from inference.errors import CompletionDropped, CompletionError, EngineError, To
 from inference.gateway.stream import stream
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
-from tests.fakes.requests import make_account
+from tests.fakes.requests import make_trace
 
 Body = Callable[[], Awaitable[None]]
 
@@ -56,14 +56,14 @@ async def _cancel_stream(
 async def test_text_is_sent_and_followed_by_done() -> None:
     client = FakeClient()
 
-    await _stream(client, make_account(), "a", "b")
+    await _stream(client, make_trace(), "a", "b")
 
     assert (client.texts, client.ends) == (["a", "b"], ["done"])
 
 
 async def test_a_slow_reader_does_not_delay_the_first_token_time() -> None:
     clock = FakeClock()
-    trace, client = make_account(clock), FakeClient(on_delta=lambda: clock.pass_s(2.0))
+    trace, client = make_trace(clock), FakeClient(on_delta=lambda: clock.pass_s(2.0))
 
     await _stream(client, trace, "a", "b")
 
@@ -72,7 +72,7 @@ async def test_a_slow_reader_does_not_delay_the_first_token_time() -> None:
 
 
 async def test_the_trace_counts_sent_characters() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     await _stream(FakeClient(), trace, "ab", "c")
 
@@ -82,7 +82,7 @@ async def test_the_trace_counts_sent_characters() -> None:
 
 @pytest.mark.parametrize("num_texts", [0, 1])
 async def test_an_error_is_reported_before_and_after_the_first_text(num_texts: int) -> None:
-    client, trace = FakeClient(), make_account()
+    client, trace = FakeClient(), make_trace()
     error = EngineError("engine_disconnected", "It ended.")
 
     await _stream(client, trace, *["a"] * num_texts, then=_raising(error))
@@ -98,7 +98,7 @@ async def test_an_internal_error_is_reported_without_its_message_and_raised() ->
     client = FakeClient()
 
     with pytest.raises(ValueError, match="customer"):
-        await _stream(client, make_account(), then=_raising(ValueError("customer's code")))
+        await _stream(client, make_trace(), then=_raising(ValueError("customer's code")))
 
     assert client.ends == ["internal_error"]
     assert "customer" not in client.messages[0]
@@ -108,7 +108,7 @@ async def test_an_internal_error_is_reported_without_its_message_and_raised() ->
 async def test_a_cancelled_completion_ends_with_its_reason(
     finish_reason: FinishReason,
 ) -> None:
-    client, trace = FakeClient(), make_account()
+    client, trace = FakeClient(), make_trace()
 
     task = await _cancel_stream(client, trace, finish_reason.value)
 
@@ -117,7 +117,7 @@ async def test_a_cancelled_completion_ends_with_its_reason(
 
 
 async def test_nothing_is_sent_to_a_closed_connection() -> None:
-    client, trace = FakeClient(), make_account()
+    client, trace = FakeClient(), make_trace()
 
     task = await _cancel_stream(client, trace)
 
@@ -126,7 +126,7 @@ async def test_nothing_is_sent_to_a_closed_connection() -> None:
 
 
 async def test_an_unknown_cancellation_message_is_no_finish_reason() -> None:
-    client, trace = FakeClient(), make_account()
+    client, trace = FakeClient(), make_trace()
 
     task = await _cancel_stream(client, trace, "whatever")
 
@@ -138,7 +138,7 @@ async def test_an_unknown_cancellation_message_is_no_finish_reason() -> None:
 
 
 async def test_a_client_that_leaves_cancels_its_completion() -> None:
-    client, trace = FakeClient(leaves_after=1), make_account()
+    client, trace = FakeClient(leaves_after=1), make_trace()
 
     await _stream(client, trace, "a", "b", "c")
 
@@ -146,7 +146,7 @@ async def test_a_client_that_leaves_cancels_its_completion() -> None:
 
 
 async def test_text_that_never_arrived_is_not_counted() -> None:
-    trace = make_account()
+    trace = make_trace()
 
     await _stream(FakeClient(leaves_after=0), trace, "abc")
 
@@ -154,7 +154,7 @@ async def test_text_that_never_arrived_is_not_counted() -> None:
 
 
 async def test_a_client_that_left_before_the_end_does_not_change_it() -> None:
-    trace = make_account()
+    trace = make_trace()
     trace.finish(FinishReason.STOP)
 
     await _stream(FakeClient(leaves_after=0), trace)
@@ -166,7 +166,7 @@ async def test_a_client_that_left_before_the_end_does_not_change_it() -> None:
     "error", [EngineError("engine_disconnected", ""), TooManyRequests("gateway_at_capacity", "")]
 )
 async def test_an_error_is_recorded_even_if_the_client_has_left(error: CompletionError) -> None:
-    trace = make_account()
+    trace = make_trace()
 
     await _stream(FakeClient(leaves_after=0), trace, then=_raising(error))
 
@@ -176,12 +176,12 @@ async def test_an_error_is_recorded_even_if_the_client_has_left(error: Completio
 async def test_an_internal_error_is_raised_even_if_the_client_has_left() -> None:
     with pytest.raises(ValueError, match="planted"):
         await _stream(
-            FakeClient(leaves_after=0), make_account(), then=_raising(ValueError("planted"))
+            FakeClient(leaves_after=0), make_trace(), then=_raising(ValueError("planted"))
         )
 
 
 async def test_a_cancelled_completion_ends_even_if_the_client_has_left() -> None:
-    client, trace = FakeClient(leaves_after=1), make_account()
+    client, trace = FakeClient(leaves_after=1), make_trace()
 
     task = await _cancel_stream(client, trace, FinishReason.SUPERSEDED.value)
 
@@ -193,7 +193,7 @@ async def test_a_cancelled_completion_ends_even_if_the_client_has_left() -> None
 async def test_a_dropped_completion_ends_with_done_and_without_text(
     finish_reason: FinishReason,
 ) -> None:
-    client, trace = FakeClient(), make_account()
+    client, trace = FakeClient(), make_trace()
 
     await _stream(client, trace, then=_raising(CompletionDropped(finish_reason)))
 

@@ -1,4 +1,4 @@
-"""Computed values are cached for a limited time, within size limits, and separately by holder."""
+"""Computed values are cached for a limited time, within size limits, and for one partition."""
 
 import asyncio
 
@@ -9,11 +9,11 @@ from inference.context.tokenization.ttl_cache import (
     Digest,
     PartitionKey,
     TtlCache,
-    digest,
+    compute_digest,
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import TOKENS
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 
 ADA_PARTITION, GUS_PARTITION = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
 MAX_WEIGHT = 1_000
@@ -23,7 +23,7 @@ def _cache(clock: FakeClock) -> TtlCache[str]:
     return TtlCache(clock, max_weight=MAX_WEIGHT, weigh=len)
 
 
-def _put(cache: TtlCache[str], holder: PartitionKey, number: int, size: int = 1) -> bool:
+def _put(cache: TtlCache[str], partition: PartitionKey, number: int, size: int = 1) -> bool:
     """Return True if the value had to be computed."""
     computed = []
 
@@ -31,19 +31,21 @@ def _put(cache: TtlCache[str], holder: PartitionKey, number: int, size: int = 1)
         computed.append(number)
         return "x" * size
 
-    cache.get_or_compute(Digest(b"%d" % number), compute, holder=holder)
+    cache.get_or_compute(Digest(b"%d" % number), compute, partition=partition)
     return bool(computed)
 
 
 def _weight(cache: TtlCache[str]) -> int:
     return sum(
-        len(value) for of in cache._of.values() for value in (*of.young.values(), *of.old.values())
+        len(value)
+        for of in cache._partitions.values()
+        for value in (*of.young.values(), *of.old.values())
     )
 
 
-def test_the_same_text_has_different_digests_for_different_holders() -> None:
-    assert digest("text", ADA_PARTITION) == digest("text", ADA_PARTITION)
-    assert digest("text", ADA_PARTITION) != digest("text", GUS_PARTITION)
+def test_the_same_text_has_different_digests_for_different_partitions() -> None:
+    assert compute_digest("text", ADA_PARTITION) == compute_digest("text", ADA_PARTITION)
+    assert compute_digest("text", ADA_PARTITION) != compute_digest("text", GUS_PARTITION)
 
 
 def test_the_size_is_limited() -> None:
@@ -54,7 +56,7 @@ def test_the_size_is_limited() -> None:
         assert cache._weight == _weight(cache) <= MAX_WEIGHT + 50
 
 
-def test_a_holder_has_a_quarter_and_evicts_no_values_of_others() -> None:
+def test_a_partition_has_a_quarter_and_evicts_no_values_of_others() -> None:
     cache = _cache(FakeClock())
     _put(cache, ADA_PARTITION, 0)
 
@@ -82,7 +84,7 @@ def test_expired_values_are_evicted() -> None:
     clock.pass_s(2 * LIFETIME_S)
     cache.evict_expired()
 
-    assert (len(cache), cache._weight, cache._of) == (0, 0, {})
+    assert (len(cache), cache._weight, cache._partitions) == (0, 0, {})
 
 
 def test_a_late_eviction_does_not_extend_the_lifetime() -> None:
@@ -101,10 +103,10 @@ def test_a_late_eviction_does_not_extend_the_lifetime() -> None:
 async def test_values_of_every_prompt_writer_are_evicted() -> None:
     clock = FakeClock()
     writer = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=clock)
-    writer.scores.get_or_compute(Digest(b"k"), lambda: 1.0, holder=ADA_PARTITION)
+    writer.scores.get_or_compute(Digest(b"k"), lambda: 1.0, partition=ADA_PARTITION)
     clock.pass_s(2 * LIFETIME_S)
 
     task = asyncio.create_task(evict_expired_forever([writer], every_s=0.0))
-    await until(lambda: len(writer.scores) == 0)
+    await wait_until(lambda: len(writer.scores) == 0)
 
     task.cancel()

@@ -14,7 +14,7 @@ from inference.errors import EngineError
 from inference.pools.engine import EngineChunk, EngineStop
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.http_client import HttpClient
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.fakes.pools import make_engine_request
 
 Write = Callable[[bytes], Awaitable[None]]
@@ -308,7 +308,7 @@ async def test_a_faulty_stream_leaves_no_connection(name: str) -> None:
         with pytest.raises(EngineError):
             await _collect(server, engine)
 
-        await until(lambda: server.num_open == 0)
+        await wait_until(lambda: server.num_open == 0)
 
 
 async def test_an_engine_that_never_responds_is_unavailable() -> None:
@@ -380,7 +380,7 @@ async def test_leaving_before_the_first_text_closes_the_connection() -> None:
 async def test_a_cancelled_reader_closes_the_connection() -> None:
     async with _serving(_hanging(event("a"))) as (server, engine):
         task = asyncio.create_task(_collect(server, engine))
-        await until(lambda: server.num_open == 1)
+        await wait_until(lambda: server.num_open == 1)
 
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -27,7 +27,7 @@ from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import KEY, FakeGateway
-from tests.fakes.polling import until
+from tests.fakes.polling import wait_until
 from tests.fakes.requests import make_admitted, make_arrival
 from tests.fakes.tenants import ACME, GLOBEX, make_principal
 
@@ -66,7 +66,7 @@ async def _running(warmup_queue: WarmupQueue, pipeline: Any) -> AsyncIterator[No
 
 
 async def _wait_for_end(warmup_queue: WarmupQueue, count: int = 1) -> dict[str, int]:
-    await until(lambda: warmup_queue.num_ended.total() >= count)
+    await wait_until(lambda: warmup_queue.num_ended.total() >= count)
     return dict(warmup_queue.num_ended)
 
 
@@ -119,7 +119,7 @@ async def test_few_warm_ups_run_concurrently() -> None:
     async with _running(warmup_queue, pipeline):
         for number in range(4):
             warmup_queue.on_file_opened(TenantId(str(number)), make_arrival())
-        await until(lambda: len(pipeline.arrivals) >= MAX_AT_ONCE)
+        await wait_until(lambda: len(pipeline.arrivals) >= MAX_AT_ONCE)
         await asyncio.sleep(0.01)
 
         assert len(pipeline.arrivals) == MAX_AT_ONCE
@@ -132,7 +132,7 @@ async def test_the_first_warm_up_of_a_tenant_precedes_the_second_of_another() ->
         warmup_queue.on_file_opened(tenant_id, make_arrival(path=path))
 
     async with _running(warmup_queue, pipeline):
-        await until(lambda: len(pipeline.arrivals) >= MAX_AT_ONCE)
+        await wait_until(lambda: len(pipeline.arrivals) >= MAX_AT_ONCE)
 
     assert [arrival.draft.path for arrival in pipeline.arrivals] == ["1.py", "3.py"]
 
@@ -144,7 +144,7 @@ async def test_a_single_tenant_may_use_all_slots() -> None:
     async with _running(warmup_queue, pipeline):
         for _ in range(MAX_AT_ONCE):
             warmup_queue.on_file_opened(ACME, make_arrival())
-        await until(lambda: len(pipeline.arrivals) == MAX_AT_ONCE)
+        await wait_until(lambda: len(pipeline.arrivals) == MAX_AT_ONCE)
 
 
 async def test_a_second_warm_up_is_cancelled_for_another_tenant() -> None:
@@ -154,9 +154,9 @@ async def test_a_second_warm_up_is_cancelled_for_another_tenant() -> None:
     async with _running(warmup_queue, pipeline):
         for path in ("1.py", "2.py"):
             warmup_queue.on_file_opened(ACME, make_arrival(path=path))
-        await until(lambda: len(pipeline.arrivals) == MAX_AT_ONCE)
+        await wait_until(lambda: len(pipeline.arrivals) == MAX_AT_ONCE)
         warmup_queue.on_file_opened(GLOBEX, make_arrival(path="3.py"))
-        await until(lambda: len(pipeline.arrivals) > MAX_AT_ONCE)
+        await wait_until(lambda: len(pipeline.arrivals) > MAX_AT_ONCE)
 
         assert [arrival.draft.path for arrival in pipeline.arrivals] == ["1.py", "2.py", "3.py"]
         assert warmup_queue.num_waiting == 1
@@ -176,7 +176,7 @@ async def test_a_warm_up_between_two_attempts_yields_to_another_tenant_and_conti
     async with _running(warmup_queue, warm):
         for number in range(MAX_AT_ONCE):
             warmup_queue.on_file_opened(ACME, make_arrival(path=f"acme{number}.py"))
-        await until(lambda: len(paths) == MAX_AT_ONCE)
+        await wait_until(lambda: len(paths) == MAX_AT_ONCE)
         warmup_queue.on_file_opened(GLOBEX, make_arrival(path="globex.py"))
         busy.set()
         ended = await _wait_for_end(warmup_queue, MAX_AT_ONCE + 1)
@@ -322,7 +322,7 @@ async def test_a_busy_replica_is_not_warmed_up() -> None:
 async def test_a_request_preempts_a_warm_up() -> None:
     gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
     pipeline = asyncio.create_task(warm_up(gateway.plane, _warm_up_request(gateway)))
-    await until(lambda: gateway.engine.num_open == 1)
+    await wait_until(lambda: gateway.engine.num_open == 1)
 
     gateway.engine.hangs = False
     gateway.engine.chunks = chunks_of("b")
@@ -338,7 +338,7 @@ async def test_a_request_preempts_a_warm_up() -> None:
 async def test_a_warm_up_does_not_count_as_load() -> None:
     gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
     pipeline = asyncio.create_task(warm_up(gateway.plane, _warm_up_request(gateway)))
-    await until(lambda: gateway.engine.num_open == 1)
+    await wait_until(lambda: gateway.engine.num_open == 1)
 
     num_in_flight = gateway.plane.router.replicas.num_in_flight(gateway.engine.requests[0].replica)
     pipeline.cancel()

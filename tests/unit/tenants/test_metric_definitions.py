@@ -52,18 +52,18 @@ COUNTS = UsageCounters(
 def test_each_metric_equals_its_definition(name: str, value: float | None) -> None:
     (metric,) = (metric for metric in METRICS if metric.name == name)
 
-    assert metric.of(COUNTS) == value
+    assert metric.compute(COUNTS) == value
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=[metric.name for metric in METRICS])
 def test_empty_counters_have_no_metrics(metric: object) -> None:
-    assert all(each.of(UsageCounters()) is None for each in METRICS)
+    assert all(each.compute(UsageCounters()) is None for each in METRICS)
 
 
 def test_the_share_of_completed_code_needs_typing_reports() -> None:
     (metric,) = (metric for metric in METRICS if metric.name == "completed_code")
 
-    assert metric.of(UsageCounters(accepted_chars=10)) is None
+    assert metric.compute(UsageCounters(accepted_chars=10)) is None
 
 
 def test_accepted_tokens_bear_the_cost_of_all_tokens() -> None:
@@ -71,9 +71,9 @@ def test_accepted_tokens_bear_the_cost_of_all_tokens() -> None:
 
     # 200,000 for the prompts, 10,000 for generated tokens, divided by half a thousand accepted
     # ones.
-    assert metric.of(COUNTS) == 420_000
-    assert metric.of(UsageCounters(prompt_tokens=5)) is None
-    assert (metric.name, cost_metric(None).of(COUNTS)) == (COST, None)
+    assert metric.compute(COUNTS) == 420_000
+    assert metric.compute(UsageCounters(prompt_tokens=5)) is None
+    assert (metric.name, cost_metric(None).compute(COUNTS)) == (COST, None)
 
 
 def test_every_counter_and_every_metric_has_a_source() -> None:

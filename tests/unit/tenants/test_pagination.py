@@ -45,19 +45,19 @@ def test_a_malformed_cursor_is_rejected(text: str) -> None:
 
 
 def test_a_page_with_a_successor_ends_with_its_last_row() -> None:
-    page = build_page([3, 2, 1], limit=2, place=lambda row: PagePosition(AT, UUID(int=row)))
+    page = build_page([3, 2, 1], limit=2, get_position=lambda row: PagePosition(AT, UUID(int=row)))
 
     assert (page.rows, read_cursor(page.next_cursor)) == ([3, 2], PagePosition(AT, UUID(int=2)))
 
 
 def test_the_last_page_has_no_cursor() -> None:
-    page = build_page([3, 2], limit=2, place=lambda row: PagePosition(AT, UUID(int=row)))
+    page = build_page([3, 2], limit=2, get_position=lambda row: PagePosition(AT, UUID(int=row)))
 
     assert (page.rows, page.next_cursor) == ([3, 2], None)
 
 
 def test_a_mapped_page_keeps_its_cursor() -> None:
-    page = build_page([3, 2, 1], limit=2, place=lambda row: PagePosition(AT, UUID(int=row)))
+    page = build_page([3, 2, 1], limit=2, get_position=lambda row: PagePosition(AT, UUID(int=row)))
 
     assert map_page(page, str).rows == ["3", "2"]
     assert map_page(page, str).next_cursor == page.next_cursor

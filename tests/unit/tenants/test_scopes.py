@@ -16,7 +16,7 @@ from tenants.identity.api_keys.scopes import (
 
 EXPECTED = {
     "inference": "inline fim block docstring chat",
-    "inference:inline": "inline",
+    "inference:inline": "inline fim",
     "inference:fim": "fim",
     "inference:block": "block",
     "inference:docstring": "docstring",

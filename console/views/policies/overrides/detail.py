@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
@@ -19,8 +19,9 @@ from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
+from console.views.policies.choices import read_choices
 from console.views.policies.form_fields import add_refusal, whole_number
-from console.views.policies.overrides.forms import OverrideForm, groups_of, initial_of, override_of
+from console.views.policies.overrides.forms import OverrideForm, groups_of, override_of
 from console.views.policies.overrides.presenters import override_changes
 from console.views.policies.review.policy_draft import read_json
 from console.views.policies.review.presenters import summarize_dry_run
@@ -47,15 +48,11 @@ def edit(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUI
     """Edit the override. A valid POST continues with its review."""
     current = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if request.method == "GET":
-        return _render_edit_page(
-            request, member, current, OverrideForm(initial=initial_of(current.override))
-        )
+        return _render_edit_page(request, member, current, _make_form(member, current.override))
     if request.POST.get("step") == "edit":
         override = parse_override(read_json(request.POST.get("document", "")))
-        return _render_edit_page(
-            request, member, current, OverrideForm(initial=initial_of(override))
-        )
-    form = OverrideForm(request.POST)
+        return _render_edit_page(request, member, current, _make_form(member, override))
+    form = _make_form(member, current.override, request.POST)
     if form.is_valid():
         try:
             override = override_of(form.cleaned_data)
@@ -136,6 +133,12 @@ def undo(
     else:
         toast(request, gettext("Change undone. Gateways apply it within a second."))
     return redirect("console:policies-overrides")
+
+
+def _make_form(
+    member: CurrentMember, override: PolicyOverride, data: QueryDict | None = None
+) -> OverrideForm:
+    return OverrideForm(data, override=override, choices=read_choices(member.actor))
 
 
 def _way_if_grave(

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from django import forms
+from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import PolicyOverride
+from console.views.policies.choices import WHY_NOT_ENFORCED, PolicyChoices
 from console.views.policies.form_fields import (
     ALL,
     ONLY,
@@ -15,6 +17,7 @@ from console.views.policies.form_fields import (
     initial_names,
     initial_rate,
     lines_field,
+    names_field,
     names_of,
     per_minute_field,
     rate_of,
@@ -22,7 +25,9 @@ from console.views.policies.form_fields import (
     yes_field,
 )
 from console.views.policies.forms import FieldGroup
+from console.views.policies.model_fields import offer_policy_choices
 from console.views.policies.presenters import FEATURES
+from tenants.policy.availability.enforcement import Capability
 from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
 from tenants.policy.overrides.document import parse_override
 
@@ -40,9 +45,9 @@ class OverrideForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
     )
     models_which = which_field(_("Models"), _("All that the tenant allows"), _("Only these"))
-    models = lines_field(_("Model names"), _("One per line."))
+    models = names_field(_("Allowed models"), _("Requests for other models are rejected."))
     regions_which = which_field(_("Regions"), _("All that the tenant allows"), _("Only these"))
-    regions = lines_field(_("Region names"), _("One per line."))
+    regions = names_field(_("Allowed regions"), _("Gateways in other regions reject requests."))
     content_exclusion = lines_field(
         _("Content exclusion"),
         _(
@@ -59,6 +64,17 @@ class OverrideForm(forms.Form):
     key_limit_burst = burst_field(_("Per key: burst of requests"))
     max_key_lifetime_days = days_field(_("Maximum lifetime of new keys in days"))
     is_mfa_required = yes_field(_("Require two-factor authentication"))
+
+    def __init__(
+        self, data: QueryDict | None, *, override: PolicyOverride, choices: PolicyChoices
+    ) -> None:
+        """`override` is the one that the form starts with."""
+        super().__init__(data, initial=initial_of(override))
+        offer_policy_choices(self, override, choices)
+        if choices.is_missing(Capability.PUBLIC_CODE_FILTER):
+            field = self.fields["has_public_code_filter"]
+            field.disabled = not override.has_public_code_filter
+            field.help_text = str(WHY_NOT_ENFORCED["has_public_code_filter"])
 
 
 def groups_of(form: OverrideForm) -> Iterator[FieldGroup]:

@@ -40,7 +40,7 @@ from tenants.usage.requests.list_queries import (
     RequestFilter,
     RequestRow,
     RequestSort,
-    page_of_requests,
+    list_requests,
 )
 
 _ENDED: Final[dict[EndingFilter, str | Promise]] = {
@@ -102,12 +102,14 @@ class RequestListRow:
 @dataclass(frozen=True, slots=True)
 class RequestListPage(Page[RequestListRow]):
     request_filter: RequestFilter
-    is_of_few: bool
+    is_small_group: bool
 
 
 def _find_requests(query: ListQuery) -> RequestListPage:
-    request_filter = _wanted(read_usage_filters(query.request, now=query.now), query.filters)
-    request_page = page_of_requests(
+    request_filter = _build_request_filter(
+        read_usage_filters(query.request, now=query.now), query.filters
+    )
+    request_page = list_requests(
         actor=query.actor,
         request_filter=request_filter,
         limit=query.limit,
@@ -116,7 +118,7 @@ def _find_requests(query: ListQuery) -> RequestListPage:
     )
     rows = [_present_request(row) for row in request_page.page.rows]
     return RequestListPage(
-        rows, request_page.page.next_cursor, request_filter, request_page.is_of_few
+        rows, request_page.page.next_cursor, request_filter, request_page.is_small_group
     )
 
 
@@ -131,7 +133,7 @@ def _context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
         "question": question,
         "request_filter": request_filter,
         "is_later": request_filter.since > request_filter.starts_at,
-        "is_of_few": page.is_of_few,
+        "is_small_group": page.is_small_group,
         "is_an_hour": hour is not None,
         # As it was requested, so that other filters keep the hour.
         "hour": query.request.GET.get("hour", "") if hour else "",
@@ -142,12 +144,12 @@ def _context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
     }
 
 
-def _wanted(question: UsageFilters, cleaned: Mapping[str, Any]) -> RequestFilter:
+def _build_request_filter(question: UsageFilters, cleaned: Mapping[str, Any]) -> RequestFilter:
     report_query, hour = question.report_query, cleaned.get("hour")
     return RequestFilter(
         starts_at=hour or report_query.starts_at,
         ends_at=hour + timedelta(hours=1) if hour else report_query.ends_at,
-        filter=report_query.filter,
+        report_filter=report_query.filter,
         mode=Mode(cleaned["mode"]) if cleaned.get("mode") else None,
         ended=EndingFilter(cleaned["ended"]) if cleaned.get("ended") else None,
         order=RequestSort(cleaned.get("order") or RequestSort.NEWEST),

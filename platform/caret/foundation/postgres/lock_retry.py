@@ -19,8 +19,8 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LockRetryPolicy:
-    lock_s: int  # how long a statement waits for a lock
-    statement_s: int  # how long a statement may run
+    lock_timeout_s: int  # how long a statement waits for a lock
+    statement_timeout_s: int  # how long a statement may run
     max_tries: int
     pause_s: float  # between tries, to let other queries run
 
@@ -29,7 +29,7 @@ def run_with_lock_retry(
     connection: BaseDatabaseWrapper,
     work: Callable[[], object],
     *,
-    patience: LockRetryPolicy,
+    policy: LockRetryPolicy,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
     """Run `work`, and run it again if it gets no lock.
@@ -37,17 +37,21 @@ def run_with_lock_retry(
     A repeated `work` must continue where it was interrupted, as Django's migrations do. Raises
     OperationalError if the last try gets no lock, or if a statement takes too long.
     """
-    _set_timeouts(connection, lock_s=patience.lock_s, statement_s=patience.statement_s)
+    _set_timeouts(
+        connection,
+        lock_timeout_s=policy.lock_timeout_s,
+        statement_timeout_s=policy.statement_timeout_s,
+    )
     try:
-        for attempt in range(1, patience.max_tries + 1):
+        for attempt in range(1, policy.max_tries + 1):
             try:
                 work()
             except OperationalError as error:
-                is_last = attempt == patience.max_tries
+                is_last = attempt == policy.max_tries
                 if is_last or not isinstance(error.__cause__, LockNotAvailable):
                     raise
                 logger.warning("migration.lock_not_available", tries=attempt)
-                pause(patience.pause_s)
+                pause(policy.pause_s)
             else:
                 return
     finally:
@@ -55,7 +59,11 @@ def run_with_lock_retry(
             cursor.execute("RESET lock_timeout; RESET statement_timeout")
 
 
-def _set_timeouts(connection: BaseDatabaseWrapper, *, lock_s: int, statement_s: int) -> None:
+def _set_timeouts(
+    connection: BaseDatabaseWrapper, *, lock_timeout_s: int, statement_timeout_s: int
+) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{lock_s}s"])
-        cursor.execute("SELECT set_config('statement_timeout', %s, false)", [f"{statement_s}s"])
+        cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{lock_timeout_s}s"])
+        cursor.execute(
+            "SELECT set_config('statement_timeout', %s, false)", [f"{statement_timeout_s}s"]
+        )

@@ -41,12 +41,12 @@ class Command(DjangosMigrate):
                 " its data, stay with that version. Otherwise use an empty database: `make up`"
                 " creates one after you remove or rename the folder .caret (or CARET_HOME)."
             )
-        patience = LockRetryPolicy(
-            lock_s=options["lock_timeout_s"],
-            statement_s=options["statement_timeout_s"],
+        policy = LockRetryPolicy(
+            lock_timeout_s=options["lock_timeout_s"],
+            statement_timeout_s=options["statement_timeout_s"],
             max_tries=options["tries"],
             pause_s=_PAUSE_S,
         )
         # A migration without a lock is rolled back; earlier ones are recorded as applied.
         handle = super().handle
-        run_with_lock_retry(connection, lambda: handle(*args, **options), patience=patience)
+        run_with_lock_retry(connection, lambda: handle(*args, **options), policy=policy)

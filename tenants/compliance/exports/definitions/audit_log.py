@@ -8,7 +8,7 @@ from django.utils.translation import gettext_noop
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.paged_source import PagedRows, fields, spell
+from tenants.compliance.exports.paged_source import PagedRows, dump_json, fields
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.security.audit.queries import AuditEntryView, AuditFilter, fetch_entries
 
@@ -46,7 +46,7 @@ def _find_end(query: RowQuery) -> datetime:
 
 
 def _to_row(entry: AuditEntryView) -> Row:
-    change = (None if each is None else spell(each) for each in (entry.before, entry.after))
+    change = (None if each is None else dump_json(each) for each in (entry.before, entry.after))
     return (*_before(entry), *change, *_after(entry))
 
 

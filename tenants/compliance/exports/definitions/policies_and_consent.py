@@ -1,17 +1,25 @@
 """Exports of policies with their authors and reasons, and of consent receipts."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from django.utils.translation import gettext_noop
 
+from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, fields, spell
-from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row
+from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, dump_json, fields
+from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
+from tenants.policy.availability.enforcement import (
+    UnavailablePeriod,
+    find_unenforced_periods,
+    read_history,
+)
 from tenants.policy.document import write_policy
 from tenants.policy.overrides.document import override_document
 from tenants.policy.overrides.queries import OverrideInForce, list_overrides
-from tenants.policy.queries import PolicyInForce, page_of_versions
+from tenants.policy.queries import PolicyInForce, find_version_ends, page_of_versions
 from tenants.privacy.consent.queries import list_receipts
 
 _WHO: Final = (
@@ -24,20 +32,57 @@ _WHO: Final = (
 _who = fields(*(column.name for column in _WHO))
 
 
-def _policy_row(version: PolicyInForce) -> Row:
-    return (*_who(version), spell(write_policy(version.policy)))
+@dataclass(frozen=True, slots=True)
+class _PolicyVersion:
+    """A version, with the periods in which parts of it were not enforced, by field."""
+
+    version: PolicyInForce
+    not_enforced: dict[str, list[UnavailablePeriod]]
+
+    @property
+    def created_at(self) -> datetime:
+        return self.version.created_at
+
+
+def _page_of_policies(query: RowQuery, limit: int, cursor: str | None) -> Page[_PolicyVersion]:
+    page = page_of_versions(actor=query.actor, limit=limit, cursor=cursor)
+    ends = find_version_ends(actor=query.actor, versions=[row.version for row in page.rows])
+    history = read_history()
+    return map_page(
+        page,
+        lambda row: _PolicyVersion(
+            row,
+            find_unenforced_periods(
+                row.policy,
+                history,
+                starts_at=row.created_at,
+                ends_at=ends.get(row.version, query.now),
+            ),
+        ),
+    )
+
+
+def _policy_row(row: _PolicyVersion) -> Row:
+    not_enforced = "; ".join(
+        f"not enforced: {field} {period.starts_at.isoformat()} to {period.ends_at.isoformat()}"
+        for field, periods in row.not_enforced.items()
+        for period in periods
+    )
+    return (*_who(row.version), dump_json(write_policy(row.version.policy)), not_enforced)
 
 
 POLICIES: Final = Export(
     name="policies",
-    version=1,
+    version=2,  # 2 added not_enforced
     title=gettext_noop("Policy versions with author and reason"),
     permission=Permission.READ_POLICY,
-    columns=(*_WHO, ExportColumn("policy", ColumnType.TEXT)),
+    columns=(
+        *_WHO,
+        ExportColumn("policy", ColumnType.TEXT),
+        ExportColumn("not_enforced", ColumnType.TEXT),
+    ),
     source=PagedRows(
-        page=lambda query, limit, cursor: page_of_versions(
-            actor=query.actor, limit=limit, cursor=cursor
-        ),
+        page=_page_of_policies,
         row=_policy_row,
         made_at=BY_CREATION,
     ),
@@ -46,7 +91,7 @@ POLICIES: Final = Export(
 
 def _override_row(override: OverrideInForce) -> Row:
     subject: tuple[Any, ...] = (override.subject.kind.value, override.subject.id, override.name)
-    return (*subject, *_who(override), spell(override_document(override.override)))
+    return (*subject, *_who(override), dump_json(override_document(override.override)))
 
 
 POLICY_LAYERS: Final = Export(

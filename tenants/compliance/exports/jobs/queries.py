@@ -102,7 +102,9 @@ def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildVi
     with tenant_scope(actor.tenant_id):
         jobs = ExportJob.objects.filter(tenant_id=actor.tenant_id, definition__in=names)
         rows = fetch_first(jobs, limit=limit, after=after)
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
     return map_page(page, view_of)
 
 

@@ -1,5 +1,7 @@
-"""Status of the installation from the gateways' metrics, for the operators' overview."""
+"""Status of the installation from the gateways' metrics: for the operators' overview, and for
+policies, which say what is not enforced (tenants.policy.availability)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,23 +18,25 @@ from tenants.fleet.pools.pool_status import (
     pools_of,
 )
 from tenants.fleet.pools.scraping.gateway_scraper import Scrape, scrape_gateways
-from tenants.fleet.pools.scraping.metric_samples import merge_samples
-from tenants.fleet.pools.scraping.recent_scrapes import RecentScrapes, lately
+from tenants.fleet.pools.scraping.metric_samples import MetricSamples, merge_samples
+from tenants.fleet.pools.scraping.recent_scrapes import RecentScrapes, count_recent
+from tenants.models import CapabilityChange
+from tenants.policy.availability.enforcement import REGION_PREFIX, Capability
 
 
 @dataclass(frozen=True, slots=True)
 class InstallationStatus:
-    readings: list[Scrape]
+    scrapes: list[Scrape]
     recent: RecentScrapes
     pools: list[PoolStatus]
 
     @property
     def reachable(self) -> list[Scrape]:
-        return [reading for reading in self.readings if reading.samples is not None]
+        return [scrape for scrape in self.scrapes if scrape.samples is not None]
 
     @property
     def unreachable(self) -> list[Scrape]:
-        return [reading for reading in self.readings if reading.samples is None]
+        return [scrape for scrape in self.scrapes if scrape.samples is None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +55,19 @@ class KeyFigures:
 
 def read_installation(*, now: datetime) -> InstallationStatus:
     """Read the status from all gateways, and from Redis their counts of 15 minutes ago."""
-    readings = scrape_gateways()
-    since = lately(connect(), readings, now_s=now.timestamp())
-    return InstallationStatus(readings, since, pools_of(readings, since.counters))
+    scrapes = scrape_gateways()
+    recent = count_recent(connect(), scrapes, now_s=now.timestamp())
+    return InstallationStatus(scrapes, recent, pools_of(scrapes, recent.counters))
 
 
-def replicas_by_pool(readings: list[Scrape]) -> dict[str, frozenset[str]]:
+def replicas_by_pool(scrapes: list[Scrape]) -> dict[str, frozenset[str]]:
     """Return the replicas of each pool, as the gateways that answer report them."""
-    return members_of(merge_samples(each.samples for each in readings if each.samples is not None))
+    return members_of(merge_samples(each.samples for each in scrapes if each.samples is not None))
 
 
-def allowed_hosts_by_pool(readings: list[Scrape]) -> dict[str, tuple[str, ...]]:
+def allowed_hosts_by_pool(scrapes: list[Scrape]) -> dict[str, tuple[str, ...]]:
     """Return the hosts permitted for added replicas by pool, as the gateways report them."""
-    return places_of(merge_samples(each.samples for each in readings if each.samples is not None))
+    return places_of(merge_samples(each.samples for each in scrapes if each.samples is not None))
 
 
 def key_figures(installation: InstallationStatus) -> KeyFigures:
@@ -81,3 +85,38 @@ def key_figures(installation: InstallationStatus) -> KeyFigures:
         num_waiting=int(sum(replica.waiting or 0 for replica in replicas)),
         kv_usage=max(usages, default=None),
     )
+
+
+def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
+    """Record what has changed since the last report. Nothing is known if no gateway responds."""
+    listed = list(scrapes)
+    reports = [each.samples for each in listed if each.samples is not None]
+    if not reports:
+        return
+    rows = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
+    current = dict(rows.values_list("capability", "is_available"))
+    found = find_capabilities(reports)
+    if len(reports) == len(listed):  # otherwise the region may have a gateway that does not respond
+        gone = (name for name in current if name.startswith(REGION_PREFIX) and name not in found)
+        found |= dict.fromkeys(gone, False)
+    CapabilityChange.objects.bulk_create(
+        [
+            CapabilityChange(capability=name, is_available=is_available, since=now)
+            for name, is_available in found.items()
+            if current.get(name) is not is_available
+        ],
+        ignore_conflicts=True,  # another worker recorded the same
+    )
+
+
+def find_capabilities(reports: Iterable[MetricSamples]) -> dict[str, bool]:
+    """Return whether all gateways have each capability, and the regions with a gateway. Pure."""
+    found: dict[str, bool] = {}
+    for samples in reports:
+        for labels, value in samples.all_values("caret_gateway_capability"):
+            name = labels["capability"]
+            if name in set(Capability):
+                found[name] = found.get(name, True) and bool(value)
+        for labels, _ in samples.all_values("caret_gateway_region"):
+            found[f"{REGION_PREFIX}{labels['region']}"[:64]] = True
+    return found

@@ -44,12 +44,12 @@ class RecentScrapes:
     window_s: float | None  # None: since each gateway's start, as no older scrape exists
 
 
-def keep(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -> None:
-    """Store a scrape. Raises redis.RedisError."""
+def store_scrapes(connection: redis.Redis, scrapes: Iterable[Scrape], *, now_s: float) -> None:
+    """Store the counters of one scrape of all gateways. Raises redis.RedisError."""
     counters_by_gateway = {
-        reading.gateway: _select_counters(reading.samples)
-        for reading in readings
-        if reading.samples is not None
+        scrape.gateway: _select_counters(scrape.samples)
+        for scrape in scrapes
+        if scrape.samples is not None
     }
     pipeline = connection.pipeline(transaction=True)
     pipeline.lpush(KEY, _encode(_StoredScrape(now_s, counters_by_gateway)))
@@ -58,30 +58,32 @@ def keep(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -
     pipeline.execute()
 
 
-def lately(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -> RecentScrapes:
+def count_recent(
+    connection: redis.Redis, scrapes: Iterable[Scrape], *, now_s: float
+) -> RecentScrapes:
     """Return the counts since the oldest stored scrape. If Redis is down, there is no window."""
-    answering = [reading for reading in readings if reading.samples is not None]
+    successful = [scrape for scrape in scrapes if scrape.samples is not None]
     oldest = _read_oldest(connection)
     if oldest is None or not 0 < now_s - oldest.at_s <= KEEP_S:
-        return RecentScrapes(merge_samples(_collect_samples(answering)), None)
+        return RecentScrapes(merge_samples(_collect_samples(successful)), None)
     increases = [
-        increase for each in answering if (increase := _compute_increase(oldest, each)) is not None
+        increase for each in successful if (increase := _compute_increase(oldest, each)) is not None
     ]
     return RecentScrapes(merge_samples(increases), now_s - oldest.at_s)
 
 
-def _collect_samples(answering: Iterable[Scrape]) -> list[MetricSamples]:
-    return [each.samples for each in answering if each.samples is not None]
+def _collect_samples(successful: Iterable[Scrape]) -> list[MetricSamples]:
+    return [each.samples for each in successful if each.samples is not None]
 
 
-def _compute_increase(oldest: _StoredScrape, reading: Scrape) -> MetricSamples | None:
+def _compute_increase(oldest: _StoredScrape, scrape: Scrape) -> MetricSamples | None:
     """Return a gateway's increase; None: it ran before but was not scraped, so it is unknown."""
-    assert reading.samples is not None
-    before = oldest.gateways.get(reading.gateway)
+    assert scrape.samples is not None
+    before = oldest.gateways.get(scrape.gateway)
     if before is not None:
-        return counter_increase(_to_samples(before), reading.samples)
-    started_s = reading.samples.started_s
-    return reading.samples if started_s is not None and started_s >= oldest.at_s else None
+        return counter_increase(_to_samples(before), scrape.samples)
+    started_s = scrape.samples.started_s
+    return scrape.samples if started_s is not None and started_s >= oldest.at_s else None
 
 
 def _read_oldest(connection: redis.Redis) -> _StoredScrape | None:

@@ -26,6 +26,10 @@ def fields_of(page: str) -> dict[str, Any]:
             fields[name[1]] = unescape(value[1]) if value else ""
     for name, text in re.findall(r'<textarea name="([^"]+)"[^>]*>([^<]*)</textarea>', form):
         fields[name] = unescape(text).strip()
+    for name, options in re.findall(r'<select name="([^"]+)"[^>]*>(.*?)</select>', form, re.DOTALL):
+        chosen = re.search(r'<option value="([^"]*)" selected', options)
+        first = re.search(r'<option value="([^"]*)"', options)
+        fields[name] = unescape((chosen or first or [None, ""])[1] or "")
     return fields
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from caret.contracts.api_key import KEY_PATTERN, KeyKind, ParsedKey, parse_key
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.identity.api_keys.queries import find_key, holds
+from tenants.identity.api_keys.queries import find_key, is_key_active
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import ApiKey
 from tenants.policy.document import write_policy
@@ -78,11 +78,42 @@ def test_a_new_key_is_shown_once_and_works(company: Company, client: Client) -> 
     page = client.post("/keys/new", filled_form(client, company))
 
     key = key_in(page)
-    assert holds(tenant_id=company.tenant_id, key=key, now=timezone.now())
+    assert is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
     assert page["Cache-Control"] == "no-store"
     assert "config.yaml" in page.content.decode()
     assert key.text not in listed(client)
     assert keys_of(company)[0].owner_id == uuid.UUID(company.developer.user_id)
+
+
+@pytest.mark.parametrize(
+    ("preset", "scopes", "shown", "hidden"),
+    [
+        ("code", ["inference:fim", "inference:inline"], "Tabby", "Chat, curl"),
+        ("chat", ["inference:chat"], "Chat, curl", "Tabby"),
+        ("all", ["inference"], "Chat, curl", None),
+    ],
+)
+def test_a_preset_decides_the_scopes_and_the_settings_that_are_shown(
+    company: Company, client: Client, preset: str, scopes: list[str], shown: str, hidden: str | None
+) -> None:
+    page = client.post("/keys/new", filled_form(client, company, preset=preset))
+
+    content = page.content.decode()
+    assert keys_of(company)[0].scopes == scopes
+    assert shown in content
+    assert hidden is None or hidden not in content
+
+
+def test_only_a_service_key_can_do_without_completions(company: Company, client: Client) -> None:
+    form = filled_form(client, company, preset="none", scopes=["usage:read"])
+
+    refused = client.post("/keys/new", form)
+    form = filled_form(client, company, preset="none", scopes=["usage:read"], kind="svc")
+    page = client.post("/keys/new", form)
+
+    assert refused.status_code == 400
+    assert [key.scopes for key in keys_of(company)] == [["usage:read"]]
+    assert "Test this key" not in page.content.decode()
 
 
 def test_a_service_key_has_no_owner_and_the_chosen_scopes(company: Company, client: Client) -> None:
@@ -202,9 +233,9 @@ def test_rotation_creates_a_new_secret_and_expires_the_old_one_after_the_overlap
 
     now = timezone.now()
     assert key_in(page).text != made.text
-    assert holds(tenant_id=company.tenant_id, key=key_in(page), now=now)
-    assert holds(tenant_id=company.tenant_id, key=old, now=now)
-    assert not holds(tenant_id=company.tenant_id, key=old, now=now + timedelta(hours=2))
+    assert is_key_active(tenant_id=company.tenant_id, key=key_in(page), now=now)
+    assert is_key_active(tenant_id=company.tenant_id, key=old, now=now)
+    assert not is_key_active(tenant_id=company.tenant_id, key=old, now=now + timedelta(hours=2))
     assert "Valid until" in client.get(f"/keys/{old.lookup_id}").content.decode()
 
 
@@ -220,7 +251,7 @@ def test_an_invalid_rotation_changes_nothing(
     page = client.post(path, filled_form(client, company, path, **form))
 
     assert page.status_code == 400
-    assert holds(tenant_id=company.tenant_id, key=old, now=timezone.now())
+    assert is_key_active(tenant_id=company.tenant_id, key=old, now=timezone.now())
 
 
 def test_a_revoked_key_cannot_be_rotated(company: Company, client: Client) -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from caret.contracts.api_key import KEY_PATTERN, parse_key
 from tenants.base.permissions import Role
-from tenants.identity.api_keys.queries import KeyState, find_key, holds
+from tenants.identity.api_keys.queries import KeyState, find_key, is_key_active
 from tenants.identity.api_keys.scopes import stored
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
@@ -81,7 +81,7 @@ def test_a_developer_creates_a_key_and_sees_it_once(company: Company, ada: Clien
     assert text is not None
     key = parse_key(text[0])
     assert key is not None
-    assert holds(tenant_id=company.tenant_id, key=key, now=timezone.now())
+    assert is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
     found = find_key(actor=company.platform, lookup_id=key.lookup_id, now=timezone.now())
     assert (found.owner_email, found.name) == (company.developer.email, "Laptop")
     assert stored(found.scopes) == ["inference:inline"]

@@ -1,4 +1,4 @@
-"""The overview: five figures, their audience, and the period in the URL."""
+"""The performance of completions: five figures, their audience, and the period in the URL."""
 
 import re
 import uuid
@@ -46,7 +46,7 @@ def value_of(page: str, label: str) -> str:
 
 
 def shown(client: Client, **query: str) -> str:
-    return client.get("/", query).content.decode()
+    return client.get("/performance", query).content.decode()
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -164,7 +164,7 @@ def test_filtering_by_team_needs_few_queries(company: Company, sign_in: SignIn) 
 def test_invalid_dates_get_an_error_and_stay_in_the_form(
     company: Company, sign_in: SignIn, query: dict[str, str], typed: str
 ) -> None:
-    answer = sign_in(company.administrator).get("/", query)
+    answer = sign_in(company.administrator).get("/performance", query)
 
     page = answer.content.decode()
     assert answer.status_code == 400
@@ -176,7 +176,7 @@ def test_invalid_dates_get_an_error_and_stay_in_the_form(
 def test_an_invalid_query_is_rejected(
     company: Company, sign_in: SignIn, query: dict[str, str]
 ) -> None:
-    assert sign_in(company.administrator).get("/", query).status_code == 400
+    assert sign_in(company.administrator).get("/performance", query).status_code == 400
 
 
 def test_the_filter_is_escaped(company: Company, sign_in: SignIn) -> None:
@@ -186,7 +186,7 @@ def test_the_filter_is_escaped(company: Company, sign_in: SignIn) -> None:
 
 
 def test_an_htmx_request_gets_only_the_figures(used: Company, sign_in: SignIn) -> None:
-    page = sign_in(used.administrator).get("/", headers=PART).content.decode()
+    page = sign_in(used.administrator).get("/performance", headers=PART).content.decode()
 
     assert "<html" not in page
     assert figures(page) == [*FIGURES, "Engine load"]

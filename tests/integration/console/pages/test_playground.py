@@ -14,7 +14,7 @@ from pytest_django import Settings
 from caret.contracts.api_key import KEY_PATTERN, parse_key
 from console.limits.throttling import MAX_STARTS
 from tenants.base.permissions import Role
-from tenants.identity.api_keys.queries import holds, list_keys
+from tenants.identity.api_keys.queries import is_key_active, list_keys
 from tenants.identity.api_keys.row_writes import MAX_KEYS
 from tests.fakes.keys import fill_with_keys
 from tests.fixtures.companies import Cast, Company, make_company
@@ -41,7 +41,7 @@ def started(client: Client) -> dict[str, Any]:
 def is_good(company: Company, text: str) -> bool:
     key = parse_key(text)
     assert key is not None
-    return holds(tenant_id=company.tenant_id, key=key, now=timezone.now())
+    return is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
 
 
 def num_keys(company: Company) -> int:

@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from console.layout.navigation import OWN, SECTIONS
+from console.layout.search_entries import ENTRIES, SearchEntry, is_form_of
 from tenants.base.permissions import Role
 from tests.fixtures.companies import Cast
 from tests.integration.console.conftest import SignIn
@@ -40,7 +41,7 @@ def test_every_link_in_the_sidebar_opens(cast: Cast, sign_in: SignIn, role: Role
 def test_the_sidebar_marks_the_current_page(cast: Cast, sign_in: SignIn) -> None:
     page = sign_in(cast.acme.administrator).get("/").content.decode()
 
-    assert re.findall(r'href="([^"]+)" aria-current="page"', page) == ["/"]
+    assert re.findall(r'side-link" href="([^"]+)" aria-current="page"', page) == ["/"]
 
 
 def test_every_navigation_item_has_its_own_area() -> None:
@@ -55,6 +56,63 @@ def test_the_search_finds_a_page_by_word_prefixes(cast: Cast, sign_in: SignIn) -
 
     assert "Preferences" in found(client, "time ZO", PART)
     assert "Preferences" not in found(client, "zzz", PART)
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("policy", "Policies"),
+        ("policies", "Edit the policy"),
+        ("password", "Change password"),
+        ("passwords", "Change password"),
+        ("usage csv", "Download usage as CSV"),
+        ("revoking keys", "Rotate or revoke a key"),
+        ("2fa", "Passkeys and two-factor authentication"),
+        ("two-factor", "Require two-factor authentication"),
+        ("okta", "Set up SAML"),
+        ("swagger", "REST API reference"),
+        ("language server", "Editors with the language server"),
+    ],
+)
+def test_the_search_finds_settings_and_actions_by_synonyms_and_stems(
+    cast: Cast, sign_in: SignIn, query: str, title: str
+) -> None:
+    assert title in found(sign_in(cast.acme.people[Role.OWNER]), query, PART)
+
+
+@pytest.mark.parametrize("query", ["policy", "richtlinie", "Richtlinien"])
+def test_the_search_understands_german_and_english(cast: Cast, sign_in: SignIn, query: str) -> None:
+    client = sign_in(cast.acme.administrator)
+    client.cookies["caret-language"] = "de"
+
+    assert "Richtlinie bearbeiten" in found(client, query, PART)
+
+
+def test_the_search_finds_only_what_the_role_may_open(cast: Cast, sign_in: SignIn) -> None:
+    assert "New budget" not in found(sign_in(cast.acme.developer), "budget", PART)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: str(entry.title))
+def test_each_search_entry_opens(cast: Cast, sign_in_now: SignIn, entry: SearchEntry) -> None:
+    client = sign_in_now(cast.acme.people[Role.OWNER])
+
+    assert client.get(entry.url.partition("#")[0]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "is_form"),
+    [
+        ("policy", "policies", True),
+        ("keys", "key", True),
+        ("deleting", "delete", True),
+        ("pass", "password", True),
+        ("model", "modes", False),
+        ("password", "pass", False),
+        ("team", "tea", False),
+    ],
+)
+def test_forms_of_a_word_differ_in_their_endings(word: str, known: str, *, is_form: bool) -> None:
+    assert is_form_of(word, known) == is_form
 
 
 def test_htmx_gets_the_search_results_without_the_page_around_them(

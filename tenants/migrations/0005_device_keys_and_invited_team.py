@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0003_usage_finish_reason"),
+        ("tenants", "0004_pool_assignments_and_model_catalog"),
     ]
 
     operations = [

@@ -1,4 +1,4 @@
-"""The overview of the period and filters in its URL, and its top lists."""
+"""The performance of completions in the period and filters of the URL, and its top lists."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,18 +21,17 @@ from console.usage_filters.number_format import count, share
 from console.views.overview.presenters import (
     accepted_chart,
     figures,
+    overview_tabs,
     requests_chart,
     speed_lines,
-    spend_line,
 )
 from tenants.usage.reports.metric_definitions import acceptance
-from tenants.usage.reports.overview import Overview
-from tenants.usage.reports.overview import overview as read_overview
+from tenants.usage.reports.overview import Overview, overview
 from tenants.usage.reports.queries import GroupBy, ReportRow
 from tenants.usage.requests.last_minute import read_last_minute
 
-_PAGE: Final = "console/overview/detail.html"
-_PART: Final = "console/overview/_detail.html"
+_PAGE: Final = "console/overview/performance.html"
+_PART: Final = "console/overview/_performance.html"
 _TOP_ROWS: Final = 5
 _TITLES: Final[dict[GroupBy, str | Promise]] = {
     GroupBy.LANGUAGE: _("Languages"),
@@ -62,11 +61,17 @@ class TopList:
 
 @require_http_methods(["GET"])
 @member_required
-def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def performance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    return render_performance(request, member)
+
+
+def render_performance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    """Render the page. For users who see only their own usage it is the first page."""
     now = timezone.now()
     question = read_usage_filters(request, now=now)
-    figures_ = read_overview(actor=member.actor, query=question.report_query, now=now)
+    figures_ = overview(actor=member.actor, query=question.report_query)
     context = {
+        "tabs": overview_tabs(request, member.actor),
         "question": question,
         "usage": figures_,
         "filters": question.list_filters(figures_.choices, figures_.teams),
@@ -84,13 +89,13 @@ def _page_context(
     """Return the figures; nothing if there were no requests or all are suppressed."""
     if usage_overview.total.counts is None or not usage_overview.total.counts.requests:
         return {}
+    days = usage_overview.by[GroupBy.DAY]
     return {
         "figures": figures(question, usage_overview),
         "speeds": speed_lines(question, usage_overview),
-        "requests_chart": requests_chart(question, usage_overview),
-        "accepted_chart": accepted_chart(question, usage_overview),
+        "requests_chart": requests_chart(question, days),
+        "accepted_chart": accepted_chart(question, days, usage_overview.quality),
         "tops": tops(question, usage_overview),
-        "spend": spend_line(usage_overview),
     }
 
 

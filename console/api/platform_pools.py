@@ -1,0 +1,206 @@
+"""Pools of tenants and the model catalogue over REST, with operator keys."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from django.utils import timezone
+from ninja import Query, Router
+from pydantic import Field
+
+from caret.contracts.policy import ANY_LANGUAGE, Tier
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.platform_tenants import OperatorKeyAuth, OperatorRequest, operator_as_actor
+from tenants.base.operator_roles import OperatorScope
+from tenants.fleet.operators.queries import find_by_slug
+from tenants.fleet.pools.assignments import (
+    AssignmentView,
+    KnownPool,
+    NewAssignment,
+    PoolSharing,
+    assign_pool,
+    list_assignments,
+    read_known_pools,
+    unassign_pool,
+)
+from tenants.fleet.pools.model_catalog import (
+    CatalogEntry,
+    NewModel,
+    list_catalog,
+    publish_model,
+    withdraw_model,
+)
+
+pools = Router(tags=["pools"], auth=OperatorKeyAuth())
+tenant_pools = Router(tags=["pools"], auth=OperatorKeyAuth())
+models = Router(tags=["models"], auth=OperatorKeyAuth())
+_FOR_OPERATORS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "operators"}
+_Text = Annotated[str, Field(max_length=1_000)]
+
+
+class PoolResponse(ResponseSchema):
+    name: str
+    tier: Tier
+    model: str
+    sharing: PoolSharing
+
+
+class PoolsResponse(ResponseSchema):
+    pools: list[PoolResponse]
+
+
+class AssignPool(
+    RequestSchema,
+    json_schema_extra={
+        "example": {"pool": "acme-fast", "is_dedicated": True, "reason": "Contract 2041"}
+    },
+):
+    pool: _Text  # its tier decides for which requests
+    language: Annotated[str, Field(max_length=40)] = ANY_LANGUAGE  # identifier, such as python
+    is_dedicated: bool = False  # true: no other tenant may use the pool
+    reason: _Text  # for the tenant's audit log
+
+
+class UnassignQuery(RequestSchema):
+    tier: Tier
+    language: Annotated[str, Field(max_length=40)] = ANY_LANGUAGE
+    reason: _Text
+
+
+class AssignmentResponse(ResponseSchema):
+    tier: Tier
+    language: str  # "*": all languages without an assignment of their own
+    pool: str
+    is_dedicated: bool
+    created_at: datetime
+
+
+class AssignmentsResponse(ResponseSchema):
+    assignments: list[AssignmentResponse]  # by tier and language
+
+
+class PublishModel(
+    RequestSchema,
+    json_schema_extra={
+        "example": {"title": "Qwen 2.5 Coder 7B", "pools": ["qwen-fast"], "plans": ["team"]}
+    },
+):
+    title: _Text  # the name that people see
+    pools: Annotated[list[_Text], Field(max_length=100)]  # all of one tier and with one model
+    plans: Annotated[list[_Text], Field(default_factory=list, max_length=100)]  # empty: all
+    position: int | None = None  # in its tier's list; null: unchanged, or the last
+
+
+class ModelQuery(RequestSchema):
+    name: _Text
+    tier: Tier
+
+
+class CatalogEntryResponse(ResponseSchema):
+    name: str  # as requests and policies name it
+    tier: Tier
+    title: str
+    pools: list[str]
+    plans: list[str]
+    position: int
+    is_published: bool
+    changed_at: datetime
+
+
+class CatalogResponse(ResponseSchema):
+    models: list[CatalogEntryResponse]  # by tier and position
+
+
+@pools.get(
+    "",
+    response=PoolsResponse,
+    summary="List the pools that the gateways report.",
+    openapi_extra=_FOR_OPERATORS,
+)
+def list_pools(request: OperatorRequest) -> dict[str, list[KnownPool]]:
+    request.auth.require(OperatorScope.READ_TENANTS)
+    return {"pools": sorted(read_known_pools().values(), key=lambda pool: pool.name)}
+
+
+@tenant_pools.get(
+    "/{slug}/pools",
+    response=AssignmentsResponse,
+    summary="List the pools that are assigned to a tenant.",
+    openapi_extra=_FOR_OPERATORS,
+)
+def list_assigned(request: OperatorRequest, slug: str) -> dict[str, list[AssignmentView]]:
+    request.auth.require(OperatorScope.READ_TENANTS)
+    return {"assignments": list_assignments(tenant_id=find_by_slug(slug).tenant_id)}
+
+
+@tenant_pools.put(
+    "/{slug}/pools",
+    response=AssignmentResponse,
+    summary="Assign a pool to a tenant. Gateways follow within a second.",
+    openapi_extra=_FOR_OPERATORS,
+)
+def assign(request: OperatorRequest, slug: str, asked: AssignPool) -> AssignmentView:
+    request.auth.require(OperatorScope.WRITE_TENANTS)
+    return assign_pool(
+        actor=operator_as_actor(request, find_by_slug(slug).tenant_id),
+        assignment=NewAssignment(asked.pool, asked.language, asked.is_dedicated),
+        known=read_known_pools(),
+        reason=asked.reason,
+        now=timezone.now(),
+    )
+
+
+@tenant_pools.delete(
+    "/{slug}/pools",
+    response={204: None},
+    summary="Let the tier's shared pool serve a tenant again.",
+    openapi_extra=_FOR_OPERATORS,
+)
+def unassign(request: OperatorRequest, slug: str, asked: Query[UnassignQuery]) -> None:
+    request.auth.require(OperatorScope.WRITE_TENANTS)
+    unassign_pool(
+        actor=operator_as_actor(request, find_by_slug(slug).tenant_id),
+        tier=asked.tier,
+        language=asked.language,
+        reason=asked.reason,
+        now=timezone.now(),
+    )
+
+
+@models.get(
+    "",
+    response=CatalogResponse,
+    summary="List the model catalogue, including withdrawn models.",
+    openapi_extra=_FOR_OPERATORS,
+)
+def list_models(request: OperatorRequest) -> dict[str, list[CatalogEntry]]:
+    request.auth.require(OperatorScope.READ_TENANTS)
+    return {"models": list_catalog()}
+
+
+@models.put(
+    "",
+    response=CatalogEntryResponse,
+    summary="Publish the model of one or more pools, or change its entry.",
+    openapi_extra=_FOR_OPERATORS,
+)
+def publish(request: OperatorRequest, asked: PublishModel) -> CatalogEntry:
+    request.auth.require(OperatorScope.WRITE_TENANTS)
+    return publish_model(
+        operator=request.auth.caller,
+        model=NewModel(asked.title, tuple(asked.pools), tuple(asked.plans), asked.position),
+        known=read_known_pools(),
+        now=timezone.now(),
+    )
+
+
+@models.delete(
+    "",
+    response={204: None},
+    summary="Stop offering a model. Policies that name it keep the name.",
+    openapi_extra=_FOR_OPERATORS,
+)
+def withdraw(request: OperatorRequest, asked: Query[ModelQuery]) -> None:
+    request.auth.require(OperatorScope.WRITE_TENANTS)
+    withdraw_model(
+        operator=request.auth.caller, name=asked.name, tier=asked.tier, now=timezone.now()
+    )

@@ -1,0 +1,1 @@
+"""Editors: Caret's own clients to download, and the settings of all clients."""

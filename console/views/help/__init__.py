@@ -1,0 +1,1 @@
+"""Help: the documents for customers, the REST API reference, and the keyboard shortcuts."""

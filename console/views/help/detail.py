@@ -1,0 +1,49 @@
+"""The pages of the help. The documents are the same for every member."""
+
+import json
+from typing import Final
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from console.layout.content_security_policy import policy_with_data_images
+from console.layout.htmx import render_page
+from console.sign_in.current_member import CurrentMember, member_required
+from console.views.help.documents import document_groups, documents
+
+# Trying out an operation uses the user's session, so only reading is offered.
+_TRIED_OUT: Final = ["get"]
+
+
+@require_GET
+@member_required
+def contents(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    return render_page(request, member, "console/help/list.html", {"groups": document_groups()})
+
+
+@require_GET
+@member_required
+def document(request: HttpRequest, member: CurrentMember, name: str) -> HttpResponse:
+    found = documents().get(name)
+    if found is None:
+        raise Http404
+    context = {"document": found, "groups": document_groups()}
+    return render_page(request, member, "console/help/detail.html", context)
+
+
+@require_GET
+@member_required
+def rest_api(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    """Show Swagger UI, as django-ninja ships it, in the console's frame."""
+    swagger = {
+        "url": reverse("api:openapi-json"),
+        "layout": "BaseLayout",
+        "deepLinking": True,
+        "docExpansion": "none",
+        "supportedSubmitMethods": _TRIED_OUT,
+    }
+    context = {"swagger": json.dumps(swagger)}
+    response = render_page(request, member, "console/help/rest_api.html", context)
+    response["Content-Security-Policy"] = policy_with_data_images()
+    return response

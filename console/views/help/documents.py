@@ -1,0 +1,157 @@
+"""The documents of platform/docs for customers, as HTML.
+
+`platform/docs/README.md` lists them: those of its first two parts are for customers, the others for
+operators and contributors, and the console does not show them. HTML in a document is shown as text.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from console.assets.console_files import asset_url, name_of_document_file
+from console.assets.static_file import version_of
+
+_NUM_PARTS: Final = 2  # of README.md, for customers
+_NOT_IN_SLUG: Final = re.compile(r"[^\w\- ]")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    name: str  # of its file, without .md
+    title: str
+    description: str
+    headings: tuple[str, ...]
+    html: SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentGroup:
+    title: str
+    documents: tuple[Document, ...]
+
+
+def document_groups() -> Sequence[DocumentGroup]:
+    """Return the groups; none in an installation without the documents."""
+    folder: Path = settings.REPOSITORY / "platform" / "docs"
+    return _read_groups(folder, version_of(folder)) if folder.is_dir() else ()
+
+
+def documents() -> Mapping[str, Document]:
+    return {each.name: each for group in document_groups() for each in group.documents}
+
+
+@lru_cache(maxsize=1)
+def _read_groups(folder: Path, _version: int) -> Sequence[DocumentGroup]:
+    listed = list(_list_documents((folder / "README.md").read_text()))
+    names = {name for _, rows in listed for name, _ in rows}
+    return tuple(
+        DocumentGroup(
+            title,
+            tuple(
+                _render(name, description, (folder / f"{name}.md").read_text(), names)
+                for name, description in rows
+            ),
+        )
+        for title, rows in listed
+    )
+
+
+def _list_documents(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield the title of each part for customers, and names and descriptions of its documents."""
+    parts = re.split(r"^## ", text, flags=re.MULTILINE)[1 : _NUM_PARTS + 1]
+    for part in parts:
+        title = part.partition("\n")[0]
+        rows = re.findall(r"^\| \[[\w-]+\.md\]\(([\w-]+)\.md\) \| (.*) \|$", part, re.MULTILINE)
+        yield title, rows
+
+
+def _render(name: str, description: str, text: str, names: set[str]) -> Document:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule("fence", _render_code)
+    parser.add_render_rule("code_block", _render_code)
+    parser.add_render_rule("table_open", _open_table)
+    parser.add_render_rule("table_close", _close_table)
+    tokens = parser.parse(text)
+    title, tokens = tokens[1].content.replace("`", ""), tokens[3:]  # the first heading is the title
+    _add_ids(tokens)
+    for token in tokens:
+        _set_alignment(token)
+        for child in token.children or ():
+            _set_target(child, names)
+        _unlink(token.children or [])
+    # Safe: the parser escapes text and HTML, and rejects links with other schemes than http.
+    html = mark_safe(parser.renderer.render(tokens, parser.options, {}))  # noqa: S308
+    headings = tuple(
+        after.content for before, after in pairwise(tokens) if before.type == "heading_open"
+    )
+    return Document(name, title, description, headings, html)
+
+
+def _add_ids(tokens: Sequence[Token]) -> None:
+    """Give each heading the ID that GitHub gives it, so that links to it work in both places."""
+    taken: Counter[str] = Counter()
+    for before, after in pairwise(tokens):
+        if before.type == "heading_open":
+            slug = _NOT_IN_SLUG.sub("", after.content.lower()).replace(" ", "-")
+            before.attrSet("id", f"{slug}-{taken[slug]}" if taken[slug] else slug)
+            taken[slug] += 1
+
+
+def _set_alignment(token: Token) -> None:
+    """Replace the style of an aligned cell, which the content security policy forbids."""
+    style = token.attrs.pop("style", None)
+    if style == "text-align:right":
+        token.attrSet("class", "number")
+
+
+def _set_target(token: Token, names: set[str]) -> None:
+    if token.type == "image":
+        source = str(token.attrs["src"])
+        token.attrSet("src", asset_url(name_of_document_file(source)))
+    if token.type == "link_open":
+        token.attrs["href"] = _target_of(str(token.attrs["href"]), names)
+
+
+def _target_of(link: str, names: set[str]) -> str:
+    """Return the URL of a link; "" for a file that the console does not show."""
+    path, mark, anchor = link.partition("#")
+    if not path or "://" in link:
+        return link
+    name = path.removesuffix(".md")
+    if name != path and name in names:
+        return reverse("console:help-document", args=[name]) + mark + anchor
+    return asset_url(name_of_document_file(path)) if path == "openapi.json" else ""
+
+
+def _unlink(children: Sequence[Token]) -> None:
+    """Show links without a target as text. Links are never nested."""
+    is_dead = False
+    for token in children:
+        if token.type == "link_open":
+            is_dead = token.attrs["href"] == ""
+        if token.type in ("link_open", "link_close") and is_dead:
+            token.tag, token.attrs = "span", {}
+
+
+def _render_code(_renderer: Any, tokens: Sequence[Token], place: int, *_rest: Any) -> str:
+    return f'<pre class="code" tabindex="0"><code>{escape(tokens[place].content)}</code></pre>\n'
+
+
+def _open_table(*_arguments: Any) -> str:
+    return '<div class="document-table" tabindex="0" role="region" aria-label="Table"><table>\n'
+
+
+def _close_table(*_arguments: Any) -> str:
+    return "</table></div>\n"

@@ -1,0 +1,184 @@
+"""Test of a key: one real, small completion through the gateway.
+
+The console never stores a key's text, so the user sends it: by the page that shows a new key, or by
+pasting it. Keys of other tenants are refused before anything is sent.
+"""
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import httpx
+import redis
+import structlog
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_POST
+
+from caret.contracts.api_key import parse_key
+from caret.contracts.policy import Mode
+from caret.foundation.concurrency.bulkhead import BulkheadFull
+from console.layout.htmx import render_page
+from console.limits.outbound_limit import OUTWARD
+from console.limits.throttling import take_test_of_key
+from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.playground_texts import ERRORS, FINISHES
+from console.usage_filters.number_format import milliseconds
+from tenants.base.errors import Forbidden, NotFound
+from tenants.identity.api_keys.queries import KeyView, find_key
+from tenants.identity.api_keys.scopes import modes_of
+
+_TIMEOUT_S: Final = 10.0
+_MAX_KEY_CHARS: Final = 200
+_COMPLETION: Final = {
+    "prompt": "def mean(values):\n    return ",
+    "suffix": "\n",
+    "max_tokens": 16,
+}
+_CHAT: Final = {
+    "messages": [{"role": "user", "content": "Answer with one word: ready"}],
+    "max_tokens": 8,
+}
+# A policy may require a path, and it must not exclude this one.
+_HEADERS: Final = {"X-Caret-Path": "caret_key_test.py"}
+_OWN_ERRORS: Final[dict[str, Promise]] = {
+    "invalid_api_key": _("The gateway does not know this key. Check that you copied all of it."),
+    "revoked_api_key": _("The key is revoked."),
+    "expired_api_key": _("The key has expired."),
+    "insufficient_scope": _("The key may not request this kind of completion."),
+}
+_OTHER_NETWORK: Final = _(
+    "The gateway rejected the key. It works only from certain networks, and this console is in "
+    "none of them: test it in your editor."
+)
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTest:
+    is_good: bool
+    message: str
+    took: str = ""  # until the whole response; "": nothing was sent
+    text: str = ""  # the completion
+
+
+def can_try(modes: frozenset[Mode]) -> bool:
+    """Return whether the gateway has an HTTP protocol for one of the modes."""
+    return bool(modes & {Mode.FIM, Mode.CHAT})
+
+
+@require_POST
+@sensitive_post_parameters("key")
+@member_required
+def try_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    text = request.POST.get("key", "").strip()[:_MAX_KEY_CHARS]
+    result = _test(member, text)
+    status = 200 if result.took else 400
+    return render_page(
+        request,
+        member,
+        "console/keys/try_key.html",
+        {"result": result},
+        part="console/keys/_test_result.html",
+        status=status,
+    )
+
+
+def _test(member: CurrentMember, text: str) -> KeyTest:
+    key = _find_own_key(member, text)
+    if key is None:
+        return _failed(gettext("This is not a key that you can see here. Paste the whole key."))
+    modes = modes_of(key.scopes)
+    if not can_try(modes):
+        return _failed(gettext("This key cannot request completions over HTTP."))
+    try:
+        if not take_test_of_key(user_id=str(member.actor.user_id)):
+            return _failed(gettext("Too many tests. Wait a minute, then try again."))
+        with OUTWARD.acquire(member.actor.tenant_id):
+            return _request_completion(text, key, modes)
+    except BulkheadFull:
+        return _failed(gettext("Too many tests at the same time. Try again."))
+    except redis.RedisError:
+        return _failed(gettext("This is not possible right now: Redis does not respond."))
+
+
+def _find_own_key(member: CurrentMember, text: str) -> KeyView | None:
+    """Return the key of the text; None for other tenants' keys and for other text."""
+    parsed = parse_key(text)
+    if parsed is None:
+        return None
+    try:
+        return find_key(actor=member.actor, lookup_id=parsed.lookup_id, now=timezone.now())
+    except (Forbidden, NotFound):
+        return None
+
+
+def _request_completion(text: str, key: KeyView, modes: frozenset[Mode]) -> KeyTest:
+    path, body = (
+        ("/v1/completions", _COMPLETION) if Mode.FIM in modes else ("/v1/chat/completions", _CHAT)
+    )
+    began_s = time.perf_counter()
+    try:
+        answer = httpx.post(
+            settings.GATEWAY_URL.rstrip("/") + path,
+            json=body,
+            headers={"Authorization": f"Bearer {text}", **_HEADERS},
+            timeout=_TIMEOUT_S,
+        )
+    except httpx.HTTPError as error:
+        logger.warning("key_test.gateway_unreachable", reason=type(error).__name__)
+        message = gettext("The console cannot reach the gateway at %(url)s.")
+        return _failed(message % {"url": settings.GATEWAY_URL}, _took_since(began_s))
+    return _read_answer(answer, _took_since(began_s), is_bound=bool(key.networks))
+
+
+def _read_answer(answer: httpx.Response, took: str, *, is_bound: bool) -> KeyTest:
+    body = _read_json(answer)
+    if not answer.is_success:
+        return _failed(_reason_of(answer, body, is_bound=is_bound), took)
+    finish = answer.headers.get("X-Caret-Finish-Reason", "stop")
+    if finish in ("shed", "budget_exceeded", "error"):
+        return _failed(str(FINISHES[finish]), took)
+    return KeyTest(True, gettext("The key works."), took, _completion_of(body))
+
+
+def _reason_of(answer: httpx.Response, body: dict[str, object], *, is_bound: bool) -> str:
+    error = body.get("error")
+    details = error if isinstance(error, dict) else {}
+    code = str(details.get("code", ""))
+    if code == "invalid_api_key" and is_bound:
+        return str(_OTHER_NETWORK)
+    known = _OWN_ERRORS.get(code) or ERRORS.get(code)
+    return str(known or details.get("message") or f"HTTP {answer.status_code}")
+
+
+def _read_json(answer: httpx.Response) -> dict[str, object]:
+    try:
+        body = answer.json()
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _completion_of(body: dict[str, object]) -> str:
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else {}
+    if not isinstance(first, dict):
+        return ""
+    message = first.get("message")
+    return str(first.get("text") or (message.get("content") if isinstance(message, dict) else ""))
+
+
+def _failed(message: str, took: str = "") -> KeyTest:
+    return KeyTest(is_good=False, message=message, took=took)
+
+
+def _took_since(began_s: float) -> str:
+    return milliseconds((time.perf_counter() - began_s) * 1_000)

@@ -1,0 +1,197 @@
+"""The first page of users who see the whole tenant: seats, acceptance, cost, alerts and setup."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from console.layout.htmx import render_page
+from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.money_format import amount
+from console.usage_filters.filter_form import UsageFilters, usage_of_30_days
+from console.usage_filters.number_format import change, count
+from console.views.onboarding.detail import is_dismissed
+from console.views.onboarding.steps import SetupStep, onboarding_steps
+from console.views.overview.performance import render_performance
+from console.views.overview.presenters import (
+    SOURCES,
+    OverviewFigure,
+    acceptance_figure,
+    accepted_chart,
+    overview_tabs,
+    requests_chart,
+)
+from tenants.base.permissions import Permission
+from tenants.billing.spending.month_cost import MonthCost
+from tenants.billing.spending.queries import read_month_cost
+from tenants.compliance.attention import Alert, AlertKind, list_alerts
+from tenants.security.authorization.actor import Actor
+from tenants.usage.reports.counters import CounterOrigin
+from tenants.usage.reports.overview import SeatUse, UsageSummary, usage_summary
+
+_PAGE: Final = "console/overview/summary.html"
+
+
+# URL name, query string and label of the link.
+_ALERT_LINKS: Final[dict[AlertKind, tuple[str, str, Promise]]] = {
+    AlertKind.KEY_LEAKED: ("keys", "?look=leaked", _("Check how it was used")),
+    AlertKind.BUDGET_EXCEEDED: ("budgets", "", _("View budgets")),
+    AlertKind.SINK_FAILING: ("sinks", "", _("View the error")),
+    AlertKind.CERTIFICATE_EXPIRING: ("access", "", _("Update the metadata")),
+    AlertKind.KEY_EXPIRING: ("keys", "?kind=svc&sort=expires", _("Rotate")),
+}
+_EXPIRIES: Final = {AlertKind.CERTIFICATE_EXPIRING, AlertKind.KEY_EXPIRING}
+
+
+@dataclass(frozen=True, slots=True)
+class AlertLine:
+    text: str
+    at: datetime | None
+    url: str
+    action: str
+    tone: str  # bad | warn
+
+
+@require_http_methods(["GET"])
+@member_required
+def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    actor = member.actor
+    if not actor.has_permission(Permission.READ_USAGE):
+        return render_performance(request, member)
+    now = timezone.now()
+    question = usage_of_30_days(now)
+    found = usage_summary(actor=actor, query=question.report_query)
+    sees_cost = actor.has_permission(Permission.READ_BILLING)
+    cost = read_month_cost(actor=actor, now=now) if sees_cost else None
+    context = {
+        "tabs": overview_tabs(request, actor),
+        "figures": _figures(actor, question, found, cost),
+        "alerts": [_to_alert_line(each, now) for each in list_alerts(actor=actor, now=now)],
+        "gateway_url": settings.GATEWAY_URL,
+        **_charts(question, found),
+        **_setup_context(request, actor),
+    }
+    return render_page(request, member, _PAGE, context)
+
+
+def _charts(question: UsageFilters, found: UsageSummary) -> dict[str, Any]:
+    """Return the charts; nothing if there were no requests."""
+    if found.total.counts is None or not found.total.counts.requests:
+        return {}
+    return {
+        "requests_chart": requests_chart(question, found.days),
+        "accepted_chart": accepted_chart(question, found.days, found.quality),
+    }
+
+
+def _setup_context(request: HttpRequest, actor: Actor) -> dict[str, Any]:
+    """Return the steps that are left; none if the user has dismissed them."""
+    steps: list[SetupStep] = [] if is_dismissed(request) else onboarding_steps(actor)
+    left = [step for step in steps if not step.is_done]
+    return {"steps": left, "num_done": len(steps) - len(left), "num_steps": len(steps)}
+
+
+def _figures(
+    actor: Actor, question: UsageFilters, found: UsageSummary, cost: MonthCost | None
+) -> list[OverviewFigure]:
+    shown = [_seats_figure(actor, found.seats), _requests_figure(question, found)]
+    if found.quality is not None and found.quality_before is not None:
+        shown.append(acceptance_figure(question, found.quality, found.quality_before))
+    if cost is not None:
+        shown.append(_cost_figure(cost))
+    return shown
+
+
+def _seats_figure(actor: Actor, seats: SeatUse) -> OverviewFigure:
+    idle = seats.num_seats - seats.num_active
+    return OverviewFigure(
+        label=gettext("Active seats"),
+        value=gettext("%(active)s of %(all)s")
+        % {"active": count(seats.num_active), "all": count(seats.num_seats)},
+        change=None,
+        definition=gettext(
+            "Members who requested a completion in the last 30 days. The other seats are idle; you "
+            "pay for them, too."
+        ),
+        source=str(SOURCES[CounterOrigin.SERVER]),
+        url=reverse("console:members") if actor.has_permission(Permission.READ_MEMBERS) else "",
+        beside=ngettext("%(num)s idle seat", "%(num)s idle seats", idle) % {"num": count(idle)},
+    )
+
+
+def _requests_figure(question: UsageFilters, found: UsageSummary) -> OverviewFigure:
+    now, before = (
+        None if row.counts is None else row.counts.requests for row in (found.total, found.before)
+    )
+    return OverviewFigure(
+        label=gettext("Requests"),
+        value="" if now is None else count(now),
+        change=change(now, before),
+        definition=gettext("Completions that clients requested in the last 30 days."),
+        source=str(SOURCES[CounterOrigin.SERVER]),
+        url=f"{reverse('console:usage')}?{question.query}",
+    )
+
+
+def _cost_figure(cost: MonthCost) -> OverviewFigure:
+    forecast = cost.forecast_micros
+    return OverviewFigure(
+        label=gettext("Cost this month"),
+        value=amount(cost.total_micros, cost.currency),
+        change=None,
+        definition=gettext(
+            "Seats and tokens of this month (UTC) so far, before tax and credit, as on the Billing "
+            "page. The forecast continues the average of the last four weeks to the end of the "
+            "month."
+        ),
+        source=gettext("From the ledger"),
+        url=reverse("console:billing"),
+        beside=""
+        if forecast is None
+        else gettext("forecast: %(amount)s") % {"amount": amount(forecast, cost.currency)},
+    )
+
+
+def _to_alert_line(alert: Alert, now: datetime) -> AlertLine:
+    url_name, query, action = _ALERT_LINKS[alert.kind]
+    expires_later = alert.kind in _EXPIRIES and alert.at is not None and alert.at > now
+    return AlertLine(
+        text=_alert_text(alert, is_over=not expires_later) % {"num": count(alert.num)},
+        at=alert.at,
+        url=reverse(f"console:{url_name}") + query,
+        action=str(action),
+        tone="warn" if expires_later else "bad",
+    )
+
+
+def _alert_text(alert: Alert, *, is_over: bool) -> str:
+    match alert.kind:
+        case AlertKind.KEY_LEAKED:
+            return ngettext(
+                "%(num)s API key was found in public. We revoked it.",
+                "%(num)s API keys were found in public. We revoked them.",
+                alert.num,
+            )
+        case AlertKind.BUDGET_EXCEEDED:
+            return ngettext("%(num)s budget is used up.", "%(num)s budgets are used up.", alert.num)
+        case AlertKind.SINK_FAILING:
+            return ngettext(
+                "We cannot send the audit log to %(num)s destination.",
+                "We cannot send the audit log to %(num)s destinations.",
+                alert.num,
+            )
+        case AlertKind.KEY_EXPIRING:
+            return ngettext(
+                "%(num)s service key expires soon.", "%(num)s service keys expire soon.", alert.num
+            )
+        case AlertKind.CERTIFICATE_EXPIRING if is_over:
+            return gettext("The certificate of your identity provider has expired.")
+    return gettext("The certificate of your identity provider expires soon.")

@@ -1,0 +1,102 @@
+"""What a policy can choose from in this installation: models, regions, and enforceable rules.
+
+Values of a policy that are no longer available stay visible, and are marked as such.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.policy import TenantPolicy, Tier
+from console.views.policies.presenters import TIERS
+from tenants.base.billing_periods import utc_day
+from tenants.policy.availability.enforcement import (
+    Capabilities,
+    Capability,
+    find_unenforced,
+    read_capabilities,
+)
+from tenants.policy.availability.model_offers import ModelOffer, get_offers
+from tenants.security.authorization.actor import Actor
+
+# For each field of a policy: why it is not enforced, and what an operator has to do.
+WHY_NOT_ENFORCED: Final[dict[str, str | Promise]] = {
+    "has_public_code_filter": _(
+        "Not enforced: the gateways have no index of public code. An operator has to build one "
+        "and start the gateways with CARET_PUBLIC_CODE_INDEX."
+    ),
+    "retrieval": _(
+        "Not enforced: retrieval is off in this installation. An operator has to start gateways "
+        "and workers with CARET_RETRIEVAL=True."
+    ),
+}
+NO_MODELS: Final = _(
+    "There are no models to choose from. An operator has to publish the models of your plan."
+)
+ONE_REGION: Final = _(
+    "All gateways are in one region, so there is nothing to choose. An operator has to start "
+    "gateways in other regions."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChoices:
+    offers: list[ModelOffer]
+    capabilities: Capabilities
+
+    def is_missing(self, capability: Capability) -> bool:
+        return capability in self.capabilities.missing
+
+
+def read_choices(actor: Actor) -> PolicyChoices:
+    """Return what the actor's tenant can choose from. Up to four queries. Raises Forbidden."""
+    return PolicyChoices(get_offers(actor=actor, on=utc_day(timezone.now())), read_capabilities())
+
+
+def model_choices(
+    choices: PolicyChoices, current: Iterable[str], tier: Tier | None = None
+) -> list[tuple[str, str]]:
+    """Return names and labels: the offers of a tier (None: of all), then other `current` names."""
+    offers = [each for each in choices.offers if tier in (None, each.tier)]
+    tiers: dict[str, list[str]] = {}
+    for each in offers:
+        tiers.setdefault(each.name, []).append(str(TIERS[each.tier]))
+    titles = {each.name: each.title for each in reversed(offers)}
+    listed = [
+        (name, f"{titles[name]} ({name})" if tier else _label(titles[name], name, tiers[name]))
+        for name in tiers
+    ]
+    gone = gettext("%(name)s (no longer offered)")
+    return listed + [(name, gone % {"name": name}) for name in sorted(set(current) - set(tiers))]
+
+
+def region_choices(choices: PolicyChoices, current: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the regions that have a gateway, then other `current` regions."""
+    known = choices.capabilities.regions
+    gone = gettext("%(name)s (no gateway)") if known else "%(name)s"
+    others = sorted(set(current) - set(known))
+    return [(name, name) for name in known] + [(name, gone % {"name": name}) for name in others]
+
+
+def notes_of(policy: TenantPolicy, choices: PolicyChoices) -> dict[str, list[str]]:
+    """Return by field what the page has to say about its value."""
+    notes = {
+        field: [str(WHY_NOT_ENFORCED[field])]
+        for field in find_unenforced(policy, choices.capabilities)
+    }
+    offered = {each.name for each in choices.offers}
+    defaults = {name for of_tier in policy.default_models.values() for name in of_tier.values()}
+    for field, names in (("models", policy.models or ()), ("default_models", defaults)):
+        if choices.offers and (gone := sorted(set(names) - offered)):
+            note = gettext("No longer offered: %(names)s")
+            notes[field] = [note % {"names": ", ".join(gone)}]
+    return notes
+
+
+def _label(title: str, name: str, tiers: list[str]) -> str:
+    return f"{title} ({name}) · {', '.join(tiers)}"

@@ -1,0 +1,149 @@
+"""The form fields for models and regions, which are chosen from lists."""
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any, Final
+
+from django import forms
+from django.utils.translation import gettext, pgettext
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.language_ids import LANGUAGES
+from caret.contracts.policy import ANY_LANGUAGE, PolicyOverride, TenantPolicy, Tier
+from console.views.policies.choices import (
+    NO_MODELS,
+    ONE_REGION,
+    PolicyChoices,
+    model_choices,
+    region_choices,
+)
+from console.views.policies.form_fields import AS_TYPED, offer_names
+from console.views.policies.presenters import TIERS
+from tenants.base.errors import InvalidValue
+
+_EMPTY_ROWS: Final = 2
+_MAX_ROWS: Final = 50
+_MAX_LANGUAGE_CHARS: Final = 40
+
+
+def offer_policy_choices(
+    form: forms.Form, current: TenantPolicy | PolicyOverride, choices: PolicyChoices
+) -> None:
+    """Set the models and regions to choose from, or say why there are none."""
+    models = model_choices(choices, current.models or ())
+    offer_names(form, "models", models, why_not="" if models else NO_MODELS)
+    regions = region_choices(choices, current.regions or ())
+    is_one = len(choices.capabilities.regions) <= 1 and current.regions is None
+    offer_names(form, "regions", regions, why_not=ONE_REGION if is_one else "")
+
+
+def add_default_model_fields(
+    form: forms.Form, policy: TenantPolicy, choices: PolicyChoices
+) -> None:
+    """Add the fields of each tier that has models to choose from."""
+    for tier in Tier:
+        current = policy.default_models.get(tier, {})
+        listed = model_choices(choices, current.values(), tier)
+        if not listed:
+            continue
+        form.fields[_name_of(tier)] = _model_field(_title_of(tier), listed)
+        for number in range(_num_rows(form, tier, current)):
+            language, model = _row_names(tier, number)
+            form.fields[language] = forms.CharField(
+                label=_("Language"),
+                required=False,
+                max_length=_MAX_LANGUAGE_CHARS,
+                widget=forms.TextInput(attrs=AS_TYPED | {"list": "languages"}),
+            )
+            form.fields[model] = _model_field(_("Model for this language"), listed)
+
+
+def default_model_rows(form: forms.Form) -> list[list[str]]:
+    """Return the names of the fields, row by row."""
+    rows: list[list[str]] = []
+    for tier in Tier:
+        if _name_of(tier) in form.fields:
+            rows.append([_name_of(tier)])
+        for number in count():
+            pair = _row_names(tier, number)
+            if pair[0] not in form.fields:
+                break
+            rows.append(list(pair))
+    return rows
+
+
+def initial_default_models(policy: TenantPolicy) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for tier, of_tier in policy.default_models.items():
+        values[_name_of(tier)] = of_tier.get(ANY_LANGUAGE, "")
+        for number, language in enumerate(_list_languages(of_tier)):
+            names = _row_names(tier, number)
+            values |= dict(zip(names, (language, of_tier[language]), strict=True))
+    return values
+
+
+def default_models_of(
+    cleaned: Mapping[str, Any], *, base: TenantPolicy
+) -> dict[str, dict[str, str]]:
+    """Return the chosen models. Tiers without fields keep theirs. Raises InvalidValue."""
+    chosen: dict[str, dict[str, str]] = {}
+    for tier in Tier:
+        every = _name_of(tier)
+        if every not in cleaned:
+            chosen[tier] = dict(base.default_models.get(tier, {}))
+            continue
+        chosen[tier] = {ANY_LANGUAGE: cleaned[every]} if cleaned[every] else {}
+        for number in count():
+            language, model = _row_names(tier, number)
+            if language not in cleaned:
+                break
+            chosen[tier] |= _read_row(language, cleaned[language].lower(), cleaned[model])
+    return {tier: of_tier for tier, of_tier in chosen.items() if of_tier}
+
+
+def list_languages() -> list[str]:
+    """Return the identifiers that the fields suggest."""
+    return sorted(LANGUAGES)
+
+
+def _read_row(field: str, language: str, model: str) -> dict[str, str]:
+    """Raises InvalidValue."""
+    if not language and not model:
+        return {}
+    if language not in LANGUAGES:
+        raise InvalidValue(field, "Enter the identifier of a language, such as python.")
+    if not model:
+        raise InvalidValue(field, "Choose a model, or remove the language.")
+    return {language: model}
+
+
+def _num_rows(form: forms.Form, tier: Tier, current: Mapping[str, str]) -> int:
+    if form.is_bound:
+        sent = (number for number in range(_MAX_ROWS) if _row_names(tier, number)[0] in form.data)
+        return max(sent, default=-1) + 1
+    return min(len(_list_languages(current)) + _EMPTY_ROWS, _MAX_ROWS)
+
+
+def _list_languages(of_tier: Mapping[str, str]) -> list[str]:
+    return sorted(language for language in of_tier if language != ANY_LANGUAGE)
+
+
+def _name_of(tier: Tier) -> str:
+    return f"default_models_{tier}"
+
+
+def _row_names(tier: Tier, number: int) -> tuple[str, str]:
+    return f"default_models_{tier}_language_{number}", f"default_models_{tier}_model_{number}"
+
+
+def _title_of(tier: Tier) -> str:
+    title = gettext("%(tier)s tier: model for all other languages")
+    return title % {"tier": TIERS[tier]}
+
+
+def _model_field(label: Any, listed: list[tuple[str, str]]) -> forms.ChoiceField:
+    return forms.ChoiceField(
+        label=label,
+        required=False,
+        choices=[("", pgettext("model", "The operator's default")), *listed],
+    )

@@ -1,0 +1,180 @@
+"""Selection of the pool for a request: by tier, language, and model.
+
+Operators assign pools to tenants and publish a catalogue of models; policies say which of these
+models a user may use. All of it is in the snapshot, so that a selection is a few dictionary
+look-ups. Rules:
+
+1. A request that names a model gets it, or an error that names it. In a tier without a published
+   model, and with a name that means the default, the name has no effect.
+2. Otherwise the policy's default model for the language is used, then the pool that operators have
+   assigned, then the first model of the catalogue that the policy allows.
+3. A pool that is dedicated to another tenant is never used, whatever else says so, and nothing
+   shows that it exists.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeVar
+
+from caret.contracts.api_key import parse_key
+from caret.contracts.policy import ANY_LANGUAGE, Tier
+from caret.contracts.snapshot import TenantSnapshot
+from caret.foundation.ids import TenantId
+from inference.errors import BadRequest, CompletionError, EngineError, ForbiddenRequest
+from inference.pools.pool_config import Pool, PoolConfig
+
+# Our own snippets for editors that require a name use the first one.
+DEFAULT_MODEL_NAMES: Final = frozenset(["", "caret", "default"])
+_NAME: Final = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)
+Value = TypeVar("Value")
+
+
+class PoolSelector:
+    def __init__(
+        self, pools: PoolConfig, may_use_pool: Callable[[str, TenantId], bool] = lambda *_: True
+    ) -> None:
+        """`may_use_pool` is False for a pool that is dedicated to another tenant."""
+        self._pools = pools
+        self._may_use_pool = may_use_pool
+
+    def select(self, snapshot: TenantSnapshot, tier: Tier, *, language: str, model: str) -> str:
+        """Return the name of the pool.
+
+        The codes are `model_not_found` (BadRequest), `model_not_allowed` (ForbiddenRequest) and
+        `no_pool` (EngineError). Raises BadRequest, ForbiddenRequest, EngineError.
+        """
+        if model not in DEFAULT_MODEL_NAMES and tier in snapshot.models:
+            return self._select_named(snapshot, tier, language, model)
+        for pool in self._find_candidates(snapshot, tier, language):
+            if _is_allowed(snapshot, pool.model):
+                return pool.name
+        raise self._no_pool_error(snapshot, tier)
+
+    def find_default_model(self, snapshot: TenantSnapshot, tier: Tier) -> str | None:
+        """Return the model of requests that name none; None: the policy allows none."""
+        candidates = self._find_candidates(snapshot, tier, ANY_LANGUAGE)
+        return next((pool.model for pool in candidates if _is_allowed(snapshot, pool.model)), None)
+
+    def list_models(self, snapshot: TenantSnapshot, tier: Tier) -> list[str]:
+        """Return the models that requests in this tier may use, the default first."""
+        found = [pool.model for pool in self._find_candidates(snapshot, tier, ANY_LANGUAGE)]
+        found += [pool.model for pool in self._list_assigned(snapshot, tier)]
+        return [name for name in dict.fromkeys(found) if _is_allowed(snapshot, name)]
+
+    def _select_named(self, snapshot: TenantSnapshot, tier: Tier, language: str, model: str) -> str:
+        pool = self._find_pool_of_model(snapshot, tier, language, model)
+        if pool is None:
+            raise self._unknown_model_error(snapshot, tier, model)
+        if not _is_allowed(snapshot, model):
+            raise ForbiddenRequest(
+                "model_not_allowed",
+                f"The policy does not allow the model{_show_name(model)}.",
+                param="model",
+            )
+        return pool.name
+
+    def _find_candidates(
+        self, snapshot: TenantSnapshot, tier: Tier, language: str
+    ) -> Iterator[Pool]:
+        """Return the pools for a request that names no model, best first."""
+        chosen = _find_for_language(snapshot.policy.default_models.get(tier), language)
+        if chosen is not None:
+            pool = self._find_pool_of_model(snapshot, tier, language, chosen)
+            if pool is not None:
+                yield pool
+        if (assigned := self._find_assigned(snapshot, tier, language)) is not None:
+            yield assigned
+        offers = snapshot.models.get(tier)
+        if offers is None:
+            yield from self._find_unassigned(snapshot, tier)
+            return
+        for model in offers:
+            pool = self._find_pool_of_model(snapshot, tier, language, model)
+            if pool is not None:
+                yield pool
+
+    def _find_pool_of_model(
+        self, snapshot: TenantSnapshot, tier: Tier, language: str, model: str
+    ) -> Pool | None:
+        assigned = self._find_assigned(snapshot, tier, language)
+        if assigned is not None and assigned.model == model:
+            return assigned
+        for name in snapshot.models.get(tier, {}).get(model, ()):
+            pool = self._find_usable(snapshot, tier, name)
+            if pool is not None and pool.model == model:
+                return pool
+        own = self._list_assigned(snapshot, tier)
+        return next((pool for pool in own if pool.model == model), None)
+
+    def _find_assigned(self, snapshot: TenantSnapshot, tier: Tier, language: str) -> Pool | None:
+        """Return the pool that operators assigned at run time or in the pools file."""
+        for name in (
+            _find_for_language(snapshot.pools.get(tier), language),
+            self._pools.find_dedicated(snapshot.slug, tier),
+        ):
+            if name is not None and (pool := self._find_usable(snapshot, tier, name)) is not None:
+                return pool
+        return None
+
+    def _list_assigned(self, snapshot: TenantSnapshot, tier: Tier) -> Iterator[Pool]:
+        for name in snapshot.pools.get(tier, {}).values():
+            pool = self._find_usable(snapshot, tier, name)
+            if pool is not None:
+                yield pool
+
+    def _find_unassigned(self, snapshot: TenantSnapshot, tier: Tier) -> Iterator[Pool]:
+        """Return the pool for all tenants, unless it is dedicated to another tenant by now."""
+        pool = self._find_usable(snapshot, tier, self._pools.find_shared(tier).name)
+        if pool is not None:
+            yield pool
+
+    def _find_usable(self, snapshot: TenantSnapshot, tier: Tier, name: str) -> Pool | None:
+        pool = self._pools.by_name.get(name)
+        if pool is None or pool.tier is not tier:
+            return None
+        if pool.tenants and snapshot.slug not in pool.tenants:
+            return None
+        return pool if self._may_use_pool(name, snapshot.tenant_id) else None
+
+    def _unknown_model_error(
+        self, snapshot: TenantSnapshot, tier: Tier, model: str
+    ) -> CompletionError:
+        named = f"The model{_show_name(model)}"
+        others = (other for other in Tier if other is not tier)
+        if any(model in self.list_models(snapshot, other) for other in others):
+            return ForbiddenRequest(
+                "model_not_allowed",
+                f"{named} does not serve requests of the tier {tier}.",
+                param="model",
+            )
+        return BadRequest(
+            "model_not_found",
+            f"{named} does not exist. GET /v1/models lists the models that this key can use.",
+            http_status=404,
+            param="model",
+        )
+
+    def _no_pool_error(self, snapshot: TenantSnapshot, tier: Tier) -> CompletionError:
+        for pool in self._find_candidates(snapshot, tier, ANY_LANGUAGE):
+            return ForbiddenRequest(
+                "model_not_allowed", f"The policy does not allow the model{_show_name(pool.model)}."
+            )
+        return EngineError(
+            "no_pool", f"No model serves the tier {tier} for this tenant.", http_status=503
+        )
+
+
+def _is_allowed(snapshot: TenantSnapshot, model: str) -> bool:
+    allowed = snapshot.policy.models
+    return allowed is None or model in allowed
+
+
+def _find_for_language(entries: Mapping[str, Value] | None, language: str) -> Value | None:
+    if not entries:
+        return None
+    return entries.get(language) or entries.get(ANY_LANGUAGE)
+
+
+def _show_name(name: str) -> str:
+    """Return a model's name for an error, or nothing if it could be code or an API key."""
+    return f" {name}" if _NAME.fullmatch(name) and parse_key(name) is None else ""

@@ -1,0 +1,85 @@
+"""The cost of the present month so far, and its forecast. Pure.
+
+The forecast of seats is the number of the last posted day, for each day that is not posted yet. The
+forecast of tokens is the average of up to four past weeks, so that it contains as many weekends as
+the remaining days do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Final
+
+from tenants.base.billing_periods import ONE_DAY, days_in, month_of, next_month
+from tenants.base.money import Currency
+from tenants.billing.pricing import price_seats
+from tenants.billing.rating.seats import LINE as SEATS
+from tenants.billing.spending.daily_cost import DailyCostLine
+
+FORECAST_DAYS: Final = 28
+_MIN_DAYS: Final = 3  # with fewer whole days there is no forecast
+
+
+@dataclass(frozen=True, slots=True)
+class MonthCost:
+    """Amounts before tax and before credit."""
+
+    month: date
+    currency: Currency
+    seats_micros: int
+    tokens_micros: int
+    forecast_micros: int | None  # of the whole month; None: too few days of usage
+
+    @property
+    def total_micros(self) -> int:
+        return self.seats_micros + self.tokens_micros
+
+
+def first_day_of_forecast(today: date) -> date:
+    """Return the first day whose costs the month's cost and its forecast need."""
+    return min(month_of(today), today - FORECAST_DAYS * ONE_DAY)
+
+
+def compute_month_cost(
+    days: Sequence[DailyCostLine], *, currency: Currency, today: date
+) -> MonthCost:
+    """Return the month's cost. `days` begin at `first_day_of_forecast` or earlier."""
+    month = month_of(today)
+    seats = [each for each in days if each.line == SEATS]
+    tokens = [each for each in days if each.line != SEATS]
+    cost = MonthCost(
+        month=month,
+        currency=currency,
+        seats_micros=_sum_since(seats, month),
+        tokens_micros=_sum_since(tokens, month),
+        forecast_micros=None,
+    )
+    first = min((each.day for each in days), default=today)
+    num_days = min((today - first).days, FORECAST_DAYS)
+    if num_days < _MIN_DAYS:
+        return cost
+    remaining = _remaining_seats(seats, month) + _remaining_tokens(tokens, today, num_days)
+    return replace(cost, forecast_micros=cost.total_micros + remaining)
+
+
+def _sum_since(lines: Sequence[DailyCostLine], first: date) -> int:
+    return sum(each.amount_micros for each in lines if each.day >= first)
+
+
+def _remaining_seats(seats: Sequence[DailyCostLine], month: date) -> int:
+    last = max(seats, key=lambda each: each.day, default=None)
+    if last is None:
+        return 0
+    day, total = max(month, last.day + ONE_DAY), 0
+    while day < next_month(month):
+        total += price_seats(last.quantity, day=day, month_micros=last.price_micros)
+        day += ONE_DAY
+    return total
+
+
+def _remaining_tokens(tokens: Sequence[DailyCostLine], today: date, num_days: int) -> int:
+    """Return the expected cost of the rest of today and of the days after it."""
+    first = today - num_days * ONE_DAY
+    so_far_today = _sum_since(tokens, today)
+    average = (_sum_since(tokens, first) - so_far_today) // num_days
+    return max(0, average - so_far_today) + average * (days_in(today) - today.day)

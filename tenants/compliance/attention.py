@@ -1,0 +1,120 @@
+"""The alerts of the console's overview: what an administrator should look at now. One query."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from django.db.models import Count, Exists, IntegerField, Min, OuterRef, QuerySet, Subquery
+
+from caret.contracts.api_key import KeyKind
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.permissions import Permission
+from tenants.identity.sso.saml_metadata import last_expiry
+from tenants.models import ApiKey, AuditSink, Budget, BudgetAlert, IdentityProvider, Tenant
+from tenants.models.api_key import active
+from tenants.security.authorization.actor import Actor
+
+LEAKED_WITHIN: Final = timedelta(days=30)
+KEY_EXPIRES_WITHIN: Final = timedelta(days=14)
+# Time to get a new certificate from an identity provider's administrator.
+CERTIFICATE_EXPIRES_WITHIN: Final = timedelta(days=30)
+_USED_UP: Final = 100  # percent
+
+
+class AlertKind(StrEnum):
+    SINK_FAILING = "sink_failing"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    KEY_LEAKED = "key_leaked"
+    KEY_EXPIRING = "key_expiring"  # of a service: no user would notice
+    CERTIFICATE_EXPIRING = "certificate_expiring"  # of the identity provider, for SAML
+
+
+_NEEDS: Final = {
+    AlertKind.SINK_FAILING: Permission.READ_AUDIT,
+    AlertKind.BUDGET_EXCEEDED: Permission.READ_BILLING,
+    AlertKind.KEY_LEAKED: Permission.READ_KEYS,
+    AlertKind.KEY_EXPIRING: Permission.READ_KEYS,
+    AlertKind.CERTIFICATE_EXPIRING: Permission.READ_SIGN_IN_SETTINGS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    kind: AlertKind
+    num: int  # of sinks, budgets, keys or identity providers
+    at: datetime | None  # since when, or until when; None: unknown
+
+
+def list_alerts(*, actor: Actor, now: datetime) -> list[Alert]:
+    """Return the alerts that the actor may see, most urgent first. One query."""
+    with tenant_scope(actor.tenant_id):
+        found = _read_facts(actor, now)
+    return [each for each in _to_alerts(found, now) if actor.has_permission(_NEEDS[each.kind])]
+
+
+def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
+    sinks = AuditSink.objects.filter(tenant_id=OuterRef("id"), failed_since__isnull=False)
+    keys = ApiKey.objects.filter(tenant_id=OuterRef("id"))
+    leaked = keys.filter(leaked_at__gt=now - LEAKED_WITHIN)
+    expiring = keys.filter(
+        active(now), kind=KeyKind.SERVICE, expires_at__lt=now + KEY_EXPIRES_WITHIN
+    )
+    providers = IdentityProvider.objects.filter(tenant_id=OuterRef("id"))
+    row = (
+        Tenant.objects.annotate(
+            sinks=_count(sinks),
+            sinks_at=_first_of(sinks, "failed_since"),
+            budgets=_count(_exceeded_budgets(now)),
+            leaked=_count(leaked),
+            leaked_at=_first_of(leaked, "leaked_at"),
+            expiring=_count(expiring),
+            expiring_at=_first_of(expiring, "expires_at"),
+            certificates=Subquery(providers.values("certificates")[:1]),
+        )
+        .values()
+        .get(id=actor.tenant_id)
+    )
+    return dict(row)
+
+
+def _exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
+    """Return this month's alerts of used up budgets whose limit was not changed since."""
+    unchanged = Budget.objects.filter(
+        tenant_id=OuterRef("tenant_id"),
+        id=OuterRef("budget_id"),
+        limit_micros=OuterRef("limit_micros"),
+    )
+    return BudgetAlert.objects.filter(
+        Exists(unchanged),
+        tenant_id=OuterRef("id"),
+        month=month_of(utc_day(now)),
+        percent=_USED_UP,
+    )
+
+
+def _to_alerts(found: dict[str, Any], now: datetime) -> Iterator[Alert]:
+    if found["leaked"]:
+        yield Alert(AlertKind.KEY_LEAKED, found["leaked"], found["leaked_at"])
+    if found["budgets"]:
+        yield Alert(AlertKind.BUDGET_EXCEEDED, found["budgets"], None)
+    if found["sinks"]:
+        yield Alert(AlertKind.SINK_FAILING, found["sinks"], found["sinks_at"])
+    if found["certificates"]:
+        expires_at = last_expiry(found["certificates"].split())
+        if expires_at < now + CERTIFICATE_EXPIRES_WITHIN:
+            yield Alert(AlertKind.CERTIFICATE_EXPIRING, 1, expires_at)
+    if found["expiring"]:
+        yield Alert(AlertKind.KEY_EXPIRING, found["expiring"], found["expiring_at"])
+
+
+def _count(rows: QuerySet[Any]) -> Subquery:
+    counted = rows.order_by().values("tenant_id").annotate(num=Count("tenant_id")).values("num")
+    return Subquery(counted, output_field=IntegerField())
+
+
+def _first_of(rows: QuerySet[Any], column: str) -> Subquery:
+    found = rows.order_by().values("tenant_id").annotate(first=Min(column)).values("first")
+    return Subquery(found)

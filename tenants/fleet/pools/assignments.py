@@ -1,0 +1,242 @@
+"""Assignment of pools to tenants, by tier and language. Gateways obey within a second.
+
+The gateways' pools file defines the pools. Operators choose which of them serves a tenant, for all
+languages or for one, and whether any other tenant may use it. Without an assignment, the first
+shared pool of the tier serves the tenant.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import QuerySet
+from django.utils.translation import gettext_noop
+
+from caret.contracts.language_ids import LANGUAGES
+from caret.contracts.policy import ANY_LANGUAGE, Tier
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue, NotFound
+from tenants.base.validation.text import require_reason
+from tenants.fleet.pools.scraping.gateway_scraper import Scrape, scrape_gateways
+from tenants.fleet.pools.scraping.metric_samples import merge_samples
+from tenants.models import PoolAssignment, Tenant
+from tenants.policy.snapshot_version import mark_snapshot_stale
+from tenants.security.audit.operations import ChangeFields, record_change
+from tenants.security.authorization.actor import Actor
+
+_LOCK: Final = "pool assignments"
+
+
+class PoolSharing(StrEnum):
+    """How the gateways' pools file shares a pool."""
+
+    DEFAULT = "default"  # serves all tenants without an assignment
+    SHARED = "shared"  # can be assigned, also as a dedicated pool
+    DEDICATED = "dedicated"  # serves only the tenants that the file names
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPool:
+    """A pool as the gateways report it."""
+
+    name: str
+    tier: Tier
+    model: str
+    sharing: PoolSharing
+
+
+@dataclass(frozen=True, slots=True)
+class NewAssignment:
+    pool: str
+    language: str = ANY_LANGUAGE
+    is_dedicated: bool = False  # True: no other tenant may use the pool
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentView:
+    slug: str  # of the tenant
+    tier: Tier
+    language: str  # ANY_LANGUAGE: all languages without an assignment of their own
+    pool: str
+    is_dedicated: bool
+    created_at: datetime
+
+
+def read_known_pools() -> dict[str, KnownPool]:
+    """Ask the gateways for their pools. Empty: no gateway answers."""
+    return known_pools_of(scrape_gateways())
+
+
+def known_pools_of(readings: Iterable[Scrape]) -> dict[str, KnownPool]:
+    now = merge_samples(each.samples for each in readings if each.samples is not None)
+    sharing = {
+        labels["pool"]: PoolSharing(labels["sharing"])
+        for labels, _ in now.all_values("caret_pool_sharing")
+    }
+    return {
+        labels["pool"]: KnownPool(
+            name=labels["pool"],
+            tier=Tier(labels["tier"]),
+            model=labels["model"],
+            sharing=sharing.get(labels["pool"], PoolSharing.DEFAULT),
+        )
+        for labels, _ in now.all_values("caret_pool")
+    }
+
+
+def assign_pool(
+    *,
+    actor: Actor,
+    assignment: NewAssignment,
+    known: Mapping[str, KnownPool],
+    reason: str,
+    now: datetime,
+) -> AssignmentView:
+    """Let a pool serve the tenant, instead of the one assigned before.
+
+    The pool's tier decides for which requests. `known` are the gateways' pools
+    (`read_known_pools`). Raises Forbidden, InvalidValue, NotFound, Conflict.
+    """
+    actor.require_operator()
+    reason = require_reason(reason)
+    pool = find_known_pool(known, assignment.pool)
+    _check_assignment(assignment, pool)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
+        _lock_assignments()
+        _require_free(actor.tenant_id, assignment)
+        rows = PoolAssignment.objects.filter(
+            holder_id=UUID(actor.tenant_id), tier=pool.tier, language=assignment.language
+        )
+        before = rows.order_by("id").first()
+        rows.delete()
+        row = PoolAssignment.objects.create(
+            holder_id=actor.tenant_id,
+            tier=pool.tier,
+            language=assignment.language,
+            pool=pool.name,
+            is_dedicated=assignment.is_dedicated,
+            created_at=now,
+        )
+        slug = Tenant.objects.values_list("slug", flat=True).get(id=actor.tenant_id)
+        record_change(
+            actor=actor,
+            action="tenant.pool_assigned",
+            target=f"tenant:{slug}",
+            change=(None if before is None else _to_change_fields(before), _to_change_fields(row)),
+            reason=reason,
+            now=now,
+        )
+    return _to_view(row, slug)
+
+
+def unassign_pool(*, actor: Actor, tier: Tier, language: str, reason: str, now: datetime) -> None:
+    """Let the tier's shared pool serve the tenant again.
+
+    Raises Forbidden, InvalidValue, NotFound.
+    """
+    actor.require_operator()
+    reason = require_reason(reason)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
+        rows = PoolAssignment.objects.filter(
+            holder_id=UUID(actor.tenant_id), tier=tier, language=language
+        )
+        before = rows.order_by("id").first()
+        if before is None:
+            raise NotFound("The tenant has no such assignment.")
+        rows.delete()
+        slug = Tenant.objects.values_list("slug", flat=True).get(id=actor.tenant_id)
+        record_change(
+            actor=actor,
+            action="tenant.pool_unassigned",
+            target=f"tenant:{slug}",
+            change=(_to_change_fields(before), None),
+            reason=reason,
+            now=now,
+        )
+
+
+def list_assignments(*, tenant_id: TenantId) -> list[AssignmentView]:
+    """Return the assignments of one tenant, by tier and language."""
+    return _list_views(PoolAssignment.objects.filter(holder_id=UUID(tenant_id)))
+
+
+def list_all_assignments() -> list[AssignmentView]:
+    """Return the assignments of all tenants, by tenant, tier and language. For operators only."""
+    return _list_views(PoolAssignment.objects.all())
+
+
+def find_known_pool(known: Mapping[str, KnownPool], name: str) -> KnownPool:
+    """Return the pool of the name. Raises InvalidValue, Conflict."""
+    if not known:
+        raise Conflict("No gateway responds, so its pools are unknown. Try again in a minute.")
+    if name not in known:
+        raise InvalidValue("pool", "Choose one of these pools: {names}.", names=", ".join(known))
+    return known[name]
+
+
+def _check_assignment(assignment: NewAssignment, pool: KnownPool) -> None:
+    """Raises InvalidValue, Conflict."""
+    if assignment.language not in {ANY_LANGUAGE, *LANGUAGES}:
+        raise InvalidValue(
+            "language", 'Enter the identifier of a language, such as python, or "*" for all.'
+        )
+    if pool.sharing is PoolSharing.DEDICATED:
+        raise Conflict("The gateways' pools file dedicates this pool to other tenants.")
+    if assignment.is_dedicated and pool.sharing is PoolSharing.DEFAULT:
+        raise Conflict(_SERVES_ALL, pool=pool.name)
+
+
+_SERVES_ALL: Final = gettext_noop(
+    "{pool} serves all tenants without an assignment, so it cannot be dedicated. List another "
+    "shared pool of this tier before it in the gateways' pools file."
+)
+
+
+def _lock_assignments() -> None:
+    """Let other assignments wait until the commit: they may be about the same pool."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [_LOCK])
+
+
+def _require_free(tenant_id: TenantId, assignment: NewAssignment) -> None:
+    """Check that the pool does not become dedicated and shared at once. Raises Conflict."""
+    others = PoolAssignment.objects.filter(pool=assignment.pool).exclude(holder_id=UUID(tenant_id))
+    if not assignment.is_dedicated:
+        others = others.filter(is_dedicated=True)
+    slugs = sorted(set(others.values_list("holder__slug", flat=True)))
+    if slugs and assignment.is_dedicated:
+        raise Conflict("This pool also serves {tenants}.", tenants=", ".join(slugs))
+    if slugs:
+        raise Conflict("This pool is dedicated to {tenants}.", tenants=", ".join(slugs))
+
+
+def _list_views(rows: QuerySet[PoolAssignment]) -> list[AssignmentView]:
+    found = rows.select_related("holder").order_by("holder__slug", "tier", "language")
+    return [_to_view(row, row.holder.slug) for row in found]
+
+
+def _to_view(row: PoolAssignment, slug: str) -> AssignmentView:
+    return AssignmentView(
+        slug=slug,
+        tier=Tier(row.tier),
+        language=row.language,
+        pool=row.pool,
+        is_dedicated=row.is_dedicated,
+        created_at=row.created_at,
+    )
+
+
+def _to_change_fields(row: PoolAssignment) -> ChangeFields:
+    return {
+        "tier": row.tier,
+        "language": row.language,
+        "pool": row.pool,
+        "is_dedicated": row.is_dedicated,
+    }

@@ -1,0 +1,152 @@
+"""The catalogue of models that operators publish. Gateways obey within a second.
+
+A model is known by the name that its engines serve. The catalogue says in which tier it is offered,
+under which title, by which pools, and with which plans.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import structlog
+from django.db import transaction
+from django.db.models import Max
+
+from caret.contracts.policy import Tier
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.billing_periods import utc_day
+from tenants.base.errors import InvalidValue, NotFound
+from tenants.base.validation.text import validate_text
+from tenants.fleet.pools.assignments import KnownPool, find_known_pool
+from tenants.models import CatalogModel, Plan, Subscription, Tenant
+from tenants.policy.availability.model_offers import has_catalog
+from tenants.policy.snapshot_version import mark_all_snapshots_stale, mark_snapshot_stale
+
+MAX_TITLE_CHARS: Final = 120
+MAX_MODELS: Final = 100  # each tenant's snapshot contains all of its plan
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NewModel:
+    """What operators say about a model. Name and tier come from its pools."""
+
+    title: str
+    pools: tuple[str, ...]  # preferred ones first; all of one tier and with one model
+    plans: tuple[str, ...] = ()  # slugs of the plans that include it; empty: all plans
+    position: int | None = None  # in the list of its tier; None: unchanged, or the last
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    name: str
+    tier: Tier
+    title: str
+    pools: tuple[str, ...]
+    plans: tuple[str, ...]
+    position: int
+    is_published: bool  # False: no tenant can use it
+    changed_at: datetime
+
+
+def list_catalog() -> list[CatalogEntry]:
+    """Return all models, also withdrawn ones, by tier and position. For operators only."""
+    return [_to_entry(row) for row in CatalogModel.objects.order_by("tier", "position", "name")]
+
+
+def publish_model(
+    *, operator: str, model: NewModel, known: Mapping[str, KnownPool], now: datetime
+) -> CatalogEntry:
+    """Publish a model, or change a published one.
+
+    `operator` is the operator's handle, for the log. Raises InvalidValue, Conflict.
+    """
+    name, tier = _find_served_model(model, known)
+    title = model.title.strip()
+    validate_text("title", title)
+    if not 1 <= len(title) <= MAX_TITLE_CHARS:
+        raise InvalidValue("title", "Enter 1 to {most} characters.", most=MAX_TITLE_CHARS)
+    _check_plans(model.plans)
+    with transaction.atomic():
+        current = CatalogModel.objects.filter(tier=tier, name=name).order_by("id").first()
+        if current is None and CatalogModel.objects.count() >= MAX_MODELS:
+            raise InvalidValue(
+                "pools", "The catalogue has {most} models, which is the limit.", most=MAX_MODELS
+            )
+        row = current or CatalogModel(tier=tier, name=name, created_at=now)
+        row.title, row.pools, row.plans = title, list(model.pools), sorted(set(model.plans))
+        row.position = _choose_position(model, current, tier)
+        row.is_published, row.changed_at = True, now
+        row.save()
+        mark_all_snapshots_stale()
+    logger.info("model.published", model=name, tier=tier.value, operator=operator)
+    return _to_entry(row)
+
+
+def withdraw_model(*, operator: str, name: str, tier: Tier, now: datetime) -> None:
+    """Stop offering a model. Policies that name it keep the name. Raises NotFound."""
+    with transaction.atomic():
+        rows = CatalogModel.objects.filter(tier=tier, name=name, is_published=True)
+        if rows.update(is_published=False, changed_at=now) != 1:
+            raise NotFound("The catalogue has no such model.")
+        mark_all_snapshots_stale()
+    logger.info("model.withdrawn", model=name, tier=tier.value, operator=operator)
+
+
+def refresh_started_plans(*, now: datetime) -> int:
+    """Publish the snapshots of tenants whose plan starts today, and return how many.
+
+    A plan decides which models a tenant is offered. Can run again on the same day.
+    """
+    if not has_catalog():
+        return 0
+    today, num = utc_day(now), 0
+    for tenant_id in map(str, Tenant.objects.order_by("id").values_list("id", flat=True)):
+        with tenant_scope(TenantId(tenant_id)):
+            if Subscription.objects.filter(tenant_id=tenant_id, starts_on=today).exists():
+                mark_snapshot_stale(tenant_id=TenantId(tenant_id))
+                num += 1
+    return num
+
+
+def _find_served_model(model: NewModel, known: Mapping[str, KnownPool]) -> tuple[str, Tier]:
+    """Return the name and tier that all of the pools have. Raises InvalidValue, Conflict."""
+    pools = [find_known_pool(known, name) for name in dict.fromkeys(model.pools)]
+    served = {(pool.model, pool.tier) for pool in pools}
+    if len(served) != 1:
+        raise InvalidValue("pools", "Choose one or more pools that serve the same model and tier.")
+    return served.pop()
+
+
+def _check_plans(plans: tuple[str, ...]) -> None:
+    """Raises InvalidValue."""
+    known = set(Plan.objects.values_list("slug", flat=True))
+    for slug in plans:
+        if slug not in known:
+            raise InvalidValue("plans", "The plan {slug} does not exist.", slug=ascii(slug)[1:-1])
+
+
+def _choose_position(model: NewModel, current: CatalogModel | None, tier: Tier) -> int:
+    if model.position is not None:
+        if not 1 <= model.position <= MAX_MODELS:
+            raise InvalidValue("position", "Enter 1 to {most}.", most=MAX_MODELS)
+        return model.position
+    if current is not None:
+        return current.position
+    last = CatalogModel.objects.filter(tier=tier).aggregate(last=Max("position"))["last"]
+    return min((last or 0) + 1, MAX_MODELS)
+
+
+def _to_entry(row: CatalogModel) -> CatalogEntry:
+    return CatalogEntry(
+        name=row.name,
+        tier=Tier(row.tier),
+        title=row.title,
+        pools=tuple(row.pools),
+        plans=tuple(row.plans),
+        position=row.position,
+        is_published=row.is_published,
+        changed_at=row.changed_at,
+    )

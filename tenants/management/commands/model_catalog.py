@@ -1,0 +1,84 @@
+"""Commands for the platform's operator that publish models, which tenants choose from.
+
+manage.py model_catalog list | pools
+manage.py model_catalog publish POOL... --title TITLE [--plan PLAN]... [--position N]
+manage.py model_catalog withdraw NAME TIER
+"""
+
+import argparse
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from caret.contracts.policy import Tier
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError
+from tenants.fleet.pools.assignments import read_known_pools
+from tenants.fleet.pools.model_catalog import (
+    CatalogEntry,
+    NewModel,
+    list_catalog,
+    publish_model,
+    withdraw_model,
+)
+
+_OPERATOR = "command line"
+
+
+class Command(NoSystemChecksCommand):
+    help = "Publishes and withdraws models. Gateways follow within a second."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        commands = parser.add_subparsers(dest="command", required=True)
+        commands.add_parser("list", help="list all models, also withdrawn ones")
+        commands.add_parser("pools", help="list the pools that the gateways report")
+        publish = commands.add_parser("publish", help="publish the model of one or more pools")
+        publish.add_argument("pools", nargs="+", metavar="POOL", help="preferred ones first")
+        publish.add_argument("--title", required=True, help="the name that people see")
+        publish.add_argument("--plan", action="append", default=[], help="default: all plans")
+        publish.add_argument("--position", type=int, help="in the list of its tier")
+        withdraw = commands.add_parser("withdraw", help="stop offering a model")
+        withdraw.add_argument("name")
+        withdraw.add_argument("tier", type=Tier, choices=list(Tier))
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            output = _run(options, timezone.now())
+        except DomainError as error:
+            raise CommandError(error.message) from error
+        self.stdout.write(output)
+
+
+def _run(options: dict[str, Any], now: datetime) -> str:
+    """Run the command and return its output. Raises DomainError."""
+    if options["command"] == "publish":
+        model = NewModel(
+            options["title"],
+            tuple(options["pools"]),
+            tuple(options["plan"]),
+            options["position"],
+        )
+        known = read_known_pools()
+        return _format_entry(publish_model(operator=_OPERATOR, model=model, known=known, now=now))
+    if options["command"] == "withdraw":
+        name, tier = options["name"], options["tier"]
+        withdraw_model(operator=_OPERATOR, name=name, tier=tier, now=now)
+        return f"{name} is no longer offered in the tier {tier}."
+    if options["command"] == "pools":
+        return _list_pools()
+    return "\n".join(map(_format_entry, list_catalog())) or "The catalogue is empty."
+
+
+def _list_pools() -> str:
+    rows = sorted(read_known_pools().values(), key=lambda pool: pool.name)
+    lines = [f"{row.name:<24} {row.tier:<8} {row.model:<32} {row.sharing}" for row in rows]
+    return "\n".join(lines) or "No gateway responds."
+
+
+def _format_entry(row: CatalogEntry) -> str:
+    plans = ", ".join(row.plans) or "all plans"
+    state = "" if row.is_published else " (withdrawn)"
+    pools = ", ".join(row.pools)
+    return f"{row.tier:<8} {row.position:>3} {row.name:<32} {row.title}: {pools}; {plans}{state}"

@@ -1,0 +1,1 @@
+"""What this installation offers to policies: models, and rules that it can enforce."""

@@ -1,0 +1,134 @@
+"""Which rules of a policy this installation can enforce, and since when.
+
+Gateways report what they can do. A worker records each change, so that
+pages and exports can say when a rule was not enforced. Before the first report nothing is known,
+and nothing is said.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from caret.contracts.policy import TenantPolicy
+from tenants.models import CapabilityChange
+
+REGION_PREFIX: Final = "region:"  # and a region's name: it has a gateway
+
+
+class Capability(StrEnum):
+    PUBLIC_CODE_FILTER = "public_code_filter"  # an index of public code is loaded
+    RETRIEVAL = "retrieval"  # files are indexed
+    EXPERIMENTS = "experiments"  # an experiment is configured
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    missing: frozenset[Capability]
+    regions: tuple[str, ...]  # with a gateway, sorted; empty: unknown
+
+
+@dataclass(frozen=True, slots=True)
+class UnavailablePeriod:
+    starts_at: datetime
+    ends_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Requirement:
+    """What a field of a policy needs, if it is set."""
+
+    capability: Capability
+    is_set: Callable[[TenantPolicy], bool]
+
+
+_REQUIREMENTS: Final = MappingProxyType(
+    {
+        "has_public_code_filter": _Requirement(
+            Capability.PUBLIC_CODE_FILTER, lambda policy: policy.has_public_code_filter
+        ),
+        "retrieval": _Requirement(Capability.RETRIEVAL, lambda policy: bool(policy.retrieval)),
+    }
+)
+
+
+def read_capabilities() -> Capabilities:
+    """Return what the gateways can do now. One query."""
+    newest = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
+    found = dict(newest.values_list("capability", "is_available"))
+    return Capabilities(
+        missing=frozenset(each for each in Capability if found.get(each) is False),
+        regions=tuple(
+            sorted(
+                name.removeprefix(REGION_PREFIX)
+                for name, is_available in found.items()
+                if is_available and name.startswith(REGION_PREFIX)
+            )
+        ),
+    )
+
+
+def find_unenforced(policy: TenantPolicy, capabilities: Capabilities) -> list[str]:
+    """Return the fields that are set and that this installation cannot enforce now. Pure."""
+    return [
+        field
+        for field, needed in _REQUIREMENTS.items()
+        if needed.capability in capabilities.missing and needed.is_set(policy)
+    ]
+
+
+def read_history() -> dict[str, list[UnavailablePeriod]]:
+    """Return the periods in which each field could not be enforced. One query.
+
+    The end of a period that has not ended is the latest possible time.
+    """
+    rows = CapabilityChange.objects.order_by("since").values_list(
+        "capability", "is_available", "since"
+    )
+    by_capability: dict[str, list[tuple[bool, datetime]]] = {}
+    for capability, is_available, since in rows:
+        by_capability.setdefault(capability, []).append((is_available, since))
+    return {
+        field: find_unavailable_periods(by_capability.get(needed.capability, []))
+        for field, needed in _REQUIREMENTS.items()
+    }
+
+
+def find_unavailable_periods(
+    changes: Iterable[tuple[bool, datetime]],
+) -> list[UnavailablePeriod]:
+    """Return the periods between changes, which are sorted by time. Pure."""
+    periods: list[UnavailablePeriod] = []
+    starts_at: datetime | None = None
+    for is_available, since in changes:
+        if not is_available and starts_at is None:
+            starts_at = since
+        elif is_available and starts_at is not None:
+            periods.append(UnavailablePeriod(starts_at, since))
+            starts_at = None
+    if starts_at is not None:
+        periods.append(UnavailablePeriod(starts_at, datetime.max.replace(tzinfo=starts_at.tzinfo)))
+    return periods
+
+
+def find_unenforced_periods(
+    policy: TenantPolicy,
+    history: dict[str, list[UnavailablePeriod]],
+    *,
+    starts_at: datetime,
+    ends_at: datetime,
+) -> dict[str, list[UnavailablePeriod]]:
+    """Return by field when the policy was in force but not enforced. Pure."""
+    found: dict[str, list[UnavailablePeriod]] = {}
+    for field, needed in _REQUIREMENTS.items():
+        if not needed.is_set(policy):
+            continue
+        clipped = (
+            UnavailablePeriod(max(each.starts_at, starts_at), min(each.ends_at, ends_at))
+            for each in history.get(field, ())
+        )
+        if periods := [each for each in clipped if each.starts_at < each.ends_at]:
+            found[field] = periods
+    return found

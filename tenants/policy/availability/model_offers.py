@@ -1,0 +1,124 @@
+"""The models of the operators' catalogue that a tenant can choose from.
+
+A tenant is offered what its plan includes. A model whose pools are all dedicated to other tenants
+does not exist for it.
+"""
+
+from dataclasses import dataclass
+from datetime import date
+from uuid import UUID
+
+from caret.contracts.policy import PolicyOverride, TenantPolicy, Tier
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import InvalidValue
+from tenants.base.permissions import Permission
+from tenants.models import CatalogModel, PoolAssignment, Subscription
+from tenants.security.authorization.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOffer:
+    name: str  # as requests and policies name it
+    title: str  # the name that people see
+    tier: Tier
+
+
+def get_offers(*, actor: Actor, on: date) -> list[ModelOffer]:
+    """Return the tenant's offers of a day, by tier, the default first. Raises Forbidden."""
+    actor.require(Permission.READ_POLICY)
+    return list_offers(tenant_id=actor.tenant_id, on=on)
+
+
+def list_offers(*, tenant_id: TenantId, on: date) -> list[ModelOffer]:
+    """Return the tenant's offers of a day. Checks no permission.
+
+    Three queries; one without a catalogue.
+    """
+    if not (rows := _list_included(tenant_id, on)):
+        return []
+    taken = PoolAssignment.objects.filter(is_dedicated=True).exclude(holder_id=UUID(tenant_id))
+    of_others = set(taken.values_list("pool", flat=True))
+    return [
+        ModelOffer(row.name, row.title, Tier(row.tier))
+        for row in rows
+        if not of_others.issuperset(row.pools)
+    ]
+
+
+def has_catalog() -> bool:
+    """Return whether operators have published any model."""
+    return CatalogModel.objects.filter(is_published=True).exists()
+
+
+def read_model_pools(*, tenant_id: TenantId, on: date) -> dict[Tier, dict[str, tuple[str, ...]]]:
+    """Return tier -> model -> pools for the tenant's snapshot. Two queries.
+
+    Gateways leave out the pools that are dedicated to other tenants, because those may change
+    without a change of this tenant's snapshot. A tier without any published model is missing.
+    """
+    found: dict[Tier, dict[str, tuple[str, ...]]] = {
+        Tier(tier): {}
+        for tier in CatalogModel.objects.filter(is_published=True)
+        .order_by("tier")
+        .values_list("tier", flat=True)
+        .distinct()
+    }
+    if not found:
+        return {}
+    for row in _list_included(tenant_id, on):
+        found[Tier(row.tier)][row.name] = tuple(row.pools)
+    return found
+
+
+def check_policy_models(
+    *, tenant_id: TenantId, current: TenantPolicy, wanted: TenantPolicy, on: date
+) -> None:
+    """Check that a policy adds only models that are offered. Raises InvalidValue.
+
+    Models that it named before may stay. Without a catalogue, every name is allowed.
+    """
+    added = (wanted.models or frozenset()) - (current.models or frozenset())
+    defaults = {
+        (tier, name)
+        for tier, of_tier in wanted.default_models.items()
+        for name in of_tier.values()
+        if name not in current.default_models.get(tier, {}).values()
+    }
+    if not (added or defaults) or not has_catalog():
+        return
+    offers = list_offers(tenant_id=tenant_id, on=on)
+    _require_offered("models", added, {each.name for each in offers})
+    for tier in Tier:
+        names = {name for of_tier, name in defaults if of_tier is tier}
+        offered = {each.name for each in offers if each.tier is tier}
+        _require_offered(f"default_models.{tier}", names, offered)
+
+
+def check_override_models(
+    *, tenant_id: TenantId, current: PolicyOverride, wanted: PolicyOverride, on: date
+) -> None:
+    """Check that an override adds only models that are offered. Raises InvalidValue."""
+    added = (wanted.models or frozenset()) - (current.models or frozenset())
+    if added and has_catalog():
+        offers = list_offers(tenant_id=tenant_id, on=on)
+        _require_offered("models", added, {each.name for each in offers})
+
+
+def _require_offered(field: str, names: set[str] | frozenset[str], offered: set[str]) -> None:
+    if not names <= offered:
+        raise InvalidValue(
+            field, "Choose among these models: {names}.", names=", ".join(sorted(offered)) or "–"
+        )
+
+
+def _list_included(tenant_id: TenantId, on: date) -> list[CatalogModel]:
+    """Return the published models that the tenant's plan includes."""
+    published = CatalogModel.objects.filter(is_published=True)
+    rows = list(published.order_by("tier", "position", "name"))
+    if not rows:
+        return []
+    with tenant_scope(tenant_id):
+        subscriptions = Subscription.objects.filter(tenant_id=tenant_id, starts_on__lte=on)
+        plan = subscriptions.order_by("-starts_on").values_list("plan__slug", flat=True).first()
+    return [row for row in rows if not row.plans or plan in row.plans]

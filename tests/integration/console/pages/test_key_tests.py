@@ -1,0 +1,226 @@
+"""The test of a key: one completion through the gateway, and its result."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from console.limits.throttling import MAX_KEY_TESTS
+from tenants.identity.api_keys.operations import create_key, revoke_key
+from tenants.identity.api_keys.scopes import KeyScope
+from tenants.identity.api_keys.validation import KeyRequest
+from tests.fixtures.companies import (
+    ACME,
+    GLOBEX,
+    Company,
+    make_company,
+    make_key,
+    make_service_key,
+)
+from tests.integration.console.conftest import SignIn
+from tests.stack.ports import free_port
+
+PART = {"HX-Request": "true"}
+COMPLETED = {"choices": [{"text": "sum(values)"}]}
+CHATTED = {"choices": [{"message": {"role": "assistant", "content": "ready"}}]}
+
+
+@dataclass
+class Gateway:
+    """A gateway that gives one response, at the HTTP interface."""
+
+    url: str = ""
+    status: int = 200
+    body: Any = field(default_factory=lambda: COMPLETED)
+    finish: str = "stop"
+    requests: list[tuple[str, str]] = field(default_factory=list)  # path and authorization
+
+
+@contextmanager
+def running(gateway: Gateway) -> Iterator[Gateway]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            gateway.requests.append((self.path, self.headers["Authorization"]))
+            content = json.dumps(gateway.body).encode()
+            self.send_response(gateway.status)
+            self.send_header("X-Caret-Finish-Reason", gateway.finish)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    gateway.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield gateway
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def gateway(settings: Any) -> Iterator[Gateway]:
+    with running(Gateway()) as started:
+        settings.GATEWAY_URL = started.url
+        yield started
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("initech", GLOBEX)
+
+
+@pytest.fixture
+def client(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.administrator)
+
+
+def result_of(client: Client, key: str) -> str:
+    return client.post("/keys/test", {"key": key}, headers=PART).content.decode()
+
+
+def failed(code: str) -> dict[str, dict[str, str]]:
+    return {"error": {"code": code, "message": "From the gateway."}}
+
+
+def test_a_working_key_shows_the_completion_and_its_time(
+    gateway: Gateway, company: Company, client: Client
+) -> None:
+    key = make_key(company, company.developer).text
+
+    part = result_of(client, key)
+
+    assert gateway.requests == [("/v1/completions", f"Bearer {key}")]
+    assert "The key works." in part
+    assert "sum(values)" in part
+    assert " ms)" in part
+    assert "<html" not in part
+
+
+def test_a_chat_key_is_tested_with_a_chat(
+    gateway: Gateway, company: Company, client: Client
+) -> None:
+    gateway.body = CHATTED
+    key = make_service_key(company, KeyScope.CHAT).text
+
+    assert "ready" in result_of(client, key)
+    assert [path for path, _ in gateway.requests] == ["/v1/chat/completions"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "finish", "reason"),
+    [
+        (401, failed("expired_api_key"), "", "The key has expired."),
+        (401, failed("invalid_api_key"), "", "does not know this key"),
+        (403, failed("feature_disabled"), "", "Your policy does not allow this mode."),
+        (503, failed("unheard_of"), "", "From the gateway."),
+        (502, "nothing", "", "HTTP 502"),
+        (200, COMPLETED, "budget_exceeded", "A hard budget is used up."),
+    ],
+)
+def test_a_failure_states_its_reason(
+    gateway: Gateway,
+    company: Company,
+    client: Client,
+    *,
+    status: int,
+    body: Any,
+    finish: str,
+    reason: str,
+) -> None:
+    gateway.status, gateway.body, gateway.finish = status, body, finish
+
+    part = result_of(client, make_key(company, company.developer).text)
+
+    assert reason in part
+    assert "note-bad" in part
+
+
+def test_an_unreachable_gateway_is_named(settings: Any, company: Company, client: Client) -> None:
+    settings.GATEWAY_URL = f"http://127.0.0.1:{free_port()}"
+
+    assert settings.GATEWAY_URL in result_of(client, make_key(company, company.developer).text)
+
+
+def test_a_key_of_another_network_is_explained(
+    gateway: Gateway, company: Company, client: Client
+) -> None:
+    gateway.status, gateway.body = 401, failed("invalid_api_key")
+    key = make_service_key(company, KeyScope.INFERENCE, networks=("192.0.2.0/24",)).text
+
+    assert "only from certain networks" in result_of(client, key)
+
+
+def test_other_peoples_keys_are_not_sent(
+    gateway: Gateway, company: Company, client: Client, sign_in: SignIn
+) -> None:
+    foreign = make_company("hooli", ACME)
+    theirs = make_key(foreign, foreign.developer).text
+    administrators = make_key(company, company.administrator).text
+
+    for person, key in [
+        (client, theirs),
+        (client, "cpk_live_nonsense"),
+        (client, "x" * 100_000),
+        (client, "\0"),
+        (client, ""),
+        (sign_in(company.developer), administrators),
+    ]:
+        answer = person.post("/keys/test", {"key": key})
+        assert answer.status_code == 400
+        assert "not a key that you can see" in answer.content.decode()
+    assert gateway.requests == []
+
+
+def test_a_revoked_keys_reason_comes_from_the_gateway(
+    gateway: Gateway, company: Company, client: Client
+) -> None:
+    key = make_key(company, company.developer)
+    revoke_key(
+        actor=company.platform, lookup_id=key.key.lookup_id, reason="lost", now=timezone.now()
+    )
+    gateway.status, gateway.body = 401, failed("revoked_api_key")
+
+    assert "The key is revoked." in result_of(client, key.text)
+
+
+def test_a_key_without_http_modes_is_not_tested(
+    gateway: Gateway, company: Company, client: Client
+) -> None:
+    new = KeyRequest(
+        kind=make_key(company, company.developer).key.kind,
+        owner_id=company.developer.user_id,
+        name="Blocks",
+        expires_at=None,
+        scopes=frozenset({KeyScope.BLOCK}),
+    )
+    made = create_key(actor=company.platform, new=new, now=timezone.now())
+
+    assert "over HTTP" in result_of(client, made.text)
+    assert "Test this key" not in client.get(f"/keys/{made.key.lookup_id}").content.decode()
+
+
+def test_tests_are_limited(gateway: Gateway, company: Company, client: Client) -> None:
+    key = make_key(company, company.developer).text
+
+    results = [result_of(client, key) for _ in range(MAX_KEY_TESTS + 1)]
+
+    assert "Too many tests" in results[-1]
+    assert len(gateway.requests) == MAX_KEY_TESTS
+
+
+def test_anonymous_visitors_are_redirected_to_sign_in() -> None:
+    assert Client().post("/keys/test", {"key": "x"})["Location"].startswith("/sign-in")

@@ -1,0 +1,144 @@
+"""What a policy can choose in the console: offered models, and rules that are enforced."""
+
+import json
+import re
+import secrets
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from caret.contracts.policy import Tier
+from tenants.fleet.pools.assignments import KnownPool, PoolSharing
+from tenants.fleet.pools.model_catalog import NewModel, publish_model, withdraw_model
+from tenants.models import CapabilityChange
+from tenants.policy.queries import find_policy
+from tests.fixtures.companies import ACME, Company, make_company
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.forms import fields_of, posted
+from tests.integration.console.pages.test_policies import reviewed, set_policy_fields
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("acme", ACME)
+
+
+@pytest.fixture
+def alice(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.administrator)
+
+
+@pytest.fixture
+def catalog() -> Iterator[str]:
+    """Publish one model, and return its name."""
+    name = f"model-{secrets.token_hex(4)}"
+    pool = KnownPool(f"{name}-pool", Tier.FAST, name, PoolSharing.SHARED)
+    publish_model(
+        operator="test",
+        model=NewModel("Large Coder", (pool.name,)),
+        known={pool.name: pool},
+        now=timezone.now(),
+    )
+    yield name
+    withdraw_model(operator="test", name=name, tier=Tier.FAST, now=timezone.now())
+
+
+def test_models_are_chosen_from_the_catalog(company: Company, alice: Client, catalog: str) -> None:
+    page = alice.get("/policies/edit").content.decode()
+    assert f"Large Coder ({catalog})" in page
+
+    chosen = {
+        f"default_models_fast_{part}_0": value
+        for part, value in (("language", "rust"), ("model", catalog))
+    }
+    answer = reviewed(
+        alice, models_which="only", models=[catalog], default_models_fast=catalog, **chosen
+    )
+
+    document = json.loads(fields_of(answer.content.decode())["document"])
+    assert document["models"] == [catalog]
+    assert document["default_models"] == {"fast": {"*": catalog, "rust": catalog}}
+
+
+@pytest.mark.parametrize(
+    ("language", "model"),
+    [("klingon", "CATALOG"), ("rust", ""), ("", "CATALOG"), ("rust", "gpt-9")],
+)
+def test_an_invalid_default_model_is_rejected(
+    company: Company, alice: Client, catalog: str, language: str, model: str
+) -> None:
+    answer = reviewed(
+        alice,
+        default_models_fast_language_0=language,
+        default_models_fast_model_0=model.replace("CATALOG", catalog),
+    )
+
+    assert answer.status_code == 400
+    assert find_policy(tenant_id=company.tenant_id).version == 1
+
+
+def test_a_model_that_is_no_longer_offered_is_shown_as_such(
+    company: Company, alice: Client, catalog: str
+) -> None:
+    set_policy_fields(company, models=[catalog])
+    withdraw_model(operator="test", name=catalog, tier=Tier.FAST, now=timezone.now())
+
+    assert f"{catalog} (no longer offered)" in alice.get("/policies/edit").content.decode()
+    unchanged = reviewed(alice)
+    assert "No changes" in unchanged.content.decode()
+    pool = KnownPool(f"{catalog}-pool", Tier.FAST, catalog, PoolSharing.SHARED)
+    publish_model(
+        operator="test",
+        model=NewModel("x", (pool.name,)),
+        known={pool.name: pool},
+        now=timezone.now(),
+    )
+
+
+def test_without_a_catalog_models_cannot_be_chosen(company: Company, alice: Client) -> None:
+    page = alice.get("/policies/edit").content.decode()
+    forged = reviewed(alice, models_which="only", models=["gpt-9"])
+
+    assert "There are no models to choose from." in page
+    assert "No changes" in forged.content.decode()
+
+
+@pytest.fixture
+def no_public_code() -> Iterator[None]:
+    """Report that the gateways have no index of public code."""
+    CapabilityChange.objects.create(
+        capability="public_code_filter", is_available=False, since=timezone.now()
+    )
+    yield
+    CapabilityChange.objects.create(
+        capability="public_code_filter", is_available=True, since=timezone.now()
+    )
+
+
+@pytest.mark.usefixtures("no_public_code")
+def test_a_rule_that_cannot_be_enforced_cannot_be_switched_on(
+    company: Company, alice: Client
+) -> None:
+    page = alice.get("/policies/edit").content.decode()
+    forged = reviewed(alice, has_public_code_filter="on")
+
+    assert "CARET_PUBLIC_CODE_INDEX" in page
+    assert re.search(r'name="has_public_code_filter"[^>]*disabled', page)
+    assert "No changes" in forged.content.decode()
+
+
+@pytest.mark.usefixtures("no_public_code")
+def test_a_rule_that_is_not_enforced_is_marked_and_can_be_switched_off(
+    company: Company, alice: Client
+) -> None:
+    set_policy_fields(company, has_public_code_filter=True)
+
+    assert "Not enforced: the gateways have no index" in alice.get("/policies").content.decode()
+    fields = fields_of(alice.get("/policies/edit").content.decode())
+    del fields["has_public_code_filter"]
+    answer = posted(alice, "/policies/edit", **fields)
+
+    document = json.loads(fields_of(answer.content.decode())["document"])
+    assert document["has_public_code_filter"] is False

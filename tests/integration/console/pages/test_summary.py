@@ -1,0 +1,210 @@
+"""The first page of administrators: seats, acceptance, cost, alerts and setup."""
+
+import base64
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from django.test import Client
+from django.utils import timezone
+
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.permissions import Role
+from tenants.billing.rating.operations import rate_tenant
+from tenants.identity.api_keys.scopes import KeyScope
+from tenants.models import ApiKey, AuditSink, IdentityProvider
+from tenants.policy.data_classes import DATA_CLASSES, DataClass
+from tenants.privacy.retention.operations import set_rule
+from tests.fakes import billing
+from tests.fixtures.companies import (
+    ACME,
+    GLOBEX,
+    Company,
+    make_company,
+    make_key,
+    make_service_key,
+)
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.queries import few_queries
+from tests.integration.console.pages.usage_rows import colleagues, count, use
+
+_ALERT = re.compile(r'class="alert-line alert-(\w+)".*?<span>([^<]+?)\s*<', re.DOTALL)
+_DONE = re.compile(r'step-done">(?:(?!<li).)*?class="name">([^<]+?) *<', re.DOTALL)
+_FIGURE = re.compile(
+    r'<dt>(?:<a href="[^"]*">)?([^<]+)(?:</a>)?</dt>\s*<dd><span class="figure-value">([^<]*)<'
+)
+
+
+@pytest.fixture
+def company() -> Company:
+    return billing.make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
+
+
+def shown(client: Client) -> str:
+    return client.get("/").content.decode()
+
+
+def alerts(client: Client) -> list[tuple[str, str]]:
+    return _ALERT.findall(shown(client))
+
+
+def figures(page: str) -> dict[str, str]:
+    return dict(_FIGURE.findall(page))
+
+
+def certificate_until(expires_at: datetime) -> str:
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    begins_at = expires_at - timedelta(days=365)
+    signed = (
+        builder.not_valid_before(begins_at).not_valid_after(expires_at).sign(key, hashes.SHA256())
+    )
+    return base64.b64encode(signed.public_bytes(serialization.Encoding.DER)).decode()
+
+
+def add_provider(company: Company, *certificates: str) -> None:
+    with tenant_scope(company.tenant_id):
+        IdentityProvider.objects.create(
+            tenant_id=company.tenant_id,
+            protocol="saml",
+            issuer="https://idp.example",
+            client_id="",
+            sealed_secret=b"",
+            sso_url="https://idp.example/sso",
+            certificates="\n".join(certificates),
+            created_at=timezone.now(),
+        )
+
+
+def add_failing_sink(company: Company) -> None:
+    now = timezone.now()
+    with tenant_scope(company.tenant_id):
+        AuditSink.objects.create(
+            tenant_id=company.tenant_id,
+            kind="webhook",
+            name="Splunk",
+            origin="https://siem.example",
+            sealed=b"",
+            created_at=now,
+            delivered_sequence=10**6,  # nothing waits, so the worker leaves it alone
+            failed_since=now,
+            last_error="It did not respond.",
+            next_attempt_at=now + timedelta(days=1),
+        )
+
+
+def test_seats_are_active_by_their_requests(company: Company, sign_in: SignIn) -> None:
+    people = [company.developer, *colleagues(company, 5)]
+    for person in people:
+        use(company, person, num=2, accepted=1)
+    count(company)
+
+    page = shown(sign_in(company.administrator))
+
+    assert figures(page)["Active seats"] == "6 of 10"
+    assert "4 idle seats" in page
+    assert figures(page)["Acceptance rate"] == "50.0%"
+
+
+def test_the_cost_is_the_one_of_the_billing_page(company: Company, sign_in: SignIn) -> None:
+    now = timezone.now()
+    billing.use(company, company.developer, now, generated_tokens=2_000_000)
+    rate_tenant(company.tenant_id, now=now)
+    client = sign_in(company.people[Role.BILLING])
+
+    cost = figures(shown(client))["Cost this month"]
+
+    (total,) = re.findall(
+        r'<dt>Total</dt>\s*<dd><span class="figure-value">([^<]*)<',
+        client.get("/billing").content.decode(),
+    )
+    assert cost == total != "€0.00"
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_has_its_first_page(company: Company, sign_in: SignIn, role: Role) -> None:
+    use(company, company.developer)
+    count(company)
+
+    page = shown(sign_in(company.people[role]))
+
+    is_own = role is Role.DEVELOPER
+    assert ("First token p99, inline" in page) == is_own
+    assert ("Active seats" in page) != is_own
+    assert ('href="/performance"' in page) != is_own
+
+
+def test_the_summary_needs_few_queries(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(company.administrator)
+
+    with few_queries(at_most=15):  # three of them for the setup
+        shown(client)
+
+
+def test_an_installation_without_faults_has_no_alerts(company: Company, sign_in: SignIn) -> None:
+    add_provider(company, certificate_until(timezone.now() + timedelta(days=90)))
+
+    assert alerts(sign_in(company.administrator)) == []
+
+
+def test_each_fault_is_an_alert(company: Company, sign_in: SignIn) -> None:
+    now = timezone.now()
+    add_provider(company, certificate_until(now + timedelta(days=10)))
+    make_key(company, company.developer)
+    with tenant_scope(company.tenant_id):
+        ApiKey.objects.filter(kind="live").update(leaked_at=now)
+    make_service_key(company, KeyScope.INFERENCE, expires_at=now + timedelta(days=5))
+    add_failing_sink(company)
+
+    found = alerts(sign_in(company.administrator))
+
+    assert found == [
+        ("bad", "1 API key was found in public. We revoked it."),
+        ("bad", "We cannot send the audit log to 1 destination."),
+        ("warn", "The certificate of your identity provider expires soon."),
+        ("warn", "1 service key expires soon."),
+    ]
+    assert alerts(sign_in(company.people[Role.BILLING])) == []
+    assert alerts(sign_in(make_company("hooli", ACME).administrator)) == []
+
+
+def test_a_successors_certificate_prevents_the_alert(company: Company, sign_in: SignIn) -> None:
+    now = timezone.now()
+    soon, later = (certificate_until(now + timedelta(days=num)) for num in (5, 400))
+    add_provider(company, soon, later)
+
+    assert alerts(sign_in(company.administrator)) == []
+
+
+def test_a_used_up_budget_is_an_alert_until_its_limit_changes(
+    company: Company, sign_in: SignIn
+) -> None:
+    now = timezone.now()
+    billing.make_budget(company, limit_micros=1_000_000, is_hard=False)
+    billing.use(company, company.developer, now, generated_tokens=2_000_000)
+    rate_tenant(company.tenant_id, now=now)
+    client = sign_in(company.people[Role.BILLING])
+
+    assert alerts(client) == [("bad", "1 budget is used up.")]
+
+
+def test_setting_a_retention_period_completes_its_step(sign_in: SignIn) -> None:
+    company = make_company("initech", GLOBEX)
+    client = sign_in(company.administrator)
+    before = shown(client)
+
+    set_rule(
+        actor=company.administrator.actor,
+        data_class=DataClass.USAGE,
+        days=DATA_CLASSES[DataClass.USAGE].min_days,
+        reason="Data protection officer.",
+        expected_version=0,
+        now=timezone.now(),
+    )
+
+    assert "Set retention" in before
+    assert "Set retention" not in shown(client)
+    assert "Set retention" in _DONE.findall(client.get("/onboarding").content.decode())

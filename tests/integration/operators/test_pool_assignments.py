@@ -1,0 +1,397 @@
+"""Pools of tenants and the model catalogue, up to a running gateway: which pool serves whom."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final
+
+import httpx
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from caret.contracts.policy import Tier
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
+from tenants.base.money import Currency
+from tenants.base.operator_roles import OperatorRole
+from tenants.billing.plans.operations import create_plan, subscribe
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.operators.operations import operator_actor
+from tenants.fleet.pools.assignments import (
+    NewAssignment,
+    PoolSharing,
+    assign_pool,
+    list_assignments,
+    read_known_pools,
+    unassign_pool,
+)
+from tenants.fleet.pools.model_catalog import NewModel, list_catalog, publish_model, withdraw_model
+from tenants.models import AuditEntry, PoolAssignment
+from tenants.policy.availability.model_offers import get_offers
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_policy
+from tenants.policy.snapshot_version import mark_snapshot_stale
+from tests.benchmarks.installation import create_home, gateway_part, started
+from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
+from tests.stack.ports import free_ports
+from tests.stack.services import Services
+from tests.stack.waiting import wait_until
+
+WITHIN_S: Final = 1.0
+REASON: Final = "contract"
+SECOND_POOL: Final = """
+[[pools]]
+name = "{name}"
+tier = "fast"
+model = "{model}"
+tokenizer = "{tokenizer}"
+max_context_tokens = 4096
+heals_words = false
+replicas = ["{url}"]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """A gateway with the default pools, whose model is `demo`, and two more for the fast tier."""
+
+    url: str
+    metrics: str
+    engines: dict[str, ScriptedEngine]  # by model
+
+    def ask(self, key: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {key}"}
+        if body is None:
+            return httpx.get(self.url + path, headers=headers, timeout=20)
+        return httpx.post(self.url + path, json=body, headers=headers, timeout=20)
+
+    def complete(self, key: str, **fields: Any) -> httpx.Response:
+        body = {"prompt": f"a{time.monotonic_ns()} = ", "suffix": "\n", "max_tokens": 1} | fields
+        return self.ask(key, "/v1/completions", body)
+
+    def find_model(self, key: str, **fields: Any) -> str:
+        """Complete, and return the model whose engine did it."""
+        before = {name: engine.num_completions for name, engine in self.engines.items()}
+        answer = self.complete(key, **fields)
+        assert answer.status_code == 200, answer.text
+        asked = [n for n, engine in self.engines.items() if engine.num_completions > before[n]]
+        assert len(asked) == 1
+        return asked[0]
+
+
+@pytest.fixture(scope="module")
+def fleet_process(services: Services) -> Iterator[Fleet]:
+    with ExitStack() as stack:
+        engines = {
+            name: stack.enter_context(scripted_engine()) for name in ("demo", "large", "tuned")
+        }
+        home = stack.enter_context(create_home())
+        environment = {
+            **home.environment,
+            "REDIS_URL": services.redis_url,
+            "CARET_ROOT_SECRET": services.paths.root_secret.read_text().strip(),
+        }
+        home = replace(home, environment=environment)
+        port, metrics_port = free_ports(2)
+        part = gateway_part(
+            home, port=port, replicas=[engines["demo"].url], metrics_port=metrics_port
+        )
+        _add_pools(home.paths.pools, engines)
+        stack.enter_context(started(part))
+        yield Fleet(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{metrics_port}", engines)
+
+
+def _add_pools(file: Any, engines: dict[str, ScriptedEngine]) -> None:
+    text = file.read_text()
+    tokenizer = next(line for line in text.splitlines() if line.startswith("tokenizer"))
+    added = [
+        SECOND_POOL.format(
+            name=f"{model}-pool",
+            model=model,
+            tokenizer=json.loads(tokenizer.partition("=")[2]),
+            url=engines[model].url,
+        )
+        for model in ("large", "tuned")
+    ]
+    file.write_text(text + "".join(added))
+
+
+@pytest.fixture
+def fleet(fleet_process: Fleet, settings: Settings) -> Iterator[Fleet]:
+    settings.GATEWAY_METRICS = [fleet_process.metrics]
+    yield fleet_process
+    for entry in list_catalog():
+        if entry.is_published:
+            withdraw_model(operator="test", name=entry.name, tier=entry.tier, now=timezone.now())
+
+
+@pytest.fixture
+def acme() -> Iterator[Company]:
+    made = make_company("acme", ACME)
+    yield made
+    PoolAssignment.objects.filter(holder__slug=made.slug).delete()
+    mark_snapshot_stale(tenant_id=made.tenant_id)
+
+
+@pytest.fixture
+def globex() -> Iterator[Company]:
+    made = make_company("globex", GLOBEX)
+    yield made
+    PoolAssignment.objects.filter(holder__slug=made.slug).delete()
+    mark_snapshot_stale(tenant_id=made.tenant_id)
+
+
+def _key(fleet: Fleet, company: Company) -> str:
+    key = make_key(company, company.developer).text
+    wait_until(lambda: fleet.ask(key, "/v1/models").status_code == 200, timeout_s=10)
+    return key
+
+
+def _assign(company: Company, pool: str, **fields: Any) -> None:
+    assign_pool(
+        actor=company.platform,
+        assignment=NewAssignment(pool, **fields),
+        known=read_known_pools(),
+        reason=REASON,
+        now=timezone.now(),
+    )
+
+
+def _publish(*pools: str, plans: tuple[str, ...] = ()) -> None:
+    publish_model(
+        operator="test",
+        model=NewModel(title=pools[0].title(), pools=pools, plans=plans),
+        known=read_known_pools(),
+        now=timezone.now(),
+    )
+
+
+def _await_models(fleet: Fleet, key: str, *models: str) -> None:
+    """Wait until the gateway lists these models."""
+    wait_until(lambda: _list_models(fleet, key) == list(models), timeout_s=5)
+
+
+def _list_models(fleet: Fleet, key: str) -> list[str]:
+    return [each["id"] for each in fleet.ask(key, "/v1/models").json()["data"]]
+
+
+def test_gateways_report_their_pools_and_how_they_are_shared(fleet: Fleet) -> None:
+    found = read_known_pools()
+
+    assert found["demo-fast"].sharing is PoolSharing.DEFAULT
+    assert found["large-pool"].sharing is PoolSharing.SHARED
+    assert (found["large-pool"].tier, found["large-pool"].model) == (Tier.FAST, "large")
+
+
+def test_a_changed_assignment_is_in_force_within_a_second(fleet: Fleet, acme: Company) -> None:
+    key = _key(fleet, acme)
+    assert fleet.find_model(key) == "demo"
+
+    _assign(acme, "large-pool")
+    assigned_s = time.monotonic()
+    wait_until(lambda: fleet.find_model(key) == "large", timeout_s=WITHIN_S)
+    took_s = time.monotonic() - assigned_s
+
+    assert took_s < WITHIN_S
+    unassign_pool(
+        actor=acme.platform, tier=Tier.FAST, language="*", reason=REASON, now=timezone.now()
+    )
+    wait_until(lambda: fleet.find_model(key) == "demo", timeout_s=WITHIN_S)
+
+
+def test_a_language_has_a_pool_of_its_own(fleet: Fleet, acme: Company) -> None:
+    key = _key(fleet, acme)
+    _assign(acme, "large-pool", language="rust")
+
+    def serves_rust() -> bool:
+        body = {"segments": {"prefix": f"a{time.monotonic_ns()}"}, "language": "rust"}
+        before = fleet.engines["large"].num_completions
+        assert fleet.ask(key, "/v1/completions", body).status_code == 200
+        return fleet.engines["large"].num_completions > before
+
+    wait_until(serves_rust, timeout_s=5)
+    assert fleet.find_model(key) == "demo"
+
+
+def test_a_dedicated_pool_serves_no_other_tenant_and_is_not_shown_to_it(
+    fleet: Fleet, acme: Company, globex: Company
+) -> None:
+    ours, theirs = _key(fleet, acme), _key(fleet, globex)
+    _publish("demo-fast")
+    _publish("tuned-pool")
+    _await_models(fleet, theirs, "demo", "tuned")
+
+    _assign(acme, "tuned-pool", is_dedicated=True)
+
+    _await_models(fleet, theirs, "demo")
+    assert _list_models(fleet, ours)[0] == "tuned"
+    assert fleet.find_model(ours) == "tuned"
+    hidden, unknown = (fleet.complete(theirs, model=name) for name in ("tuned", "gpt-9"))
+    assert (hidden.status_code, unknown.status_code) == (404, 404)
+    assert hidden.text.replace("tuned", "NAME") == unknown.text.replace("gpt-9", "NAME")
+    today = timezone.now().date()
+    assert [each.name for each in get_offers(actor=globex.administrator.actor, on=today)] == [
+        "demo"
+    ]
+    with pytest.raises(InvalidValue) as refused:
+        _set_models(globex, ["tuned"])
+    assert refused.value.message == "Choose among these models: demo."
+
+
+def test_a_pool_is_either_dedicated_or_shared(fleet: Fleet, acme: Company, globex: Company) -> None:
+    _assign(acme, "tuned-pool", is_dedicated=True)
+    with pytest.raises(Conflict, match="dedicated"):
+        _assign(globex, "tuned-pool")
+    _assign(acme, "tuned-pool")
+    _assign(globex, "tuned-pool")
+    with pytest.raises(Conflict, match="also serves"):
+        _assign(acme, "tuned-pool", is_dedicated=True)
+    with pytest.raises(Conflict, match="all tenants"):
+        _assign(acme, "demo-fast", is_dedicated=True)
+
+
+def test_an_unknown_pool_or_language_is_refused(fleet: Fleet, acme: Company) -> None:
+    for fields in ({"pool": "nowhere"}, {"pool": "large-pool", "language": "klingon"}):
+        with pytest.raises(InvalidValue):
+            _assign(acme, **fields)
+    assert list_assignments(tenant_id=acme.tenant_id) == []
+
+
+def test_without_a_gateway_nothing_is_assigned(acme: Company) -> None:
+    with pytest.raises(Conflict, match="No gateway responds"):
+        _assign(acme, "large-pool")
+
+
+def test_only_operators_who_may_write_assign_pools(fleet: Fleet, acme: Company) -> None:
+    support = OperatorView(
+        id=acme.developer.actor.user_id,  # type: ignore[arg-type]  # any ID
+        handle="sue",
+        name="Sue",
+        role=OperatorRole.SUPPORT,
+        created_at=timezone.now(),
+        disabled_at=None,
+        fingerprint="",
+    )
+    reader = operator_actor(support, tenant_id=acme.tenant_id, address="", request_id="")
+
+    for actor in (acme.administrator.actor, acme.developer.actor, reader):
+        with pytest.raises(Forbidden):
+            assign_pool(
+                actor=actor,
+                assignment=NewAssignment("large-pool"),
+                known=read_known_pools(),
+                reason=REASON,
+                now=timezone.now(),
+            )
+
+
+def test_an_assignment_is_in_the_tenants_audit_log(fleet: Fleet, acme: Company) -> None:
+    _assign(acme, "large-pool", language="rust")
+
+    with tenant_scope(acme.tenant_id):
+        entry = AuditEntry.objects.filter(action="tenant.pool_assigned").get()
+    assert entry.after is not None
+    assert (entry.after["pool"], entry.after["language"]) == ("large-pool", "rust")
+    assert entry.reason == REASON
+
+
+def test_a_request_gets_the_model_that_it_names(fleet: Fleet, acme: Company) -> None:
+    key = _key(fleet, acme)
+    assert fleet.find_model(key, model="any name") == "demo"
+    _publish("demo-fast")
+    _publish("large-pool")
+    _await_models(fleet, key, "demo", "large")
+
+    assert fleet.find_model(key, model="large") == "large"
+    assert fleet.find_model(key, model="caret") == "demo"
+
+
+def _set_models(company: Company, models: list[str] | None, **fields: Any) -> None:
+    held = find_policy(tenant_id=company.tenant_id).policy
+    set_policy(
+        actor=company.administrator.actor,
+        document=write_policy(held) | {"models": models} | fields,
+        reason="test",
+        now=timezone.now(),
+    )
+
+
+def test_a_policy_chooses_among_the_offered_models(fleet: Fleet, acme: Company) -> None:
+    key = _key(fleet, acme)
+    for pool in ("demo-fast", "large-pool"):
+        _publish(pool)
+
+    _set_models(acme, ["large"])
+
+    wait_until(lambda: _list_models(fleet, key) == ["large"], timeout_s=WITHIN_S + 4)
+    assert fleet.find_model(key) == "large"
+    refused = fleet.complete(key, model="demo")
+    assert refused.status_code == 403
+    assert refused.json()["error"]["code"] == "model_not_allowed"
+    assert "demo" in refused.json()["error"]["message"]
+    with pytest.raises(InvalidValue):
+        _set_models(acme, ["large", "gpt-9"])
+    with pytest.raises(InvalidValue):
+        _set_models(acme, None, default_models={"quality": {"*": "large"}})
+
+
+def test_a_policy_keeps_a_model_that_is_withdrawn(fleet: Fleet, acme: Company) -> None:
+    _publish("demo-fast")
+    _publish("large-pool")
+    _set_models(acme, ["large"])
+    withdraw_model(operator="test", name="large", tier=Tier.FAST, now=timezone.now())
+
+    _set_models(acme, ["large", "demo"])
+
+    assert find_policy(tenant_id=acme.tenant_id).policy.models == frozenset({"large", "demo"})
+
+
+def test_a_model_of_another_plan_is_not_offered(fleet: Fleet, acme: Company) -> None:
+    slug = f"big-{time.monotonic_ns()}"
+    create_plan(slug=slug, name="Big", currency=Currency.EUR, now=timezone.now())
+    key = _key(fleet, acme)
+    _publish("demo-fast")
+    _publish("large-pool", plans=(slug,))
+    _await_models(fleet, key, "demo")
+    assert fleet.complete(key, model="large").status_code == 404
+
+    today = timezone.now().date()
+    subscribe(actor=acme.platform, plan=slug, starts_on=today, now=timezone.now())
+
+    _await_models(fleet, key, "demo", "large")
+    yesterday = today - timedelta(days=1)
+    actor = acme.administrator.actor
+    assert [each.name for each in get_offers(actor=actor, on=yesterday)] == ["demo"]
+
+
+UNKNOWN: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "/v1/completions": ({"prompt": "a", "suffix": "b"}, "error.message"),
+    "/v1/fim/completions": ({"prompt": "a", "suffix": "b"}, "message"),
+    "/infill": ({"input_prefix": "a", "input_suffix": "b"}, "error.message"),
+    "/api/generate": ({"prompt": "a", "suffix": "b"}, "error"),
+    "/api/show": ({}, "error"),
+}
+
+
+@pytest.mark.parametrize("path", UNKNOWN)
+def test_each_protocol_names_an_unknown_model_in_its_error(
+    fleet: Fleet, acme: Company, path: str
+) -> None:
+    key = _key(fleet, acme)
+    _publish("demo-fast")
+    wait_until(lambda: fleet.complete(key, model="gpt-9").status_code == 404, timeout_s=5)
+    body, place = UNKNOWN[path]
+
+    answer = fleet.ask(key, path, body | {"model": "gpt-9"})
+
+    said = answer.json()
+    for name in place.split("."):
+        said = said[name]
+    assert answer.status_code == 404
+    assert "The model gpt-9 does not exist." in said
