@@ -77,6 +77,9 @@ NEVER_REQUIRE_STEP_UP: Final = frozenset(
         "onboarding/restore",
         "onboarding/dismiss",
         "tenant",
+        # Called by editors, without a session.
+        "oauth/device_authorization",
+        "oauth/token",
         # Queries, and saving after a review.
         "audit/verify",
         "content-exclusion",
