@@ -296,40 +296,6 @@ def test_removing_a_member_requires_a_step_up(company: Company, sign_in: SignIn)
     assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER
 
 
-def test_an_owner_transfers_the_ownership(company: Company, sign_in_now: SignIn) -> None:
-    olga, path = company.people[Role.OWNER], f"/members/{company.developer.user_id}"
-    owner = sign_in_now(olga)
-
-    assert f'href="{path}/transfer"' in owner.get(path).content.decode()
-    assert "Transfer ownership to Ada?" in owner.get(f"{path}/transfer").content.decode()
-    done = owner.post(f"{path}/transfer", {"reason": "Leaving"}, follow=True).content.decode()
-
-    assert "Ada is now an owner, and you are an administrator." in done
-    assert role_of(company, Role.DEVELOPER) is Role.OWNER
-    assert role_of(company, Role.OWNER) is Role.ADMINISTRATOR
-
-
-def test_the_transfer_of_ownership_asks_for_the_password_when_saving(
-    company: Company, sign_in: SignIn
-) -> None:
-    path = f"/members/{company.developer.user_id}/transfer"
-    owner = sign_in(company.people[Role.OWNER])
-
-    assert owner.get(path).status_code == 200
-    assert owner.post(path)["Location"].startswith("/account/confirm")
-    assert role_of(company, Role.OWNER) is Role.OWNER
-
-
-def test_only_an_owner_transfers_the_ownership_and_not_to_themselves(
-    company: Company, client: Client, sign_in_now: SignIn
-) -> None:
-    owner, ada = company.people[Role.OWNER], company.developer
-
-    assert client.post(f"/members/{ada.user_id}/transfer").status_code == 403
-    assert sign_in_now(owner).post(f"/members/{owner.user_id}/transfer").status_code == 403
-    assert role_of(company, Role.OWNER) is Role.OWNER
-
-
 def test_the_page_states_that_there_are_no_invitations(sign_in: SignIn) -> None:
     company = make_company("hooli", GLOBEX)
 

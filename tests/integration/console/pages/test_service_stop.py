@@ -63,7 +63,7 @@ def test_every_page_of_a_suspended_tenant_says_so(
 def test_a_closing_tenant_leads_to_the_exports(company: Company, sign_in: SignIn) -> None:
     set_statuses(company, TenantStatus.SUSPENDED, TenantStatus.CLOSING)
 
-    page = sign_in(company.people[Role.OWNER]).get("/keys").content
+    page = sign_in(company.people[Role.OWNER]).get("/keys", follow=True).content
 
     assert b"is closing." in page
     assert b'href="/exports"' in page.partition(_BANNER)[2].partition(b"</div></div>")[0]
@@ -72,7 +72,7 @@ def test_a_closing_tenant_leads_to_the_exports(company: Company, sign_in: SignIn
 def test_a_closing_tenant_says_when_its_data_is_deleted(company: Company, sign_in: SignIn) -> None:
     closes_at = begin_closing(actor=company.platform, reason="end", now=NOW, grace_days=14)
 
-    page = sign_in(company.people[Role.DEVELOPER]).get("/keys").content.decode()
+    page = sign_in(company.people[Role.DEVELOPER]).get("/keys", follow=True).content.decode()
 
     day = f"{closes_at.day} {closes_at:%B %Y}"
     assert f"We delete all data on {day}." in page
@@ -106,7 +106,7 @@ def test_a_tenant_that_is_active_again_has_no_banner(company: Company, sign_in: 
     client = sign_in(company.people[Role.OWNER])
     set_statuses(company, TenantStatus.SUSPENDED, TenantStatus.ACTIVE)
 
-    assert _BANNER not in client.get("/keys").content
+    assert _BANNER not in client.get("/keys", follow=True).content
 
 
 def test_a_used_up_budget_of_the_tenant_is_shown_until_its_limit_is_raised(
@@ -115,10 +115,10 @@ def test_a_used_up_budget_of_the_tenant_is_shown_until_its_limit_is_raised(
     make_customer(company)
     budget = make_budget(company, limit_micros=1_000_000)
     client = sign_in(company.people[Role.DEVELOPER])
-    assert _BANNER not in client.get("/keys").content
+    assert _BANNER not in client.get("/keys", follow=True).content
 
     spend_all(company, limit_micros=1_000_000)
-    assert b"is used up." in client.get("/keys").content
+    assert b"is used up." in client.get("/keys", follow=True).content
 
     change_budget(
         actor=company.platform,
@@ -127,7 +127,7 @@ def test_a_used_up_budget_of_the_tenant_is_shown_until_its_limit_is_raised(
         version=budget.version,
         now=NOW + timedelta(seconds=1),
     )
-    assert _BANNER not in client.get("/keys").content
+    assert _BANNER not in client.get("/keys", follow=True).content
 
 
 def test_a_soft_budget_and_another_tenants_budget_stop_nothing(
@@ -139,4 +139,4 @@ def test_a_soft_budget_and_another_tenants_budget_stop_nothing(
         make_budget(each, limit_micros=1_000_000, is_hard=is_hard)
         spend_all(each, limit_micros=1_000_000)
 
-    assert _BANNER not in sign_in(company.people[Role.OWNER]).get("/keys").content
+    assert _BANNER not in sign_in(company.people[Role.OWNER]).get("/keys", follow=True).content
