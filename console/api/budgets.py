@@ -61,7 +61,9 @@ class BudgetResponse(ResponseSchema):
     scope: BudgetScope
     holder_id: uuid.UUID | None  # ID of the team or user; null: the whole tenant
     holder_name: str | None
-    limit_micros: int
+    limit_micros: int  # a month; of one seat, if is_per_seat
+    is_per_seat: bool
+    month_limit_micros: int  # of all present seats
     currency: Currency
     is_hard: bool
     webhook_url: str  # "": alerts by mail only
@@ -83,6 +85,7 @@ class CreateBudget(
     team_id: uuid.UUID | None = None
     user_id: uuid.UUID | None = None
     limit_micros: _LimitMicros  # a month
+    is_per_seat: bool = False  # true: the limit is of one seat, and grows with the seats
     is_hard: bool = True  # false: the budget only sends alerts
     webhook_url: _Address = ""
 
@@ -91,6 +94,7 @@ class ChangeBudget(
     RequestSchema, json_schema_extra={"example": {"limit_micros": 750_000_000, "version": 1}}
 ):
     limit_micros: _LimitMicros
+    is_per_seat: bool = False
     is_hard: bool = True
     webhook_url: _Address = ""
     version: _Version  # the version to replace
@@ -126,7 +130,7 @@ def create(request: AuthenticatedRequest, body: CreateBudget) -> Status[object]:
     budget = create_budget(
         actor=actor_of(request),
         holder=_to_target(body),
-        terms=BudgetTerms(body.limit_micros, body.is_hard, body.webhook_url),
+        terms=_to_terms(body),
         now=timezone.now(),
     )
     return Status(201, budget)
@@ -152,7 +156,7 @@ def change(request: AuthenticatedRequest, budget_id: uuid.UUID, body: ChangeBudg
     return change_budget(
         actor=actor_of(request),
         budget_id=budget_id,
-        terms=BudgetTerms(body.limit_micros, body.is_hard, body.webhook_url),
+        terms=_to_terms(body),
         version=body.version,
         now=timezone.now(),
     )
@@ -182,6 +186,10 @@ def delete(
 def webhook_secret(request: AuthenticatedRequest, budget_id: uuid.UUID) -> dict[str, str]:
     secret = find_webhook_secret(actor=actor_of(request), budget_id=budget_id, now=timezone.now())
     return {"secret": secret}
+
+
+def _to_terms(body: CreateBudget | ChangeBudget) -> BudgetTerms:
+    return BudgetTerms(body.limit_micros, body.is_hard, body.webhook_url, body.is_per_seat)
 
 
 def _to_target(body: CreateBudget) -> BudgetTarget:

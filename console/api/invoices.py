@@ -17,6 +17,7 @@ from console.downloads.file_response import file_response
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
+from tenants.billing.invoices.billing_profile import find_logo
 from tenants.billing.invoices.document import DocumentKind
 from tenants.billing.invoices.pdf import render
 from tenants.billing.invoices.queries import InvoiceRow, find_invoice, page_of_invoices
@@ -47,6 +48,13 @@ class InvoicePartyResponse(ResponseSchema):
     address: list[str]
     tax_id: str
     email: str
+    country: str = ""  # ISO 3166-1 alpha-2; "": unknown
+
+
+class BankAccountResponse(ResponseSchema):
+    iban: str
+    bic: str  # "": none
+    bank: str  # name; "": none
 
 
 class InvoiceTaxResponse(ResponseSchema):
@@ -67,6 +75,7 @@ class InvoiceHeaderResponse(ResponseSchema):
     tax: InvoiceTaxResponse
     payment: list[str]
     reason: str
+    bank: BankAccountResponse | None = None  # null: none is set, or a credit note
 
 
 class InvoiceLineResponse(ResponseSchema):
@@ -124,4 +133,6 @@ def find(request: AuthenticatedRequest, number: _Number) -> Any:
 def pdf(request: AuthenticatedRequest, number: _Number) -> Any:
     invoice = find_invoice(actor=actor_of(request), number=number)
     name = f"{invoice.document.head.number}.pdf"
-    return file_response(render(invoice.document), name=name, content_type="application/pdf")
+    return file_response(
+        render(invoice.document, logo=find_logo()), name=name, content_type="application/pdf"
+    )

@@ -4,9 +4,9 @@ Tenants' keys and sessions are refused. A response contains the link of the owne
 because the operator hands it over if the e-mail does not arrive.
 """
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Final, Literal
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.http import HttpRequest
 from django.utils import timezone
@@ -25,18 +25,21 @@ from console.sign_in.current_member import client_address
 from tenants.base.errors import Unauthenticated
 from tenants.base.operator_roles import OperatorScope
 from tenants.base.pagination import Page
+from tenants.compliance.exports.jobs.state_machine import JobState
+from tenants.compliance.tenant_closing import TenantClosure, find_closure
 from tenants.fleet.operators.keys import (
     OperatorKeyView,
     authenticate_operator_key,
     operator_key_actor,
 )
-from tenants.fleet.operators.operations import update_tenant
+from tenants.fleet.operators.operations import TenantChange, update_tenant
 from tenants.fleet.operators.queries import TenantDirectoryRow, find_by_slug, list_directory
+from tenants.fleet.pools.assignments import onboard_in_pools
+from tenants.identity.ownership import appoint_owner
 from tenants.identity.tenant_lifecycle import (
     NewTenant,
     OwnerInvitation,
     invite_owner,
-    onboard_tenant,
 )
 from tenants.security.authorization.actor import Actor
 
@@ -71,6 +74,7 @@ _FOR_OPERATORS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "oper
 # A slug is taken once, and an invitation replaces the one before: neither needs an Idempotency-Key.
 _SAFE_TO_REPEAT: Final = _FOR_OPERATORS | DONE_ANEW
 _Text = Annotated[str, Field(max_length=1_000)]
+_Pools = Annotated[list[_Text], Field(max_length=10)]
 
 
 class CreateTenant(
@@ -89,14 +93,20 @@ class CreateTenant(
     owner_email: _Text
     plan: _Text | None = None  # slug of a plan; null: the tenant is not billed
     region: _Text | None = None  # null: the installation's own
+    # At most one pool of each tier, for all languages.
+    pools: _Pools = Field(default_factory=list)
+    trial_ends_on: date | None = None  # last day (UTC) with completions; null: no trial
 
 
 class ChangeTenant(
     RequestSchema, json_schema_extra={"example": {"status": "suspended", "reason": "Unpaid"}}
 ):
     name: _Text | None = None  # null: unchanged
-    # null: unchanged. "closed" is final; "closing" leads back to "suspended".
+    # null: unchanged. "closing" starts the grace period, in which "active" and "suspended" cancel
+    # the closing. "closed" ends it now: the data is deleted, which is final.
     status: Literal["active", "suspended", "closing", "closed"] | None = None
+    grace_days: int | None = None  # with the status "closing"; null: as the installation sets it
+    trial_ends_on: date | None = None  # null: no trial any more; left out: unchanged
     reason: _Text  # for the tenant's audit log
 
 
@@ -106,12 +116,37 @@ class InviteOwner(
     owner_email: _Text
 
 
+class AppointOwner(
+    RequestSchema,
+    json_schema_extra={"example": {"email": "adam@acme.example", "reason": "Olga has left"}},
+):
+    email: _Text  # of a member
+    reason: _Text  # for the tenant's audit log
+
+
 class PlatformTenantResponse(ResponseSchema):
     slug: str
     name: str
     status: TenantStatus
     region: str
+    trial_ends_on: date | None  # last day (UTC) with completions; null: no trial
+    closes_at: datetime | None  # end of the grace period; null: not closing
     created_at: datetime
+
+
+class FinalExportResponse(ResponseSchema):
+    id: UUID  # owners download it in the console, under Exports
+    state: JobState
+    num_bytes: int  # 0: no file yet
+    expires_at: datetime | None  # null: no file yet
+
+
+class TenantClosureResponse(ResponseSchema):
+    closes_at: datetime | None  # end of the grace period; null: not closing, or already erased
+    final_export: FinalExportResponse | None  # null: the tenant is not closing
+    is_erasing: bool  # its keys are destroyed, and its data is being deleted
+    erased_at: datetime | None  # null: not erased
+    certificate: str | None  # the signed deletion certificate, a JSON document; null: not erased
 
 
 class PlatformTenantsResponse(PageResponse):
@@ -153,8 +188,9 @@ def list_all(request: OperatorRequest, page: Query[DirectoryQuery]) -> Page[Tena
 )
 def create(request: OperatorRequest, body: CreateTenant) -> Status[dict[str, Any]]:
     request.auth.require(OperatorScope.WRITE_TENANTS)
-    onboarded = onboard_tenant(
-        new=NewTenant(**body.dict()),
+    onboarded = onboard_in_pools(
+        new=NewTenant(**body.dict(exclude={"pools"})),
+        pools=body.pools,
         actor_for=lambda tenant_id: operator_as_actor(request, tenant_id),
         now=timezone.now(),
     )
@@ -176,19 +212,48 @@ def show(request: OperatorRequest, slug: str) -> TenantDirectoryRow:
 @router.patch(
     "/{slug}",
     response=PlatformTenantResponse,
-    summary="Rename, suspend, resume or close a tenant. Gateways follow within a second.",
+    summary="Rename, suspend, resume or close a tenant, and change its trial.",
     openapi_extra=_FOR_OPERATORS,
 )
 def change(request: OperatorRequest, slug: str, body: ChangeTenant) -> TenantDirectoryRow:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     update_tenant(
         actor=operator_as_actor(request, find_by_slug(slug).tenant_id),
-        name=body.name,
-        status=None if body.status is None else TenantStatus(body.status),
+        change=TenantChange(
+            name=body.name,
+            status=None if body.status is None else TenantStatus(body.status),
+            grace_days=body.grace_days,
+            sets_trial="trial_ends_on" in body.model_fields_set,
+            trial_ends_on=body.trial_ends_on,
+        ),
         reason=body.reason,
         now=timezone.now(),
     )
     return find_by_slug(slug)
+
+
+@router.get(
+    "/{slug}/closing",
+    response=TenantClosureResponse,
+    summary="Show how far the closing of a tenant has come, and its deletion certificate.",
+    openapi_extra=_FOR_OPERATORS,
+)
+def show_closing(request: OperatorRequest, slug: str) -> TenantClosure:
+    request.auth.require(OperatorScope.READ_TENANTS)
+    return find_closure(tenant_id=find_by_slug(slug).tenant_id)
+
+
+@router.post(
+    "/{slug}/owners",
+    response={204: None},
+    summary="Make a member an owner, such as when the only owner cannot be reached.",
+    openapi_extra=_SAFE_TO_REPEAT,
+)
+def appoint(request: OperatorRequest, slug: str, body: AppointOwner) -> Status[None]:
+    request.auth.require(OperatorScope.WRITE_TENANTS)
+    actor = operator_as_actor(request, find_by_slug(slug).tenant_id)
+    appoint_owner(actor=actor, email=body.email, reason=body.reason, now=timezone.now())
+    return Status(204, None)
 
 
 @router.post(

@@ -43,6 +43,22 @@ def step_up_required(view: _View[P]) -> _View[P]:
     return cast(_View[P], guarded)
 
 
+def step_up_required_to_save(view: _View[P]) -> _View[P]:
+    """Guard only the submission of a view's form, whose page previews a change without making it.
+
+    The form is stored and resumed, so that nobody fills it in in vain.
+    """
+
+    @wraps(view)
+    def guarded(
+        request: HttpRequest, member: CurrentMember, *args: P.args, **kwargs: P.kwargs
+    ) -> HttpResponse:
+        way = None if request.method == "GET" else step_up_url(request, member)
+        return view(request, member, *args, **kwargs) if way is None else way
+
+    return cast(_View[P], guarded)
+
+
 def step_up_url(request: HttpRequest, member: CurrentMember) -> HttpResponse | None:
     """Return the redirect to the step-up; None if the user authenticated recently.
 

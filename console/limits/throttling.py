@@ -12,11 +12,12 @@ A browser or network that has signed in to the account before has its own counte
 
 import hashlib
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil
 from typing import Final
 
+from django.conf import settings
 from django.utils.translation import ngettext
 
 from tenants.base.redis_connection import connect
@@ -25,6 +26,7 @@ WINDOW_S: Final = 60  # of the limits for one network
 MAX_TRIES: Final = 5  # for one account from one network
 MAX_TRIES_OF_NETWORK: Final = 30  # for all accounts; an office shares one address
 MAX_STARTS: Final = 6  # starts of the playground by one user
+MAX_SIGN_UP_MAILS: Final = 3  # to one address within MAX_WAIT_S
 MAX_KEY_TESTS: Final = 6  # by one user
 MAX_PASSWORD_CHANGES: Final = 10  # by one user within MAX_WAIT_S
 MAX_DEVICE_CODES: Final = 10  # wrong ones, by one user within MAX_WAIT_S; 2.6e10 codes exist
@@ -81,7 +83,7 @@ class SecretAttempt:
 
 @dataclass(frozen=True, slots=True)
 class AttemptThrottled:
-    wait_s: int  # at least 1, at most MAX_WAIT_S
+    wait_s: int  # at least 1, at most MAX_WAIT_S; an hour for sign-ups
     is_by_network: bool  # false: by account
 
     @property
@@ -137,6 +139,22 @@ def count_request_of_network(*, address: str, what: str = "sign-in") -> AttemptT
     Returns None within the limits. Raises redis.RedisError.
     """
     return _count_attempt([_network_counter(address, what)])
+
+
+def count_sign_up(*, email: str, address: str) -> AttemptThrottled | None:
+    """Count a request to sign up, which sends an e-mail to an address that anybody can enter.
+
+    Limits each network, each address, and all together, in this order: one network cannot use up
+    the limit of all. Returns None within the limits. Raises redis.RedisError.
+    """
+    account = _hash_key(email.strip().lower())
+    return _count_attempt(
+        [
+            replace(_network_counter(address, "sign-up"), limit=MAX_TRIES),
+            _AttemptCounter(f"caret:throttle:sign-up:{account}", MAX_SIGN_UP_MAILS, MAX_WAIT_S),
+            _AttemptCounter("caret:throttle:sign-up", settings.MAX_SIGN_UPS_AN_HOUR, 3600),
+        ]
+    )
 
 
 def take_start_of_playground(*, user_id: str) -> bool:

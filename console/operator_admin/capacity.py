@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +19,12 @@ from console.operator_admin.site import operator_required, page
 from console.usage_filters.number_format import number
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.capacity_inputs import measured_figures
-from tenants.fleet.pools.scraping.installation_status import read_installation
+from tenants.fleet.pools.pool_status import FirstToken
+from tenants.fleet.pools.scraping.installation_status import (
+    InstallationStatus,
+    key_figures,
+    read_installation,
+)
 
 # Enough for a smooth curve; ten times as many take a tenth of a second.
 _CURVE_STEPS: Final = 240
@@ -43,6 +49,59 @@ _FIELDS: Final = {
 _SOME_LOAD: Final = 1.0
 _WARM_TOKENS: Final = CapacityInputs.__dataclass_fields__["warm_tokens"].default
 _MANY: Final = 1_000.0
+
+
+# Figures that describe the load. If the user enters one, the measurements are of another load.
+_LOAD: Final = frozenset(
+    {"requests_per_s", "num_gpus", "hit_rate", "context_tokens", "output_tokens"}
+)
+# Fewer requests say little about a p99.
+_MIN_COMPARED: Final = 100
+# Beyond this ratio of model and measurement, in either direction, they disagree.
+_MAX_RATIO: Final = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCheck:
+    """The model's first tokens at the measured load, beside those that gateways measured."""
+
+    mode: str  # of the requests, the most frequent one
+    num_requests: int
+    measured_p50_ms: float
+    measured_p99_ms: float
+    model_p50_ms: float
+    model_p99_ms: float
+
+    @property
+    def has_enough(self) -> bool:
+        return self.num_requests >= _MIN_COMPARED
+
+    @property
+    def agrees(self) -> bool:
+        return _is_near(self.model_p50_ms, self.measured_p50_ms) and _is_near(
+            self.model_p99_ms, self.measured_p99_ms
+        )
+
+
+def check_model(plan: CapacityPlan, first_tokens: Iterable[FirstToken]) -> ModelCheck | None:
+    """Compare a plan for the measured load with the measurements; None: there are none. Pure."""
+    most = max(first_tokens, key=lambda each: each.count, default=None)
+    if most is None:
+        return None
+    (model,) = (row.sustained for row in plan.hit_rates if row.hit_rate == plan.figures.hit_rate)
+    assert model is not None, "compute_plan refuses a load that the replicas cannot take"
+    return ModelCheck(
+        mode=most.mode.value,
+        num_requests=most.count,
+        measured_p50_ms=most.p50_ms,
+        measured_p99_ms=most.p99_ms,
+        model_p50_ms=model.p50_ms,
+        model_p99_ms=model.p99_ms,
+    )
+
+
+def _is_near(model_ms: float, measured_ms: float) -> bool:
+    return model_ms <= measured_ms * _MAX_RATIO and measured_ms <= model_ms * _MAX_RATIO
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +136,23 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "queues": [(each.value, each.value == request.GET.get("queue")) for each in Queue],
         "has_measured": bool(measured),
         "message": errors.get(""),
+        # By the model, the replicas cannot take the load that they do take.
+        "is_overloaded": bool(errors.get("")) and not entered,
         "plan": plan,
+        "check": None
+        if plan is None or entered.keys() & _LOAD or "requests_per_s" not in measured
+        else check_model(plan, _first_tokens_of(installation, pool)),
         **({} if plan is None or picture is None else _plot_context(plan, picture)),
     }
     # Measured figures can exceed the model's defaults, which is not the user's error.
     is_wrong = bool(errors) and bool(entered or any(errors))
     return page(request, "capacity.html", context, status=400 if is_wrong else 200)
+
+
+def _first_tokens_of(installation: InstallationStatus, pool: str) -> list[FirstToken]:
+    """Return the first tokens of the pool; of the installation if the name is no pool's."""
+    found = [each.first_tokens for each in installation.pools if each.name == pool]
+    return found[0] if found else key_figures(installation).first_tokens
 
 
 def _read_numbers(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:

@@ -1,22 +1,37 @@
-"""The state of the installation: five figures in the order of an on-call check."""
+"""The state of the installation: five figures in the order of an on-call check.
 
+Also what every page has: search, and the preferences of the display.
+"""
+
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_POST
 
-from console.operator_admin.site import operator_required, page
+from console.layout.htmx import is_htmx_fragment
+from console.layout.preferences import THEMES, keep, preferences_of
+from console.operator_admin.site import navigation_items, operator_required, page
 from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.operators.queries import list_directory
 from tenants.fleet.pools.draining import DrainState, read_drains
 from tenants.fleet.pools.scraping.installation_status import (
     InstallationStatus,
     key_figures,
     read_installation,
 )
+
+_MIN_CHARS: Final = 2  # shorter texts find only pages
+_MAX_TENANTS: Final = 5
 
 
 @require_GET
@@ -48,3 +63,61 @@ def read_drains_if_reachable() -> DrainState | None:
         return read_drains(connect())
     except DomainError:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSearchHit:
+    icon: str
+    title: str
+    hint: str
+    url: str
+
+
+@require_GET
+@operator_required
+def search(request: HttpRequest, operator: OperatorView) -> HttpResponse:
+    """Find pages by the beginnings of their words, and tenants by the beginning of their slug."""
+    text = request.GET.get("q", "").strip()[:63]
+    words = text.casefold().split()
+    hits = [
+        OperatorSearchHit(item.icon, item.label, "", item.url)
+        for item in navigation_items(request)
+        if all(
+            any(part.startswith(word) for part in item.label.casefold().split()) for word in words
+        )
+    ]
+    context = {
+        "title": gettext("Search"),
+        "search_text": text,
+        "links": hits,
+        "things": _find_tenants(text) if len(text) >= _MIN_CHARS else [],
+    }
+    template = "_search_results.html" if is_htmx_fragment(request) else "search.html"
+    return page(request, template, context)
+
+
+def _find_tenants(text: str) -> list[OperatorSearchHit]:
+    rows = list_directory(search=text.lower(), limit=_MAX_TENANTS, cursor=None).rows
+    return [
+        OperatorSearchHit(
+            "tenant", row.name, row.slug, reverse("operators:tenant", args=[row.tenant_id])
+        )
+        for row in rows
+    ]
+
+
+@require_POST
+@operator_required
+def set_preferences(request: HttpRequest, operator: OperatorView) -> HttpResponse:
+    """Set the theme or the language, and return to the page."""
+    wanted = preferences_of(request)
+    theme, language = request.POST.get("theme"), request.POST.get("language")
+    if theme in THEMES:
+        wanted = replace(wanted, theme=theme)
+    if language in dict(settings.LANGUAGES):
+        wanted = replace(wanted, language=language)
+    target = request.POST.get("next", "")
+    is_ours = url_has_allowed_host_and_scheme(target, allowed_hosts=None)
+    response = redirect(target if is_ours else "operators:index")
+    keep(response, wanted)
+    return response

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
 from unfold.sites import UnfoldAdminSite
 
+from console.layout.preferences import THEMES
 from console.operator_admin.session import operator_of
 from tenants.fleet.operators.accounts import OperatorView
 
@@ -37,6 +38,7 @@ class OperatorSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no type
 class AdminNavigationItem:
     label: str
     url: str
+    icon: str
     is_current: bool
 
 
@@ -55,6 +57,16 @@ _NAVIGATION: Final = (
         frozenset({"tenant", "new_tenant", "reason", "change", "invite_owner"}),
     ),
 )
+_ICONS: Final = {
+    "index": "overview",
+    "pools": "cache",
+    "models": "fast",
+    "experiments": "experiments",
+    "slow_requests": "clock",
+    "capacity": "gauge",
+    "cost": "billing",
+    "tenants": "tenant",
+}
 operator_site: Final = OperatorSite(name="operators")
 
 
@@ -63,17 +75,21 @@ def page(
 ) -> HttpResponse:
     common_context = {
         **operator_site.each_context(request),
-        "navigation": _navigation_items(request),
+        "navigation": navigation_items(request),
+        "themes": THEMES.items(),
     }
     return render(request, f"operators/{template}", {**common_context, **context}, status=status)
 
 
-def _navigation_items(request: HttpRequest) -> list[AdminNavigationItem]:
+def navigation_items(request: HttpRequest) -> list[AdminNavigationItem]:
     match = request.resolver_match
     current = "" if match is None else match.url_name
     return [
         AdminNavigationItem(
-            str(label), reverse(f"operators:{name}"), current == name or current in subpages
+            str(label),
+            reverse(f"operators:{name}"),
+            _ICONS.get(name, "more"),
+            current == name or current in subpages,
         )
         for label, name, subpages in _NAVIGATION
     ]

@@ -26,6 +26,8 @@ from console.operator_admin.tenants import list as tenant_list
 operators: Final = (
     [
         path("", overview.overview, name="index"),
+        path("find", overview.search, name="search"),
+        path("preferences", overview.set_preferences, name="preferences"),
         path("pools", pool_list.pools, name="pools"),
         path("replicas/<path:replica>/drain", draining.drain, name="drain"),
         path("replicas/<path:replica>/undrain", draining.undrain, name="undrain"),
@@ -44,6 +46,7 @@ operators: Final = (
         path("sign-out", sign_in.sign_out, name="logout"),
         path("tenants/<uuid:tenant_id>", tenant_detail.tenant, name="tenant"),
         path("tenants/<uuid:tenant_id>/reason", tenant_detail.give_reason, name="reason"),
+        path("tenants/<uuid:tenant_id>/certificate", tenant_detail.certificate, name="certificate"),
         path("tenants/<uuid:tenant_id>/owners", tenant_detail.invite_owner, name="invite_owner"),
         path("tenants/<uuid:tenant_id>/edit/<field>", tenant_detail.change, name="change"),
     ],

@@ -1,7 +1,7 @@
-"""`{% service_stop member as stop %}`: why the tenant gets no completions, for a banner."""
+"""`{% service_stop member as stop %}`: why completions stop, or have stopped, for a banner."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from types import MappingProxyType
 from typing import Final
 
@@ -19,6 +19,8 @@ _PAGES: Final = MappingProxyType(
     {
         StopReason.SUSPENDED: ("console:audit", Permission.READ_AUDIT),
         StopReason.CLOSING: ("console:exports", Permission.EXPORT),
+        StopReason.TRIAL_ENDED: ("console:exports", Permission.EXPORT),
+        StopReason.TRIAL_ENDING: ("console:billing", Permission.READ_BILLING),
         StopReason.BUDGET: ("console:budgets", Permission.READ_BILLING),
     }
 )
@@ -28,6 +30,7 @@ _PAGES: Final = MappingProxyType(
 class _Banner:
     reason: str
     since: datetime | None
+    ends_on: date | None
     url: str  # of a page that helps; "": the member may not open it
 
 
@@ -38,4 +41,4 @@ def service_stop(member: CurrentMember) -> _Banner | None:
         return None
     page, permission = _PAGES[stop.reason]
     url = reverse(page) if member.actor.has_permission(permission) else ""
-    return _Banner(stop.reason.value, stop.since, url)
+    return _Banner(stop.reason.value, stop.since, stop.ends_on, url)

@@ -15,7 +15,10 @@ FINISHES: Final = {
     "cancelled": _("You cancelled the request."),
     "superseded": _("A newer request for the same file replaced this one."),
     "shed": _("There is no capacity right now. The next keystroke sends a new request."),
-    "budget_exceeded": _("A hard budget is used up. Completions stop until the end of the month."),
+    "budget_exceeded": _(
+        "A hard budget is used up. Completions resume next month, or when an administrator raises "
+        "the budget."
+    ),
     "filtered": _("A filter removed the completion."),
     "error": _("The request failed."),
 }
@@ -58,7 +61,14 @@ ERRORS: Final = {
         "The key has expired, or you started the playground in another tab. Select Start "
         "to continue."
     ),
-    "tenant_suspended": _("This tenant is suspended and gets no completions."),
+    "tenant_suspended": _(
+        "This tenant is suspended or closing and gets no completions. Ask an owner to contact the "
+        "operator of Caret."
+    ),
+    "trial_ended": _(
+        "The trial of this tenant has ended, and it gets no completions. Ask an owner to contact "
+        "the operator of Caret."
+    ),
     "origin_not_allowed": _(
         "The gateway does not allow requests from this page's address (CARET_ALLOWED_ORIGINS)."
     ),
@@ -76,7 +86,10 @@ ERRORS: Final = {
     "too_many_requests": _("Too many requests are in progress."),
     "rate_limited": _("You reached the request limit of your policy."),
     "token_quota_exceeded": _("You reached the daily token limit of your policy."),
-    "budget_exceeded": _("A hard budget is used up. Completions stop until the end of the month."),
+    "budget_exceeded": _(
+        "A hard budget is used up. Completions resume next month, or when an administrator raises "
+        "the budget."
+    ),
     "prompt_refused": _("The engine does not accept this prompt."),
     "engine_refused": _("The engine rejected the request."),
     "engine_invalid_response": _("The engine sent an invalid response."),

@@ -22,7 +22,7 @@ from inference.consumers.base import (
     read_editor,
 )
 from inference.errors import BadRequest, CompletionError, ForbiddenRequest
-from inference.gateway.authenticate import authenticate
+from inference.gateway.authenticate import authenticate, find_key_error
 from inference.gateway.protocol.connection import Connection
 from inference.gateway.protocol.connection_backend import ConnectionBackend, StreamCaller
 from inference.gateway.protocol.frames import SUBPROTOCOL, ErrorFrame, ServerFrame, encode_frame
@@ -51,7 +51,9 @@ class WebSocketConsumer(DataPlaneConsumer):
         except CompletionError as error:
             await self._deny_handshake(error)
             return
-        watching = self._plane.snapshots.watch_key(principal.credential.key_id, self._on_key_end)
+        watching = self._plane.snapshots.watch_key(
+            principal.credential.key_id, partial(self._on_key_end, key_text)
+        )
         try:
             self._slots.enter_context(watching)
         except CompletionError as error:
@@ -162,13 +164,18 @@ class WebSocketConsumer(DataPlaneConsumer):
             # RuntimeError after the close.
             raise ClientDisconnected from None
 
-    def _on_key_end(self) -> None:
-        """End the connection and its completions: the key was revoked."""
-        self._closing = asyncio.create_task(self._close_for_key())
-
-    async def _close_for_key(self) -> None:
-        if self._connection is not None:
-            await self._connection.close()
-        await self.send(
-            {"type": "websocket.close", "code": _CLOSE_KEY_ENDED, "reason": "key ended"}
+    def _on_key_end(self, key_text: str) -> None:
+        """End the connection and its completions: the key or its tenant is no longer active."""
+        error = find_key_error(
+            self._plane.snapshots,
+            key_text,
+            now_ms=self._plane.clock.now_ms(),
+            address=client_address(self.scope),
         )
+        self._closing = asyncio.create_task(self._close_for_key(error))
+
+    async def _close_for_key(self, error: CompletionError) -> None:
+        if self._connection is not None:
+            await self._connection.close(error)
+        # A close frame has room for 123 bytes, and some messages are longer.
+        await self.send({"type": "websocket.close", "code": _CLOSE_KEY_ENDED, "reason": error.code})

@@ -8,17 +8,27 @@ from caret.contracts.api_key import Credential, ParsedKey, digest_key, parse_key
 from caret.contracts.ip_allowlist import is_allowed
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from inference.completion.request import Principal
-from inference.errors import ForbiddenRequest, UnauthenticatedRequest
+from inference.errors import CompletionError, ForbiddenRequest, UnauthenticatedRequest
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 
 _DUMMY_DIGEST: Final = bytes(32)
 _CURRENT_PEPPER: Final = 1
 _INACTIVE: Final = MappingProxyType(
     {
-        TenantStatus.SUSPENDED: "This tenant is suspended. Ask your administrator.",
-        TenantStatus.CLOSING: "This tenant is closing. It serves no more completions.",
-        TenantStatus.CLOSED: "This tenant is closed.",
+        TenantStatus.SUSPENDED: (
+            "This tenant is suspended and gets no completions. Ask an owner of the tenant to "
+            "contact the operator of Caret."
+        ),
+        TenantStatus.CLOSING: (
+            "This tenant is closing and gets no completions. If this is a mistake, ask an owner "
+            "of the tenant to contact the operator of Caret."
+        ),
+        TenantStatus.CLOSED: "This tenant is closed. Remove this API key from your editor.",
     }
+)
+_TRIAL_ENDED: Final = (
+    "The trial of this tenant has ended, and it gets no completions. Ask an owner of the tenant to "
+    "contact the operator of Caret."
 )
 
 
@@ -34,9 +44,11 @@ def authenticate(
     has expired. For all others the key is invalid.
 
     The codes of UnauthenticatedRequest are `missing_api_key`, `invalid_api_key`, `revoked_api_key`,
-    `expired_api_key`, `tenant_suspended`, and `snapshots_stale` (503) when the gateway cannot
-    verify keys. ForbiddenRequest (`region_not_allowed`) means that the tenant is pinned to another
-    region. Raises UnauthenticatedRequest, ForbiddenRequest.
+    `expired_api_key`, `tenant_suspended` (also closing or closed), and `snapshots_stale` (503) when
+    the gateway cannot verify keys. Those of ForbiddenRequest are `trial_ended`, and
+    `region_not_allowed` when the tenant is pinned to another region.
+
+    Raises UnauthenticatedRequest, ForbiddenRequest.
     """
     if not key_text:
         raise UnauthenticatedRequest(
@@ -53,9 +65,22 @@ def authenticate(
     if not authority.is_readable(snapshot.tenant_id):
         raise _stale_snapshot_error()
     _check_in_force(credential, snapshot, now_ms)
+    if snapshot.trial_ends_at_ms is not None and snapshot.trial_ends_at_ms <= now_ms:
+        raise ForbiddenRequest("trial_ended", _TRIAL_ENDED)
     if snapshot.region not in (None, authority.region):
         raise ForbiddenRequest("region_not_allowed", "This tenant is served in another region.")
     return Principal(credential=credential, snapshot=snapshot)
+
+
+def find_key_error(
+    authority: SnapshotStore, key_text: str | None, *, now_ms: int, address: str | None
+) -> CompletionError:
+    """Return why a key that was valid is refused now, for clients that are being served."""
+    try:
+        authenticate(authority, key_text, now_ms=now_ms, address=address)
+    except CompletionError as error:
+        return error
+    return _invalid_key_error()  # valid again meanwhile: the client can send its request again
 
 
 def _invalid_key_error() -> UnauthenticatedRequest:

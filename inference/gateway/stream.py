@@ -17,7 +17,7 @@ async def stream(client: ResponseWriter, trace: RequestTrace) -> AsyncIterator[S
     """Yield the function that sends text. On exit, tell the client how the completion ended.
 
     Errors of the completion are handled here. A cancellation is re-raised. The client is told about
-    it only if the message of `Task.cancel` names a reason.
+    it only if the message of `Task.cancel` is a FinishReason or an error.
     """
     try:
         yield _build_sender(client, trace)
@@ -32,7 +32,7 @@ async def stream(client: ResponseWriter, trace: RequestTrace) -> AsyncIterator[S
     except asyncio.CancelledError as cancelled:
         trace.finish(_reason_of_cancellation(cancelled))
         if cancelled.args:
-            await _send_ignoring_disconnect(client.write_done(trace))
+            await _send_ignoring_disconnect(_write_end(client, trace, cancelled.args[0]))
         raise
     except Exception:
         await _send_ignoring_disconnect(
@@ -59,6 +59,13 @@ async def _send_ignoring_disconnect(telling: Awaitable[None]) -> None:
     # A disconnected client cannot be told. The usage record is still written.
     with suppress(ClientDisconnected):
         await telling
+
+
+def _write_end(client: ResponseWriter, trace: RequestTrace, told: object) -> Awaitable[None]:
+    """Tell the client the reason of a cancellation, a FinishReason or an error."""
+    if isinstance(told, CompletionError):
+        return client.write_error(told, trace)
+    return client.write_done(trace)
 
 
 def _reason_of_cancellation(cancelled: asyncio.CancelledError) -> FinishReason:

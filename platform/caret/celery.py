@@ -47,6 +47,7 @@ app.conf.task_routes = {
     "tenants.billing.tasks.rate_usage": {"queue": "billing"},
     "tenants.billing.tasks.report_to_stripe": {"queue": "billing"},
     "tenants.compliance.tasks.clean_up_exports": {"queue": "exports"},
+    "tenants.compliance.tasks.close_due_tenants": {"queue": "retention"},
     "tenants.compliance.tasks.deliver_audit_entries": {"queue": "audit"},
     "tenants.compliance.tasks.pseudonymize_late_records": {"queue": "retention"},
     "tenants.compliance.tasks.run_due_erasures": {"queue": "retention"},
@@ -61,6 +62,7 @@ app.conf.task_routes = {
     "tenants.identity.tasks.mail_reset_links": {"queue": "snapshots"},
     "tenants.identity.tasks.process_leak_reports": {"queue": "snapshots"},
     "tenants.identity.tasks.revoke_idle_keys": {"queue": "snapshots"},
+    "tenants.identity.tasks.send_trial_reminders": {"queue": "snapshots"},
     "tenants.privacy.tasks.clean_up_content": {"queue": "content"},
     "tenants.privacy.tasks.clean_up_retrieval_index": {"queue": "retrieval"},
     "tenants.privacy.tasks.delete_expired_idempotency_records": {"queue": "snapshots"},
@@ -133,6 +135,16 @@ app.conf.beat_schedule = {
         "task": "tenants.privacy.tasks.purge_due",
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
+    },
+    "close-due-tenants": {
+        "task": "tenants.compliance.tasks.close_due_tenants",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    },
+    "send-trial-reminders": {
+        "task": "tenants.identity.tasks.send_trial_reminders",
+        "schedule": 3600.0,
+        "options": {"expires": 3600.0},
     },
     # Keys are destroyed with the request; this task deletes the rows.
     "run-due-erasures": {

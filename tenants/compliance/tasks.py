@@ -9,12 +9,20 @@ from django.utils import timezone
 from tenants.base import tombstones
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
+from tenants.compliance import tenant_closing
 from tenants.compliance.audit_sinks import delivery_worker
 from tenants.compliance.data_subjects import erasure_tombstones, erasure_worker
 from tenants.compliance.exports.jobs import cleanup
 from tenants.compliance.exports.jobs import run as job_runner
 from tenants.compliance.exports.jobs.claim import JobLane
 from tenants.security.encryption import destroyed_keys
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def close_due_tenants() -> None:
+    with redis_lock(connect(), "tenant-closing") as is_alone:
+        if is_alone:
+            tenant_closing.close_due_tenants(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

@@ -81,6 +81,7 @@ def _subscribe_tenant(stage: DemoTimeline, now: datetime) -> None:
             address=("1 Example Street", "12345 Exampleville"),
             tax_id="XX000000000",
             email=f"billing@{stage.slug}.example",
+            country="DE",
         ),
         tax=InvoiceTax("VAT", 1_900),
         now=now,

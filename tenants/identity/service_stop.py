@@ -1,8 +1,12 @@
-"""Why a tenant gets no completions: it is suspended or closing, or its budget is used up."""
+"""Why a tenant gets no completions, or will soon get none.
+
+It is suspended or closing, its trial ends or has ended, or its budget is used up.
+"""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
+from typing import Final
 
 from django.db.models import OuterRef, Subquery
 
@@ -10,7 +14,7 @@ from caret.contracts.pricing import BudgetScope
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import ONE_DAY, month_of, utc_day
 from tenants.billing.budgets.alerts import THRESHOLDS
 from tenants.billing.budgets.month_spend import is_exhausted, read_month
 from tenants.billing.plans.queries import read_price_book
@@ -21,22 +25,48 @@ from tenants.security.authorization.directory import MembershipRow
 class StopReason(StrEnum):
     SUSPENDED = "suspended"
     CLOSING = "closing"
+    TRIAL_ENDED = "trial_ended"
+    TRIAL_ENDING = "trial_ending"  # not stopped yet
     BUDGET = "budget"  # a hard budget of the whole tenant
+
+
+# From this many days before the last day of a trial.
+TRIAL_NOTICE_DAYS: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStop:
     reason: StopReason
-    since: datetime | None  # None: the audit log has no entry of the change any more
+    # None: not yet, a trial, or the audit log has no entry of the change any more.
+    since: datetime | None
+    # The last day of the trial, or the day when the tenant is closed; None: neither.
+    ends_on: date | None = None
 
 
 def find_service_stop(*, tenant: MembershipRow, now: datetime) -> ServiceStop | None:
-    """Return why the tenant gets no completions; None if it does. One query if it does."""
+    """Return why the tenant gets no completions, or will soon get none; otherwise None.
+
+    One query if it gets completions.
+    """
     with tenant_scope(tenant.tenant_id):
         if tenant.status is not TenantStatus.ACTIVE:
-            return ServiceStop(StopReason(tenant.status), _find_status_change(tenant))
+            closes_on = None if tenant.closes_at is None else utc_day(tenant.closes_at)
+            since = _find_status_change(tenant)
+            return ServiceStop(StopReason(tenant.status), since, closes_on)
+        trial = _find_trial_notice(tenant, now)
+        if trial is not None and trial.reason is StopReason.TRIAL_ENDED:
+            return trial
         since = _find_budget_exhaustion(tenant.tenant_id, now)
-    return None if since is None else ServiceStop(StopReason.BUDGET, since)
+    return trial if since is None else ServiceStop(StopReason.BUDGET, since)
+
+
+def _find_trial_notice(tenant: MembershipRow, now: datetime) -> ServiceStop | None:
+    last_day, today = tenant.trial_ends_on, utc_day(now)
+    if last_day is None or last_day > today + TRIAL_NOTICE_DAYS * ONE_DAY:
+        return None
+    if last_day < today:
+        return ServiceStop(StopReason.TRIAL_ENDED, None, last_day)
+    return ServiceStop(StopReason.TRIAL_ENDING, None, last_day)
 
 
 def _find_status_change(tenant: MembershipRow) -> datetime | None:
@@ -66,6 +96,6 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     if exhausted is None:
         return None
     # The limit may have been raised since the alert.
-    spent_micros = read_month(tenant_id, month_of(day)).spent_of_budget(exhausted)
+    month = read_month(tenant_id, month_of(day))
     price = read_price_book(tenant_id).price_on(day)
-    return exhausted.alerted_at if is_exhausted(exhausted, spent_micros, price) else None
+    return exhausted.alerted_at if is_exhausted(exhausted, month, price) else None

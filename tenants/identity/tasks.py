@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
+from tenants.identity import trials
 from tenants.identity.api_keys import leak_response
 from tenants.identity.api_keys import operations as api_keys
 from tenants.identity.members import sessions
@@ -29,6 +30,13 @@ def mail_reset_links() -> None:
     with redis_lock(connect(), "password-reset-mail", hold_s=_RESET_MAIL_HOLD_S) as is_alone:
         if is_alone:
             reset_mail.mail_requested_links(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def send_trial_reminders() -> None:
+    with redis_lock(connect(), "trial-reminders") as is_alone:
+        if is_alone:
+            trials.send_due_reminders(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

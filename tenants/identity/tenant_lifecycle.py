@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 
 from django.db import transaction
@@ -21,6 +21,7 @@ from tenants.billing.plans.queries import list_plans
 from tenants.identity.invitations.email import invitation_url, send_invitation
 from tenants.identity.invitations.operations import LIFETIME, create_owner_invitation
 from tenants.identity.members.operations import create_tenant, read_tenant_name
+from tenants.identity.trials import set_trial_end
 from tenants.models import Invitation, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
@@ -37,6 +38,7 @@ class NewTenant:
     owner_email: str
     plan: str | None = None  # slug of a plan, from today; None: the tenant is not billed
     region: str | None = None  # where its data is stored; None: the installation's own
+    trial_ends_on: date | None = None  # last day (UTC) with completions; None: no trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,17 @@ class OnboardedTenant:
 
 
 def onboard_tenant(
-    *, new: NewTenant, actor_for: Callable[[TenantId], Actor], now: datetime
+    *,
+    new: NewTenant,
+    actor_for: Callable[[TenantId], Actor],
+    now: datetime,
+    complete: Callable[[Actor], None] | None = None,
 ) -> OnboardedTenant:
     """Create a tenant with its encryption key and plan, and invite its first owner.
 
     Either all of it is created, or nothing. The e-mail is sent after the commit. `actor_for`
-    returns the operator's actor, which needs the new tenant's ID.
+    returns the operator's actor, which needs the new tenant's ID. `complete` belongs to the
+    transaction and makes further settings.
 
     Raises Forbidden, InvalidValue, and Conflict if the slug is taken or no key can be wrapped.
     """
@@ -75,6 +82,10 @@ def onboard_tenant(
         _create_key(tenant_id, now)
         if new.plan is not None:
             _subscribe_to_plan(actor, new.plan, now)
+        if new.trial_ends_on is not None:
+            set_trial_end(actor=actor, ends_on=new.trial_ends_on, reason="", now=now)
+        if complete is not None:
+            complete(actor)
         token = _invite_owner(actor, new.owner_email, now)
     return OnboardedTenant(tenant_id, new.slug, _to_invitation(new.owner_email, token, now))
 

@@ -17,6 +17,8 @@ class Budget(models.Model):
     scope = models.CharField(max_length=8, choices=[(s.value, s.name) for s in BudgetScope])
     holder_id = models.UUIDField(null=True)  # the team or the user; None: the whole tenant
     limit_micros = models.BigIntegerField()  # for a UTC month, in the ledger's currency
+    # True: the limit is of one seat, and the budget's grows with its seats.
+    is_per_seat = models.BooleanField(default=False, db_default=False)
     is_hard = models.BooleanField(default=True)  # False: alerts only
     webhook_url = models.CharField(max_length=500)  # "": alerts by e-mail only
     version = models.PositiveIntegerField(default=1)

@@ -27,6 +27,12 @@ class Tenant(models.Model):
     # Platform limits, whatever the tenant's policy says; None: unlimited.
     max_concurrent_completions = models.PositiveIntegerField(null=True)  # for each gateway
     max_requests_per_minute = models.PositiveIntegerField(null=True)  # over all gateways
+    trial_ends_on = models.DateField(null=True)  # last day (UTC) with completions; None: no trial
+    # Days before the end in the newest reminder to the owners; None: none was sent.
+    trial_reminder_days = models.PositiveSmallIntegerField(null=True)
+    # End of the grace period, when the tenant is closed and its data deleted; None: not closing.
+    closes_at = models.DateTimeField(null=True)
+    final_export_id = models.UUIDField(null=True)  # the export requested when closing began
     created_at = models.DateTimeField()
 
     class Meta:

@@ -6,8 +6,9 @@
       - "secrets/**"
     payments: ["src/keys/**", "*.pem"]
 
-It is a strict subset of YAML, parsed line by line. A line that is not understood is an error with
-its number and never skipped: a missing rule would send the files that it protects.
+It is a strict subset of YAML, parsed line by line. A line with only a pattern, such as
+`**/secrets/**`, is valid as well, and applies to all repositories. A line that is not understood is
+an error with its number and never skipped: a missing rule would send the files that it protects.
 """
 
 import re
@@ -18,6 +19,7 @@ from typing import Final
 from tenants.base.errors import InvalidValue
 
 FIELD: Final = "content_exclusion"
+_ALL: Final = "*"  # all repositories
 _DOUBLE: Final = r'"(?:[^"\\]|\\.)*"'
 _SINGLE: Final = r"'(?:[^']|'')*'"
 _QUOTED: Final = rf"{_DOUBLE}|{_SINGLE}"
@@ -32,6 +34,7 @@ _GLOB: Final = re.compile(
 )
 _LIST: Final = re.compile(rf"\s*\[(?P<globs>.*)\]{_COMMENT}\s*")
 _PART: Final = re.compile(rf"(?P<glob>(?:{_QUOTED})\s*|[^\s\"',\[\]#][^\"',\[\]#]*)(?:,|$)")
+_PATTERN: Final = re.compile(r"(?P<glob>[^\s\"'#-][^\"'#]*)(?:(?<=\s)#.*)?")
 _NOTHING: Final = re.compile(r"\s*(?:#.*)?")
 _ESCAPE: Final = re.compile(r"\\(.)")
 
@@ -39,6 +42,7 @@ _ESCAPE: Final = re.compile(r"\\(.)")
 @dataclass(slots=True)
 class _ParseState:
     globs_by_repository: dict[str, list[str]] = field(default_factory=dict)
+    everywhere: list[str] = field(default_factory=list)  # patterns alone on a line
     repository: str | None = None  # that the next pattern belongs to; None: no repository yet
 
 
@@ -48,9 +52,10 @@ def read_exclusions(text: str) -> dict[str, tuple[str, ...]]:
     for number, line in enumerate(text.splitlines(), start=1):
         if not _NOTHING.fullmatch(line):
             _read_line(reading, number, line)
-    return {
-        name: tuple(dict.fromkeys(globs)) for name, globs in reading.globs_by_repository.items()
-    }
+    found = reading.globs_by_repository
+    if reading.everywhere:
+        found = found | {_ALL: [*reading.everywhere, *found.get(_ALL, ())]}
+    return {name: tuple(dict.fromkeys(globs)) for name, globs in found.items()}
 
 
 def write_exclusions(exclusion: dict[str, tuple[str, ...]]) -> str:
@@ -68,6 +73,9 @@ def _read_line(reading: _ParseState, number: int, line: str) -> None:
         reading.globs_by_repository[reading.repository].append(_unquote_text(number, glob))
         return
     match = None if line[:1].isspace() else _REPOSITORY.fullmatch(line)
+    if match is None and (glob := _read_pattern(line)):
+        reading.everywhere.append(glob)
+        return
     if match is None:
         raise InvalidValue(
             FIELD,
@@ -82,6 +90,16 @@ def _read_line(reading: _ParseState, number: int, line: str) -> None:
         )
     reading.repository = name
     reading.globs_by_repository[name] = list(_parse_list(number, match["rest"]))
+
+
+def _read_pattern(line: str) -> str:
+    """Return the pattern that is alone on the line; "": none.
+
+    Words are no pattern: they may be a repository whose colon is missing.
+    """
+    found = _PATTERN.fullmatch(line)
+    glob = "" if found is None else found["glob"].rstrip()
+    return glob if any(sign in glob for sign in "*?/") else ""
 
 
 def _parse_list(number: int, rest: str) -> Iterator[str]:

@@ -40,11 +40,17 @@ REQUIRE_STEP_UP: Final = frozenset(
         "teams/<uuid:team_id>/delete",
     }
 )
-# They require a step-up for some form values: tests/integration/console/pages/test_step_up.py.
+# Of those, pages that preview the change: only the submission requires the step-up.
+PREVIEWS_WITHOUT_STEP_UP: Final = frozenset(
+    {"retention/classes/<data_class>", "retention/holds/<uuid:hold_id>/release"}
+)
+# They require a step-up for some form values, or only when saving:
+# tests/integration/console/pages/test_step_up.py.
 SOMETIMES_REQUIRE_STEP_UP: Final = frozenset(
     {
         "members/invitations/<uuid:invitation_id>/send",
         "members/invite",
+        "members/<uuid:user_id>/transfer",
         "policies/overrides/<kind>/<uuid:subject_id>/review",
         "policies/overrides/<kind>/<uuid:subject_id>/versions/<int:version>/undo",
         "policies/review",
@@ -65,6 +71,8 @@ NEVER_REQUIRE_STEP_UP: Final = frozenset(
         "reset-password",
         "sign-in",
         "sign-in/passkey",
+        "sign-up",
+        "sign-up/confirm",
         "sign-out",
         "onboarding/restore",
         "onboarding/dismiss",
@@ -116,8 +124,8 @@ def patterns_of_forms() -> set[str]:
     return {route.pattern for route in all_routes() if _is_ours(route) and _takes_forms(route)}
 
 
-def has_page(pattern: str) -> bool:
-    return pattern not in ACTIONS
+def is_page_guarded(pattern: str) -> bool:
+    return pattern not in PREVIEWS_WITHOUT_STEP_UP and pattern not in ACTIONS
 
 
 def path_in(scene: Scene, pattern: str) -> str:

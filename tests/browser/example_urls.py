@@ -20,6 +20,7 @@ from tenants.identity.invitations.queries import page_of_invitations
 from tenants.identity.own_keys.device_requests import create_device_request, generate_user_code
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.scim.tokens import create_scim_token
+from tenants.identity.sign_up import SignUpRequest, create_link
 from tenants.identity.teams.operations import create_team
 from tenants.models import User
 from tenants.policy.data_classes import DataClass
@@ -50,6 +51,12 @@ def reset_link(scene: Scene) -> str:
     """Return the link of an e-mail for a forgotten password."""
     user = User.objects.get(id=scene.company.developer.user_id)
     return ResetLink.for_user(user).url.removeprefix(settings.CONSOLE_URL)
+
+
+def sign_up_link(scene: Scene) -> str:
+    """Return the link of an e-mail to sign up."""
+    sign_up_request = SignUpRequest("Hooli", f"hooli-{secrets.token_hex(4)}", "gavin@hooli.example")
+    return create_link(sign_up_request).removeprefix(settings.CONSOLE_URL)
 
 
 def key(scene: Scene) -> str:
@@ -86,11 +93,11 @@ def policy_override(scene: Scene) -> str:
 def export(scene: Scene) -> str:
     found = list_builds(actor=_owner(scene), limit=1, cursor=None).rows
     october = Period(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
-    wish = ExportRequest("members", "csv", october)
+    export_request = ExportRequest("members", "csv", october)
     build = (
         found[0]
         if found
-        else request_export(actor=_owner(scene), export_request=wish, now=timezone.now())
+        else request_export(actor=_owner(scene), export_request=export_request, now=timezone.now())
     )
     return f"/exports/{build.id}"
 

@@ -115,6 +115,7 @@ PAGE_STATUSES: Final[Mapping[str, Statuses]] = {
     "exports-verify": _PAYERS_AND_AUDITORS,
     "teams": _PAYERS_AND_AUDITORS,
     "teams-one": _PAYERS_AND_AUDITORS,
+    "members-one-transfer": _OWNER,
     "sign-in-settings-domains-one-release": _OWNER,
     "sign-in-settings-provider-openid": _OWNER,
     "sign-in-settings-provider-remove": _OWNER,

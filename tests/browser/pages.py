@@ -48,6 +48,7 @@ OTHER_INTERFACES: Final = ("api/v1/", "oauth/", "scim/v2/")
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/experiments/<what>": lambda scene: "/operators/experiments/stop",
     "operators/models/<what>": lambda scene: "/operators/models/publish",
+    "operators/preferences": lambda scene: "/operators/preferences",
     "operators/sign-out": lambda scene: "/operators/sign-out",
     "operators/tenants/<uuid:tenant_id>/edit/<field>": example_urls.operators_change,
     "operators/tenants/<uuid:tenant_id>/owners": example_urls.below(
@@ -122,6 +123,7 @@ FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
     "exports/file/<token>": None,
     "exports/<uuid:export_id>/proof": example_urls.below(example_urls.export, "proof"),
     "healthz": None,
+    "operators/tenants/<uuid:tenant_id>/certificate": None,
     "retention/certificates/<uuid:certificate_id>/file": example_urls.below(
         example_urls.certificate, "file"
     ),
@@ -132,6 +134,7 @@ REDIRECTS: Final = frozenset(
     {
         "invitation/<token>",
         "reset-password/<uuid:user_id>/<token>",
+        "sign-up/<token>",
         "sign-in/passkey",  # a page only together with the form that leads to it
         "sign-in/provider/<provider_id>",
         "sign-in/saml/<uuid:tenant_id>/done",
@@ -149,6 +152,9 @@ _NAMED: Final = (
     Page("forgot-password", Visitor.NOBODY),
     Page("forgot-password/sent", Visitor.NOBODY),
     Page("reset-password", Visitor.NOBODY, example_urls.reset_link),
+    Page("sign-up", Visitor.NOBODY),
+    Page("sign-up/sent", Visitor.NOBODY),
+    Page("sign-up/confirm", Visitor.NOBODY, example_urls.sign_up_link),
     Page("keys/<lookup_id>", path=example_urls.key),
     Page("keys/<lookup_id>/rotate", path=example_urls.below(example_urls.key, "rotate")),
     Page("keys/<lookup_id>/revoke", path=example_urls.below(example_urls.key, "revoke")),
@@ -161,6 +167,9 @@ _NAMED: Final = (
     ),
     Page("members/<uuid:user_id>", path=example_urls.member),
     Page("members/<uuid:user_id>/role", path=example_urls.below(example_urls.member, "role")),
+    Page(
+        "members/<uuid:user_id>/transfer", path=example_urls.below(example_urls.member, "transfer")
+    ),
     Page("members/<uuid:user_id>/remove", path=example_urls.below(example_urls.member, "remove")),
     Page("teams/<uuid:team_id>", path=example_urls.team),
     Page("teams/<uuid:team_id>/rename", path=example_urls.below(example_urls.team, "rename")),
@@ -241,7 +250,7 @@ _NAMED: Final = (
         Visitor.OPERATOR_WITH_REASON,
         example_urls.operators_tenant,
         variant="with-reason",
-        max_queries=15,  # the audit entry for the view, and the renewed session
+        max_queries=16,  # the audit entry for the view, and the renewed session
     ),
 )
 NO_PAGES: Final = ACTIONS.keys() | FILES.keys() | REDIRECTS

@@ -51,7 +51,7 @@ def test_the_operator_pages_are_accessible_on_a_phone(tabs: Tabs, address: str) 
     tab = tabs.open(operators_session(), Look(width=PHONE.width, motion="reduce"))
 
     tab.goto(f"/operators/{address}")
-    for each in tab.locator("summary").all():
+    for each in tab.locator("main summary").all():
         each.click()
 
     assert serious(tab) == []

@@ -32,7 +32,7 @@ MEMBERS = [page for page in all_pages() if page.visitor is Visitor.MEMBER]
 
 
 # The link in the mail redirects to the page.
-REDIRECTED: Final = frozenset({"invitation", "reset-password"})
+REDIRECTED: Final = frozenset({"invitation", "reset-password", "sign-up-confirm"})
 Example = Callable[[Scene], str]
 
 

@@ -9,7 +9,7 @@ from tests.browser.destructive_urls import (
     NEVER_REQUIRE_STEP_UP,
     REQUIRE_STEP_UP,
     SOMETIMES_REQUIRE_STEP_UP,
-    has_page,
+    is_page_guarded,
     path_in,
     patterns_of_forms,
 )
@@ -34,7 +34,7 @@ def test_a_destructive_or_granting_url_requires_a_step_up(scene: Scene, pattern:
     client = client_with(session_of(scene.company.people[Role.OWNER], confirmed=False))
     path = path_in(scene, pattern)
 
-    answers = [client.post(path), *([client.get(path)] if has_page(pattern) else [])]
+    answers = [client.post(path), *([client.get(path)] if is_page_guarded(pattern) else [])]
 
     for answer in answers:
         assert answer.status_code == 302

@@ -96,8 +96,9 @@ def make_budget(
     holder: BudgetTarget = OF_TENANT,
     is_hard: bool = True,
     webhook_url: str = "",
+    is_per_seat: bool = False,
 ) -> BudgetView:
-    terms = BudgetTerms(limit_micros, is_hard, webhook_url)
+    terms = BudgetTerms(limit_micros, is_hard, webhook_url, is_per_seat)
     return create_budget(actor=company.platform, holder=holder, terms=terms, now=timezone.now())
 
 

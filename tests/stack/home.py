@@ -27,5 +27,6 @@ def make_home() -> EmbeddedPaths:
     write_credentials(paths)
     os.environ["CARET_HOME"] = str(paths.home)
     os.environ["CARET_OPERATOR_ADMIN_PATH"] = "operators"  # without it these pages do not exist
+    os.environ["CARET_SELF_SIGN_UP"] = "True"  # likewise
     os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
     return paths

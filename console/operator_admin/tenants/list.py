@@ -21,6 +21,8 @@ from console.layout.lists.pagination import wants_csv
 from console.operator_admin import session
 from console.operator_admin.site import operator_required, page
 from console.operator_admin.step_up import check_code
+from console.operator_admin.tenants.changes import read_optional_date, read_pools
+from console.operator_admin.tenants.presenters import pool_choices
 from console.sign_in.current_member import client_address
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, InvalidValue
@@ -29,12 +31,13 @@ from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.operators.operations import operator_actor
 from tenants.fleet.operators.queries import TenantDirectoryRow, list_directory
-from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant, onboard_tenant
+from tenants.fleet.pools.assignments import onboard_in_pools
+from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant
 
 PAGE_ROWS: Final = 50
 _BAD: Final = 400
 _CONFLICT: Final = 409
-_TEXT_FIELDS: Final = ("slug", "name", "owner_email", "region")
+_TEXT_FIELDS: Final = ("slug", "name", "owner_email", "region", "trial_ends_on")
 
 
 @require_GET
@@ -120,14 +123,16 @@ def _create_tenant(request: HttpRequest, operator: OperatorView) -> OnboardedTen
     """Create the tenant that the form describes. Raises DomainError."""
     texts = {name: request.POST.get(name, "").strip() for name in _TEXT_FIELDS}
     request_id = str(uuid4())
-    return onboard_tenant(
+    return onboard_in_pools(
         new=NewTenant(
             slug=texts["slug"],
             name=texts["name"],
             owner_email=texts["owner_email"],
             plan=request.POST.get("plan") or None,
             region=texts["region"] or None,
+            trial_ends_on=read_optional_date("trial_ends_on", request.POST),
         ),
+        pools=read_pools(request.POST),
         actor_for=lambda tenant_id: operator_actor(
             operator, tenant_id=tenant_id, address=client_address(request), request_id=request_id
         ),
@@ -141,6 +146,7 @@ def _show_form(request: HttpRequest, errors: dict[str, str], *, status: int = 20
         "title": gettext("New tenant"),
         "entered": {name: request.POST.get(name, "") for name in _TEXT_FIELDS},
         "plans": [(plan.slug, plan.name, plan.slug == plan_slug) for plan in list_plans()],
+        "pool_choices": pool_choices(read_pools(request.POST)),
         "default_region": settings.REGION,
         "needs_code": not session.is_confirmed(request),
         "message": errors.get(""),

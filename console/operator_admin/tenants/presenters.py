@@ -1,8 +1,9 @@
-"""Values of a tenant's page: data of its tables, and status changes.
+"""Values of a tenant's page: data of its tables, pools, and status changes.
 
 The tables have the format of django-unfold's table component.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -13,6 +14,27 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.snapshot import TenantStatus
 from tenants.fleet.operators.queries import KeyRow, TenantDetails
+from tenants.fleet.pools.assignments import PoolSharing, read_known_pools
+
+
+@dataclass(frozen=True, slots=True)
+class PoolChoice:
+    """The pools of one tier, to choose one from."""
+
+    tier: str
+    pools: list[tuple[str, bool]]  # name, and whether it is chosen
+
+
+def pool_choices(chosen: Iterable[str]) -> list[PoolChoice]:
+    """Return the pools of each tier that can be assigned; empty if no gateway responds."""
+    names = frozenset(chosen)
+    known = [
+        pool for pool in read_known_pools().values() if pool.sharing is not PoolSharing.DEDICATED
+    ]
+    return [
+        PoolChoice(tier, [(pool.name, pool.name in names) for pool in known if pool.tier == tier])
+        for tier in sorted({pool.tier for pool in known})
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +44,15 @@ class StatusChange:
     label: Promise
     effect: Promise
     variant: str  # of the button
-    is_final: bool = False  # nobody can undo it, so the page asks for the slug
+    has_grace_period: bool = False  # asks for its days
+    is_final: bool = False  # asks for the slug, because nobody can undo it
 
 
+_CLOSE: Final = _(
+    "Stops completions and changes, and creates a final export for the owners. After the grace "
+    "period, all data is deleted, and you get a deletion certificate. Until then, you can cancel "
+    "this."
+)
 _STATUS_CHANGES: Final = (
     StatusChange(
         TenantStatus.ACTIVE,
@@ -32,6 +60,14 @@ _STATUS_CHANGES: Final = (
         _("Suspend"),
         _("Gateways reject its API keys within a second. Members can still sign in."),
         "danger",
+    ),
+    StatusChange(
+        TenantStatus.ACTIVE,
+        TenantStatus.CLOSING,
+        _("Close the tenant"),
+        _CLOSE,
+        "danger",
+        has_grace_period=True,
     ),
     StatusChange(
         TenantStatus.SUSPENDED,
@@ -43,22 +79,33 @@ _STATUS_CHANGES: Final = (
     StatusChange(
         TenantStatus.SUSPENDED,
         TenantStatus.CLOSING,
-        _("Begin closing"),
-        _("Members can only read, export and erase data. You can still stop this."),
+        _("Close the tenant"),
+        _CLOSE,
         "danger",
+        has_grace_period=True,
+    ),
+    StatusChange(
+        TenantStatus.CLOSING,
+        TenantStatus.ACTIVE,
+        _("Cancel the closing and resume"),
+        _("No data is deleted. Gateways accept its API keys again within a second."),
+        "primary",
     ),
     StatusChange(
         TenantStatus.CLOSING,
         TenantStatus.SUSPENDED,
-        _("Stop closing"),
-        _("The tenant is suspended again."),
+        _("Cancel the closing and suspend"),
+        _("No data is deleted. Gateways still reject its API keys."),
         "primary",
     ),
     StatusChange(
         TenantStatus.CLOSING,
         TenantStatus.CLOSED,
-        _("Close for good"),
-        _("Nobody can sign in to the tenant any more. You cannot undo this."),
+        _("Close now"),
+        _(
+            "Ends the grace period: nobody can sign in to the tenant any more, and its data is "
+            "deleted. You cannot undo this."
+        ),
         "danger",
         is_final=True,
     ),

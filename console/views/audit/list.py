@@ -1,16 +1,20 @@
-"""The audit log: its entries, newest first, and its verification.
+"""The audit log: its entries as sentences, newest first, and its verification.
 
 Reading entries is itself recorded as an entry.
 """
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
 from django import forms
 from django.core.exceptions import BadRequest
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
@@ -22,30 +26,91 @@ from console.layout.lists.list_page import ListPage, ListQuery
 from console.layout.lists.pagination import page_url
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
+from console.views.audit.sentences import (
+    ACTIONS,
+    AREAS,
+    list_references,
+    name_actor,
+    name_target,
+    write_pattern,
+    write_sentence,
+)
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.base.pagination import Page, map_page
+from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
 from tenants.base.signatures.signing_keys import signing_keys
 from tenants.identity.members.queries import find_member_by_email
+from tenants.identity.members.search import MemberFilter, search_members
+from tenants.identity.teams.search import TeamFilter, find_teams
 from tenants.security.audit.chain_check import MAX_ENTRIES, check_chain
 from tenants.security.audit.queries import AuditEntryView, AuditFilter, list_entries
+from tenants.security.audit.resource_names import find_resource_names
 from tenants.security.authorization.actor import ActorKind
 
 _VERIFY_PAGE: Final = "console/audit/verify.html"
 
 _NOBODY: Final = str(uuid.UUID(int=0))
+_MAX_ACTION_CHARS: Final = 60
+# All objects of a kind, as the filter suggests them.
+_KINDS: Final[Mapping[str, Promise]] = {
+    "user:*": _("All members"),
+    "invitation:*": _("All invitations"),
+    "team:*": _("All teams"),
+    "key:*": _("All API keys"),
+    "policy:*": _("All policies"),
+    "budget:*": _("All budgets"),
+    "invoice:*": _("All invoices"),
+    "retention:*": _("All retention periods"),
+    "hold:*": _("All legal holds"),
+    "export:*": _("All exports"),
+    "audit_sink:*": _("All audit sinks"),
+    "domain:*": _("All domains"),
+}
+
+
+class _ActionField(forms.ChoiceField):
+    """A list of known actions by area. A link may name another one, such as one of a plugin."""
+
+    def valid_value(self, value: object) -> bool:
+        return len(str(value)) <= _MAX_ACTION_CHARS
 
 
 class AuditFilterForm(DateRangeForm):
-    action = forms.CharField(label=_("Action"), max_length=60, required=False)
-    actor = forms.CharField(label=_("Actor"), max_length=254, required=False)
-    target = forms.CharField(label=_("Resource"), max_length=200, required=False)
+    action = _ActionField(label=_("Action"), required=False)
+    actor = forms.CharField(label=_("Person"), max_length=254, required=False)
+    target = forms.CharField(label=_("Object"), max_length=200, required=False)
+
+    def __init__(self, data: QueryDict) -> None:
+        super().__init__(data)
+        asked = data.get("action", "")
+        action = self.fields["action"]
+        assert isinstance(action, forms.ChoiceField)
+        action.choices = _list_actions(asked)
+        for name, datalist in (("actor", "audit-actors"), ("target", "audit-targets")):
+            self.fields[name].widget.attrs |= {"list": datalist, "autocomplete": "off"}
+
+
+def _list_actions(asked: str) -> list[tuple[str, Any]]:
+    """Return the choices by area; the action of a link is added if it is not among them."""
+    choices: list[tuple[str, Any]] = [("", gettext("All"))]
+    known = set(ACTIONS)
+    for area in AREAS:
+        prefixes = sorted({f"{action.partition('.')[0]}.*" for action in area.sentences})
+        known.update(prefixes)
+        group = [(each, gettext("All: %(prefix)s") % {"prefix": each}) for each in prefixes]
+        group += [(action, write_pattern(action)) for action in area.sentences]
+        choices.append((str(area.title), group))
+    if asked and asked not in known:
+        choices.append((asked, asked))
+    return choices
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntryRow:
     entry: AuditEntryView
+    sentence: SafeString
     who: str
+    what: str  # name of the resource
     changes: list[DiffLine]
     action_url: str
     actor_url: str  # "": no filter for this actor
@@ -59,7 +124,7 @@ def _find_entries(query: ListQuery) -> Page[AuditEntryRow]:
         audit_filter=AuditFilter(
             action=filters["action"] or None,
             actor=_resolve_actor(query.member, filters["actor"]),
-            target=filters["target"] or None,
+            target=_resolve_target(query.member, filters["target"]),
             since=begin_of(filters["first"]),
             until=end_of(filters["last"]),
         ),
@@ -67,7 +132,9 @@ def _find_entries(query: ListQuery) -> Page[AuditEntryRow]:
         cursor=query.cursor,
         now=query.now,
     )
-    return map_page(page, _present_entry)
+    references = {each for entry in page.rows for each in list_references(entry)}
+    names = find_resource_names(actor=query.actor, references=references)
+    return map_page(page, lambda entry: _present_entry(entry, names))
 
 
 def _resolve_actor(member: CurrentMember, text: str) -> str | None:
@@ -82,13 +149,31 @@ def _resolve_actor(member: CurrentMember, text: str) -> str | None:
     return _NOBODY if actor_member is None else actor_member.user_id
 
 
-def _present_entry(entry: AuditEntryView) -> AuditEntryRow:
+def _resolve_target(member: CurrentMember, text: str) -> str | None:
+    """Return the target to filter by: of a member's address, of a team's name, or the text itself.
+
+    "team:*" means all teams.
+    """
+    if "@" in text and ":" not in text:
+        return f"user:{_resolve_actor(member, text)}"
+    if not text or ":" in text:
+        return text or None
+    teams = find_teams(
+        actor=member.actor, team_filter=TeamFilter(text=text), limit=MAX_PAGE, cursor=None
+    )
+    found = [team for team in teams.rows if team.name.casefold() == text.casefold()]
+    return f"team:{found[0].id}" if found else text
+
+
+def _present_entry(entry: AuditEntryView, names: Mapping[str, str]) -> AuditEntryRow:
     actor = entry.actor_key or str(entry.actor_id or "")
     if entry.actor_kind is ActorKind.PLATFORM:
         actor = ActorKind.PLATFORM.value
     return AuditEntryRow(
         entry=entry,
-        who=_name_actor(entry),
+        sentence=write_sentence(entry, names),
+        who=name_actor(entry, names),
+        what=name_target(entry, names),
         changes=diff_lines(entry.before, entry.after),
         action_url=page_url("audit", action=entry.action),
         actor_url=page_url("audit", actor=actor) if actor else "",
@@ -96,14 +181,21 @@ def _present_entry(entry: AuditEntryView) -> AuditEntryRow:
     )
 
 
-def _name_actor(entry: AuditEntryView) -> str:
-    if entry.actor_email:
-        return entry.actor_email
-    if entry.actor_key:
-        return entry.actor_key
-    if entry.actor_kind is ActorKind.PLATFORM:
-        return gettext("Platform")
-    return gettext("Erased user")
+def _list_suggestions(query: ListQuery, _page: Page[AuditEntryRow]) -> dict[str, Any]:
+    """Return functions that the page calls; the list alone needs no suggestions."""
+
+    @cache  # two fields suggest them
+    def emails() -> list[str]:
+        page = search_members(
+            actor=query.actor, member_filter=MemberFilter(), limit=MAX_PAGE, cursor=None
+        )
+        return [row.email for row in page.rows]
+
+    def teams() -> list[str]:
+        page = find_teams(actor=query.actor, team_filter=TeamFilter(), limit=MAX_PAGE, cursor=None)
+        return [row.name for row in page.rows]
+
+    return {"emails": emails, "teams": teams, "kinds": _KINDS.items()}
 
 
 _ENTRIES: Final = ListPage(
@@ -113,6 +205,7 @@ _ENTRIES: Final = ListPage(
     page_rows=50,
     form=AuditFilterForm,
     shows_errors=True,
+    context=_list_suggestions,
 )
 
 

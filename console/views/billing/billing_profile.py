@@ -20,7 +20,7 @@ from console.views.billing.invoices import percent_of
 from console.views.billing.tabs import tabs
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.billing.invoices.billing_profile import MAX_CHARS, change_customer
+from tenants.billing.invoices.billing_profile import COUNTRY, MAX_CHARS, change_customer
 from tenants.billing.invoices.document import InvoiceParty
 from tenants.billing.invoices.queries import find_profile
 
@@ -35,6 +35,17 @@ class CustomerForm(forms.Form):
         help_text=_("As on an envelope, one line each."),
         required=False,
         widget=forms.Textarea({"rows": 4}),
+    )
+    country = forms.RegexField(
+        COUNTRY,
+        label=_("Country"),
+        help_text=_(
+            "The two letters of ISO 3166, such as DE. With it, invoices contain an "
+            "e-invoice (EN 16931)."
+        ),
+        required=False,
+        widget=forms.TextInput({"autocomplete": "country", "maxlength": 2}),
+        error_messages={"invalid": _("Enter the two letters of ISO 3166, such as DE.")},
     )
     tax_id = forms.CharField(
         label=_("Tax ID"),
@@ -53,6 +64,7 @@ class CustomerForm(forms.Form):
             address=tuple(filter(None, lines)),
             tax_id=cleaned["tax_id"],
             email=cleaned["email"],
+            country=cleaned["country"],
         )
 
 
@@ -91,6 +103,7 @@ def _initial_values(member: CurrentMember) -> dict[str, str]:
         "address": "\n".join(customer.address),
         "tax_id": customer.tax_id,
         "email": customer.email,
+        "country": customer.country,
     }
 
 

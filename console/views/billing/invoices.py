@@ -9,6 +9,8 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 from django.utils.formats import number_format
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from console.downloads.file_response import file_response
@@ -21,6 +23,7 @@ from console.views.billing.tabs import tabs
 from tenants.base.billing_periods import ONE_DAY
 from tenants.base.money import MICROS_PER_CENT
 from tenants.base.permissions import Permission
+from tenants.billing.invoices.billing_profile import find_logo
 from tenants.billing.invoices.document import (
     SEATS,
     DocumentKind,
@@ -28,6 +31,7 @@ from tenants.billing.invoices.document import (
     InvoiceLine,
     InvoiceTax,
 )
+from tenants.billing.invoices.einvoice import list_missing_fields
 from tenants.billing.invoices.pdf import render
 from tenants.billing.invoices.queries import (
     InvoiceNotReproducible,
@@ -39,6 +43,14 @@ from tenants.billing.pricing import LINES
 
 _PAGE: Final = "console/billing/invoice.html"
 _LOST: Final = "console/billing/invoice_not_reproducible.html"
+# What an invoice lacks for the e-invoice in its PDF.
+_MISSING: Final[dict[str, Promise]] = {
+    "issuer_country": _("the issuer’s country"),
+    "issuer_tax_id": _("the issuer’s tax ID"),
+    "customer_country": _("the recipient’s country"),
+    "tax": _("a tax rate"),
+    "lines": _("usage"),
+}
 _View = Callable[[HttpRequest, CurrentMember, int], HttpResponse]
 
 
@@ -81,6 +93,7 @@ def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpRes
     context = {
         "number": number,
         "document": shown_document(view),
+        "missing": [_MISSING[name] for name in list_missing_fields(view.document)],
         "sha256": hashlib.sha256(view.json).hexdigest(),
     }
     return render_page(request, member, _PAGE, context)
@@ -93,7 +106,9 @@ def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpRes
 def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     view = find_invoice(actor=member.actor, number=number).document
     return file_response(
-        render(view), name=f"{view.head.number}.pdf", content_type="application/pdf"
+        render(view, logo=find_logo()),
+        name=f"{view.head.number}.pdf",
+        content_type="application/pdf",
     )
 
 

@@ -1,8 +1,10 @@
-"""The ledger: transactions with all their entries."""
+"""The ledger by day: totals, and transactions with all their entries."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from datetime import date
+from typing import Any, Final
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
@@ -16,6 +18,7 @@ from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.billing.presenters import name_of
 from console.views.billing.tabs import tabs
+from tenants.base.money import MICROS_PER_CENT
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.billing.ledger.accounts import LedgerAccountCode
@@ -24,6 +27,7 @@ from tenants.billing.ledger.queries import (
     LedgerEntryView,
     LedgerFilter,
     TransactionView,
+    list_day_totals,
     page_of_ledger,
 )
 
@@ -32,6 +36,10 @@ _TITLES: Final[dict[str, Promise]] = {
     SourceKind.USAGE: _("Tokens"),
     SourceKind.SEATS: _("Seats"),
     SourceKind.CREDIT: _("Credit granted"),
+}
+_KIND_TITLES: Final = _TITLES | {
+    SourceKind.INVOICE: _("Invoices"),
+    SourceKind.CREDIT_NOTE: _("Credit notes"),
 }
 
 
@@ -60,6 +68,28 @@ class TransactionRow:
     document: int | None  # number of the invoice or credit note; None: neither
 
 
+@dataclass(frozen=True, slots=True)
+class DayKindTotal:
+    title: str
+    num_transactions: int
+    micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerDay:
+    """The transactions of a day on this page. The totals count all transactions of the day."""
+
+    day: date
+    currency: str
+    totals: list[DayKindTotal]
+    rows: list[TransactionRow]
+    small_rows: list[TransactionRow]  # amounts below a cent, folded into one line
+
+    @property
+    def small_micros(self) -> int:
+        return sum(row.amount_micros for row in self.small_rows)
+
+
 _ACCOUNTS: Final[dict[LedgerAccountCode, Promise]] = {
     LedgerAccountCode.UNBILLED: _("Not yet invoiced"),
     LedgerAccountCode.RECEIVABLE: _("Invoiced"),
@@ -82,15 +112,47 @@ class LedgerFilterForm(DateRangeForm):
 
 
 def _find_transactions(query: ListQuery) -> Page[TransactionRow]:
-    filters = query.filters
-    account = LedgerAccountCode(filters["account"]) if filters["account"] else None
     page = page_of_ledger(
         actor=query.actor,
         limit=query.limit,
         cursor=query.cursor,
-        ledger_filter=LedgerFilter(account=account, first=filters["first"], last=filters["last"]),
+        ledger_filter=_read_filter(query),
     )
     return map_page(page, lambda transaction: row_of(transaction, _ACCOUNTS))
+
+
+def _read_filter(query: ListQuery) -> LedgerFilter:
+    filters = query.filters
+    account = LedgerAccountCode(filters["account"]) if filters["account"] else None
+    return LedgerFilter(account=account, first=filters["first"], last=filters["last"])
+
+
+def _group_by_day(query: ListQuery, page: Page[TransactionRow]) -> dict[str, Any]:
+    rows: defaultdict[date, list[TransactionRow]] = defaultdict(list)
+    for row in page.rows:
+        rows[row.transaction.day].append(row)
+    totals: defaultdict[date, list[DayKindTotal]] = defaultdict(list)
+    if rows:
+        for each in list_day_totals(
+            actor=query.actor, ledger_filter=_read_filter(query), days=rows.keys()
+        ):
+            title = str(_KIND_TITLES[each.source_kind])
+            totals[each.day].append(DayKindTotal(title, each.num_transactions, each.debit_micros))
+    days = [_present_day(day, rows[day], totals[day]) for day in sorted(rows, reverse=True)]
+    return {"tabs": tabs("billing-ledger"), "days": days}
+
+
+def _present_day(day: date, rows: list[TransactionRow], totals: list[DayKindTotal]) -> LedgerDay:
+    small = [row for row in rows if row.amount_micros < MICROS_PER_CENT and row.document is None]
+    if len(small) == 1:  # one line takes as much space as its fold
+        small = []
+    return LedgerDay(
+        day=day,
+        currency=rows[0].transaction.currency,
+        totals=totals,
+        rows=[row for row in rows if row not in small],
+        small_rows=small,
+    )
 
 
 _LEDGER: Final = ListPage(
@@ -100,7 +162,7 @@ _LEDGER: Final = ListPage(
     page_rows=50,
     form=LedgerFilterForm,
     shows_errors=True,
-    context=lambda _asked, _page: {"tabs": tabs("billing-ledger")},
+    context=_group_by_day,
     # A row for each entry. Debits are above 0.
     csv=CsvFile(
         "ledger",

@@ -23,7 +23,12 @@ from console.views.budgets.forms import FIELDS, ChangeForm, initial_of
 from console.views.budgets.presenters import alert_rows, present_budget
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.operations import change_budget, delete_budget, revert_last_change
+from tenants.billing.budgets.operations import (
+    BudgetTarget,
+    change_budget,
+    delete_budget,
+    revert_last_change,
+)
 from tenants.billing.budgets.queries import BudgetView, find_budget, find_webhook_secret
 
 _PAGE: Final = "console/budgets/detail.html"
@@ -41,6 +46,12 @@ def budget(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 @permission_required(Permission.WRITE_BUDGETS)
 def change(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
     form = ChangeForm(request.POST)
+    if form.is_valid():
+        current = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
+        holder = BudgetTarget(current.scope, current.holder_id)
+        effect = form.find_unconfirmed_effect(member.actor, holder)
+        if effect is not None:
+            return _render_page(request, member, budget_id, form=form, effect=effect)
     if form.is_valid() and (budget := _change_budget(member, budget_id, form)) is not None:
         toast(
             request,
@@ -143,7 +154,7 @@ def _render_page(
     *,
     form: ChangeForm | None = None,
     status: int = 200,
-    secret: str = "",
+    **more: object,
 ) -> HttpResponse:
     budget = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
     context: dict[str, Any] = {
@@ -153,6 +164,5 @@ def _render_page(
         "alerts": alert_rows(budget),
         "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
         "form": form or ChangeForm(initial=initial_of(budget)),
-        "secret": secret,
     }
-    return render_page(request, member, _PAGE, context, status=status)
+    return render_page(request, member, _PAGE, context | more, status=status)

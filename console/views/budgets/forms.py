@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 from django.utils.formats import get_format
 from django.utils.translation import gettext_lazy as _
 
@@ -16,7 +17,9 @@ from tenants.base.errors import InvalidValue
 from tenants.base.money import MAX_MICROS, MICROS
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms
 from tenants.billing.budgets.queries import BudgetView
+from tenants.billing.budgets.status_queries import BudgetEffect, preview_budget
 from tenants.identity.teams.queries import TeamView
+from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import find_user
 
 _DECIMALS: Final = 6  # digits after the point: micros
@@ -58,6 +61,14 @@ class TermsForm(forms.Form):
         decimal_places=_DECIMALS,
         localize=True,
     )
+    is_per_seat = forms.BooleanField(
+        label=_("Per seat"),
+        required=False,
+        help_text=_(
+            "The limit is for one seat: the budget grows and shrinks with the "
+            "members of the tenant or team."
+        ),
+    )
     is_hard = forms.BooleanField(
         label=_("Hard budget: stop completions at the limit"), required=False
     )
@@ -71,10 +82,25 @@ class TermsForm(forms.Form):
         ),
     )
 
+    # The number of people whose stop the user has confirmed.
+    confirmed_stops = forms.IntegerField(min_value=0, required=False)
+
     def to_terms(self) -> BudgetTerms:
         cleaned: dict[str, Any] = self.cleaned_data
-        limit_micros = int(cleaned["limit"] * MICROS)
-        return BudgetTerms(limit_micros, cleaned["is_hard"], cleaned["webhook_url"])
+        return BudgetTerms(
+            int(cleaned["limit"] * MICROS),
+            cleaned["is_hard"],
+            cleaned["webhook_url"],
+            cleaned["is_per_seat"],
+        )
+
+    def find_unconfirmed_effect(self, actor: Actor, holder: BudgetTarget) -> BudgetEffect | None:
+        """Return the effect of a valid form that would stop more people than confirmed."""
+        effect = preview_budget(
+            actor=actor, holder=holder, terms=self.to_terms(), now=timezone.now()
+        )
+        is_confirmed = effect.num_stopped <= (self.cleaned_data["confirmed_stops"] or 0)
+        return None if is_confirmed else effect
 
 
 class ChangeForm(TermsForm):
@@ -114,6 +140,7 @@ def initial_of(budget: BudgetView) -> dict[str, Any]:
     return {
         # With cents: 500.00, not 500.
         "limit": max(limit, limit.quantize(Decimal("0.01")), key=_num_decimals),
+        "is_per_seat": budget.is_per_seat,
         "is_hard": budget.is_hard,
         "webhook_url": budget.webhook_url,
         "version": budget.version,

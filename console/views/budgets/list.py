@@ -22,6 +22,7 @@ from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.operations import create_budget
 from tenants.billing.budgets.queries import BudgetView, page_of_budgets
+from tenants.billing.budgets.status_queries import BudgetEffect
 from tenants.billing.spending.queries import read_currency
 from tenants.identity.teams.queries import page_of_teams
 
@@ -47,7 +48,7 @@ _BUDGETS: Final = ListPage(
             "name": lambda row: row[0].whose,
             "scope": lambda row: row[1].scope,
             "spent_micros": lambda row: row[1].spent_micros,
-            "limit_micros": lambda row: row[1].limit_micros,
+            "limit_micros": lambda row: row[1].month_limit_micros,
             "currency": lambda row: row[1].currency,
             "is_hard": lambda row: row[1].is_hard,
             "created_at": lambda row: row[1].created_at,
@@ -74,19 +75,22 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         form = NewForm(initial=_INITIAL, teams=teams)
         return render_page(request, member, _NEW_PAGE, {"form": form, "currency": currency})
     form = NewForm(request.POST, teams=teams)
-    budget = _made(member, form) if form.is_valid() else None
-    if budget is None:
-        return render_page(
-            request, member, _NEW_PAGE, {"form": form, "currency": currency}, status=400
-        )
+    budget = _create_budget(member, form) if form.is_valid() else None
+    if not isinstance(budget, BudgetView):
+        context = {"form": form, "currency": currency, "effect": budget}
+        status = 400 if budget is None else 200
+        return render_page(request, member, _NEW_PAGE, context, status=status)
     toast(request, gettext("Budget created. It applies immediately."))
     return redirect("console:budgets-budget", budget.id)
 
 
-def _made(member: CurrentMember, form: NewForm) -> BudgetView | None:
+def _create_budget(member: CurrentMember, form: NewForm) -> BudgetView | BudgetEffect | None:
+    """Create the budget, or return the effect to confirm; None: the form has an error."""
     try:
-        return create_budget(
-            actor=member.actor, holder=form.to_target(), terms=form.to_terms(), now=timezone.now()
+        holder = form.to_target()
+        effect = form.find_unconfirmed_effect(member.actor, holder)
+        return effect or create_budget(
+            actor=member.actor, holder=holder, terms=form.to_terms(), now=timezone.now()
         )
     except InvalidValue as error:
         field = FIELDS.get(error.field, error.field)

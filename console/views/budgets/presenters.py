@@ -48,16 +48,17 @@ _SCOPES: Final[dict[BudgetScope, Promise]] = {
 
 
 def present_budget(budget: BudgetStatus | BudgetView, currency: str) -> BudgetBar:
-    left_micros = max(0, budget.limit_micros - budget.spent_micros)
-    percent = budget.spent_micros * 100 // budget.limit_micros
+    limit = budget.month_limit_micros
+    left_micros = max(0, limit - budget.spent_micros)
+    percent = budget.spent_micros * 100 // limit
     kind, state = _describe_state(budget, percent)
     return BudgetBar(
         budget_id=budget.budget_id if isinstance(budget, BudgetStatus) else budget.id,
         whose=_describe_scope(budget.scope, budget.holder_name),
         scope=_SCOPES[budget.scope],
-        limit=of_budget(budget.limit_micros, budget.limit_micros, currency),
-        spent=of_budget(budget.spent_micros, budget.limit_micros, currency),
-        left=of_budget(left_micros, budget.limit_micros, currency),
+        limit=of_budget(limit, limit, currency),
+        spent=of_budget(budget.spent_micros, limit, currency),
+        left=of_budget(left_micros, limit, currency),
         percent=percent,
         kind=kind,
         state=state,

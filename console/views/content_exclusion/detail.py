@@ -1,11 +1,12 @@
-"""The editor of content exclusion, with a tester that also works on unsaved text."""
+"""The editor of content exclusion: a list of rules, or YAML, with a tester for unsaved rules."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 from django import forms
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
@@ -31,6 +32,7 @@ from tenants.policy.queries import PolicyInForce, find_version, get_policy
 
 _PAGE: Final = "console/content_exclusion/detail.html"
 _ROWS: Final = 16
+_ALL: Final = "*"  # all repositories
 
 
 class ExclusionForm(RepositoryFileForm):
@@ -38,8 +40,8 @@ class ExclusionForm(RepositoryFileForm):
         label=_("Excluded paths"),
         help_text=_(
             "For each repository, enter its name and a colon, then one pattern per line "
-            'after a dash. "*" means all repositories. Comments start with # and are not '
-            "saved."
+            'after a dash. "*" means all repositories, and so does a pattern alone on its '
+            "line. Comments start with # and are not saved."
         ),
         required=False,
         max_length=MAX_TEXT_CHARS,
@@ -51,13 +53,18 @@ class ExclusionForm(RepositoryFileForm):
 class PathTest:
     repository: str
     path: str
-    globs: list[tuple[str, str]]  # repository and pattern of each match; empty: not excluded
+    rules: list[tuple[str, str]]  # repository ("": all) and pattern of each match
+
+
+Rule = tuple[str, str]  # the repository, "" for all, and the pattern
 
 
 @dataclass(frozen=True, slots=True)
 class ExclusionEditor:
     form: ExclusionForm
     expected_version: int  # the version that the user has seen
+    rules: list[Rule]  # as the list shows them
+    is_yaml: bool = False
     tested: PathTest | None = None
 
 
@@ -73,17 +80,21 @@ def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
 @require_http_methods(["GET", "POST"])
 @member_required
 def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Show or process the editor. `step`: `test`, `review`, or `edit` for a draft under review."""
+    """Show or process the editor.
+
+    `step` is `test`, `review`, `add` or `remove-N` for a rule of the list, `list` or `yaml` for the
+    other editor, or `edit` for a draft under review.
+    """
     current = get_policy(actor=member.actor)
     if request.method == "GET":
         return _show_exclusion(request, member, current)
     member.actor.require(Permission.WRITE_POLICY)
     if request.POST.get("step") == "edit":
         draft = read_draft(request.POST)
-        text = write_exclusions(draft.policy.content_exclusion)
-        form = ExclusionForm(initial={"content_exclusion": text})
-        return _render_page(request, member, current, ExclusionEditor(form, draft.expected_version))
-    return _save_exclusion(request, member, current)
+        exclusion = draft.policy.content_exclusion
+        editing = ExclusionEditor(ExclusionForm(), draft.expected_version, _list_rules(exclusion))
+        return _render_page(request, member, current, editing)
+    return _process_form(request, member, current)
 
 
 def _show_exclusion(
@@ -100,27 +111,29 @@ def _show_exclusion(
     initial = {"content_exclusion": write_exclusions(in_force)}
     if test_result is not None:
         initial |= {"repository": test_result.repository, "path": test_result.path}
-    editing = ExclusionEditor(ExclusionForm(initial=initial), current.version, test_result)
+    editing = ExclusionEditor(
+        ExclusionForm(initial=initial),
+        current.version,
+        _list_rules(in_force),
+        is_yaml=request.GET.get("as") == "yaml",
+        tested=test_result,
+    )
     return _render_page(request, member, current, editing)
 
 
-def _save_exclusion(
+def _process_form(
     request: HttpRequest, member: CurrentMember, current: PolicyInForce
 ) -> HttpResponse:
+    step = request.POST.get("step", "")
     expected_version = whole_number(request.POST.get("expected_version", "")) or current.version
-    form = ExclusionForm(request.POST)
-    exclusions = _read_exclusions(form)
+    is_yaml = "content_exclusion" in request.POST
+    form, rules = ExclusionForm(request.POST), _read_rules(request.POST, step)
+    exclusions = _read_exclusions(form, None if is_yaml else rules)
+    editing = ExclusionEditor(form, expected_version, rules, is_yaml)
     if exclusions is None:
-        return _render_page(
-            request, member, current, ExclusionEditor(form, expected_version), status=400
-        )
-    if request.POST.get("step") == "test":
-        return _render_page(
-            request,
-            member,
-            current,
-            ExclusionEditor(form, expected_version, _run_path_test(form, exclusions)),
-        )
+        return _render_page(request, member, current, editing, status=400)
+    if step != "review":
+        return _render_page(request, member, current, _edit_further(editing, exclusions, step))
     base = current
     if expected_version != current.version:
         base = find_version(actor=member.actor, version=expected_version)
@@ -128,12 +141,48 @@ def _save_exclusion(
     return show_review(request, member, PolicyDraft(policy, expected_version, origin="exclusion"))
 
 
-def _read_exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
-    """Return the entered rules; None if the form has an error."""
+def _edit_further(
+    editing: ExclusionEditor, wanted: dict[str, tuple[str, ...]], step: str
+) -> ExclusionEditor:
+    """Return the editor after a step, with the test of the path if one is entered."""
+    form = editing.form
+    tested = _run_path_test(form, wanted) if step == "test" or form.cleaned_data["path"] else None
+    if step == "yaml":
+        form = ExclusionForm(
+            initial=form.cleaned_data | {"content_exclusion": write_exclusions(wanted)}
+        )
+    if step == "list":
+        editing = replace(editing, rules=_list_rules(wanted))
+    is_yaml = step == "yaml" or (editing.is_yaml and step != "list")
+    return replace(editing, form=form, is_yaml=is_yaml, tested=tested)
+
+
+def _read_rules(posted: QueryDict, step: str) -> list[Rule]:
+    """Return the rules of the list after the step `add` or `remove-N`."""
+    names, globs = posted.getlist("rule_repository"), posted.getlist("rule_pattern")
+    rules = [(name.strip(), glob.strip()) for name, glob in zip(names, globs, strict=False)]
+    removed = whole_number(step.removeprefix("remove-")) if step.startswith("remove-") else None
+    kept = [rule for number, rule in enumerate(rules) if number != removed]
+    return [rule for rule in kept if rule[1]]
+
+
+def _list_rules(exclusion: Mapping[str, tuple[str, ...]]) -> list[Rule]:
+    """Return the rules, those for all repositories first. Their order has no meaning."""
+    names = sorted(exclusion, key=lambda name: (name != _ALL, name))
+    return [("" if name == _ALL else name, glob) for name in names for glob in exclusion[name]]
+
+
+def _read_exclusions(
+    form: ExclusionForm, rules: list[Rule] | None
+) -> dict[str, tuple[str, ...]] | None:
+    """Return the rules of the list, or of the form's YAML; None: they have an error."""
     if not form.is_valid():
         return None
     try:
-        exclusions = read_exclusions(form.cleaned_data["content_exclusion"])
+        if rules is None:
+            exclusions = read_exclusions(form.cleaned_data["content_exclusion"])
+        else:
+            exclusions = _group_rules(rules)
         check_exclusions(exclusions)
     except InvalidValue as error:
         add_refusal(form, error)
@@ -141,10 +190,19 @@ def _read_exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
     return exclusions
 
 
+def _group_rules(rules: list[Rule]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for name, glob in rules:
+        found.setdefault(name or _ALL, {})[glob] = None
+    return {name: tuple(globs) for name, globs in found.items()}
+
+
 def _run_path_test(form: RepositoryFileForm, exclusion: dict[str, tuple[str, ...]]) -> PathTest:
     repository, path = form.cleaned_data["repository"], form.cleaned_data["path"]
-    globs = matching_globs(exclusion, repository=repository, path=path)
-    return PathTest(repository, path, globs)
+    found = matching_globs(exclusion, repository=repository, path=path)
+    return PathTest(
+        repository, path, [("" if name == _ALL else name, glob) for name, glob in found]
+    )
 
 
 def _render_page(
@@ -160,14 +218,15 @@ def _render_page(
         "text": write_exclusions(current.policy.content_exclusion),
         "form": editing.form,
         "tested": editing.tested,
+        "rules": editing.rules,
+        "example": "**/secrets/**",
+        "repositories": sorted({name for name, _glob in editing.rules if name}),
+        "is_yaml": editing.is_yaml,
         "expected_version": editing.expected_version,
         "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
+    is_list_changed = request.POST.get("step", "").partition("-")[0] in ("add", "remove")
+    part = "_rules.html" if is_list_changed else "_test_result.html"
     return render_page(
-        request,
-        member,
-        _PAGE,
-        context,
-        part="console/content_exclusion/_test_result.html",
-        status=status,
+        request, member, _PAGE, context, part=f"console/content_exclusion/{part}", status=status
     )

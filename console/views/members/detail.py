@@ -23,6 +23,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
 from console.views.keys.presenters import key_lines
 from console.views.members.presenters import ROLE_LEADS, ROLE_NAMES, role_choices, way_names
+from console.views.members.transfer_ownership import can_transfer
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission, Role
 from tenants.base.validation.text import MAX_REASON_CHARS
@@ -74,6 +75,7 @@ def one(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> Http
         "is_oneself": row.user_id == actor.user_id,
         "can_change": _can_change(actor, shown_member),
         "can_remove": _can_remove(actor, shown_member),
+        "can_transfer": can_transfer(actor, shown_member),
         "can_read_overrides": actor.has_permission(Permission.READ_OVERRIDES),
         "reads_audit": actor.has_permission(Permission.READ_AUDIT),
         "exports_subjects": actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),

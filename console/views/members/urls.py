@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from console.views.members import detail, invitations, seats
+from console.views.members import detail, invitations, seats, transfer_ownership
 from console.views.members import list as list_page
 
 urlpatterns: list[URLPattern] = [
@@ -23,4 +23,5 @@ urlpatterns: list[URLPattern] = [
     path("members/<uuid:user_id>", detail.one, name="members-member"),
     path("members/<uuid:user_id>/role", detail.role, name="members-role"),
     path("members/<uuid:user_id>/remove", detail.remove, name="members-remove"),
+    path("members/<uuid:user_id>/transfer", transfer_ownership.transfer, name="members-transfer"),
 ]

@@ -21,6 +21,7 @@ from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
+from console.views.retention.certificate_text import name_data, write_sentences
 from console.views.retention.list import tabs
 from console.views.verification_result import VerificationResult, signed_fields
 from tenants.base.pagination import Page, map_page
@@ -132,6 +133,7 @@ def certificate(request: HttpRequest, member: CurrentMember, certificate_id: UUI
     certificate_view = find_certificate(actor=member.actor, certificate_id=certificate_id)
     context = {
         "row": _to_row(certificate_view),
+        "sentences": write_sentences(json.loads(certificate_view.document)),
         "verdict": _of_certificate(certificate_view.document.encode()),
     }
     return render_page(request, member, "console/retention/certificate.html", context)
@@ -190,15 +192,10 @@ def _of_bundle(content: bytes) -> VerificationResult:
 
 def _to_row(certificate_view: CertificateView) -> CertificateRow:
     document = json.loads(certificate_view.document)
-    name = str(document.get("data_class", ""))
-    titles = {each.value: gettext(terms.title) for each, terms in DATA_CLASSES.items()} | {
-        "data_subject": gettext("User"),
-        "tenant": gettext("Whole tenant"),
-    }
     return CertificateRow(
         certificate_view.id,
         certificate_view.number,
         certificate_view.created_at,
-        titles.get(name, name),
+        name_data(document),
         gettext(document.get("method", "")),
     )

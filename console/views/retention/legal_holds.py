@@ -16,7 +16,7 @@ from caret.foundation.ids import UserId
 from console.layout.htmx import render_page
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
-from console.layout.step_up import step_up_required
+from console.layout.step_up import step_up_required_to_save
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
@@ -29,7 +29,7 @@ from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.queries import find_person
 from tenants.identity.members.queries import emails_of
 from tenants.privacy.retention.operations import MAX_NAME_CHARS, NewHold, place_hold, release_hold
-from tenants.privacy.retention.queries import HoldView, find_hold, list_holds
+from tenants.privacy.retention.queries import HoldView, find_hold, list_holds, preview_hold
 
 _MAX_EMAIL_CHARS: Final = 254
 _DAY: Final = {"type": "date"}
@@ -100,25 +100,34 @@ def holds(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.WRITE_LEGAL_HOLDS)
 def place(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    """Show the effect of the hold of the form; with the step `place`, place it."""
     form = HoldForm(request.POST if request.method == "POST" else None)
+    effects = None
     if form.is_bound and form.is_valid():
         try:
-            place_hold(actor=member.actor, new=_to_new_hold(form), now=timezone.now())
+            new, now = _to_new_hold(form), timezone.now()
+            if request.POST.get("step") == "place":
+                place_hold(actor=member.actor, new=new, now=now)
+                toast(request, gettext("Hold created. Data under it is not purged."))
+                return redirect("console:retention-holds")
+            effects = preview_hold(actor=member.actor, new=new, now=now)
         except InvalidValue as error:
             add_refusal(form, error)
-        else:
-            toast(request, gettext("Hold created. Data under it is not purged."))
-            return redirect("console:retention-holds")
+    context = {
+        "form": form,
+        "effects": effects,
+        "num_saved": sum(each.saved for each in effects or ()),
+    }
     status = 400 if form.errors else 200
     return render_page(
-        request, member, "console/retention/create_legal_hold.html", {"form": form}, status=status
+        request, member, "console/retention/create_legal_hold.html", context, status=status
     )
 
 
 @require_http_methods(["GET", "POST"])
 @member_required
 @permission_required(Permission.WRITE_LEGAL_HOLDS)
-@step_up_required
+@step_up_required_to_save
 def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpResponse:
     """Release the hold. The next purge deletes the data that is due."""
     hold = find_hold(actor=member.actor, hold_id=hold_id)

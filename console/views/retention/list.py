@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
-from console.layout.step_up import step_up_required
+from console.layout.step_up import step_up_required, step_up_required_to_save
 from console.layout.tabs import Tab, tabs_of
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
@@ -80,7 +80,7 @@ def classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @member_required
 @permission_required(Permission.WRITE_RETENTION)
-@step_up_required
+@step_up_required_to_save
 def edit(request: HttpRequest, member: CurrentMember, data_class: str) -> HttpResponse:
     """Show the form. GET with `days` previews the deletion; POST saves the days."""
     which = _class_of(data_class)

@@ -9,6 +9,7 @@ import structlog
 from allauth.account.internal.flows.login import perform_password_login
 from allauth.account.models import Login
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from django.conf import settings
 from django.contrib.auth import logout
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -164,7 +165,12 @@ def throttled_page(request: HttpRequest, target: str, throttle: AttemptThrottled
 def sign_in_page(
     request: HttpRequest, target: str, message: str = "", status: int = 200
 ) -> HttpResponse:
-    context = {"next": target, "message": gettext(message), "email": request.POST.get("email", "")}
+    context = {
+        "next": target,
+        "message": gettext(message),
+        "email": request.POST.get("email", ""),
+        "has_sign_up": settings.SELF_SIGN_UP,
+    }
     response = render(request, "console/sign_in/sign_in.html", context, status=status)
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         response["Retry-After"] = str(_BUSY_S)

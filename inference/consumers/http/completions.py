@@ -8,10 +8,8 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
-from caret.contracts.usage import FinishReason
 from caret.foundation.web.connections import authenticate_connection
 from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request import Principal
@@ -21,7 +19,7 @@ from inference.consumers.base import Scope, client_address, header, read_api_key
 from inference.consumers.http.http_consumer import HttpConsumer
 from inference.consumers.http.responses import HttpExchange
 from inference.errors import CompletionError
-from inference.gateway.authenticate import authenticate
+from inference.gateway.authenticate import authenticate, find_key_error
 from inference.gateway.receive import receive
 from inference.pipeline import DataPlane, serve
 
@@ -105,11 +103,23 @@ class CompletionConsumer(HttpConsumer):
         self._plane.suggestions.add(self._principal, trace.arrival.request_id, text)
 
     def _cancel_on_key_end(self) -> AbstractContextManager[None]:
-        """Cancel the completion when its key is revoked. The client gets the text so far."""
+        """Cancel the completion when its key or its tenant is no longer active.
+
+        The client gets the text so far, and the reason as an error.
+        """
         task = asyncio.current_task()
         assert task is not None, "consumers answer in a task of their own"
-        end = partial(task.cancel, FinishReason.CANCELLED.value)
-        return self._plane.snapshots.watch_key(self._principal.credential.key_id, end)
+        return self._plane.snapshots.watch_key(
+            self._principal.credential.key_id, lambda: task.cancel(self._find_key_error())
+        )
+
+    def _find_key_error(self) -> CompletionError:
+        return find_key_error(
+            self._plane.snapshots,
+            read_api_key(self.scope),
+            now_ms=self._plane.clock.now_ms(),
+            address=client_address(self.scope),
+        )
 
 
 def _add_location(draft: UnvalidatedRequest, scope: Scope) -> UnvalidatedRequest:

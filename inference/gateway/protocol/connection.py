@@ -145,11 +145,14 @@ class Connection:
         except CompletionError as error:
             await self._send_error(_id_of(frame), error)
 
-    async def close(self) -> None:
-        """Cancel everything in flight after the client left, and wait until it has ended."""
+    async def close(self, reason: CompletionError | None = None) -> None:
+        """Cancel everything in flight, and wait until it has ended.
+
+        The client receives `reason` for each completion; None: the client left.
+        """
         tasks = [exchange.task for exchange in self._under_way.values() if exchange.task]
         for task in tasks:
-            task.cancel()
+            task.cancel() if reason is None else task.cancel(reason)
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def drain(self) -> None:

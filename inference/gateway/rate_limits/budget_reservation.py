@@ -88,7 +88,10 @@ def raise_budget_exhausted(request: CompletionRequest) -> NoReturn:
     Raises TooManyRequests, CompletionDropped.
     """
     if request.mode is Mode.CHAT:
-        message = "This month's budget is used up."
+        message = (
+            "This month's budget is used up. Completions resume next month (UTC), or when an "
+            "administrator of the tenant raises the budget."
+        )
         raise TooManyRequests("budget_exceeded", message, http_status=_PAYMENT_REQUIRED)
     raise CompletionDropped(FinishReason.BUDGET_EXCEEDED)
 

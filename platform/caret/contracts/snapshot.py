@@ -73,6 +73,8 @@ class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     # of the operators' catalogue that the tenant's plan includes; the first is the default. A tier
     # without a published model is missing.
     models: dict[Tier, dict[str, tuple[str, ...]]] = {}
+    # Added later, left out if None: from then on (Unix time), it gets no completions.
+    trial_ends_at_ms: int | None = None
 
 
 SCHEMA: Final = 1

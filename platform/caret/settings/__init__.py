@@ -38,6 +38,7 @@ ALLOWED_HOSTS = env_list("CARET_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env_list("CARET_CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
+    "console",  # before unfold and allauth, to override their templates
     "unfold.apps.BasicAppConfig",  # before the admin, to override its templates
     "django.contrib.admin.apps.SimpleAdminConfig",  # for the operators' site; registers no model
     "django.contrib.auth",
@@ -47,7 +48,6 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "caret",
     "tenants",
-    "console",  # before allauth, to override its templates
     "django_cotton.apps.SimpleAppConfig",  # TEMPLATES names its loader and tags
     "allauth",
     "allauth.account",
@@ -237,11 +237,24 @@ MAX_INVITATIONS_A_DAY_AND_ADDRESS = env_int(
     "CARET_MAX_INVITATIONS_A_DAY_AND_ADDRESS", 3, low=1, high=100
 )
 
+# Self-service sign-up: companies create their own tenants, with this plan ("": none) and trial.
+SELF_SIGN_UP = env_bool("CARET_SELF_SIGN_UP", False)
+SIGN_UP_PLAN = env_text("CARET_SIGN_UP_PLAN", "")
+SIGN_UP_TRIAL_DAYS = env_int("CARET_SIGN_UP_TRIAL_DAYS", 30, low=1, high=365)
+MAX_SIGN_UPS_AN_HOUR = env_int("CARET_MAX_SIGN_UPS_AN_HOUR", 60, low=1, high=100_000)
+# Days between the decision to close a tenant and the deletion of its data.
+CLOSING_GRACE_DAYS = env_int("CARET_CLOSING_GRACE_DAYS", 30, low=1, high=365)
+
 # The issuer of invoices; "|" separates the lines of an address or of payment terms.
 INVOICE_ISSUER = env_text("CARET_INVOICE_ISSUER", "Caret")
 INVOICE_ADDRESS = env_list("CARET_INVOICE_ADDRESS", separator="|")
 INVOICE_TAX_ID = env_text("CARET_INVOICE_TAX_ID", "")
 INVOICE_EMAIL = env_text("CARET_INVOICE_EMAIL", "")
+INVOICE_COUNTRY = env_text("CARET_INVOICE_COUNTRY", "")  # ISO 3166-1 alpha-2, for e-invoices
+INVOICE_IBAN = env_text("CARET_INVOICE_IBAN", "")
+INVOICE_BIC = env_text("CARET_INVOICE_BIC", "")
+INVOICE_BANK = env_text("CARET_INVOICE_BANK", "")
+INVOICE_LOGO = env_text("CARET_INVOICE_LOGO", "")  # path of a PNG or JPEG file
 INVOICE_PAYMENT = env_list("CARET_INVOICE_PAYMENT", separator="|")
 INVOICE_DUE_DAYS = env_int("CARET_INVOICE_DUE_DAYS", 14, low=0, high=365)
 # For the record of processing that each tenant can export; "|" separates several entries.

@@ -6,7 +6,7 @@ from typing import Final
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
 from tenants.base.permissions import Role
-from tenants.billing.budgets.month_spend import is_exhausted, read_month
+from tenants.billing.budgets.month_spend import TenantMonthSpend, is_exhausted, read_month
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Membership
 
@@ -28,23 +28,26 @@ def create_alerts(
         return 0
     month_spend = read_month(tenant_id, month)
     return sum(
-        _raise_alerts(
-            budget, month_spend.spent_of_budget(budget), month=month, price=price, now=now
-        )
-        for budget in budgets
+        _raise_alerts(budget, month_spend, month=month, price=price, now=now) for budget in budgets
     )
 
 
 def _raise_alerts(
-    budget: Budget, spent_micros: int, *, month: date, price: PlanPrice | None, now: datetime
+    budget: Budget,
+    month_spend: TenantMonthSpend,
+    *,
+    month: date,
+    price: PlanPrice | None,
+    now: datetime,
 ) -> int:
+    spent_micros, limit = month_spend.spent_of_budget(budget), month_spend.limit_of_budget(budget)
     existing_percents = BudgetAlert.objects.filter(
         tenant_id=budget.tenant_id, budget_id=budget.id, month=month
     ).values_list("percent", flat=True)
     due = sorted(
         set(
             crossed_thresholds(
-                spent_micros, budget.limit_micros, used_up=is_exhausted(budget, spent_micros, price)
+                spent_micros, limit, used_up=is_exhausted(budget, month_spend, price)
             )
         )
         - set(existing_percents)
@@ -56,7 +59,7 @@ def _raise_alerts(
             month=month,
             percent=percent,
             spent_micros=spent_micros,
-            limit_micros=budget.limit_micros,
+            limit_micros=limit,
             created_at=now,
         )
         # If several thresholds are crossed at once, only the highest sends a message.

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from datetime import date
 from uuid import UUID
 
+from django.db.models import UUIDField, Value
+
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import MAX_GENERATED_TOKENS, BudgetScope, max_cost_micros
 from caret.foundation.ids import TenantId, UserId
 from tenants.base.billing_periods import month_of
+from tenants.base.money import MAX_MICROS
 from tenants.billing.plans.price_book import PlanPrice
-from tenants.models import Budget, MonthSpend, TeamMembership
+from tenants.models import Budget, Membership, MonthSpend, TeamMembership
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +57,13 @@ def _add_to_month(tenant_id: TenantId, month: date, more: Mapping[str, int]) -> 
     )
 
 
-def is_exhausted(budget: Budget, spent_micros: int, price: PlanPrice | None) -> bool:
-    """Return whether a budget is used up.
+def is_exhausted(budget: Budget, month: "TenantMonthSpend", price: PlanPrice | None) -> bool:
+    """Return whether a budget is used up in this month.
 
     A hard budget is used up before its last micro is spent: gateways stop completions as soon as
     the rest is less than one completion may cost. `price` is today's; None: nothing is priced.
     """
-    remaining_micros = budget.limit_micros - spent_micros
+    remaining_micros = month.limit_of_budget(budget) - month.spent_of_budget(budget)
     if remaining_micros <= 0 or price is None or not budget.is_hard:
         return remaining_micros <= 0
     return remaining_micros < max_cost_micros(
@@ -70,9 +73,10 @@ def is_exhausted(budget: Budget, spent_micros: int, price: PlanPrice | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class TenantMonthSpend:
-    """A tenant's spending in a month, and the members of its teams."""
+    """A tenant's spending in a month, and the present members of the tenant and of its teams."""
 
     by_holder: Mapping[str, int]
+    members: frozenset[str]  # user IDs
     teams: Mapping[UUID, frozenset[str]]  # user IDs by team
 
     def spent_of_budget(self, budget: Budget) -> int:
@@ -82,6 +86,13 @@ class TenantMonthSpend:
         if budget.scope == BudgetScope.USER:
             return self.by_holder.get(str(budget.holder_id), 0)
         return sum(self.by_holder.get(user, 0) for user in self.users_of_budget(budget))
+
+    def limit_of_budget(self, budget: Budget) -> int:
+        """Return the budget's limit in micros. A limit per seat counts at least one seat."""
+        if not budget.is_per_seat:
+            return budget.limit_micros
+        seats = self.members if budget.holder_id is None else self.users_of_budget(budget)
+        return min(MAX_MICROS, budget.limit_micros * max(1, len(seats)))
 
     def users_of_budget(self, budget: Budget) -> frozenset[str]:
         """Return the users whose spending counts for a team's or a user's budget."""
@@ -95,13 +106,21 @@ class TenantMonthSpend:
 def read_month(tenant_id: TenantId, month: date) -> TenantMonthSpend:
     """Read a month's spending, inside the tenant's scope. Two queries."""
     rows = MonthSpend.objects.filter(tenant_id=tenant_id, month=month)
-    return TenantMonthSpend(dict(rows.values_list("holder", "micros")), read_teams(tenant_id))
+    return read_members(tenant_id, dict(rows.values_list("holder", "micros")))
 
 
-def read_teams(tenant_id: TenantId) -> dict[UUID, frozenset[str]]:
-    """Read the users of each team, inside the tenant's scope."""
-    teams: defaultdict[UUID, set[str]] = defaultdict(set)
-    rows = TeamMembership.objects.filter(tenant_id=tenant_id).values_list("team_id", "user_id")
+def read_members(tenant_id: TenantId, by_holder: Mapping[str, int]) -> TenantMonthSpend:
+    """Add the present members to a month's spending, inside the tenant's scope. One query."""
+    members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None).annotate(
+        team_id=Value(None, output_field=UUIDField())
+    )
+    of_teams = TeamMembership.objects.filter(tenant_id=tenant_id)
+    rows = members.values_list("team_id", "user_id").union(
+        of_teams.values_list("team_id", "user_id"), all=True
+    )
+    found: defaultdict[UUID | None, set[str]] = defaultdict(set)
     for team_id, user_id in rows:
-        teams[team_id].add(str(user_id))
-    return {team_id: frozenset(users) for team_id, users in teams.items()}
+        found[team_id].add(str(user_id))
+    everyone = frozenset(found.pop(None, ()))
+    teams = {team_id: frozenset(users) for team_id, users in found.items() if team_id is not None}
+    return TenantMonthSpend(by_holder, everyone, teams)

@@ -31,6 +31,7 @@ class BudgetTerms:
     limit_micros: int
     is_hard: bool = True
     webhook_url: str = ""  # "": alerts by mail only
+    is_per_seat: bool = False  # True: the limit is of one seat
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ def create_budget(
                     scope=holder.scope,
                     holder_id=holder.id,
                     limit_micros=terms.limit_micros,
+                    is_per_seat=terms.is_per_seat,
                     is_hard=terms.is_hard,
                     webhook_url=terms.webhook_url,
                     created_at=now,
@@ -96,6 +98,7 @@ def change_budget(
         budget = _find_budget(actor, budget_id, version)
         Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).update(
             limit_micros=terms.limit_micros,
+            is_per_seat=terms.is_per_seat,
             is_hard=terms.is_hard,
             webhook_url=terms.webhook_url,
             version=version + 1,
@@ -159,7 +162,7 @@ def _check_holder(actor: Actor, holder: BudgetTarget) -> None:
 
 
 def _to_terms(budget: Budget) -> BudgetTerms:
-    return BudgetTerms(budget.limit_micros, budget.is_hard, budget.webhook_url)
+    return BudgetTerms(budget.limit_micros, budget.is_hard, budget.webhook_url, budget.is_per_seat)
 
 
 def _to_change_fields(terms: BudgetTerms, holder: BudgetTarget) -> ChangeFields:
@@ -167,6 +170,7 @@ def _to_change_fields(terms: BudgetTerms, holder: BudgetTarget) -> ChangeFields:
         "scope": holder.scope.value,
         "holder_id": None if holder.id is None else str(holder.id),
         "limit_micros": terms.limit_micros,
+        "is_per_seat": int(terms.is_per_seat),
         "is_hard": int(terms.is_hard),
         "webhook_url": terms.webhook_url,
     }
@@ -208,4 +212,9 @@ def _terms_before_the_last(actor: Actor, budget_id: UUID) -> BudgetTerms:
     if last_change is None or last_change.before is None:
         raise NotFound("There is nothing to undo.")
     before = last_change.before
-    return BudgetTerms(before["limit_micros"], bool(before["is_hard"]), before["webhook_url"])
+    return BudgetTerms(
+        before["limit_micros"],
+        bool(before["is_hard"]),
+        before["webhook_url"],
+        bool(before.get("is_per_seat", 0)),  # entries of earlier releases lack it
+    )

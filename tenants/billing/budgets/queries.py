@@ -17,8 +17,8 @@ from tenants.base.permissions import Permission
 from tenants.billing.budgets.month_spend import (
     TenantMonthSpend,
     is_exhausted,
+    read_members,
     read_month,
-    read_teams,
 )
 from tenants.billing.budgets.webhook import secret_of
 from tenants.billing.plans.queries import find_currency, read_price_book
@@ -52,7 +52,9 @@ class BudgetView:
     scope: BudgetScope
     holder_id: UUID | None
     holder_name: str | None  # None: a tenant's budget, or the holder was deleted
-    limit_micros: int
+    limit_micros: int  # of one seat, if is_per_seat
+    is_per_seat: bool
+    month_limit_micros: int  # of all present seats
     currency: Currency
     is_hard: bool
     webhook_url: str
@@ -67,7 +69,10 @@ class BudgetView:
 def page_of_budgets(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[BudgetView]:
-    """Return a page of budgets, newest first. Up to ten queries. Raises Forbidden, InvalidValue."""
+    """Return a page of budgets, newest first. Up to ten queries.
+
+    Raises Forbidden, InvalidValue.
+    """
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         budgets = Budget.objects.filter(tenant_id=actor.tenant_id)
@@ -96,18 +101,19 @@ def read_spending(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
     hard = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True).order_by("id"))
     if not hard:
         return SpendingLimits()
+    members = read_members(tenant_id, {})
     return SpendingLimits(
         prices=read_price_book(tenant_id).starting(utc_day(now)),
-        budgets=tuple(_hard_budget(budget) for budget in hard),
-        budgets_of=_budgets_of(hard, TenantMonthSpend({}, read_teams(tenant_id))),
+        budgets=tuple(_hard_budget(budget, members) for budget in hard),
+        budgets_of=_budgets_of(hard, members),
     )
 
 
-def _hard_budget(budget: Budget) -> HardBudget:
+def _hard_budget(budget: Budget, members: TenantMonthSpend) -> HardBudget:
     return HardBudget(
         budget_id=str(budget.id),
         scope=BudgetScope(budget.scope),
-        limit_micros=budget.limit_micros,
+        limit_micros=members.limit_of_budget(budget),
     )
 
 
@@ -136,6 +142,8 @@ def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Bu
             holder_id=row.holder_id,
             holder_name=names.get(row.holder_id),
             limit_micros=row.limit_micros,
+            is_per_seat=row.is_per_seat,
+            month_limit_micros=month_spend.limit_of_budget(row),
             currency=currency or Currency.EUR,
             is_hard=row.is_hard,
             webhook_url=row.webhook_url,
@@ -143,7 +151,7 @@ def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Bu
             created_at=row.created_at,
             month=month,
             spent_micros=month_spend.spent_of_budget(row),
-            is_exhausted=is_exhausted(row, month_spend.spent_of_budget(row), price),
+            is_exhausted=is_exhausted(row, month_spend, price),
             alerts=alerts[row.id],
         )
         for row in rows

@@ -1,4 +1,4 @@
-"""The budgets that are nearest to their limits."""
+"""The budgets that are nearest to their limits, and the effect of a budget before it is saved."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,9 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_of, utc_day
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.month_spend import TenantMonthSpend, is_exhausted, read_month
+from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms
 from tenants.billing.plans.price_book import PlanPrice
+from tenants.billing.plans.queries import read_price_book
 from tenants.models import Budget, Team, User
 from tenants.security.authorization.actor import Actor
 
@@ -24,7 +26,7 @@ class BudgetStatus:
     budget_id: UUID
     scope: BudgetScope
     holder_name: str | None  # None: a tenant's budget, or the holder was deleted
-    limit_micros: int
+    month_limit_micros: int
     spent_micros: int
     is_hard: bool
     is_exhausted: bool  # a hard budget that is used up stops completions
@@ -42,8 +44,56 @@ def list_nearest_limit(
     with tenant_scope(actor.tenant_id):
         month = read_month(actor.tenant_id, month_of(utc_day(now)))
         statuses = [_compute_status(row, month, price) for row in _find_named_budgets(actor)]
-    statuses.sort(key=lambda each: (-each.spent_micros / each.limit_micros, str(each.budget_id)))
+    statuses.sort(
+        key=lambda each: (-each.spent_micros / each.month_limit_micros, str(each.budget_id))
+    )
     return statuses[:limit]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetEffect:
+    """The immediate effect of a budget that is not saved yet."""
+
+    num_stopped: int  # members whose completions would stop now, and do not already
+    spent_micros: int
+    limit_micros: int
+
+
+def preview_budget(
+    *, actor: Actor, holder: BudgetTarget, terms: BudgetTerms, now: datetime
+) -> BudgetEffect:
+    """Return the effect of a new budget, or of other terms of a budget. Up to five queries.
+
+    Raises Forbidden.
+    """
+    actor.require(Permission.WRITE_BUDGETS)
+    draft = Budget(
+        scope=holder.scope,
+        holder_id=holder.id,
+        limit_micros=terms.limit_micros,
+        is_per_seat=terms.is_per_seat,
+        is_hard=terms.is_hard,
+    )
+    with tenant_scope(actor.tenant_id):
+        month = read_month(actor.tenant_id, month_of(utc_day(now)))
+        price = read_price_book(actor.tenant_id).price_on(utc_day(now))
+        present = Budget.objects.filter(tenant_id=actor.tenant_id, is_hard=True)
+        stopped: frozenset[str] = frozenset().union(
+            *(_list_members(each, month) for each in present if is_exhausted(each, month, price))
+        )
+    is_stopping = terms.is_hard and is_exhausted(draft, month, price)
+    return BudgetEffect(
+        num_stopped=len(_list_members(draft, month) - stopped) if is_stopping else 0,
+        spent_micros=month.spent_of_budget(draft),
+        limit_micros=month.limit_of_budget(draft),
+    )
+
+
+def _list_members(budget: Budget, month: TenantMonthSpend) -> frozenset[str]:
+    """Return the present members that a budget applies to."""
+    if budget.scope == BudgetScope.TENANT:
+        return month.members
+    return month.users_of_budget(budget) & month.members
 
 
 def _find_named_budgets(actor: Actor) -> QuerySet[Budget]:
@@ -60,8 +110,8 @@ def _compute_status(row: Budget, month: TenantMonthSpend, price: PlanPrice | Non
         budget_id=row.id,
         scope=BudgetScope(row.scope),
         holder_name=row.holder_name,  # type: ignore[attr-defined]  # annotated by _find_named_budgets
-        limit_micros=row.limit_micros,
+        month_limit_micros=month.limit_of_budget(row),
         spent_micros=month.spent_of_budget(row),
         is_hard=row.is_hard,
-        is_exhausted=is_exhausted(row, month.spent_of_budget(row), price),
+        is_exhausted=is_exhausted(row, month, price),
     )

@@ -1,9 +1,12 @@
 """Issuer and customer of invoices: the operator's settings and the tenants' billing profiles."""
 
+import re
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 import msgspec
+import structlog
 from django.conf import settings
 
 from caret.foundation.ids import TenantId
@@ -11,12 +14,15 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import validate_text
-from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
+from tenants.billing.invoices.document import BankAccount, InvoiceParty, InvoiceTax
 from tenants.models import BillingProfile, Tenant
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
+logger = structlog.get_logger(__name__)
+
 MAX_CHARS: Final = 120
+COUNTRY: Final = re.compile(r"[A-Z]{2}")
 _MAX_LINES: Final = 8
 
 
@@ -104,7 +110,26 @@ def issuer() -> InvoiceParty:
         address=tuple(settings.INVOICE_ADDRESS),
         tax_id=settings.INVOICE_TAX_ID,
         email=settings.INVOICE_EMAIL,
+        country=settings.INVOICE_COUNTRY,
     )
+
+
+def bank_account() -> BankAccount | None:
+    """Return the issuer's bank account; None: none is set."""
+    if not settings.INVOICE_IBAN:
+        return None
+    return BankAccount(settings.INVOICE_IBAN, settings.INVOICE_BIC, settings.INVOICE_BANK)
+
+
+def find_logo() -> Path | None:
+    """Return the image for invoices; None: none is set, or it cannot be read."""
+    if not settings.INVOICE_LOGO:
+        return None
+    logo = Path(settings.INVOICE_LOGO)
+    if not logo.is_file():
+        logger.warning("invoice.logo_not_found", path=str(logo))
+        return None
+    return logo
 
 
 def _is_changed(old: InvoiceParty, new: InvoiceParty, name: str) -> bool:
@@ -116,6 +141,8 @@ def _check_customer(customer: InvoiceParty) -> None:
         _check_text(field, getattr(customer, field))
     for line in customer.address:
         _check_text("address", line)
+    if customer.country and not COUNTRY.fullmatch(customer.country):
+        raise InvalidValue("country", "Enter the two letters of ISO 3166, such as DE.")
     if not customer.name:
         raise InvalidValue("name", "Enter a name.")
     if len(customer.address) > _MAX_LINES:

@@ -32,11 +32,22 @@ class DocumentKind(StrEnum):
     CREDIT_NOTE = "credit_note"
 
 
-class InvoiceParty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+# Stored documents lack fields that were added later. A field with a plain default is left out of
+# the encoding while it has its default, so that the bytes of those documents stay the same. The
+# default factories keep the first fields in it.
+class InvoiceParty(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
-    address: tuple[str, ...] = ()  # one string per line
-    tax_id: str = ""
-    email: str = ""
+    # One string per line.
+    address: tuple[str, ...] = msgspec.field(default_factory=lambda: ())
+    tax_id: str = msgspec.field(default_factory=lambda: "")
+    email: str = msgspec.field(default_factory=lambda: "")
+    country: str = ""  # ISO 3166-1 alpha-2; "": unknown
+
+
+class BankAccount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    iban: str
+    bic: str  # "": none
+    bank: str  # name; "": none
 
 
 class InvoiceTax(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +55,7 @@ class InvoiceTax(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     basis_points: int
 
 
-class InvoiceHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class InvoiceHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The part of a document that is not in the ledger, stored as it was issued."""
 
     number: str
@@ -59,6 +70,7 @@ class InvoiceHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tax: InvoiceTax
     payment: tuple[str, ...]  # payment instructions, one string per line
     reason: str  # of a credit note
+    bank: BankAccount | None = None  # None: no account, or a credit note
 
 
 @dataclass(frozen=True, slots=True)

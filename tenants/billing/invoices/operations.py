@@ -18,7 +18,7 @@ from tenants.base.billing_periods import ONE_DAY, begins_at, month_to_book, next
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.money import MICROS_PER_CENT, to_cents
 from tenants.base.validation.text import parse_reason
-from tenants.billing.invoices.billing_profile import issuer, read_profile
+from tenants.billing.invoices.billing_profile import bank_account, issuer, read_profile
 from tenants.billing.invoices.document import (
     DocumentKind,
     InvoiceHeader,
@@ -199,6 +199,7 @@ def _build_header(
         tax=tax,
         payment=tuple(settings.INVOICE_PAYMENT) if kind is DocumentKind.INVOICE else (),
         reason="",
+        bank=bank_account() if kind is DocumentKind.INVOICE else None,
     )
 
 

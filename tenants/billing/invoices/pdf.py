@@ -9,6 +9,7 @@ from datetime import date
 from functools import cache
 from importlib.resources import files
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
@@ -24,6 +25,7 @@ from reportlab.platypus import (
     BaseDocTemplate,
     Flowable,
     Frame,
+    Image,
     KeepTogether,
     PageTemplate,
     Paragraph,
@@ -34,21 +36,33 @@ from reportlab.platypus import (
 
 from tenants.base.money import MICROS_PER_CENT, write_amount, write_price
 from tenants.billing.invoices.document import (
+    BankAccount,
     DocumentKind,
     InvoiceDocument,
     InvoiceLine,
     InvoiceParty,
 )
+from tenants.billing.invoices.einvoice import embed_xml, list_missing_fields
 
 _REGULAR, _MEDIUM = "Roboto", "Roboto-Medium"
 _MARGIN: Final = 20 * mm
 _WIDTH: Final = A4[0] - 2 * _MARGIN
+_LOGO_WIDTH, _LOGO_HEIGHT = 60 * mm, 18 * mm  # at most
 _INK, _QUIET, _RULE = HexColor("#1b1f24"), HexColor("#5f6b7a"), HexColor("#d5dae0")
 _ACCENT: Final = HexColor("#2f5bd3")
 _TITLES: Final = {DocumentKind.INVOICE: "Invoice", DocumentKind.CREDIT_NOTE: "Credit note"}
 
 
-def render(document: InvoiceDocument) -> bytes:
+def render(document: InvoiceDocument, *, logo: Path | None = None) -> bytes:
+    """Return the PDF, with the e-invoice's XML if the document has all that it needs.
+
+    `logo` is a PNG or JPEG file for the first page.
+    """
+    pdf = _render_pages(document, logo)
+    return pdf if list_missing_fields(document) else embed_xml(pdf, document)
+
+
+def _render_pages(document: InvoiceDocument, logo: Path | None) -> bytes:
     _register_typeface()
     out = BytesIO()
     pages = BaseDocTemplate(
@@ -69,7 +83,7 @@ def render(document: InvoiceDocument) -> bytes:
     )
     footer = _Footer(document)
     pages.addPageTemplates(PageTemplate(id="page", frames=[frame], onPage=footer))
-    pages.build(_build_story(document))
+    pages.build(_build_story(document, logo))
     return out.getvalue()
 
 
@@ -96,9 +110,9 @@ def _label_paragraph(text: str, **fields: Any) -> Paragraph:
     return _paragraph(text, colour=_QUIET, fontSize=7.5, leading=11, **fields)
 
 
-def _build_story(document: InvoiceDocument) -> list[Flowable]:
+def _build_story(document: InvoiceDocument, logo: Path | None) -> list[Flowable]:
     return [
-        _build_heading(document),
+        _build_heading(document, logo),
         Spacer(0, 11 * mm),
         _build_parties(document),
         Spacer(0, 10 * mm),
@@ -108,9 +122,13 @@ def _build_story(document: InvoiceDocument) -> list[Flowable]:
     ]
 
 
-def _build_heading(document: InvoiceDocument) -> Table:
+def _build_heading(document: InvoiceDocument, logo: Path | None) -> Table:
     head = document.head
-    left = [_paragraph(head.issuer.name, is_strong=True, fontSize=13, leading=17)]
+    name = _paragraph(head.issuer.name, is_strong=True, fontSize=13, leading=17)
+    left: list[Flowable] = [name] if logo is None else [_build_logo(logo), Spacer(0, 2 * mm), name]
+    left += [_label_paragraph(line) for line in head.issuer.address]
+    if head.issuer.tax_id:
+        left.append(_label_paragraph(f"Tax ID {head.issuer.tax_id}"))
     right = [
         _paragraph(
             _TITLES[head.kind],
@@ -123,6 +141,13 @@ def _build_heading(document: InvoiceDocument) -> Table:
         _paragraph(head.number, colour=_QUIET, alignment=TA_RIGHT),
     ]
     return Table([[left, right]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_make_plain_style())
+
+
+def _build_logo(logo: Path) -> Image:
+    image = Image(logo, hAlign="LEFT")
+    scale = min(_LOGO_WIDTH / image.imageWidth, _LOGO_HEIGHT / image.imageHeight)
+    image.drawWidth, image.drawHeight = image.imageWidth * scale, image.imageHeight * scale
+    return image
 
 
 def _build_parties(document: InvoiceDocument) -> Table:
@@ -264,8 +289,16 @@ def _build_closing(document: InvoiceDocument) -> Sequence[Flowable]:
     return [
         _paragraph("Payment", is_strong=True),
         _paragraph(f"{due}, with the reference {head.number}."),
+        *_build_bank(head.bank),
         *(_paragraph(line) for line in head.payment),
     ]
+
+
+def _build_bank(account: BankAccount | None) -> list[Paragraph]:
+    if account is None:
+        return []
+    facts = (f"IBAN {account.iban}", account.bic and f"BIC {account.bic}", account.bank)
+    return [_paragraph("  ·  ".join(filter(None, facts)))]
 
 
 class _Footer:

@@ -1,12 +1,13 @@
 """Queries of the ledger by transaction."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery, Sum
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import begins_at, next_month
@@ -72,6 +73,16 @@ class TransactionView:
     entries: tuple[LedgerEntryView, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class DayTotal:
+    """The transactions of one kind on a day."""
+
+    day: date
+    source_kind: str
+    num_transactions: int
+    debit_micros: int  # which equals the credits
+
+
 def page_of_ledger(
     *, actor: Actor, limit: int, cursor: str | None, ledger_filter: LedgerFilter
 ) -> Page[TransactionView]:
@@ -90,6 +101,29 @@ def page_of_ledger(
         for entry in of_page.order_by("transaction_id", "position"):
             entries[entry.transaction_id].append(_to_entry_view(entry))
     return map_page(page, lambda row: _to_transaction_view(row, tuple(entries[row.id])))
+
+
+def list_day_totals(
+    *, actor: Actor, ledger_filter: LedgerFilter, days: Collection[date]
+) -> list[DayTotal]:
+    """Return the totals of these days by kind, of transactions that match the filter. One query.
+
+    Raises Forbidden.
+    """
+    actor.require(Permission.READ_BILLING)
+    with tenant_scope(actor.tenant_id):
+        transactions = _filter_transactions(actor, ledger_filter).filter(
+            id=OuterRef("transaction_id")
+        )
+        rows = (
+            LedgerEntry.objects.filter(tenant_id=actor.tenant_id, day__in=days, amount_micros__gt=0)
+            .annotate(kind=Subquery(transactions.order_by().values("source_kind")))
+            .exclude(kind=None)
+            .order_by("day", "kind")
+            .values_list("day", "kind")
+            .annotate(num=Count("transaction_id", distinct=True), total=Sum("amount_micros"))
+        )
+        return [DayTotal(*row) for row in rows]
 
 
 def _filter_transactions(actor: Actor, ledger_filter: LedgerFilter) -> QuerySet[LedgerTransaction]:

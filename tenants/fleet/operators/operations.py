@@ -1,8 +1,9 @@
-"""Operations of operators on a tenant: name, status, plan, region, limits.
+"""Operations of operators on a tenant: name, status, plan, region, limits, trial.
 
 Each needs a reason and is recorded in the tenant's audit log.
 """
 
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
 
@@ -13,11 +14,13 @@ from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Role
 from tenants.base.validation.text import parse_reason
 from tenants.billing.plans.operations import subscribe
+from tenants.compliance.tenant_closing import begin_closing, close_now
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
 from tenants.identity.members.operations import read_region
 from tenants.identity.members.tenant_status import set_status
 from tenants.identity.tenant_lifecycle import change_tenant_columns, rename_tenant
+from tenants.identity.trials import set_trial_end
 from tenants.models import Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.authorization.actor import Actor, OperatorIdentity
@@ -25,10 +28,40 @@ from tenants.security.authorization.actor import Actor, OperatorIdentity
 MAX_CEILING: Final = 1_000_000
 
 
-def change_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime) -> None:
+@dataclass(frozen=True, slots=True)
+class TenantChange:
+    """The new values of a tenant's settings. None and equal values change nothing."""
+
+    name: str | None = None
+    status: TenantStatus | None = None
+    grace_days: int | None = None  # with the status CLOSING; None: as the installation sets it
+    sets_trial: bool = False  # True: `trial_ends_on` is the new value, None included
+    trial_ends_on: date | None = None
+
+
+def change_status(
+    *,
+    actor: Actor,
+    status: TenantStatus,
+    reason: str,
+    now: datetime,
+    grace_days: int | None = None,
+) -> None:
     """Suspend, resume or close a tenant. Raises Forbidden, InvalidValue, NotFound, Conflict."""
     actor.require_operator()
-    set_status(actor=actor, status=status, reason=required_reason(reason), now=now)
+    reason = required_reason(reason)
+    if status is TenantStatus.CLOSING:
+        begin_closing(actor=actor, reason=reason, now=now, grace_days=grace_days)
+    elif status is TenantStatus.CLOSED:
+        close_now(actor=actor, reason=reason, now=now)
+    else:
+        set_status(actor=actor, status=status, reason=reason, now=now)
+
+
+def change_trial(*, actor: Actor, ends_on: date | None, reason: str, now: datetime) -> None:
+    """Change the last day of the trial; None: no trial. Raises Forbidden, InvalidValue."""
+    actor.require_operator()
+    set_trial_end(actor=actor, ends_on=ends_on, reason=required_reason(reason), now=now)
 
 
 def change_name(*, actor: Actor, name: str, reason: str, now: datetime) -> None:
@@ -37,22 +70,28 @@ def change_name(*, actor: Actor, name: str, reason: str, now: datetime) -> None:
     rename_tenant(actor=actor, name=name, reason=required_reason(reason), now=now)
 
 
-def update_tenant(
-    *, actor: Actor, name: str | None, status: TenantStatus | None, reason: str, now: datetime
-) -> None:
-    """Change a tenant's name and status to the given ones. None and equal values change nothing.
+def update_tenant(*, actor: Actor, change: TenantChange, reason: str, now: datetime) -> None:
+    """Change a tenant's settings to the given ones. Either all is changed, or nothing.
 
-    Either all is changed, or nothing. Raises Forbidden, InvalidValue, NotFound, Conflict.
+    Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
     actor.require_operator()
     reason = required_reason(reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)
-        if name is not None and name.strip() != row.name:
-            change_name(actor=actor, name=name, reason=reason, now=now)
-        if status is not None and status != row.status:
-            change_status(actor=actor, status=status, reason=reason, now=now)
+        if change.name is not None and change.name.strip() != row.name:
+            change_name(actor=actor, name=change.name, reason=reason, now=now)
+        if change.sets_trial and change.trial_ends_on != row.trial_ends_on:
+            change_trial(actor=actor, ends_on=change.trial_ends_on, reason=reason, now=now)
+        if change.status is not None and change.status != row.status:
+            change_status(
+                actor=actor,
+                status=change.status,
+                reason=reason,
+                now=now,
+                grace_days=change.grace_days,
+            )
 
 
 def change_plan(*, actor: Actor, plan: str, starts_on: date, reason: str, now: datetime) -> None:

@@ -26,6 +26,7 @@ from tenants.base.pagination import (
 )
 from tenants.base.permissions import Role
 from tenants.base.validation.text import is_storable
+from tenants.compliance.tenant_closing import TenantClosure, find_closure
 from tenants.fleet.operators.operations import required_reason
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
 from tenants.identity.members.operations import is_slug
@@ -44,6 +45,8 @@ class TenantDirectoryRow:
     name: str
     status: TenantStatus
     region: str
+    trial_ends_on: date | None  # last day with completions; None: no trial
+    closes_at: datetime | None  # end of the grace period; None: not closing
     created_at: datetime
 
 
@@ -72,6 +75,7 @@ class TenantDetails:
     num_keys: int
     keys: list[KeyRow]  # newest first, at most MAX_KEYS
     policy_versions: list[VersionRow]  # newest first, at most MAX_VERSIONS
+    closure: TenantClosure
 
 
 def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[TenantDirectoryRow]:
@@ -131,6 +135,7 @@ def read_tenant_details(*, actor: Actor, reason: str, now: datetime) -> TenantDe
             num_keys=keys.count(),
             keys=[_key_line(key) for key in keys.order_by("-created_at", "-id")[:MAX_KEYS]],
             policy_versions=_list_versions(actor.tenant_id),
+            closure=find_closure(tenant_id=actor.tenant_id),
         )
         record_read(
             actor=actor,
@@ -177,5 +182,7 @@ def _directory_row(row: Tenant) -> TenantDirectoryRow:
         name=row.name,
         status=TenantStatus(row.status),
         region=row.region,
+        trial_ends_on=row.trial_ends_on,
+        closes_at=row.closes_at,
         created_at=row.created_at,
     )

@@ -5,7 +5,7 @@ languages or for one, and whether any other tenant may use it. Without an assign
 shared pool of the tier serves the tenant.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -24,12 +24,14 @@ from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.validation.text import require_reason
 from tenants.fleet.pools.scraping.gateway_scraper import Scrape, scrape_gateways
 from tenants.fleet.pools.scraping.metric_samples import merge_samples
+from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant, onboard_tenant
 from tenants.models import PoolAssignment, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 _LOCK: Final = "pool assignments"
+_AT_CREATION: Final = "Chosen when the tenant was created."
 
 
 class PoolSharing(StrEnum):
@@ -133,6 +135,34 @@ def assign_pool(
             now=now,
         )
     return _to_view(row, slug)
+
+
+def onboard_in_pools(
+    *,
+    new: NewTenant,
+    pools: Sequence[str],
+    actor_for: Callable[[TenantId], Actor],
+    now: datetime,
+) -> OnboardedTenant:
+    """Create a tenant as `onboard_tenant` does, and assign it pools. Either all, or nothing.
+
+    At most one pool of each tier, for all languages. Raises Forbidden, InvalidValue, NotFound,
+    Conflict.
+    """
+    names = sorted({name.strip() for name in pools if name.strip()})
+    known = read_known_pools() if names else {}
+    tiers = [find_known_pool(known, name).tier for name in names]
+    if duplicate := next((tier for tier in tiers if tiers.count(tier) > 1), None):
+        raise InvalidValue("pool", "Choose at most one pool of the tier {tier}.", tier=duplicate)
+
+    def assign(actor: Actor) -> None:
+        for name in names:
+            assignment = NewAssignment(name)
+            assign_pool(
+                actor=actor, assignment=assignment, known=known, reason=_AT_CREATION, now=now
+            )
+
+    return onboard_tenant(new=new, actor_for=actor_for, complete=assign, now=now)
 
 
 def unassign_pool(*, actor: Actor, tier: Tier, language: str, reason: str, now: datetime) -> None:

@@ -38,6 +38,7 @@ class TenantRow:
     cache_epoch: int
     region: str | None = None  # the region it is pinned to; None: not pinned
     serving: PoolsAndModels = NO_POOLS
+    trial_ends_at: datetime | None = None  # None: no trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ def compile_snapshot(
         pools={tier: dict(of_tier) for tier, of_tier in tenant.serving.pools.items()},
         dedicated_pools=tenant.serving.dedicated,
         models={tier: dict(of_tier) for tier, of_tier in tenant.serving.models.items()},
+        trial_ends_at_ms=None if tenant.trial_ends_at is None else to_unix_ms(tenant.trial_ends_at),
     )
 
 

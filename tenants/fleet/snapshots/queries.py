@@ -24,6 +24,7 @@ from tenants.fleet.snapshots.overrides import OverrideAssignment, assign_overrid
 from tenants.fleet.snapshots.platform_limits import PlatformLimits, apply_platform_limits
 from tenants.identity.api_keys.key_secrets import KeySecret, secrets_for
 from tenants.identity.api_keys.scopes import modes_of, read_scopes
+from tenants.identity.trials import trial_end
 from tenants.models import ApiKey, Tenant
 from tenants.policy.availability.model_offers import read_model_pools
 from tenants.policy.overrides.queries import SubjectKind, read_overrides
@@ -92,6 +93,7 @@ def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
         status=TenantStatus(tenant.status),
         cache_epoch=tenant.cache_epoch,
         region=tenant.region if settings.PIN_TENANTS else None,
+        trial_ends_at=None if tenant.trial_ends_on is None else trial_end(tenant.trial_ends_on),
     )
     return row, PlatformLimits(tenant.max_concurrent_completions, tenant.max_requests_per_minute)
 

@@ -67,7 +67,10 @@ def _check_in_force(row: ApiKey, text: KeySecret, now: datetime) -> None:
         raise Unauthenticated("expired_api_key", "This API key has expired.")
     if row.tenant.status != TenantStatus.ACTIVE:
         raise Unauthenticated(
-            "tenant_suspended", "This tenant is {status}.", status=row.tenant.status
+            "tenant_suspended",
+            "This tenant is {status}, and its API keys are not accepted. Ask an owner to contact "
+            "the operator of Caret.",
+            status=row.tenant.status,
         )
 
 

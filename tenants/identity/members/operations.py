@@ -58,7 +58,7 @@ def create_tenant(
     tenant's data is stored; None: the installation's own. `actor_for` returns the actor for the
     audit log, which needs the new tenant's ID. Raises InvalidValue, Conflict.
     """
-    _check_slug(slug)
+    check_slug(slug)
     name = read_tenant_name(name)
     region = str(settings.REGION) if region is None else read_region(region)
     with transaction.atomic():
@@ -158,8 +158,8 @@ def is_slug(text: str) -> bool:
     return _SLUG.fullmatch(text) is not None
 
 
-def _check_slug(slug: str) -> None:
-    """Check the form of a slug. Raises InvalidValue."""
+def check_slug(slug: str) -> None:
+    """Check the form of a new slug, and that it is not reserved. Raises InvalidValue."""
     # A letter of another script can look like a Latin one, so the message names it.
     foreign = next((char for char in slug if char.isalpha() and not char.isascii()), None)
     if foreign is not None:

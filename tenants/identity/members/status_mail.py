@@ -1,4 +1,4 @@
-"""E-mails to a tenant's owners about a new status: what stops, and what to do."""
+"""E-mails to a tenant's owners, such as about a new status: what stops, and what to do."""
 
 import smtplib
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from django.db import transaction
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from tenants.base.permissions import Role
+from tenants.models import Tenant
 from tenants.security.authorization.directory import list_members
 
 logger = structlog.get_logger(__name__)
@@ -35,36 +36,55 @@ _EFFECTS: Final[Mapping[TenantStatus, str]] = MappingProxyType(
             "in to the console.\nTo resume, contact the operator of your Caret installation."
         ),
         TenantStatus.CLOSING: (
-            "Editors get no completions, and nothing can be changed in the console.\nExport the "
-            "data that you want to keep at {console}/exports before the tenant is closed.\nIf this "
-            "is a mistake, contact the operator of your Caret installation."
+            "Editors get no completions, and nothing can be changed in the console.\n{closing} the "
+            "tenant and delete its data.\nUntil then, you can download the final export, which "
+            "contains all of your data, at {console}/exports.\nIf this is a mistake, contact the "
+            "operator of your Caret installation."
         ),
-        TenantStatus.CLOSED: "Nobody can sign in to this tenant any more. This is final.",
+        TenantStatus.CLOSED: (
+            "Nobody can sign in to this tenant any more, and its data is being deleted. This is "
+            "final.\nThe operator of your Caret installation can give you the deletion certificate."
+        ),
     }
 )
-_TEXT: Final = """{subject} in Caret, the code-completion service.
-
-Time: {when:%Y-%m-%d %H:%M} UTC
+_TEXT: Final = """Time: {when:%Y-%m-%d %H:%M} UTC
 Reason: {reason}
 
-{effect}
-"""
+{effect}"""
 
 
 def mail_status_to_owners(
-    *, tenant_id: TenantId, name: str, status: TenantStatus, reason: str, now: datetime
+    *, tenant: Tenant, status: TenantStatus, reason: str, now: datetime, closes_at: datetime | None
 ) -> None:
     """Mail the new status to the owners on commit.
 
-    A failed e-mail is logged, because the change is already made.
+    `closes_at` is when a closing tenant is closed; None: unknown. A failed e-mail is logged,
+    because the change is already made.
     """
+    closing = "The operator closes" if closes_at is None else f"On {closes_at:%Y-%m-%d}, we close"
+    effect = _EFFECTS[status].format(console=settings.CONSOLE_URL, closing=closing)
+    mail_owners(
+        tenant_id=TenantId(str(tenant.id)),
+        subject=_SUBJECTS[status].format(name=tenant.name),
+        text=_TEXT.format(when=now, reason=reason or "not given", effect=effect),
+    )
+
+
+def mail_owners(*, tenant_id: TenantId, subject: str, text: str) -> None:
+    """Mail all owners on commit. A failed e-mail is logged."""
     owners = [row.email for row in list_members(tenant_id=tenant_id) if row.role is Role.OWNER]
-    if not owners:
-        return
-    subject = _SUBJECTS[status].format(name=name)
-    effect = _EFFECTS[status].format(console=settings.CONSOLE_URL)
-    text = _TEXT.format(subject=subject, when=now, reason=reason or "not given", effect=effect)
-    transaction.on_commit(partial(_send, tenant_id, owners, subject, text))
+    mail_to(tenant_id=tenant_id, emails=owners, subject=subject, text=text)
+
+
+def mail_to(*, tenant_id: TenantId, emails: list[str], subject: str, text: str) -> None:
+    """Mail people of a tenant on commit. A failed e-mail is logged."""
+    if emails:
+        body = f"{subject} in Caret, the code-completion service.\n\n{text}\n"
+        transaction.on_commit(partial(_send, tenant_id, emails, _to_one_line(subject), body))
+
+
+def _to_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _send(tenant_id: TenantId, owners: list[str], subject: str, text: str) -> None:

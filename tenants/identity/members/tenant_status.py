@@ -3,6 +3,7 @@
 A member who may write the policy may purge the caches, too. The transitions:
 
 active <-> suspended <-> closing -> closed      closed is final
+   ^---------------------^                      tenants.compliance.tenant_closing begins closing
 """
 
 from datetime import datetime
@@ -18,21 +19,32 @@ from tenants.identity.members.status_mail import mail_status_to_owners
 from tenants.models import Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.retrieval_index.erasure import erase_index
-from tenants.security.audit.operations import record_change
+from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 ALLOWED_TRANSITIONS: Final = MappingProxyType(
     {
-        TenantStatus.ACTIVE: frozenset({TenantStatus.SUSPENDED}),
+        TenantStatus.ACTIVE: frozenset({TenantStatus.SUSPENDED, TenantStatus.CLOSING}),
         TenantStatus.SUSPENDED: frozenset({TenantStatus.ACTIVE, TenantStatus.CLOSING}),
-        TenantStatus.CLOSING: frozenset({TenantStatus.SUSPENDED, TenantStatus.CLOSED}),
+        TenantStatus.CLOSING: frozenset(
+            {TenantStatus.ACTIVE, TenantStatus.SUSPENDED, TenantStatus.CLOSED}
+        ),
         TenantStatus.CLOSED: frozenset[TenantStatus](),
     }
 )
 
 
-def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime) -> None:
+def set_status(
+    *,
+    actor: Actor,
+    status: TenantStatus,
+    reason: str,
+    now: datetime,
+    closes_at: datetime | None = None,
+) -> None:
     """Set a tenant's status, and mail it to the owners. Gateways act on it within a second.
+
+    `closes_at` is when the worker closes the tenant and deletes its data; None: never by itself.
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict if the transition is not allowed.
     """
@@ -45,20 +57,25 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
         current = TenantStatus(row.status)
         if status not in ALLOWED_TRANSITIONS[current]:
             raise _make_conflict(row.slug, current, status)
-        Tenant.objects.filter(id=actor.tenant_id).update(status=status)
+        Tenant.objects.filter(id=actor.tenant_id).update(status=status, closes_at=closes_at)
         if status is not TenantStatus.ACTIVE:
             erase_index(tenant_id=actor.tenant_id)
         record_change(
             actor=actor,
             action="tenant.status_changed",
             target=f"tenant:{row.slug}",
-            change=({"status": current.value}, {"status": status.value}),
+            change=({"status": current.value}, _to_change_fields(status, closes_at)),
             reason=reason,
             now=now,
         )
         mail_status_to_owners(
-            tenant_id=actor.tenant_id, name=row.name, status=status, reason=reason, now=now
+            tenant=row, status=status, reason=reason, now=now, closes_at=closes_at
         )
+
+
+def _to_change_fields(status: TenantStatus, closes_at: datetime | None) -> ChangeFields:
+    fields: ChangeFields = {"status": status.value}
+    return fields if closes_at is None else {**fields, "closes_at": closes_at.isoformat()}
 
 
 def _make_conflict(slug: str, current: TenantStatus, requested_status: TenantStatus) -> Conflict:

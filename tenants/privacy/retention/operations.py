@@ -138,14 +138,9 @@ def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
     actor.require(Permission.WRITE_LEGAL_HOLDS)
     name = _validate_name(new.name)
     reason = require_reason(new.reason)
-    validate_datetime("since", new.since)
-    validate_datetime("until", new.until)
-    if new.since is not None and new.until is not None and new.since >= new.until:
-        raise InvalidValue("until", "The end must be after the start.")
     with tenant_scope(actor.tenant_id):
         _lock_tenant(actor.tenant_id)
-        if new.user_id is not None and not _is_known(actor.tenant_id, new.user_id):
-            raise InvalidValue("user_id", "This user is not a member of the tenant.")
+        check_coverage(actor, new)
         row = LegalHold.objects.create(
             tenant_id=actor.tenant_id,
             name=name,
@@ -164,6 +159,16 @@ def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
             now=now,
         )
         return row.id
+
+
+def check_coverage(actor: Actor, new: NewHold) -> None:
+    """Check the person and the period of a hold, inside the tenant's scope. Raises InvalidValue."""
+    validate_datetime("since", new.since)
+    validate_datetime("until", new.until)
+    if new.since is not None and new.until is not None and new.since >= new.until:
+        raise InvalidValue("until", "The end must be after the start.")
+    if new.user_id is not None and not _is_known(actor.tenant_id, new.user_id):
+        raise InvalidValue("user_id", "This user is not a member of the tenant.")
 
 
 def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime) -> None:

@@ -20,12 +20,14 @@ from tenants.base.pagination import (
 from tenants.base.permissions import Permission
 from tenants.models import DeletionCertificate, LegalHold, PurgeRun, RetentionRule
 from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
-from tenants.privacy.retention.operations import require_days
+from tenants.privacy.retention.operations import NewHold, check_coverage, require_days
 from tenants.privacy.retention.rules_in_force import EffectiveRule, holds_of, rules_of
 from tenants.privacy.retention.tables import (
     RETENTION_TABLES,
+    HoldPeriod,
     RecordCounts,
     count,
+    count_covered,
     find_oldest_records,
     overdue_of_each,
 )
@@ -182,6 +184,39 @@ def preview(*, actor: Actor, data_class: DataClass, days: int, now: datetime) ->
             holds=holds_of(tenant_id=actor.tenant_id),
         )
     return PurgePreview(days, counts.records, counts.due, counts.held, counts.oldest_at)
+
+
+@dataclass(frozen=True, slots=True)
+class HoldEffect:
+    """The effect of a legal hold on a data class, if it were placed now."""
+
+    data_class: DataClass
+    title: str  # English
+    covered: int  # records that no purge may delete any more
+    saved: int  # those among them that the next purge would delete without the hold
+
+
+def preview_hold(*, actor: Actor, new: NewHold, now: datetime) -> list[HoldEffect]:
+    """Return the effect of a hold on each data class that has rows of the tenant.
+
+    Reads all rows of the tenant. Raises Forbidden, and InvalidValue as place_hold.
+    """
+    actor.require(Permission.WRITE_LEGAL_HOLDS)
+    hold = HoldPeriod(new.user_id, new.since, new.until)
+    with tenant_scope(actor.tenant_id):
+        check_coverage(actor, new)
+        rules, held = rules_of(tenant_id=actor.tenant_id), holds_of(tenant_id=actor.tenant_id)
+        effects = []
+        for data_class in RETENTION_TABLES:
+            cutoff = now - timedelta(days=rules[data_class].days)
+            due_now, due_then = (
+                count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds).due
+                for holds in (held, (*held, hold))
+            )
+            covered = count_covered(data_class, tenant_id=actor.tenant_id, hold=hold)
+            title = DATA_CLASSES[data_class].title
+            effects.append(HoldEffect(data_class, title, covered, due_now - due_then))
+    return effects
 
 
 def list_runs(*, actor: Actor, limit: int, cursor: str | None) -> Page[RunView]:

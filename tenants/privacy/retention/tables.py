@@ -203,3 +203,11 @@ def delete_batch(
             deleted, _ = table.select_rows(tenant_id).filter(pk__in=keys).delete()
             return deleted
     return 0
+
+
+def count_covered(data_class: DataClass, *, tenant_id: TenantId, hold: HoldPeriod) -> int:
+    """Count the records that a hold covers, of any age. One query for each table."""
+    return sum(
+        table.select_rows(tenant_id).filter(table.held_condition((hold,))).count()
+        for table in RETENTION_TABLES[data_class]
+    )

@@ -38,9 +38,9 @@ _KEY: Final = re.compile(r"[0-9A-Za-z]{8}|[a-z]+:[0-9A-Za-z]+")
 class AuditFilter:
     """A filter of audit entries. None: not filtered."""
 
-    action: str | None = None
+    action: str | None = None  # or a prefix: "team.*"
     actor: str | None = None  # a user's ID, a key's lookup ID, or "platform"
-    target: str | None = None
+    target: str | None = None  # or a prefix: "team:*"
     since: datetime | None = None
     until: datetime | None = None  # exclusive
 
@@ -146,13 +146,21 @@ def _filter_entries(actor: Actor, audit_filter: AuditFilter) -> QuerySet[AuditEn
     validate_datetime("since", audit_filter.since)
     validate_datetime("until", audit_filter.until)
     entries = AuditEntry.objects.filter(tenant_id=actor.tenant_id)
-    if audit_filter.action is not None:
-        entries = entries.filter(action=audit_filter.action)
-    if audit_filter.target is not None:
-        entries = entries.filter(target=audit_filter.target)
+    entries = entries.filter(
+        **_match("action", audit_filter.action), **_match("target", audit_filter.target)
+    )
     if audit_filter.actor is not None:
         entries = entries.filter(**_of_actor(audit_filter.actor))
     return in_period(entries, audit_filter.since, audit_filter.until)
+
+
+def _match(name: str, text: str | None) -> dict[str, str]:
+    """Return the filter for a field: its text, or a prefix that ends with "*"."""
+    if text is None:
+        return {}
+    if text.endswith("*"):
+        return {f"{name}__startswith": text.removesuffix("*")}
+    return {name: text}
 
 
 def _of_actor(text: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Plain reads of tenants, users and memberships, for the operations of all domains."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
 
 from caret.contracts.snapshot import TenantStatus
@@ -22,6 +22,8 @@ class MembershipRow:
     status: TenantStatus
     role: Role
     is_mfa_required: bool  # when signing in with a password
+    trial_ends_on: date | None  # last day with completions; None: no trial
+    closes_at: datetime | None  # end of the grace period; None: not closing
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +103,7 @@ def _membership_row(row: Membership) -> MembershipRow:
         name=row.tenant.name,
         status=TenantStatus(row.tenant.status),
         is_mfa_required=row.tenant.is_mfa_required,
+        trial_ends_on=row.tenant.trial_ends_on,
+        closes_at=row.tenant.closes_at,
         role=Role(row.role),
     )

@@ -1,5 +1,6 @@
 """A revoked key stops working within a second of the control plane's commit."""
 
+import json
 import time
 from dataclasses import dataclass
 
@@ -9,10 +10,11 @@ from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tenants.base.permissions import Role
+from tenants.compliance.tenant_closing import begin_closing
 from tenants.identity.api_keys.operations import CreatedKey, revoke_key
 from tests.fixtures.companies import Company, make_company, make_key
 from tests.functional.gateway.company import in_thread
-from tests.functional.gateway.gateway_stack import connect_websocket, receive, wait_until
+from tests.functional.gateway.gateway_stack import Frame, connect_websocket, receive, wait_until
 from tests.stack.running import Stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("database")]
@@ -32,6 +34,9 @@ class Customer:
             reason="lost laptop",
             now=timezone.now(),
         )
+
+    def close_tenant(self) -> None:
+        begin_closing(actor=self.company.platform, reason="contract ended", now=timezone.now())
 
 
 @pytest.fixture
@@ -72,6 +77,51 @@ async def test_a_revoked_key_is_refused_within_a_second(stack: Stack, customer: 
         async with connect_websocket(stack.gateway_url, _headers(customer.key)):
             pass
     assert b'"revoked_api_key"' in bytes(refused.value.response.body or b"")
+
+
+async def test_a_completion_that_streams_while_its_tenant_is_closed_ends_with_the_reason(
+    stack: Stack, customer: Customer, long_frame: Frame
+) -> None:
+    async with connect_websocket(stack.gateway_url, _headers(customer.key)) as socket:
+        await socket.send(json.dumps({**long_frame, "type": "complete", "id": "1"}))
+        assert (await receive(socket))["type"] == "delta"
+        began_s = time.monotonic()
+        await in_thread(customer.close_tenant)
+        while (last := await receive(socket))["type"] == "delta":
+            pass
+        with pytest.raises(ConnectionClosed) as closed:
+            await receive(socket)
+        took_s = time.monotonic() - began_s
+
+    assert (last["type"], last["code"]) == ("error", "tenant_suspended")
+    assert "This tenant is closing" in last["message"]
+    assert closed.value.rcvd is not None
+    assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4401, "tenant_suspended")
+    assert took_s < WITHIN_S
+
+
+async def test_an_http_stream_of_a_closed_tenant_ends_with_the_reason(
+    stack: Stack, customer: Customer, long_frame: Frame
+) -> None:
+    body = {
+        "prompt": long_frame["prefix"],
+        "suffix": long_frame["suffix"],
+        "max_tokens": 512,
+        "stream": True,
+    }
+    async with (
+        aiohttp.ClientSession(stack.gateway_url, headers=_headers(customer.key)) as session,
+        session.post("/v1/fim/completions", json=body) as response,
+    ):
+        assert (await response.content.readline()).startswith(b"data: {")
+        began_s = time.monotonic()
+        await in_thread(customer.close_tenant)
+        rest = await response.text()
+        took_s = time.monotonic() - began_s
+
+    assert "tenant_suspended" in rest
+    assert "This tenant is closing" in rest
+    assert took_s < WITHIN_S
 
 
 async def test_other_keys_of_the_tenant_stay_valid(stack: Stack, customer: Customer) -> None:

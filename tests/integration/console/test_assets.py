@@ -79,7 +79,7 @@ async def test_a_file_is_cached_forever_under_the_digest_of_its_content() -> Non
 
 
 async def test_the_operator_admins_files_are_compressed_and_cached() -> None:
-    answer = await fetch(url_of("css/styles.css"), accepted="gzip")
+    answer = await fetch(url_of("operators.css"), accepted="gzip")
 
     assert answer.headers["content-encoding"] == "gzip"
     assert "immutable" in answer.headers["cache-control"]

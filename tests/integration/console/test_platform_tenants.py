@@ -3,7 +3,7 @@
 import json
 import re
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 from io import StringIO
 from typing import Any, Final
 
@@ -17,12 +17,13 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.api import rate_limit
 from tenants.base.operator_roles import OperatorScope
+from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.keys import create_operator_key, revoke_operator_key
 from tenants.identity.api_keys.scopes import PERMISSIONS_OF
 from tenants.identity.invitations.operations import find_open_invitation
 from tenants.models import AuditEntry, Tenant
-from tenants.security.authorization.directory import find_tenant
+from tenants.security.authorization.directory import find_tenant, list_members
 from tests.fixtures.companies import ACME, Company, make_company, make_service_key
 from tests.integration.console.conftest import SignIn
 
@@ -34,6 +35,8 @@ ENDPOINTS: Final[list[tuple[str, str, dict[str, Any] | None]]] = [
     ("GET", "/{slug}", None),
     ("PATCH", "/{slug}", {"name": "Renamed", "reason": "test"}),
     ("POST", "/{slug}/owner-invitation", {"owner_email": "o@new.example"}),
+    ("POST", "/{slug}/owners", {"email": "{member}", "reason": "test"}),
+    ("GET", "/{slug}/closing", None),
     ("GET", "/{slug}/pools", None),
     ("PUT", "/{slug}/pools", {"pool": "demo-fast", "reason": "test"}),
     ("DELETE", "/{slug}/pools?tier=fast&reason=test", None),
@@ -49,7 +52,7 @@ every_endpoint = pytest.mark.parametrize(("method", "path", "body"), ENDPOINTS, 
 
 @pytest.fixture
 def company() -> Company:
-    return make_company("umbrella", {})
+    return make_company("umbrella", {Role.DEVELOPER: "ada"})
 
 
 @pytest.fixture
@@ -74,6 +77,7 @@ def ask(key: str | None, method: str, path: str, body: object = None) -> Any:
 
 def ask_endpoint(key: str | None, company: Company, method: str, path: str, body: Any) -> Any:
     filled = json.dumps(body).replace("{slug}", company.slug)
+    filled = filled.replace("{member}", company.developer.email)
     return ask(key, method, path.replace("{slug}", company.slug), filled)
 
 
@@ -125,7 +129,7 @@ def test_a_scope_opens_only_its_own_endpoints(
     allowed = ask_endpoint(make_operator_key(own), company, method, path, body)
     refused = ask_endpoint(make_operator_key(other), company, method, path, body)
 
-    assert allowed.status_code in (200, 201, 404, 409)
+    assert allowed.status_code in (200, 201, 204, 404, 409)
     assert code_of(refused) == (403, "forbidden")
 
 
@@ -242,13 +246,42 @@ def test_a_script_suspends_and_resumes(company: Company) -> None:
 
 def test_a_script_closes_a_tenant(company: Company) -> None:
     key = make_operator_key()
+    path = f"/{company.slug}"
+    closing = {"status": "closing", "grace_days": 14, "reason": "contract ended"}
+
+    begun = ask(key, "PATCH", path, closing).json()
+    state = ask(key, "GET", f"{path}/closing").json()
+    cancelled = ask(key, "PATCH", path, {"status": "active", "reason": "mistake"}).json()
     answers = [
-        ask(key, "PATCH", f"/{company.slug}", {"status": status, "reason": "contract ended"})
-        for status in ("suspended", "closing", "closed", "active")
+        ask(key, "PATCH", path, {"status": status, "reason": "contract ended"})
+        for status in ("closing", "closed", "active")
     ]
 
-    assert [answer.status_code for answer in answers] == [200, 200, 200, 409]
+    assert begun["closes_at"] == state["closes_at"]
+    assert datetime.fromisoformat(begun["closes_at"]) - timezone.now() > timedelta(days=13)
+    assert state["final_export"]["state"] == "queued"
+    assert (state["is_erasing"], state["certificate"]) == (False, None)
+    assert (cancelled["status"], cancelled["closes_at"]) == ("active", None)
+    assert [answer.status_code for answer in answers] == [200, 200, 409]
     assert status_of(company) == TenantStatus.CLOSED
+
+
+def test_a_script_changes_the_trial_and_makes_a_member_an_owner(company: Company) -> None:
+    key, path = make_operator_key(), f"/{company.slug}"
+    ada, day = company.developer, (timezone.now() + timedelta(days=9)).date().isoformat()
+
+    begun = ask(key, "PATCH", path, {"trial_ends_on": day, "reason": "longer"}).json()
+    unchanged = ask(key, "PATCH", path, {"name": "Umbrella AG", "reason": "renamed"}).json()
+    ended = ask(key, "PATCH", path, {"trial_ends_on": None, "reason": "paid"}).json()
+    past = ask(key, "PATCH", path, {"trial_ends_on": "2026-01-01", "reason": "test"})
+    appointed = ask(key, "POST", f"{path}/owners", {"email": ada.email, "reason": "Olga left"})
+    unknown = ask(key, "POST", f"{path}/owners", {"email": "x@y.example", "reason": "test"})
+
+    assert (begun["trial_ends_on"], unchanged["trial_ends_on"]) == (day, day)
+    assert ended["trial_ends_on"] is None
+    assert (code_of(past), past.json()["field"]) == ((422, "validation_failed"), "trial_ends_on")
+    assert (appointed.status_code, code_of(unknown)) == (204, (404, "not_found"))
+    assert [row.role for row in list_members(tenant_id=company.tenant_id)] == [Role.OWNER]
 
 
 @pytest.mark.parametrize(
@@ -257,12 +290,13 @@ def test_a_script_closes_a_tenant(company: Company) -> None:
         ({"status": "suspended", "reason": " "}, 422),
         ({"status": "closed", "reason": "test"}, 409),
         ({"status": "gone", "reason": "test"}, 422),
+        ({"status": "closing", "grace_days": 0, "reason": "test"}, 422),
         ({"status": "suspended"}, 422),
         ({"status": "suspended", "name": "\n", "reason": "test"}, 422),
     ],
 )
 def test_a_change_that_is_refused_changes_nothing(
-    company: Company, body: dict[str, str], status: int
+    company: Company, body: dict[str, Any], status: int
 ) -> None:
     response = ask(make_operator_key(), "PATCH", f"/{company.slug}", body)
 

@@ -271,7 +271,7 @@ def test_denials_are_counted_by_reason(company: Company, administrator: Client) 
         {"finish_reason": "error", "error_code": "engine_failed"},
         {},
     ):
-        make_completion(company, ada, **fields)
+        make_completion(company, ada, occurred_at=None, **fields)
 
     found = administrator.get("/api/v1/policy/denials").json()["denials"]
 

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from tenants.base.operator_roles import OperatorRole
+from tests.fixtures.companies import Cast
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 
@@ -274,3 +275,39 @@ def test_the_plot_is_in_the_readers_language(gateway: Gateway) -> None:
         "überlastet",
     ):
         assert words in picture
+
+
+def test_search_finds_pages_and_tenants_for_operators_only(cast: Cast) -> None:
+    found = _page("find", query={"q": cast.acme.slug}).content.decode()
+    pages = _page("find", query={"q": "slow"}).content.decode()
+
+    assert f'href="/operators/tenants/{cast.acme.tenant_id}"' in found
+    assert '<a class="found-link" href="/operators/slow-requests">' in pages
+    assert Client().get("/operators/find", {"q": cast.acme.slug}).status_code == 302
+
+
+@pytest.mark.parametrize("text", ["\0", "x" * 5_000, "<b>", "%", "%00"])
+def test_a_search_without_results_says_so(text: str) -> None:
+    response = _page("find", query={"q": text})
+
+    assert response.status_code == 200
+    assert "No pages match" in response.content.decode()
+
+
+def test_an_operator_chooses_the_theme_and_the_language() -> None:
+    client = signed_in().client
+
+    answer = client.post("/operators/preferences", {"theme": "dark", "next": "/operators/cost"})
+    client.post("/operators/preferences", {"language": "de", "theme": "pink"})
+    page = client.get("/operators/capacity").content.decode()
+
+    assert answer["Location"] == "/operators/cost"
+    assert 'data-theme="dark"' in page
+    assert "Kapazität" in page
+
+
+@pytest.mark.parametrize("target", ["https://evil.example", "//evil.example", ""])
+def test_preferences_lead_to_no_other_site(target: str) -> None:
+    answer = signed_in().client.post("/operators/preferences", {"theme": "", "next": target})
+
+    assert answer["Location"] == "/operators/"

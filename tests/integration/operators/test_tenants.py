@@ -155,6 +155,8 @@ CHANGES: list[tuple[str, dict[str, str]]] = [
     ("limits", {"max_concurrent_completions": "5", "max_requests_per_minute": "600"}),
     ("region", {"region": "eu-north"}),
     ("plan", {"plan": "none-such", "starts_on": "2099-01-01"}),
+    ("trial", {"trial_ends_on": "2099-01-01"}),
+    ("owner", {"email": "ada@acme.example"}),
 ]
 
 
@@ -261,21 +263,24 @@ def test_an_operator_closes_a_tenant_step_by_step(acme: Company) -> None:
     browser = with_recent_step_up()
     browser.open_tenant(acme)
 
-    for status in ("suspended", "closing", "suspended", "closing"):
-        assert browser.change(acme, "status", status=status).status_code == 302
+    for status in ("suspended", "closing", "suspended", "closing", "active", "closing"):
+        assert browser.change(acme, "status", status=status, grace_days="14").status_code == 302
+    page = browser.page(acme).content.decode()
     without_slug = browser.change(acme, "status", status="closed")
     closing = Tenant.objects.get(id=acme.tenant_id).status
     closed = browser.change(acme, "status", status="closed", slug=acme.slug)
 
+    assert f"{timezone.now() + timedelta(days=14):%Y-%m-%d}" in page
+    assert "Owners download it in the console" in page
     assert (without_slug.status_code, closing) == (400, TenantStatus.CLOSING)
     assert f"enter its slug: {acme.slug}" in without_slug.content.decode()
     assert closed.status_code == 302
     assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.CLOSED
-    assert len(entries(acme, "tenant.status_changed")) == 5
+    assert len(entries(acme, "tenant.status_changed")) == 7
     assert b'name="status"' not in browser.page(acme).content
 
 
-@pytest.mark.parametrize("status", ["active", "closing", "closed", "gone"])
+@pytest.mark.parametrize("status", ["active", "closed", "gone"])
 def test_a_status_that_the_present_one_does_not_lead_to_is_refused(
     acme: Company, status: str
 ) -> None:

@@ -1,5 +1,6 @@
 """Changes of a tenant's status by the operator, and the gateways' snapshots."""
 
+from datetime import timedelta
 from io import StringIO
 
 import pytest
@@ -16,7 +17,7 @@ from tenants.base.permissions import Role
 from tenants.identity.members.tenant_status import purge_cache, set_status
 from tenants.identity.sso.operations import OidcProviderConfig, set_provider
 from tenants.identity.sso.queries import get_rules
-from tenants.models import AuditEntry
+from tenants.models import AuditEntry, Tenant
 from tests.fixtures.companies import GLOBEX, Company, make_company
 
 
@@ -78,7 +79,7 @@ def test_the_owners_are_mailed_each_new_status(settings: LazySettings) -> None:
     initech = make_company("initech", {Role.OWNER: "olga", Role.DEVELOPER: "ada"})
 
     run("suspend", initech.slug, "--reason", "unpaid")
-    run("begin-closing", initech.slug)
+    run("close", initech.slug, "--grace-days", "14")
 
     suspended, closing = mail.outbox
     assert suspended.to == [initech.people[Role.OWNER].email]
@@ -86,6 +87,8 @@ def test_the_owners_are_mailed_each_new_status(settings: LazySettings) -> None:
     assert "Reason: unpaid" in suspended.body
     assert "contact the operator" in suspended.body
     assert closing.subject.endswith("is closing")
+    closes_on = timezone.now() + timedelta(days=14)
+    assert f"On {closes_on:%Y-%m-%d}, we close the tenant and delete its data." in closing.body
     assert "/exports" in closing.body
 
 
@@ -117,26 +120,32 @@ def test_setting_the_current_status_is_refused(acme: Company) -> None:
     assert read_published(acme) == before
 
 
-def test_a_tenant_must_be_suspended_and_closing_before_it_is_closed(acme: Company) -> None:
+def test_a_tenant_must_be_closing_before_it_is_closed(acme: Company) -> None:
     with pytest.raises(CommandError, match="is active and cannot become closed"):
-        run("close", acme.slug)
+        run("close-now", acme.slug, "--confirm", acme.slug)
 
-    for step in ("suspend", "begin-closing", "close"):
-        run(step, acme.slug)
+    run("close", acme.slug)
+    with pytest.raises(CommandError, match="must repeat the tenant's slug"):
+        run("close-now", acme.slug, "--confirm", "acme")
+    run("close-now", acme.slug, "--confirm", acme.slug)
 
     assert read_published(acme).status is TenantStatus.CLOSED
 
 
-def test_closing_can_be_undone(acme: Company) -> None:
-    for step in ("suspend", "begin-closing", "suspend", "resume"):
+@pytest.mark.parametrize("steps", [["resume"], ["suspend", "close", "suspend", "resume"]])
+def test_closing_can_be_cancelled(acme: Company, steps: list[str]) -> None:
+    run("close", acme.slug)
+
+    for step in steps:
         run(step, acme.slug)
 
     assert read_published(acme).status is TenantStatus.ACTIVE
+    assert Tenant.objects.get(id=acme.tenant_id).closes_at is None
 
 
 def test_a_closed_tenant_stays_closed(acme: Company) -> None:
-    for step in ("suspend", "begin-closing", "close"):
-        run(step, acme.slug)
+    run("close", acme.slug)
+    run("close-now", acme.slug, "--confirm", acme.slug)
 
     with pytest.raises(Conflict, match="closed"):
         set_status(actor=acme.platform, status=TenantStatus.ACTIVE, reason="", now=timezone.now())

@@ -94,6 +94,7 @@ def test_idempotent_post_operations_are_listed() -> None:
         "POST /api/v1/leak-reports/github",
         "POST /api/v1/platform/tenants",
         "POST /api/v1/platform/tenants/{slug}/owner-invitation",
+        "POST /api/v1/platform/tenants/{slug}/owners",
         "POST /api/v1/policy/overrides/{kind}/{subject_id}/preview",
         "POST /api/v1/policy/preview",
     }

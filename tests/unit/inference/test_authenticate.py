@@ -142,6 +142,20 @@ def test_the_key_of_an_inactive_tenant_is_rejected_with_its_status(status: Tenan
 
     assert refusal.code == "tenant_suspended"
     assert f"This tenant is {status.value}" in refusal.message
+    assert any(step in refusal.message for step in ("ask an owner", "Ask an owner", "Remove this"))
+
+
+def test_a_trial_ends_at_its_time_and_the_error_says_what_to_do() -> None:
+    snapshot = make_snapshot(make_credential(KEY))
+    over = msgspec.structs.replace(snapshot, trial_ends_at_ms=NOW_MS)
+    running = msgspec.structs.replace(snapshot, trial_ends_at_ms=NOW_MS + 1)
+
+    _authenticate(_authority(running), KEY.text)
+    with pytest.raises(ForbiddenRequest) as refused:
+        _authenticate(_authority(over), KEY.text)
+
+    assert refused.value.code == "trial_ended"
+    assert "Ask an owner" in refused.value.message
 
 
 def test_a_gateway_with_stale_snapshots_rejects_all_keys() -> None:

@@ -55,7 +55,9 @@ async def test_a_chat_client_gets_an_error(gateway: FakeGateway) -> None:
     server = await send_request(gateway, "/v1/chat/completions", chat)
 
     assert server.status == 402
-    assert json.loads(server.body)["error"]["code"] == "budget_exceeded"
+    error = json.loads(server.body)["error"]
+    assert error["code"] == "budget_exceeded"
+    assert "resume next month" in error["message"]
 
 
 async def test_the_stream_ends_with_budget_and_without_a_request_to_the_engine(

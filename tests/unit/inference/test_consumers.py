@@ -242,7 +242,7 @@ async def test_a_revoked_key_ends_a_running_stream() -> None:
     await exchange
 
     assert gateway.engine.num_open == 0
-    assert server.messages[-1]["body"].endswith(b"data: [DONE]\n\n")
+    assert b'"code":"revoked_api_key"' in server.messages[-1]["body"]
 
 
 async def test_a_broken_websocket_leaves_no_key_watcher() -> None:

@@ -31,6 +31,20 @@ def test_equivalent_notations_are_read_alike(text: str) -> None:
     assert read_exclusions(text) == {"*": ("**/.env", "a b"), "payments": ("keys/**",)}
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("**/secrets/**", {"*": ("**/secrets/**",)}),
+        ("*.pem  # keys\nsrc/keys/x\n", {"*": ("*.pem", "src/keys/x")}),
+        ('shop:\n  - a\n**/.env\n"*":\n  - b', {"shop": ("a",), "*": ("**/.env", "b")}),
+    ],
+)
+def test_a_pattern_alone_on_a_line_applies_to_all_repositories(
+    text: str, found: dict[str, tuple[str, ...]]
+) -> None:
+    assert read_exclusions(text) == found
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
 def test_an_empty_text_excludes_nothing(text: str) -> None:
     assert read_exclusions(text) == {}
@@ -57,6 +71,7 @@ def test_a_repository_may_have_a_path_and_a_port() -> None:
         ("a:\n  - ''", "Line 2: the name or pattern is empty"),
         ('a:\n  - "x', "Line 2: enter a repository"),
         ("just words", "Line 1: enter a repository"),
+        ("shop:\n  **/.env", "Line 2: enter a repository"),
     ],
 )
 def test_an_error_names_its_line(text: str, message: str) -> None:

@@ -3,15 +3,20 @@
 import random
 import subprocess
 import sys
-from datetime import date
+from datetime import date, datetime, tzinfo
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from facturx import facturx, get_facturx_xml_from_pdf
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from tenants.billing.invoices.document import (
+    BankAccount,
     DocumentKind,
     InvoiceDocument,
     InvoiceHeader,
@@ -25,6 +30,7 @@ from tenants.billing.invoices.document import (
     compute_tax,
     encode_document,
 )
+from tenants.billing.invoices.einvoice import list_missing_fields
 from tenants.billing.invoices.pdf import render
 from tenants.billing.pricing import LINES
 
@@ -125,6 +131,103 @@ def test_a_pdf_is_reproducible_in_another_process() -> None:
     )
 
     assert other.stdout == render(document(USAGE))
+
+
+def for_einvoice(document_: InvoiceDocument) -> InvoiceDocument:
+    """Return the document with all that an e-invoice needs."""
+    head = msgspec.structs.replace(
+        document_.head,
+        issuer=InvoiceParty("Caret Cloud GmbH", ("Torstraße 12",), "DE 301234567", "a@b.c", "DE"),
+        customer=InvoiceParty(
+            "Łódź <Robotics> & Σία", ("a", "b", "c", "d"), "PL7251801126", "", "PL"
+        ),
+        bank=BankAccount("DE02 1203 0000 0000 2020 51", "BYLADEM1001", "DKB"),
+    )
+    return msgspec.structs.replace(document_, head=head)
+
+
+def correction() -> InvoiceDocument:
+    head = msgspec.structs.replace(
+        HEAD, kind=DocumentKind.CREDIT_NOTE, corrects="ACME-000011", reason="An outage."
+    )
+    return build_document(head, (), LedgerTotals(-500, 0, -95))
+
+
+def with_credit() -> InvoiceDocument:
+    return build_document(HEAD, USAGE, LedgerTotals(8_765, 765, 1_520))
+
+
+@pytest.mark.parametrize(
+    ("document_", "kind", "total"),
+    [
+        (document(USAGE), "380", "104.30"),
+        (with_credit(), "380", "95.20"),
+        (correction(), "381", "5.95"),
+    ],
+)
+def test_a_pdf_contains_the_einvoice_that_matches_the_schema(
+    document_: InvoiceDocument, kind: str, total: str
+) -> None:
+    pdf = render(for_einvoice(document_))
+
+    name, xml = get_facturx_xml_from_pdf(pdf, check_xsd=True)
+
+    assert name == "factur-x.xml"
+    found = ElementTree.fromstring(xml)  # noqa: S314  # our own document
+    assert found.findtext(".//{*}ExchangedDocument/{*}TypeCode") == kind
+    assert found.findtext(".//{*}DuePayableAmount") == total
+    assert found.findtext(".//{*}SellerTradeParty//{*}CountryID") == "DE"
+    assert found.findtext(".//{*}IBANID") == (None if kind == "381" else "DE02120300000000202051")
+
+
+def test_an_einvoice_has_the_same_bytes_at_another_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = render(for_einvoice(document(USAGE)))
+    monkeypatch.setattr(facturx, "datetime", _OtherDay)
+
+    assert render(for_einvoice(document(USAGE))) == first
+
+
+class _OtherDay(datetime):
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> "_OtherDay":
+        return cls(2031, 5, 4, 3, 2, 1, tzinfo=tz)
+
+
+@pytest.mark.parametrize(
+    ("changed", "missing"),
+    [
+        ({"customer": InvoiceParty("I")}, ["customer_country"]),
+        ({"issuer": InvoiceParty("I", country="DE")}, ["issuer_tax_id"]),
+        ({"tax": InvoiceTax("", 0)}, ["tax"]),
+    ],
+)
+def test_a_document_without_all_details_has_no_einvoice(
+    changed: dict[str, Any], missing: list[str]
+) -> None:
+    document_ = for_einvoice(document(USAGE))
+    lacking = msgspec.structs.replace(
+        document_, head=msgspec.structs.replace(document_.head, **changed)
+    )
+
+    assert list_missing_fields(document_) == []
+    assert list_missing_fields(lacking) == missing
+    assert b"factur-x.xml" not in render(lacking)
+
+
+def test_documents_of_earlier_releases_keep_their_bytes() -> None:
+    text = encode_document(document(USAGE)).decode()
+
+    assert '"bank"' not in text
+    assert '"country"' not in text
+    assert '"customer":{"address":["ul. Piotrkowska 104"],"email":"","name":' in text
+
+
+def test_a_logo_is_printed_without_other_changes_of_the_text(tmp_path: Path) -> None:
+    logo = tmp_path / "logo.png"
+    Image.new("RGB", (400, 100), "navy").save(logo)
+
+    assert b"/Subtype /Image" in render(document(USAGE), logo=logo)
+    assert b"/Subtype /Image" not in render(document(USAGE))
 
 
 def test_another_amount_gives_another_pdf() -> None:

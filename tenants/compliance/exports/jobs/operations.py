@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import Sum
 
+from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK, PACK_MEDIA
@@ -25,7 +26,7 @@ from tenants.compliance.exports.row_stream import require_period
 from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.models import ExportJob, Tenant
 from tenants.security.audit.operations import record_change, record_read
-from tenants.security.authorization.actor import Actor
+from tenants.security.authorization.actor import Actor, system_actor
 
 MAX_UNDER_WAY: Final = 10  # per tenant
 MAX_STORED: Final = 100
@@ -48,30 +49,45 @@ def request_export(*, actor: Actor, export_request: ExportRequest, now: datetime
     with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         _require_room(actor)
-        row = ExportJob.objects.create(
-            tenant_id=actor.tenant_id,
-            definition=export_request.definition,
-            media=export_request.media,
-            since=export_request.period.start,
-            until=export_request.period.end,
-            requested_by_id=actor.user_id,
-            requested_by_key=actor.key or "",
-            state=JobState.QUEUED,
-            error="",
-            created_at=now,
-            members=write_members(_list_members(export_request)),
-            rows_expected=_estimate_rows(actor, export_request, now),
-            name="",
-            proof="",
-        )
-        record_change(
-            actor=actor,
-            action="export.requested",
-            target=f"export:{row.id}",
-            change=(None, _to_change_fields(export_request)),
-            now=now,
-        )
-    return view_of(row)
+        return view_of(_insert_job(actor, export_request, now))
+
+
+def request_final_export(
+    *, tenant_id: TenantId, export_request: ExportRequest, now: datetime
+) -> UUID:
+    """Request the export of a tenant that begins to close, whatever other exports it has.
+
+    Its file is kept until the tenant is closed.
+    """
+    with tenant_scope(tenant_id):
+        return _insert_job(system_actor(tenant_id), export_request, now).id
+
+
+def _insert_job(actor: Actor, export_request: ExportRequest, now: datetime) -> ExportJob:
+    row = ExportJob.objects.create(
+        tenant_id=actor.tenant_id,
+        definition=export_request.definition,
+        media=export_request.media,
+        since=export_request.period.start,
+        until=export_request.period.end,
+        requested_by_id=actor.user_id,
+        requested_by_key=actor.key or "",
+        state=JobState.QUEUED,
+        error="",
+        created_at=now,
+        members=write_members(_list_members(export_request)),
+        rows_expected=_estimate_rows(actor, export_request, now),
+        name="",
+        proof="",
+    )
+    record_change(
+        actor=actor,
+        action="export.requested",
+        target=f"export:{row.id}",
+        change=(None, _to_change_fields(export_request)),
+        now=now,
+    )
+    return row
 
 
 def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:

@@ -14,7 +14,7 @@ Tenants take turns of one slice each. Files of many rows are written in a lane o
 
 import random
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Final
 from uuid import UUID
@@ -52,7 +52,7 @@ from tenants.compliance.exports.jobs.progress import (
 from tenants.compliance.exports.jobs.state_machine import JobEvent, JobState, advance
 from tenants.compliance.exports.proof import start_proof
 from tenants.compliance.exports.rows import Period, RowBatch, RowQuery
-from tenants.models import ExportJob
+from tenants.models import ExportJob, Tenant
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import system_actor
 from tenants.security.authorization.directory import list_tenants
@@ -209,7 +209,7 @@ def _finish_job(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgres
             num_bytes=file.num_bytes,
             proof=file.proof.decode(),
             finished_at=now,
-            expires_at=now + KEPT_FOR,
+            expires_at=_compute_expiry(claim, now),
         )
         record_change(
             actor=system_actor(claim.tenant_id),
@@ -218,6 +218,13 @@ def _finish_job(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgres
             change=(None, {"file": file.name, "rows": row.rows_done, "sha256": file.sha256}),
             now=now,
         )
+
+
+def _compute_expiry(claim: JobClaim, now: datetime) -> datetime:
+    """Return until when the file is kept: the final export of a closing tenant until the end."""
+    closing = Tenant.objects.filter(id=claim.tenant_id, final_export_id=claim.build_id)
+    closes_at = closing.values_list("closes_at", flat=True).first()
+    return now + KEPT_FOR if closes_at is None else max(now + KEPT_FOR, closes_at)
 
 
 def _fail_job(claim: JobClaim, reason: str) -> None:

@@ -1,15 +1,20 @@
 """The audit log's pages: the changes, their actors, and the check of the chain."""
 
 import re
+import uuid
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
+from caret.local.paths import REPOSITORY
+from console.views.audit.sentences import ACTIONS
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
+from tenants.identity.teams.operations import add_team_member, create_team, remove_team_member
+from tenants.models import Membership
 from tenants.security.audit import chain_check
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.queries import find_head
@@ -47,7 +52,13 @@ def shown(client: Client, **query: str) -> str:
 
 
 def targets(page: str) -> list[str]:
-    return re.findall(r'class="entry-target">(door:\d+)<', page)
+    return re.findall(r'<b title="(door:\d+)">', page)
+
+
+def sentences(page: str) -> list[str]:
+    """Return the sentences, newest first, without markup."""
+    found = re.findall(r'class="entry-sentence">(.*?)</span>', page)
+    return [re.sub("<[^>]+>", "", each) for each in found]
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -73,6 +84,96 @@ def test_an_entry_shows_both_values_the_reason_and_the_actor(
     assert "height: 2" not in page
     assert "It was time." in page
     assert company.administrator.email in page
+
+
+def remove_from_team(company: Company) -> uuid.UUID:
+    actor, now, dan = company.administrator.actor, timezone.now(), company.developer
+    team = create_team(actor=actor, name="Payments <3", now=now)
+    add_team_member(actor=actor, team_id=team.id, user_id=dan.user_id, now=now)
+    remove_team_member(actor=actor, team_id=team.id, user_id=dan.user_id, now=now)
+    return team.id
+
+
+def test_an_entry_is_a_sentence_with_names_and_the_ids_behind_them(
+    company: Company, audrey: Client
+) -> None:
+    team_id = remove_from_team(company)
+    administrator, dan = company.administrator, company.developer
+
+    page = shown(audrey, action="team.member_removed")
+
+    assert sentences(page) == [
+        f"{administrator.email} removed {dan.email} from the team Payments &lt;3."
+    ]
+    assert f'<b title="{dan.user_id}">{dan.email}</b>' in page
+    assert f'<b title="team:{team_id}">' in page
+
+
+def test_a_sentence_is_written_in_the_readers_language(company: Company, audrey: Client) -> None:
+    remove_from_team(company)
+    audrey.cookies["caret-language"] = "de"
+
+    (sentence,) = sentences(shown(audrey, action="team.member_removed"))
+
+    assert sentence == (
+        f"{company.administrator.email} hat {company.developer.email} "
+        "aus dem Team Payments &lt;3 entfernt."
+    )
+
+
+def test_each_recorded_action_has_a_sentence() -> None:
+    """An action in the sources whose sentence is missing would be shown as its code."""
+    pattern = re.compile(r'(?:action=|_record_change\([^"]*?|_record\([^"]*?)"([a-z_]+\.[a-z_]+)"')
+    sources = [path.read_text() for path in (REPOSITORY / "tenants").rglob("*.py")]
+
+    recorded = {action for text in sources for action in pattern.findall(text)}
+
+    assert len(recorded) > 50
+    assert recorded - ACTIONS == set()
+
+
+@pytest.mark.parametrize(
+    ("filters", "num"),
+    [
+        ({"action": "team.*"}, 3),
+        ({"action": "tea.*"}, 0),
+        ({"target": "team:*"}, 3),
+        ({"target": "payments <3"}, 3),  # the team's name
+        ({"target": "%:*"}, 0),
+    ],
+)
+def test_entries_are_found_by_prefix_and_by_name(
+    company: Company, audrey: Client, filters: dict[str, str], num: int
+) -> None:
+    remove_from_team(company)
+
+    assert len(sentences(shown(audrey, **filters))) == num
+
+
+def test_an_erased_user_is_not_named(company: Company, audrey: Client) -> None:
+    remove_from_team(company)
+    with tenant_scope(company.tenant_id):
+        Membership.objects.filter(user_id=company.developer.user_id).update(
+            ended_at=timezone.now(), erased_at=timezone.now()
+        )
+
+    page = shown(audrey, action="team.member_removed")
+
+    assert "removed Erased user from the team" in sentences(page)[0]
+    assert company.developer.email not in page
+
+
+def test_the_filter_suggests_the_tenants_people_and_teams_only(
+    company: Company, audrey: Client
+) -> None:
+    remove_from_team(company)
+    neighbour = make_company("hooli", GLOBEX)
+
+    page = shown(audrey)
+
+    assert f'<option value="{company.developer.email}">' in page
+    assert '<option value="Payments &lt;3">' in page
+    assert neighbour.administrator.email not in page
 
 
 def test_reading_the_log_adds_an_entry(company: Company, audrey: Client) -> None:

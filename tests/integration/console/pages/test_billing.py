@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -106,7 +107,23 @@ def test_the_ledger_shows_both_sides_of_a_transaction(company: Company, bill: Cl
 
     assert page.count("<li><details>") == 1
     assert "expense.promotions" in page
-    assert page.count("€7.00") == 3
+    assert page.count("€7.00") == 4  # once in the day's total
+
+
+def test_the_ledger_has_the_totals_of_each_day_and_folds_amounts_below_a_cent(
+    company: Company, bill: Client
+) -> None:
+    now = timezone.now()
+    for num_tokens in (2_000_000, 5_000, 1_000):
+        use(company, company.developer, now, prompt_tokens=0, generated_tokens=num_tokens)
+        rate_tenant(company.tenant_id, now=now)
+
+    page = bill.get("/billing/ledger", {"account": "revenue.tokens"}).content.decode()
+
+    assert page.count('class="ledger-day"') == 1
+    assert re.search(r"\(3\)</span> <b>€1.20</b>", page)
+    assert "2 bookings below €0.01 each" in page
+    assert "€0.0036</span>" in page
 
 
 @pytest.mark.parametrize(
@@ -148,6 +165,15 @@ def test_an_invoices_page_and_files_show_the_same_document(company: Company, bil
     assert as_pdf.content.startswith(b"%PDF")
     assert document.document.head.number in as_pdf["Content-Disposition"]
     assert document.document.head.number in bill.get("/billing/invoices").content.decode()
+
+
+def test_an_invoices_page_says_what_its_einvoice_lacks(company: Company, bill: Client) -> None:
+    number = make_invoice(company)
+
+    page = bill.get(f"/billing/invoices/{number}").content.decode()
+
+    assert "None: this document lacks" in page
+    assert "the issuer’s country, the issuer’s tax ID, the recipient’s country, a tax rate" in page
 
 
 @pytest.mark.parametrize("suffix", ["", "/pdf", "/json"])

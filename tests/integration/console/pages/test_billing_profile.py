@@ -21,6 +21,7 @@ CHANGED = {
     "address": "2 Side Street\n\n  12345 Town ",
     "tax_id": "DE123456789",
     "email": "ap@initrode.example",
+    "country": "DE",
 }
 
 
@@ -70,7 +71,9 @@ def test_saving_the_profile_replaces_the_customer_and_keeps_the_tax(
 
     found = find_profile(actor=company.people[Role.OWNER].actor)
     lines = ("2 Side Street", "12345 Town")
-    assert found.customer == InvoiceParty("Initrode", lines, "DE123456789", "ap@initrode.example")
+    assert found.customer == InvoiceParty(
+        "Initrode", lines, "DE123456789", "ap@initrode.example", "DE"
+    )
     assert found.tax == InvoiceTax("VAT", 1_900)
     assert "Billing profile saved. It applies from the next invoice." in answer.content.decode()
 

@@ -11,14 +11,16 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.contracts.pricing import BudgetScope
+from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, change_budget
-from tenants.billing.budgets.queries import BudgetView, page_of_budgets
+from tenants.billing.budgets.queries import BudgetView, page_of_budgets, read_spending
 from tenants.billing.rating.operations import rate_tenant
+from tenants.identity.teams.operations import add_team_member
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tests.fakes.billing import make_budget, make_old_customer, use
-from tests.fixtures.companies import GLOBEX, Company, make_company
-from tests.fixtures.users import make_team
+from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
+from tests.fixtures.users import make_colleague, make_team
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
@@ -81,6 +83,63 @@ def test_a_budget_for_the_tenant_is_created(company: Company, bill: Client) -> N
     assert (made.limit_micros, made.is_hard, made.scope) == (1_250_500_000, True, "tenant")
     assert "Budget created. It applies immediately." in page
     assert "€1,250.50" in page
+
+
+def test_a_budget_that_stops_people_now_is_saved_only_after_a_confirmation(
+    company: Company, bill: Client
+) -> None:
+    """A team of two has spent more than its new limit; one of them is stopped already."""
+    alice, dan = company.people[Role.ADMINISTRATOR], company.developer
+    team = make_team(company, "Platform")
+    for person in (alice, dan):
+        add_team_member(
+            actor=company.platform,
+            team_id=uuid.UUID(team),
+            user_id=person.user_id,
+            now=timezone.now(),
+        )
+    use(company, dan, timezone.now() - timedelta(minutes=1), generated_tokens=2_000_000)
+    rate_tenant(company.tenant_id, now=timezone.now())
+    asked = NEW_BUDGET | {"limit": "1"}
+    bill.post("/budgets/new", asked | {"scope": "user", "person": dan.email, "confirmed_stops": 1})
+
+    page = bill.post("/budgets/new", asked | {"scope": "team", "team": team}).content.decode()
+    confirmed = asked | {"scope": "team", "team": team, "confirmed_stops": "1"}
+
+    assert "This would stop 1 person now." in page
+    assert 'name="confirmed_stops" value="1"' in page
+    assert len(budgets(company)) == 1
+    assert bill.post("/budgets/new", confirmed).status_code == 302
+    assert len(budgets(company)) == 2
+
+
+def test_a_lower_limit_that_stops_people_asks_for_a_confirmation(
+    company: Company, bill: Client
+) -> None:
+    use(company, company.developer, timezone.now() - timedelta(minutes=1), generated_tokens=50_000)
+    rate_tenant(company.tenant_id, now=timezone.now())
+    budget = make_budget(company, limit_micros=100_000_000)
+
+    page = change(bill, budget, limit="0.01").content.decode()
+
+    assert f"This would stop {len(ACME)} people now." in page
+    (unchanged,) = budgets(company)
+    assert unchanged.limit_micros == 100_000_000
+    assert change(bill, budget, limit="0.01", is_hard="").status_code == 302  # stops nobody
+
+
+def test_a_budget_per_seat_grows_with_the_members(company: Company, bill: Client) -> None:
+    bill.post("/budgets/new", NEW_BUDGET | {"limit": "10", "is_per_seat": "on"})
+    (made,) = budgets(company)
+    with tenant_scope(company.tenant_id):
+        (in_gateways,) = read_spending(company.tenant_id, now=timezone.now()).budgets
+
+    make_colleague(company)
+
+    assert made.month_limit_micros == 10_000_000 * len(ACME)
+    assert in_gateways.limit_micros == made.month_limit_micros
+    assert budgets(company)[0].month_limit_micros == made.month_limit_micros + 10_000_000
+    assert "The limit is €10.00 per seat." in bill.get(f"/budgets/{made.id}").content.decode()
 
 
 def test_a_limit_uses_the_number_format_of_the_users_language(

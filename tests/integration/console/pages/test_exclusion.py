@@ -1,6 +1,7 @@
 """The content exclusion pages: gitignore-like syntax, the path test, and recent rejections."""
 
 import json
+import re
 from html import unescape
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.integration.console.pages.queries import few_queries
 
 PAGE = "/content-exclusion"
 DENIALS = "/content-exclusion/denials"
+PAYMENTS_RULE = '<code>keys/**</code> <span class="soft">payments</span>'
 TEXT = '"*":\n  - "**/.env"\npayments: ["keys/**"]'
 
 
@@ -28,6 +30,25 @@ def company() -> Company:
 @pytest.fixture
 def alice(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
+
+
+def edit_list(client: Client, step: str, rules: list[tuple[str, str]], **fields: str) -> str:
+    """Post the list of rules: patterns with their repositories, "" for all."""
+    posted = fields | {
+        "step": step,
+        "expected_version": "1",
+        "rule_pattern": [pattern for pattern, _ in rules],
+        "rule_repository": [repository for _, repository in rules],
+    }
+    return str(client.post(PAGE, posted).content.decode())
+
+
+def rules_of(page: str) -> list[tuple[str, str]]:
+    patterns, repositories = (
+        re.findall(rf'name="rule_{name}" value="([^"]*)"', unescape(page))
+        for name in ("pattern", "repository")
+    )
+    return list(zip(patterns, repositories, strict=True))
 
 
 def send(client: Client, step: str, text: str = TEXT, **fields: str) -> Any:
@@ -77,7 +98,7 @@ def test_a_draft_can_be_tested_without_saving_it(company: Company, alice: Client
     answer = send(alice, "test", repository="payments", path="keys/prod.txt")
 
     page = unescape(answer.content.decode())
-    assert '"payments": "keys/**"' in page
+    assert PAYMENTS_RULE in page
     assert 'payments: ["keys/**"]' in page
     assert find_policy(tenant_id=company.tenant_id).version == 1
 
@@ -91,7 +112,7 @@ def test_a_path_that_matches_no_rule_is_not_excluded(alice: Client) -> None:
 def test_the_tester_ignores_case_as_gateways_do(alice: Client) -> None:
     page = send(alice, "test", repository="Payments", path="KEYS\\Prod.txt").content.decode()
 
-    assert '"payments": "keys/**"' in unescape(page)
+    assert PAYMENTS_RULE in unescape(page)
 
 
 def test_a_user_without_write_permission_tests_the_current_rules(
@@ -101,7 +122,9 @@ def test_a_user_without_write_permission_tests_the_current_rules(
 
     part = client.get(PAGE, {"path": "deploy/.env"}, headers={"HX-Request": "true"})
 
-    assert '"*": "**/.env"' in unescape(part.content.decode())
+    assert '<code>**/.env</code> <span class="soft">All repositories</span>' in unescape(
+        part.content.decode()
+    )
     assert "<html" not in part.content.decode()
 
 
@@ -147,8 +170,51 @@ def test_a_draft_can_be_edited_after_its_review(alice: Client) -> None:
 
     page = alice.post(PAGE, draft | {"step": "edit"}).content.decode()
 
-    assert 'payments":\n  - "keys/**"' in fields_of(page)["content_exclusion"]
+    assert rules_of(page) == [("**/.env", ""), ("keys/**", "payments"), ("", "")]
     assert fields_of(page)["expected_version"] == "1"
+
+
+def test_the_list_adds_and_removes_rules_without_saving_them(
+    company: Company, alice: Client
+) -> None:
+    rules = [("**/secrets/**", ""), ("a", "shop")]
+    added = edit_list(alice, "add", [*rules, ("*.pem", "shop")])
+    removed = edit_list(alice, "remove-1", [*rules, ("*.pem", "shop")])
+
+    assert rules_of(added) == [*rules, ("*.pem", "shop"), ("", "")]
+    assert rules_of(removed) == [("**/secrets/**", ""), ("*.pem", "shop"), ("", "")]
+    assert find_policy(tenant_id=company.tenant_id).version == 1
+
+
+def test_a_pattern_alone_is_reviewed_as_a_rule_for_all_repositories(alice: Client) -> None:
+    listed = edit_list(alice, "review", [("**/secrets/**", "")])
+    as_yaml = send(alice, "review", "**/secrets/**").content.decode()
+
+    for page in (listed, as_yaml):
+        assert '+ "*": "**/secrets/**"' in unescape(page)
+
+
+def test_the_editor_changes_between_list_and_yaml_with_the_unsaved_rules(alice: Client) -> None:
+    as_yaml = edit_list(alice, "yaml", [("keys/**", "payments")])
+    as_list = send(alice, "list", TEXT).content.decode()
+
+    assert fields_of(as_yaml)["content_exclusion"] == '"payments":\n  - "keys/**"'
+    assert rules_of(as_list) == [("**/.env", ""), ("keys/**", "payments"), ("", "")]
+
+
+@pytest.mark.parametrize("step", ["remove-", "remove-99", "remove--1", "remove-9" * 5000, "?"])
+def test_an_unknown_step_keeps_all_rules(alice: Client, step: str) -> None:
+    assert rules_of(edit_list(alice, step, [("a", "")])) == [("a", ""), ("", "")]
+
+
+def test_the_tester_names_the_rule_in_the_list(alice: Client) -> None:
+    page = edit_list(
+        alice, "test", [("**/secrets/**", ""), ("keys/**", "payments")], path="a/secrets/key"
+    )
+
+    assert "Excluded: this file is never sent." in page
+    assert "<p><code>**/secrets/**</code>" in page
+    assert "<p><code>keys/**</code>" not in page
 
 
 def test_a_concurrent_change_is_reported_and_not_overwritten(

@@ -16,11 +16,10 @@ from tenants.identity.api_keys.queries import KeyState, find_key
 from tenants.identity.invitations.queries import InvitationState, page_of_invitations
 from tenants.identity.members.queries import find_member
 from tenants.identity.teams.operations import create_team
-from tenants.models import ApiKey, AuditEntry, Invitation, Tenant
+from tenants.models import Invitation
 from tests.fixtures.companies import ACME, GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.usage_rows import count, use
 
 NOBODY = uuid.UUID(int=0)
 
@@ -297,6 +296,40 @@ def test_removing_a_member_requires_a_step_up(company: Company, sign_in: SignIn)
     assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER
 
 
+def test_an_owner_transfers_the_ownership(company: Company, sign_in_now: SignIn) -> None:
+    olga, path = company.people[Role.OWNER], f"/members/{company.developer.user_id}"
+    owner = sign_in_now(olga)
+
+    assert f'href="{path}/transfer"' in owner.get(path).content.decode()
+    assert "Transfer ownership to Ada?" in owner.get(f"{path}/transfer").content.decode()
+    done = owner.post(f"{path}/transfer", {"reason": "Leaving"}, follow=True).content.decode()
+
+    assert "Ada is now an owner, and you are an administrator." in done
+    assert role_of(company, Role.DEVELOPER) is Role.OWNER
+    assert role_of(company, Role.OWNER) is Role.ADMINISTRATOR
+
+
+def test_the_transfer_of_ownership_asks_for_the_password_when_saving(
+    company: Company, sign_in: SignIn
+) -> None:
+    path = f"/members/{company.developer.user_id}/transfer"
+    owner = sign_in(company.people[Role.OWNER])
+
+    assert owner.get(path).status_code == 200
+    assert owner.post(path)["Location"].startswith("/account/confirm")
+    assert role_of(company, Role.OWNER) is Role.OWNER
+
+
+def test_only_an_owner_transfers_the_ownership_and_not_to_themselves(
+    company: Company, client: Client, sign_in_now: SignIn
+) -> None:
+    owner, ada = company.people[Role.OWNER], company.developer
+
+    assert client.post(f"/members/{ada.user_id}/transfer").status_code == 403
+    assert sign_in_now(owner).post(f"/members/{owner.user_id}/transfer").status_code == 403
+    assert role_of(company, Role.OWNER) is Role.OWNER
+
+
 def test_the_page_states_that_there_are_no_invitations(sign_in: SignIn) -> None:
     company = make_company("hooli", GLOBEX)
 
@@ -350,57 +383,3 @@ def test_a_team_of_another_tenant_is_no_choice(
 
     assert 'class="wrong"' in invite(client, team=str(theirs.id))
     assert states(company) == []
-
-
-def test_seats_are_listed_without_figures_until_an_administrator_shows_single_users(
-    company: Company, client: Client
-) -> None:
-    use(company, company.developer, num=3, accepted=1)
-    count(company)
-
-    with few_queries():
-        hidden = client.get("/members/seats").content.decode()
-    saved = client.post("/privacy/small-groups", {"min_users": "1", "reason": "agreed"})
-    with few_queries():
-        shown = client.get("/members/seats").content.decode()
-    lines = client.get("/members/seats", {"as": "csv", "q": "ada@"}).content.decode().splitlines()
-    by_user = client.get("/usage", {"by": "user"}).content.decode()
-
-    assert "at least 5 users" in hidden
-    assert "Requests this month" not in hidden
-    assert saved["Location"] == "/privacy/small-groups"
-    assert "Requests this month" in shown
-    assert lines[0].split(",")[:2] == ["email", "name"]
-    assert lines[1].startswith(f"{company.developer.email},Ada,developer,")
-    assert ",3," in lines[1]
-    assert company.developer.email in by_user
-    with tenant_scope(company.tenant_id):
-        assert AuditEntry.objects.filter(action="reports.min_group_size_changed").exists()
-
-
-def test_idle_seats_are_filtered(company: Company, client: Client) -> None:
-    key = make_key(company, company.developer).key
-    with tenant_scope(company.tenant_id):
-        ApiKey.objects.filter(lookup_id=key.lookup_id).update(last_used_at=timezone.now())
-
-    page = client.get("/members/seats", {"activity": "idle"}).content.decode()
-
-    assert re.findall(r'class="name"[^>]*>([^<]+)<', page) == ["Alice", "Audrey", "Bill", "Olga"]
-
-
-@pytest.mark.parametrize("value", ["0", "1001", "many", ""])
-def test_an_invalid_smallest_group_is_refused(company: Company, client: Client, value: str) -> None:
-    response = client.post("/privacy/small-groups", {"min_users": value, "reason": "x"})
-
-    assert response.status_code == 400
-    assert Tenant.objects.get(id=company.tenant_id).min_group_users == 5
-
-
-def test_the_smallest_group_needs_a_reason_and_the_permission(
-    company: Company, client: Client, sign_in_now: SignIn
-) -> None:
-    auditor = sign_in_now(company.people[Role.AUDITOR])
-    form = {"min_users": "2", "reason": ""}
-
-    assert client.post("/privacy/small-groups", form).status_code == 400
-    assert auditor.post("/privacy/small-groups", form | {"reason": "x"}).status_code == 403

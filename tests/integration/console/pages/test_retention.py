@@ -1,5 +1,6 @@
 """Retention's pages: the state of each data class, days with a preview, holds, certificates."""
 
+import re
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -172,7 +173,7 @@ def test_a_hold_is_placed_listed_and_released(company: Company, alice: Client) -
         "until": "2026-01-31",
         "reason": "Letter",
     }
-    alice.post("/retention/holds/new", fields)
+    alice.post("/retention/holds/new", fields | {"step": "place"})
     (hold,) = list_holds(actor=company.administrator.actor, limit=5, cursor=None).rows
     page = alice.get("/retention/holds").content.decode()
     alice.post(f"/retention/holds/{hold.id}/release", {"reason": "Settled"})
@@ -199,7 +200,7 @@ def test_a_hold_is_placed_listed_and_released(company: Company, alice: Client) -
 def test_an_invalid_hold_is_refused_and_keeps_the_input(
     company: Company, alice: Client, wrong: dict[str, str]
 ) -> None:
-    fields = {"name": "Kept name", "reason": "Kept reason"} | wrong
+    fields = {"name": "Kept name", "reason": "Kept reason", "step": "place"} | wrong
 
     answer = alice.post("/retention/holds/new", fields)
 
@@ -207,6 +208,33 @@ def test_an_invalid_hold_is_refused_and_keeps_the_input(
     assert answer.status_code == 400
     assert "Kept" in page
     assert not list_holds(actor=company.administrator.actor, limit=5, cursor=None).rows
+
+
+def test_a_holds_effect_is_shown_before_it_is_placed(company: Company, alice: Client) -> None:
+    """Of two old records of the developer and one of the administrator, the hold covers two."""
+    old = timezone.now() - timedelta(days=days_of(company) + 10)
+    for person in (company.developer, company.developer, company.administrator):
+        make_completion(company, person, occurred_at=old)
+    make_completion(company, company.developer)
+    fields = {"name": "Matter", "reason": "Letter", "user_email": company.developer.email}
+
+    page = alice.post("/retention/holds/new", fields).content.decode()
+
+    assert "Without this hold, the next purge would delete 2 of these records." in page
+    (usage,) = re.findall(r'<th scope="row">Usage records</th>(.*?)</tr>', page)
+    assert re.findall(r">(\d+)</td>", usage) == ["3", "2"]
+    assert not list_holds(actor=company.administrator.actor, limit=5, cursor=None).rows
+
+
+def test_a_preview_needs_no_step_up_and_saving_does(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(company.administrator)
+
+    preview = client.get(f"{USAGE}?days=90")
+    saved = client.post(USAGE, {"days": "90", "expected_version": "0", "reason": "r"})
+
+    assert preview.status_code == 200
+    assert saved["Location"].startswith("/account/confirm")
+    assert days_of(company) != 90
 
 
 def test_a_hold_on_another_tenants_user_is_refused(
@@ -237,6 +265,7 @@ def test_a_certificate_is_shown_verified_and_downloaded(company: Company, alice:
 
     assert path in listed
     assert "the signature is valid" in page
+    assert "records of the class “Usage records” were deleted (row deletion)." in page
     assert file.content.decode() == found.document
     assert "attachment" in file["Content-Disposition"]
 

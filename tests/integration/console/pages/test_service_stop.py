@@ -15,7 +15,9 @@ from tenants.base.permissions import Role
 from tenants.billing.budgets.alerts import create_alerts
 from tenants.billing.budgets.month_spend import SpendEntry, add_spend
 from tenants.billing.budgets.operations import BudgetTerms, change_budget
+from tenants.compliance.tenant_closing import begin_closing
 from tenants.identity.members.tenant_status import set_status
+from tenants.models import Tenant
 from tests.fakes.billing import make_budget, make_customer
 from tests.fixtures.companies import ACME, Company, make_company
 
@@ -52,7 +54,7 @@ def test_every_page_of_a_suspended_tenant_says_so(
     client = sign_in(company.people[role])
 
     for path in PAGES:
-        page = client.get(path).content
+        page = client.get(path, follow=True).content
         assert b"is suspended." in page
         assert f'datetime="{NOW:%Y-%m-%dT%H:%M}'.encode() in page
         assert (b"The reason is in the audit log." in page) is (role is Role.OWNER)
@@ -65,6 +67,39 @@ def test_a_closing_tenant_leads_to_the_exports(company: Company, sign_in: SignIn
 
     assert b"is closing." in page
     assert b'href="/exports"' in page.partition(_BANNER)[2].partition(b"</div></div>")[0]
+
+
+def test_a_closing_tenant_says_when_its_data_is_deleted(company: Company, sign_in: SignIn) -> None:
+    closes_at = begin_closing(actor=company.platform, reason="end", now=NOW, grace_days=14)
+
+    page = sign_in(company.people[Role.DEVELOPER]).get("/keys").content.decode()
+
+    day = f"{closes_at.day} {closes_at:%B %Y}"
+    assert f"We delete all data on {day}." in page
+
+
+@pytest.mark.parametrize(
+    ("days_left", "text"),
+    [
+        (8, None),
+        (7, "The trial of Stopped ends on"),
+        (0, "The trial of Stopped ends on"),
+        (-1, "The trial of Stopped ended on"),
+    ],
+)
+def test_the_end_of_a_trial_is_announced_for_a_week(
+    company: Company, sign_in: SignIn, days_left: int, text: str | None
+) -> None:
+    last_day = utc_day(NOW) + timedelta(days=days_left)
+    Tenant.objects.filter(id=company.tenant_id).update(trial_ends_on=last_day)
+    client = sign_in(company.people[Role.DEVELOPER])
+
+    for path in PAGES:
+        page = client.get(path, follow=True).content.decode()
+        assert ("service-stop" in page) is (text is not None)
+        if text is not None:
+            assert f"{text} {last_day.day} {last_day:%B %Y}." in page
+            assert "contact the operator" in page
 
 
 def test_a_tenant_that_is_active_again_has_no_banner(company: Company, sign_in: SignIn) -> None:

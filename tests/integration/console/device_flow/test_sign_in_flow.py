@@ -1,10 +1,6 @@
 """Sign-in from an editor by the device flow (RFC 8628), over HTTP as the editor sends it."""
 
 import secrets
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, Final
-from urllib.parse import urlencode
 
 import pytest
 from django.utils import timezone
@@ -17,123 +13,23 @@ from tenants.base.redis_connection import connect
 from tenants.identity.api_keys.queries import is_key_active
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.own_keys.device_requests import ALPHABET, INTERVAL_S, LIFETIME
-from tenants.models import ApiKey, AuditEntry
-from tenants.policy.document import write_policy
-from tenants.policy.operations import set_policy
-from tenants.policy.queries import find_policy
+from tenants.models import AuditEntry
 from tests.fakes.console_client import Client
-from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company, make_key
+from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.fixtures.users import make_colleague
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.step_up import with_recent_step_up
-
-GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
-FORM: Final = "application/x-www-form-urlencoded"
-START: Final = {"client_id": "caret-ls", "editor": "Neovim 0.11", "machine": "ada-laptop"}
-
-
-@pytest.fixture
-def company() -> Company:
-    return make_company("initech", ACME)
-
-
-def make_address() -> str:
-    """Return an address of one test: attempts are counted by address."""
-    return "10." + ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))
-
-
-@pytest.fixture
-def sign_in(sign_in: SignIn) -> SignIn:
-    """Return a function that signs a user in from an address of their own."""
-
-    def signed_in(person: Person) -> Client:
-        client = sign_in(person)
-        client.defaults["REMOTE_ADDR"] = make_address()
-        return client
-
-    return signed_in
-
-
-@pytest.fixture
-def ada(company: Company, sign_in: SignIn) -> Client:
-    """Return a developer's browser."""
-    return sign_in(company.developer)
-
-
-@dataclass
-class Editor:
-    """An editor that signs in. It waits by moving the clock."""
-
-    monkeypatch: pytest.MonkeyPatch
-    address: str = field(default_factory=make_address)
-    codes: dict[str, Any] = field(default_factory=dict)
-    now: datetime = field(default_factory=timezone.now)
-
-    @property
-    def user_code(self) -> str:
-        return str(self.codes["user_code"])
-
-    def start(self, **fields: str) -> dict[str, Any]:
-        self.wait(timedelta(0))  # stops the clock
-        answer = self.post("/oauth/device_authorization", START | fields)
-        assert answer.status_code == 200, answer.content
-        self.codes = answer.json()
-        return self.codes
-
-    def poll(self, *, waits_s: float = INTERVAL_S, **fields: str) -> dict[str, Any]:
-        """Wait, and return the answer to a poll."""
-        self.wait(timedelta(seconds=waits_s))
-        named = {"grant_type": GRANT, "client_id": "caret-ls"}
-        named["device_code"] = self.codes.get("device_code", "")
-        answer = self.post("/oauth/token", named | fields)
-        found: dict[str, Any] = answer.json()
-        assert answer.status_code == (200 if "access_token" in found else 400)
-        assert answer["Cache-Control"] == "no-store"
-        return found
-
-    def wait(self, duration: timedelta) -> None:
-        self.now += duration
-        self.monkeypatch.setattr("django.utils.timezone.now", lambda: self.now)
-
-    def post(self, path: str, fields: dict[str, str]) -> Any:
-        return self.send(path, urlencode(fields))
-
-    def send(self, path: str, body: str | bytes, content_type: str = FORM, **headers: str) -> Any:
-        client = Client(REMOTE_ADDR=self.address)
-        return client.generic("POST", path, body, content_type=content_type, headers=headers)
-
-
-@pytest.fixture
-def editor(monkeypatch: pytest.MonkeyPatch) -> Editor:
-    return Editor(monkeypatch)
-
-
-def page_of(client: Client, code: str) -> Any:
-    return client.get("/device", {"code": code})
-
-
-def decide(client: Client, company: Company, code: str, decision: str = "confirm") -> Any:
-    page_of(client, code)
-    form = {"code": code, "tenant": company.tenant_id, "decision": decision}
-    return client.post("/device", form)
-
-
-def keys_of(company: Company) -> list[ApiKey]:
-    with tenant_scope(company.tenant_id):
-        return list(ApiKey.objects.filter(tenant_id=company.tenant_id).order_by("created_at"))
-
-
-def change_policy(company: Company, **changes: Any) -> None:
-    held = find_policy(tenant_id=company.tenant_id).policy
-    set_policy(
-        actor=company.platform,
-        document=write_policy(held) | changes,
-        reason="a test",
-        now=timezone.now(),
-    )
-
 
 # --- the whole way
+from tests.integration.console.device_flow.conftest import make_address
+from tests.integration.console.device_flow.editor import (
+    START,
+    Editor,
+    change_policy,
+    decide,
+    keys_of,
+    page_of,
+)
+from tests.integration.console.pages.step_up import with_recent_step_up
 
 
 def test_a_confirmed_editor_gets_a_key_of_its_own(
@@ -396,93 +292,3 @@ def test_a_membership_that_ended_after_the_confirmation_gives_no_key(
 
     assert editor.poll()["error"] == "access_denied"
     assert keys_of(company) == []
-
-
-# --- hostile requests
-
-
-def test_an_anonymous_visitor_signs_in_first(editor: Editor) -> None:
-    editor.start()
-
-    answer = page_of(Client(), editor.user_code)
-
-    assert answer["Location"] == f"/sign-in?next=/device%3Fcode%3D{editor.user_code}"
-
-
-def test_the_confirmation_needs_a_csrf_token(company: Company, ada: Client, editor: Editor) -> None:
-    editor.start()
-    page_of(ada, editor.user_code)
-    ada.handler.enforce_csrf_checks = True
-
-    assert decide(ada, company, editor.user_code).status_code == 403
-
-
-@pytest.mark.parametrize(
-    ("path", "fields", "error"),
-    [
-        ("/oauth/device_authorization", {}, "invalid_request"),
-        ("/oauth/device_authorization", {"client_id": "other"}, "invalid_request"),
-        ("/oauth/device_authorization", {"client_id": "caret-ls", "editor": ""}, "invalid_request"),
-        (
-            "/oauth/device_authorization",
-            {"client_id": "caret-ls", "machine": "x" * 56},
-            "invalid_request",
-        ),
-        (
-            "/oauth/device_authorization",
-            {"client_id": "caret-ls", "machine": "a\u202eb"},
-            "invalid_request",
-        ),
-        ("/oauth/token", {}, "invalid_request"),
-        ("/oauth/token", {"grant_type": "password"}, "unsupported_grant_type"),
-        ("/oauth/token", {"grant_type": "GRANT", "client_id": "other"}, "invalid_client"),
-        ("/oauth/token", {"grant_type": "GRANT", "client_id": "caret-ls"}, "invalid_request"),
-        (
-            "/oauth/token",
-            {"grant_type": "GRANT", "client_id": "caret-ls", "device_code": "x\0y"},
-            "invalid_grant",
-        ),
-    ],
-)
-def test_a_wrong_request_gets_the_errors_of_the_rfc(
-    editor: Editor, path: str, fields: dict[str, str], error: str
-) -> None:
-    named = {name: GRANT if value == "GRANT" else value for name, value in fields.items()}
-
-    answer = editor.post(path, named)
-
-    assert answer.status_code == (401 if error == "invalid_client" else 400)
-    assert answer.json()["error"] == error
-    assert answer["Content-Type"] == "application/json"
-
-
-@pytest.mark.parametrize("path", ["/oauth/device_authorization", "/oauth/token"])
-def test_other_bodies_are_refused(editor: Editor, path: str) -> None:
-    bodies: list[tuple[str | bytes, str, int]] = [
-        ('{"client_id": "caret-ls"}', "application/json", 400),
-        ("{", "application/json", 400),
-        (b"\xff\xfe", FORM, 400),
-        ("client_id=caret-ls&client_id=caret-ls", FORM, 400),
-        ("a&" * 2_000, FORM, 400),
-        ("a" * 9_000, FORM, 413),
-        ("a" * 2_000_000, FORM, 413),
-    ]
-
-    for body, content_type, status in bodies:
-        answer = editor.send(path, body, content_type)
-        assert (answer.status_code, answer.json()["error"]) == (status, "invalid_request")
-
-
-def test_only_posts_are_answered() -> None:
-    assert Client().get("/oauth/token").status_code == 405
-
-
-@pytest.mark.parametrize("has_key", [True, False])
-def test_an_api_key_makes_no_difference(company: Company, editor: Editor, *, has_key: bool) -> None:
-    text = make_key(company, company.developer).text if has_key else "cpk_live_wrong"
-    headers = {"Authorization": f"Bearer {text}"}
-    body = urlencode(START)
-
-    answer = editor.send("/oauth/device_authorization", body, **headers)
-
-    assert answer.status_code == 200

@@ -1,0 +1,166 @@
+"""The changes that a tenant's page offers: how a form is read and applied, and its texts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from types import MappingProxyType
+from typing import Final
+
+from django.http import QueryDict
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.snapshot import TenantStatus
+from tenants.base.errors import InvalidValue
+from tenants.fleet.operators import operations
+from tenants.fleet.operators.queries import find_in_directory
+from tenants.fleet.snapshots.platform_limits import PlatformLimits
+from tenants.identity.ownership import appoint_owner
+from tenants.security.authorization.actor import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class TenantChangeForm:
+    question: Promise  # with the tenant's name
+    done: Promise
+    apply: Callable[[QueryDict, Actor, datetime], None]  # raises DomainError
+
+
+def read_pools(form: QueryDict) -> list[str]:
+    """Return the chosen pools; the form has a field for each tier."""
+    return [name for name in form.getlist("pools") if name]
+
+
+def read_optional_date(name: str, form: QueryDict) -> date | None:
+    """Return the date; None if empty. Raises InvalidValue."""
+    return _read_date(name, form) if form.get(name, "").strip() else None
+
+
+def _change_name(form: QueryDict, actor: Actor, now: datetime) -> None:
+    operations.change_name(actor=actor, name=form.get("name", ""), reason=_reason(form), now=now)
+
+
+def _change_status(form: QueryDict, actor: Actor, now: datetime) -> None:
+    status = _read_status(form.get("status", ""))
+    slug = find_in_directory(actor.tenant_id).slug
+    if status is TenantStatus.CLOSED and form.get("slug", "").strip() != slug:
+        raise InvalidValue("slug", "To close the tenant, enter its slug: {slug}.", slug=slug)
+    operations.change_status(
+        actor=actor,
+        status=status,
+        reason=_reason(form),
+        now=now,
+        grace_days=_read_count("grace_days", form),
+    )
+
+
+def _change_plan(form: QueryDict, actor: Actor, now: datetime) -> None:
+    starts_on = _read_date("starts_on", form)
+    operations.change_plan(
+        actor=actor, plan=form.get("plan", ""), starts_on=starts_on, reason=_reason(form), now=now
+    )
+
+
+def _change_trial(form: QueryDict, actor: Actor, now: datetime) -> None:
+    ends_on = read_optional_date("trial_ends_on", form)
+    operations.change_trial(actor=actor, ends_on=ends_on, reason=_reason(form), now=now)
+
+
+def _appoint_owner(form: QueryDict, actor: Actor, now: datetime) -> None:
+    reason = operations.required_reason(_reason(form))
+    appoint_owner(actor=actor, email=form.get("email", ""), reason=reason, now=now)
+
+
+def _change_region(form: QueryDict, actor: Actor, now: datetime) -> None:
+    region = form.get("region", "")
+    operations.change_region(actor=actor, region=region, reason=_reason(form), now=now)
+
+
+def _change_limits(form: QueryDict, actor: Actor, now: datetime) -> None:
+    ceiling = PlatformLimits(
+        _read_count("max_concurrent_completions", form),
+        _read_count("max_requests_per_minute", form),
+    )
+    operations.change_limits(actor=actor, ceiling=ceiling, reason=_reason(form), now=now)
+
+
+def _reason(form: QueryDict) -> str:
+    return str(form.get("reason", ""))
+
+
+def _read_status(text: str) -> TenantStatus:
+    """Return the status. Raises InvalidValue."""
+    try:
+        return TenantStatus(text)
+    except ValueError as error:
+        raise InvalidValue("status", "Choose one of these statuses.") from error
+
+
+def _read_date(name: str, form: QueryDict) -> date:
+    """Return the date. Raises InvalidValue."""
+    try:
+        return date.fromisoformat(form.get(name, ""))
+    except ValueError as error:
+        raise InvalidValue(name, "Enter a date such as 2026-01-31.") from error
+
+
+def _read_count(name: str, form: QueryDict) -> int | None:
+    """Return the number; None if empty. Raises InvalidValue."""
+    text = form.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise InvalidValue(name, "Enter a whole number, or leave empty for no limit.")
+    return int(text)
+
+
+CHANGE_FORMS: Final = MappingProxyType(
+    {
+        "name": TenantChangeForm(
+            _("Change the name of %(tenant)s?"), _("Name changed."), _change_name
+        ),
+        "status": TenantChangeForm(
+            _("Change the status of %(tenant)s?"),
+            _("Status changed. Gateways apply it within a second."),
+            _change_status,
+        ),
+        "plan": TenantChangeForm(
+            _("Change the plan of %(tenant)s?"), _("Plan changed."), _change_plan
+        ),
+        "trial": TenantChangeForm(
+            _("Change the trial of %(tenant)s?"),
+            _("Trial changed. Gateways apply it within a second."),
+            _change_trial,
+        ),
+        "owner": TenantChangeForm(
+            _("Make a member of %(tenant)s an owner?"),
+            _("The member is now an owner. We sent all owners an e-mail."),
+            _appoint_owner,
+        ),
+        "region": TenantChangeForm(
+            _("Change the region of %(tenant)s?"), _("Region changed."), _change_region
+        ),
+        "limits": TenantChangeForm(
+            _("Change the limits of %(tenant)s?"),
+            _("Limits changed. Gateways apply them within a second."),
+            _change_limits,
+        ),
+    }
+)
+# The names of the forms' fields, as the page that asks for a code shows them.
+FIELD_NAMES: Final = MappingProxyType(
+    {
+        "name": _("Name"),
+        "status": _("Status"),
+        "grace_days": _("Grace period in days"),
+        "plan": _("Plan"),
+        "starts_on": _("From"),
+        "trial_ends_on": _("Last day of the trial"),
+        "email": _("E-mail"),
+        "region": _("Region"),
+        "max_concurrent_completions": _("Concurrent completions per gateway"),
+        "max_requests_per_minute": _("Requests per minute, all gateways"),
+        "slug": _("Slug"),
+        "reason": _("Your reason"),
+    }
+)

@@ -1,0 +1,342 @@
+"""Audit entries as sentences: who did what, with the names of people and resources.
+
+A sentence's placeholders are `actor`, `target`, and fields of the entry's change. A field that
+changed also has its earlier value: `role` and `old_role`. An entry that lacks a field, and an
+action without a sentence, get a general sentence.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any, Final
+
+from django.utils.functional import Promise
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from console.texts.money_format import amount
+from console.usage_filters.number_format import count
+from console.views.members.presenters import ROLE_NAMES
+from tenants.base.permissions import Role
+from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK
+from tenants.policy.data_classes import DATA_CLASSES
+from tenants.security.audit.queries import AuditEntryView
+from tenants.security.authorization.actor import ActorKind
+
+
+@dataclass(frozen=True, slots=True)
+class AuditArea:
+    """Actions about one kind of resource, as the filter lists them."""
+
+    title: Promise
+    sentences: Mapping[str, Promise]  # by action
+
+
+AREAS: Final = (
+    AuditArea(
+        _("Members and invitations"),
+        {
+            "member.added": _("{actor} added {target} with the role {role}."),
+            "member.invitation_accepted": _("{target} joined with the role {role}."),
+            "member.removed": _("{actor} removed {target} from the tenant."),
+            "member.role_changed": _(
+                "{actor} changed the role of {target} from {old_role} to {role}."
+            ),
+            "invitation.created": _("{actor} invited {target} with the role {role}."),
+            "invitation.revoked": _("{actor} revoked the invitation of {target}."),
+        },
+    ),
+    AuditArea(
+        _("Teams"),
+        {
+            "team.created": _("{actor} created the team {name}."),
+            "team.renamed": _("{actor} renamed the team {old_name} to {name}."),
+            "team.deleted": _("{actor} deleted the team {name}."),
+            "team.member_added": _("{actor} added {user_id} to the team {target}."),
+            "team.member_removed": _("{actor} removed {user_id} from the team {target}."),
+        },
+    ),
+    AuditArea(
+        _("API keys"),
+        {
+            "key.created": _("{actor} created the API key {target}."),
+            "key.rotated": _("{actor} rotated the API key {target}."),
+            "key.revoked": _("{actor} revoked the API key {target}."),
+            "key.ended": _("{actor} ended the API key {target}."),
+            "key.old_text_ended": _("{actor} invalidated the old text of the API key {target}."),
+        },
+    ),
+    AuditArea(
+        _("Sign-in"),
+        {
+            "password.changed": _("{target} changed their password."),
+            "password.reset": _("{target} reset their password."),
+            "password.reset_link_sent": _("{actor} sent {target} a link to reset their password."),
+            "second_factor.added": _("{target} added a second factor: {factor}."),
+            "second_factor.removed": _("{target} removed a second factor: {factor}."),
+            "second_factor.renewed": _("{target} renewed a second factor: {factor}."),
+            "mfa.required": _("{actor} made a second factor mandatory."),
+            "mfa.made_optional": _("{actor} made a second factor optional."),
+            "identity_provider.set": _("{actor} set the identity provider."),
+            "identity_provider.removed": _("{actor} removed the identity provider."),
+            "sign_in.refused": _("A sign-in through the identity provider was rejected: {reason}."),
+            "domain.claimed": _("{actor} claimed the domain {name}."),
+            "domain.verified": _("{actor} verified the domain {name}."),
+            "domain.given_up": _("{actor} gave up the domain {name}."),
+        },
+    ),
+    AuditArea(
+        _("SCIM provisioning"),
+        {
+            "scim_token.created": _("{actor} created the SCIM token {name}."),
+            "scim_token.revoked": _("{actor} revoked the SCIM token {target}."),
+            "scim_user.created": _("{actor} provisioned the user {target}."),
+            "scim_user.changed": _("{actor} changed the provisioned user {target}."),
+            "scim_user.deleted": _("{actor} removed the provisioned user {target}."),
+            "scim_group.role_changed": _("{actor} changed the role of the group {target}."),
+            "scim_group.members_changed": _(
+                "{actor} changed the members of the group {target} "
+                "from {old_num_members} to {num_members}."
+            ),
+        },
+    ),
+    AuditArea(
+        _("Policies"),
+        {
+            "policy.changed": _("{actor} changed the policy."),
+            "policy_override.changed": _("{actor} changed the policy override of {target}."),
+        },
+    ),
+    AuditArea(
+        _("Privacy and retention"),
+        {
+            "consent.changed": _("{actor} changed the consent of {target}."),
+            "content.erasure_requested": _(
+                "{actor} requested the erasure of captured content: {objects} objects."
+            ),
+            "training_data.exported": _("{actor} exported training data."),
+            "retention.changed": _("{actor} changed the retention of {target}."),
+            "retention.purged": _("{deleted} expired records were purged: {target}."),
+            "hold.placed": _("{actor} placed the legal hold {name}."),
+            "hold.released": _("{actor} released the legal hold {target}."),
+            "data_subject.exported": _("{actor} exported the personal data of {target}."),
+            "data_subject.erasure_requested": _("{actor} requested the erasure of {target}."),
+            "data_subject.erased": _("The data of {target} was erased, certificate {certificate}."),
+        },
+    ),
+    AuditArea(
+        _("Billing and budgets"),
+        {
+            "billing.subscribed": _("{actor} subscribed the tenant to the plan {plan}."),
+            "billing.invoice_issued": _("The invoice {target} was issued: {total_micros}."),
+            "billing.credit_note_issued": _("The credit note {target} was issued: {total_micros}."),
+            "billing.credit_granted": _("{actor} granted a credit of {amount_micros}."),
+            "billing.profile_changed": _("{actor} changed the billing profile."),
+            "billing.customer_changed": _("{actor} changed the recipient of invoices."),
+            "budget.created": _("{actor} created the budget of {target}."),
+            "budget.changed": _("{actor} changed the budget of {target}."),
+            "budget.deleted": _("{actor} deleted the budget of {target}."),
+            "budget.webhook_secret_read": _(
+                "{actor} read the webhook secret of the budget of {target}."
+            ),
+        },
+    ),
+    AuditArea(
+        _("Audit log and sinks"),
+        {
+            "audit.read": _("{actor} read the audit log."),
+            "audit.exported": _("{actor} exported the audit log."),
+            "audit.checked": _("{actor} verified the audit log."),
+            "audit_sink.created": _("{actor} created the audit sink {name}."),
+            "audit_sink.replayed": _(
+                "{actor} replayed the audit sink {target} from entry {delivered_sequence}."
+            ),
+            "audit_sink.retried": _("{actor} retried the audit sink {target}."),
+            "audit_sink.tested": _("{actor} tested the audit sink {target}."),
+            "audit_sink.deleted": _("{actor} deleted the audit sink {name}."),
+        },
+    ),
+    AuditArea(
+        _("Exports and reads"),
+        {
+            "export.requested": _("{actor} requested the export {definition}."),
+            "export.finished": _("The export {target} was finished: {rows} rows."),
+            "export.cancelled": _("{actor} cancelled the export {target}."),
+            "export.link_given": _("{actor} got a download link of the export {target}."),
+            "export.downloaded": _("{actor} downloaded the export {target}."),
+            "export.read": _("{actor} read the export {target}."),
+            "request.explained": _("{actor} opened the request {target} of another user."),
+            "request.listed": _("{actor} listed the requests of a few users."),
+        },
+    ),
+    AuditArea(
+        _("Tenant"),
+        {
+            "tenant.created": _("{actor} created the tenant {name}."),
+            "tenant.renamed": _("{actor} renamed the tenant from {old_name} to {name}."),
+            "tenant.status_changed": _(
+                "{actor} changed the tenant’s status from {old_status} to {status}."
+            ),
+            "tenant.cache_purged": _("{actor} cleared the tenant’s prefix cache."),
+            "tenant.region_changed": _("{actor} moved the tenant from {old_region} to {region}."),
+            "tenant.pool_assigned": _("{actor} assigned a pool to the tenant."),
+            "tenant.pool_unassigned": _("{actor} took a pool away from the tenant."),
+            "tenant.limits_changed": _("{actor} changed the tenant’s limits."),
+            "tenant.erasure_requested": _("{actor} requested the erasure of the tenant."),
+            "tenant.erased": _("The tenant’s data was erased, certificate {certificate}."),
+            "operator.looked": _("{actor} viewed the tenant’s data."),
+            "reports.min_group_size_changed": _(
+                "{actor} changed the smallest group in reports "
+                "from {old_min_users} to {min_users} users."
+            ),
+            "encryption.tenant_key_replaced": _("{actor} replaced the tenant’s encryption key."),
+            "encryption.tenant_key_rewrapped": _(
+                "{actor} wrapped the tenant’s encryption key with another root key."
+            ),
+            "keys.destroyed_again": _(
+                "{keys} encryption keys were destroyed again after a restore."
+            ),
+            "demonstration.begun": _("{actor} began to generate demonstration data."),
+            "demonstration.filled": _("{actor} generated demonstration data."),
+        },
+    ),
+)
+_SENTENCES: Final = {action: said for area in AREAS for action, said in area.sentences.items()}
+ACTIONS: Final = frozenset(_SENTENCES)
+# Sentences about actors who change something of their own.
+_OWN: Final[Mapping[str, Promise]] = {
+    "member.removed": _("{actor} left the tenant."),
+    "consent.changed": _("{actor} changed their consent."),
+    "data_subject.exported": _("{actor} exported their personal data."),
+}
+_ANY: Final = _("{actor}: {action}, {target}")
+# Fields that name a person by ID.
+_PEOPLE: Final = ("user_id", "user", "owner_id")
+_FACTORS: Final[Mapping[str, Promise]] = {
+    "passkey": _("passkey"),
+    "app": _("authenticator app"),
+    "recovery_codes": _("recovery codes"),
+}
+_TENANT_STATUS: Final[Mapping[str, Promise]] = {
+    "active": _("active"),
+    "suspended": _("suspended"),
+    "closing": _("closing"),
+    "closed": _("closed"),
+}
+
+
+def list_references(entry: AuditEntryView) -> Iterator[str]:
+    """Yield the references whose names the entry's sentence needs."""
+    yield entry.target
+    if entry.actor_key:
+        yield f"key:{entry.actor_key}"
+    for change in (entry.before, entry.after):
+        if isinstance(change, dict):
+            yield from (f"user:{change[name]}" for name in _PEOPLE if change.get(name))
+
+
+def write_sentence(entry: AuditEntryView, names: Mapping[str, str]) -> SafeString:
+    """Return the entry as a sentence in HTML. `names` is by reference."""
+    wording = _SENTENCES.get(entry.action, _ANY)
+    if entry.target == f"user:{entry.actor_id}":
+        wording = _OWN.get(entry.action, wording)
+    values = _find_values(entry, names, wording)
+    if None in values.values():  # an entry of an earlier release, without this field
+        wording, values = _ANY, _find_values(entry, names, _ANY)
+    return format_html(str(wording), **values)
+
+
+def write_pattern(action: str) -> str:
+    """Return an action's sentence without names: "… removed … from the team …"."""
+    wording = str(_SENTENCES[action])
+    return wording.format_map(dict.fromkeys(_list_placeholders(wording), "…")).rstrip(".")
+
+
+def name_actor(entry: AuditEntryView, names: Mapping[str, str]) -> str:
+    if entry.actor_email:
+        return entry.actor_email
+    if entry.actor_key and entry.actor_key.startswith("operator:"):
+        return gettext("Operator %(handle)s") % {"handle": entry.actor_key.partition(":")[2]}
+    if entry.actor_key and entry.actor_key.startswith("scim:"):
+        return gettext("SCIM provisioning")
+    if entry.actor_key:
+        return names.get(f"key:{entry.actor_key}", entry.actor_key)
+    if entry.actor_kind is ActorKind.PLATFORM:
+        return gettext("Platform")
+    return gettext("Erased user")
+
+
+def name_target(entry: AuditEntryView, names: Mapping[str, str]) -> str:
+    kind, _colon, key = entry.target.partition(":")
+    if kind == "user":
+        return names.get(entry.target) or gettext("Erased user")
+    if kind == "retention":
+        titles = {each.value: terms.title for each, terms in DATA_CLASSES.items()}
+        return gettext(titles[key]) if key in titles else key
+    if kind == "export":
+        return _name_export(names.get(entry.target, key))
+    if kind == "budget":
+        return names.get(entry.target) or _name_holder(entry)
+    return names.get(entry.target) or key or entry.target
+
+
+def _name_export(definition: str) -> str:
+    if definition == PACK:
+        return gettext("Evidence pack")
+    return gettext(EXPORTS[definition].title) if definition in EXPORTS else definition
+
+
+def _name_holder(entry: AuditEntryView) -> str:
+    """Return the name of a budget's holder if neither the budget nor its holder exists."""
+    said = entry.after or entry.before
+    is_tenants = isinstance(said, dict) and said.get("scope") == "tenant"
+    return gettext("the whole tenant") if is_tenants else entry.target.partition(":")[2]
+
+
+def _find_values(
+    entry: AuditEntryView, names: Mapping[str, str], wording: Promise
+) -> dict[str, SafeString | None]:
+    """Return the values of the wording's placeholders; None: the entry lacks the field."""
+    before = entry.before if isinstance(entry.before, dict) else {}
+    after = entry.after if isinstance(entry.after, dict) else {}
+    fields = {**before, **after, **{f"old_{name}": said for name, said in before.items()}}
+    special = {
+        "action": format_html("<code>{}</code>", entry.action),
+        "actor": _mark(name_actor(entry, names), entry.actor_key or str(entry.actor_id or "")),
+        "target": _mark(name_target(entry, names), entry.target),
+    }
+    return special | {
+        name: _write(name, fields[name], names, fields.get("currency")) if name in fields else None
+        for name in _list_placeholders(str(wording))
+        if name not in special
+    }
+
+
+def _list_placeholders(wording: str) -> list[str]:
+    return [name for _text, name, _spec, _conversion in Formatter().parse(wording) if name]
+
+
+def _write(name: str, value: Any, names: Mapping[str, str], currency: Any) -> SafeString:
+    """Return a field's value as the sentence shows it."""
+    if name in _PEOPLE and value:
+        return _mark(names.get(f"user:{value}") or gettext("Erased user"), str(value))
+    if name.endswith("_micros") and isinstance(value, int) and currency:
+        return _mark(amount(value, currency))
+    if isinstance(value, int):
+        return _mark(count(value))
+    name = name.removeprefix("old_")
+    if name == "definition":
+        return _mark(_name_export(str(value)), str(value))
+    if name == "role" and value in iter(Role):
+        return _mark(str(ROLE_NAMES[Role(value)]))
+    known = {"factor": _FACTORS, "status": _TENANT_STATUS}.get(name, {})
+    text = "–" if value is None or value == "" else str(value)
+    return _mark(str(known.get(text, text)))
+
+
+def _mark(text: str, reference: str = "") -> SafeString:
+    if not reference or reference == text:
+        return format_html("<b>{}</b>", text)
+    return format_html('<b title="{}">{}</b>', reference, text)

@@ -1,0 +1,128 @@
+"""Deletion certificates as sentences. The signed fields stay beside them: they are the evidence."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext, ngettext
+
+from console.usage_filters.number_format import count
+from tenants.policy.data_classes import DATA_CLASSES
+
+_Facts = Mapping[str, Any]
+
+
+def write_sentences(facts: _Facts) -> list[str]:
+    """Return the text of a certificate. Fields that an older certificate lacks are left out."""
+    return [
+        *_write_deletion(facts),
+        *_write_balance(facts),
+        *_write_keys(facts),
+        *_write_rest(facts),
+    ]
+
+
+def name_data(facts: _Facts) -> str:
+    """Return the name of the deleted data: a data class, a user or the whole tenant."""
+    name = str(facts.get("data_class", ""))
+    titles = {each.value: gettext(terms.title) for each, terms in DATA_CLASSES.items()}
+    return (titles | {"data_subject": gettext("User"), "tenant": gettext("Whole tenant")}).get(
+        name, name
+    )
+
+
+def _write_deletion(facts: _Facts) -> Iterator[str]:
+    values = {
+        "tenant": facts.get("tenant", "–"),
+        "user": facts.get("user_id", "–"),
+        "title": name_data(facts),
+        "method": gettext(str(facts.get("method", ""))),
+        "day": _write_day(facts.get("issued_at")),
+        "older_than": _write_day(facts.get("older_than")),
+        "demanded": _write_day(facts.get("demanded_at")),
+    }
+    data_class = facts.get("data_class")
+    if data_class == "tenant":
+        said = gettext("On %(day)s, all data of the tenant %(tenant)s was erased (%(method)s).")
+    elif data_class == "data_subject":
+        said = gettext(
+            "On %(day)s, the data of the user %(user)s of the tenant %(tenant)s was erased "
+            "(%(method)s)."
+        )
+    elif facts.get("older_than"):
+        said = gettext(
+            "On %(day)s, the tenant %(tenant)s’s records of the class “%(title)s” that were older "
+            "than %(older_than)s were deleted (%(method)s)."
+        )
+    else:
+        said = gettext(
+            "On %(day)s, the tenant %(tenant)s’s records of the class “%(title)s” were deleted "
+            "(%(method)s)."
+        )
+    yield said % values
+    if facts.get("retention_days") is not None:
+        days = facts["retention_days"]
+        yield ngettext(
+            "The retention period was %(days)s day.",
+            "The retention period was %(days)s days.",
+            days,
+        ) % {"days": count(days)}
+    if facts.get("demanded_at"):
+        yield gettext("The erasure was requested on %(demanded)s.") % values
+
+
+def _write_balance(facts: _Facts) -> Iterator[str]:
+    numbers = {
+        name: count(facts[name])
+        for name in ("opening", "created", "deleted", "closing", "held", "deleted_objects")
+        if isinstance(facts.get(name), int)
+    }
+    if {"opening", "created", "deleted", "closing"} <= numbers.keys():
+        yield (
+            gettext(
+                "There were %(opening)s records before. %(created)s were added meanwhile, "
+                "%(deleted)s were deleted, and %(closing)s remain."
+            )
+            % numbers
+        )
+    if facts.get("held"):
+        yield gettext("Legal holds or later records kept %(held)s expired records.") % numbers
+    if facts.get("deleted_objects"):
+        yield gettext("%(deleted_objects)s stored objects were deleted.") % numbers
+    rows = facts.get("rows")
+    if isinstance(rows, dict) and rows:
+        total = sum(number for number in rows.values() if isinstance(number, int))
+        yield gettext("%(total)s rows in %(tables)s tables were deleted or made anonymous.") % {
+            "total": count(total),
+            "tables": count(len(rows)),
+        }
+
+
+def _write_keys(facts: _Facts) -> Iterator[str]:
+    keys = facts.get("keys")
+    if isinstance(keys, list) and keys:
+        yield ngettext(
+            "%(num)s encryption key was destroyed, so that copies in backups cannot be read.",
+            "%(num)s encryption keys were destroyed, so that copies in backups cannot be read.",
+            len(keys),
+        ) % {"num": count(len(keys))}
+
+
+def _write_rest(facts: _Facts) -> Iterator[str]:
+    """Yield what remains, with its legal basis. These texts are signed, and not translated."""
+    for each in facts.get("kept", ()):
+        if isinstance(each, dict) and {"what", "legal_basis"} <= each.keys():
+            yield gettext("Kept: %(what)s. Legal basis: %(legal_basis)s.") % each
+
+
+def _write_day(text: Any) -> str:
+    try:
+        moment: datetime | None = parse_datetime(str(text))
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        return "–"
+    return date_format(localtime(moment), "DATE_FORMAT")

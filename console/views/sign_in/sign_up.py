@@ -1,0 +1,188 @@
+"""Self-service sign-up, if the installation allows it: a form, and a page that its e-mail opens.
+
+The form answers the same for all addresses (tenants.identity.sign_up). The link's token is moved
+into the session once, so that no URL that a browser stores or sends on contains it.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final, cast
+
+from django import forms
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods
+from redis import RedisError
+
+from console.limits.throttling import (
+    AttemptThrottled,
+    count_request_of_network,
+    count_sign_up,
+)
+from console.sign_in.current_member import client_address
+from console.texts.error_messages import translate_error
+from console.views.sign_in.accept_invitation import UNAVAILABLE
+from tenants.base.errors import Conflict, InvalidValue, NotFound
+from tenants.identity.members.operations import MAX_NAME_CHARS
+from tenants.identity.sign_up import SignUpRequest, complete_sign_up, find_sign_up, request_sign_up
+
+_FORM: Final = "console/sign_in/sign_up.html"
+_CONFIRM: Final = "console/sign_in/confirm_sign_up.html"
+_SESSION_TOKEN: Final = "sign-up"  # noqa: S105  # a session key, not a token
+_BUSY_S: Final = 5
+_View = Callable[..., HttpResponse]
+
+
+class SlugForm(forms.Form):
+    slug = forms.CharField(
+        label=_("Slug"),
+        help_text=_(
+            "The tenant’s name in URLs: letters a to z, digits and hyphens. It never changes."
+        ),
+        max_length=63,
+        widget=forms.TextInput(
+            {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+        ),
+    )
+
+
+class SignUpForm(SlugForm):
+    company = forms.CharField(
+        label=_("Company"),
+        max_length=MAX_NAME_CHARS,
+        widget=forms.TextInput({"autocomplete": "organization", "autofocus": True}),
+    )
+    email = forms.EmailField(
+        label=_("Your e-mail address at work"),
+        max_length=254,
+        widget=forms.EmailInput({"autocomplete": "email"}),
+    )
+    field_order = ("company", "email", "slug")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["slug"].required = False
+        self.fields["slug"].help_text = _(
+            "Leave empty, and we propose one from the company’s name."
+        )
+
+
+def _if_enabled(view: _View) -> _View:
+    """Answer 404 unless the installation allows sign-up, and 503 without Redis."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: str, **kwargs: str) -> HttpResponse:
+        if not settings.SELF_SIGN_UP:
+            raise Http404
+        try:
+            return view(request, *args, **kwargs)
+        except RedisError:
+            response = render(request, _CONFIRM, {"refusal": gettext(UNAVAILABLE)}, status=503)
+            response["Retry-After"] = str(_BUSY_S)
+            return response
+
+    return cast(_View, guarded)
+
+
+@require_http_methods(["GET", "POST"])
+@_if_enabled
+def sign_up(request: HttpRequest) -> HttpResponse:
+    if request.method == "GET":
+        return render(request, _FORM, {"form": SignUpForm()})
+    form = SignUpForm(request.POST)
+    if not form.is_valid():
+        return render(request, _FORM, {"form": form}, status=400)
+    sign_up_request = SignUpRequest(**form.cleaned_data)
+    throttled = count_sign_up(email=sign_up_request.email, address=client_address(request))
+    if throttled is not None:
+        return _show_throttled(request, _FORM, {"form": form}, throttled)
+    try:
+        request_sign_up(sign_up_request)
+    except InvalidValue as error:
+        form.add_error(_field_of(form, error), translate_error(error))
+        return render(request, _FORM, {"form": form}, status=400)
+    except Conflict as error:
+        return render(request, _FORM, {"form": form, "message": translate_error(error)}, status=409)
+    return redirect("console:sign-up-sent")
+
+
+@require_GET
+@_if_enabled
+def sent(request: HttpRequest) -> HttpResponse:
+    return render(request, "console/sign_in/sign_up_sent.html")
+
+
+@require_GET
+@_if_enabled
+def open_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Move the token into the session. An invalid token is not stored: anybody can send many."""
+    throttled = count_request_of_network(address=client_address(request), what="sign-up-link")
+    if throttled is not None:
+        return _show_throttled(request, _CONFIRM, {"refusal": throttled.message}, throttled)
+    try:
+        find_sign_up(token)
+    except NotFound as error:
+        return render(request, _CONFIRM, {"refusal": translate_error(error)}, status=404)
+    request.session[_SESSION_TOKEN] = token
+    return redirect("console:sign-up-confirm")
+
+
+@require_http_methods(["GET", "POST"])
+@_if_enabled
+def confirm(request: HttpRequest) -> HttpResponse:
+    """Create the tenant, and lead the owner to their invitation."""
+    token = request.session.get(_SESSION_TOKEN, "")
+    try:
+        sign_up_request = find_sign_up(token)
+        if request.method == "GET":
+            form = SlugForm(initial={"slug": sign_up_request.slug})
+            return render(request, _CONFIRM, {"sign_up_request": sign_up_request, "form": form})
+        return _create_tenant(request, token, sign_up_request)
+    except NotFound as error:
+        return render(request, _CONFIRM, {"refusal": translate_error(error)}, status=404)
+
+
+def _create_tenant(
+    request: HttpRequest, token: str, sign_up_request: SignUpRequest
+) -> HttpResponse:
+    """Create the tenant. Raises NotFound."""
+    form = SlugForm(request.POST)
+    if not form.is_valid():
+        return render(
+            request, _CONFIRM, {"sign_up_request": sign_up_request, "form": form}, status=400
+        )
+    try:
+        created = complete_sign_up(token=token, slug=form.cleaned_data["slug"], now=timezone.now())
+    except InvalidValue as error:
+        form.add_error(_field_of(form, error), translate_error(error))
+        return render(
+            request, _CONFIRM, {"sign_up_request": sign_up_request, "form": form}, status=400
+        )
+    except Conflict as error:
+        context = {
+            "sign_up_request": sign_up_request,
+            "form": form,
+            "message": translate_error(error),
+        }
+        return render(request, _CONFIRM, context, status=409)
+    del request.session[_SESSION_TOKEN]
+    invitation_token = created.owner_invitation.url.rpartition("/")[2]
+    return redirect("console:invitation-link", invitation_token)
+
+
+def _field_of(form: forms.Form, error: InvalidValue) -> str | None:
+    field = {"name": "company"}.get(error.field, error.field)
+    return field if field in form.fields else None
+
+
+def _show_throttled(
+    request: HttpRequest, page: str, context: dict[str, Any], throttled: AttemptThrottled
+) -> HttpResponse:
+    message = {"message": throttled.message}
+    response = render(request, page, message | context, status=429)
+    response["Retry-After"] = str(throttled.wait_s)
+    return response

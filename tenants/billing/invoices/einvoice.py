@@ -1,0 +1,205 @@
+"""E-invoices: the EN 16931 XML of a document (Cross Industry Invoice), embedded in its PDF. Pure.
+
+The result is a Factur-X or ZUGFeRD file in the profile EN 16931. The library factur-x writes the
+XML and validates it against the profile's XML schema. The same document gives the same bytes: the
+time that the library writes is replaced by the date of issue.
+"""
+
+import re
+from datetime import date
+from typing import Any, Final
+
+from facturx import generate_cii_xml, generate_from_binary
+
+from tenants.base.billing_periods import ONE_DAY
+from tenants.base.money import MICROS, MICROS_PER_CENT, write_amount
+from tenants.billing.invoices.document import (
+    DocumentKind,
+    InvoiceDocument,
+    InvoiceLine,
+    InvoiceParty,
+)
+
+_LEVEL: Final = "en16931"
+_TYPES: Final = {DocumentKind.INVOICE: "380", DocumentKind.CREDIT_NOTE: "381"}  # UNTDID 1001
+_PIECE: Final = "C62"  # UN/ECE recommendation 20
+_CREDIT_TRANSFER: Final = "30"  # UNTDID 4461
+_STANDARD_RATE: Final = "S"  # UNTDID 5305
+_VAT_ID: Final = re.compile(r"[A-Z]{2}[0-9A-Z]{2,13}")
+# The times of a PDF, whose colon may be escaped, and of its XMP metadata.
+_PDF_TIMES: Final = re.compile(rb"(D(?::|\\072))\d{14}")
+_XMP_TIMES: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+
+
+def list_missing_fields(document: InvoiceDocument) -> list[str]:
+    """Return what the document lacks for an e-invoice; empty: it has one."""
+    head = document.head
+    facts = {
+        "issuer_country": head.issuer.country,
+        "issuer_tax_id": head.issuer.tax_id,
+        "customer_country": head.customer.country,
+        "tax": head.tax.name,  # without a rate, the reason of the exemption is not known
+        "lines": document.lines,
+    }
+    return [name for name, fact in facts.items() if not fact]
+
+
+def build_xml(document: InvoiceDocument) -> bytes:
+    """Return the XML of a document that lacks nothing.
+
+    Raises an exception of factur-x if the XML does not match the schema.
+    """
+    xml: bytes = generate_cii_xml(
+        _describe_document(document), level=_LEVEL, check_xsd=True, check_schematron=False
+    )
+    return xml
+
+
+def embed_xml(pdf: bytes, document: InvoiceDocument) -> bytes:
+    """Return the PDF with the document's XML."""
+    head = document.head
+    embedded: bytes = generate_from_binary(
+        pdf,
+        build_xml(document),
+        flavor="factur-x",
+        level=_LEVEL,
+        check_xsd=False,  # build_xml has checked it
+        lang="en",
+        pdf_metadata={
+            "author": head.issuer.name,
+            "keywords": "Factur-X, EN 16931",
+            "title": head.number,
+            "subject": head.customer.name,
+        },
+        xmp_compression=False,  # the times in it are replaced
+    )
+    # Replaced by as many bytes, so that the positions in the file stay right.
+    midnight = head.issued_on.replace("-", "").encode() + b"000000"
+    embedded = _PDF_TIMES.sub(lambda found: found[1] + midnight, embedded)
+    return _XMP_TIMES.sub(f"{head.issued_on}T00:00:00".encode(), embedded)
+
+
+def _describe_document(document: InvoiceDocument) -> dict[str, Any]:
+    """Return the business terms of EN 16931. Amounts of a credit note are positive."""
+    head = document.head
+    sign = -1 if head.kind is DocumentKind.CREDIT_NOTE else 1
+    net_cents = document.subtotal_cents - document.credit_cents
+    last_day = date.fromisoformat(document.period_until) - ONE_DAY
+    terms: dict[str, Any] = {
+        "BT-1": head.number,
+        "BT-2": head.issued_on,
+        "BT-3": _TYPES[head.kind],
+        "BT-5": head.currency,
+        "BT-72": last_day.isoformat(),  # the schema wants a date of delivery beside the period
+        "BT-73": document.period_from,
+        "BT-74": last_day.isoformat(),
+        "BT-106": _write_cents(sign * document.subtotal_cents),
+        "BT-109": _write_cents(sign * net_cents),
+        "BT-110": _write_cents(sign * document.tax_cents),
+        "BT-112": _write_cents(sign * document.total_cents),
+        "BT-115": _write_cents(sign * document.total_cents),
+        "BG-4": _describe_party(head.issuer),
+        "BG-7": _describe_party(head.customer),
+        "BG-23": [
+            {
+                "BT-116": _write_cents(sign * net_cents),
+                "BT-117": _write_cents(sign * document.tax_cents),
+                "BT-118": _STANDARD_RATE,
+                "BT-119": _write_rate(document),
+            }
+        ],
+        "BG-25": [
+            _describe_line(line, number, sign, document)
+            for number, line in enumerate(document.lines, start=1)
+        ],
+    }
+    if head.kind is DocumentKind.CREDIT_NOTE:
+        return terms | {"BG-3": [{"BT-25": head.corrects}], "BG-1": [{"BT-22": head.reason}]}
+    return terms | _describe_payment(document) | _describe_credit(document)
+
+
+def _describe_payment(document: InvoiceDocument) -> dict[str, Any]:
+    head = document.head
+    terms: dict[str, Any] = {"BT-9": head.due_on, "BT-83": head.number}
+    if head.payment:
+        terms["BT-20"] = "\n".join(head.payment)
+    if head.bank is not None:
+        terms |= {
+            "BT-81": _CREDIT_TRANSFER,
+            "BT-84": head.bank.iban.replace(" ", ""),
+            "BT-85": head.issuer.name,
+        }
+        if head.bank.bic:
+            terms["BT-86"] = head.bank.bic
+    return terms
+
+
+def _describe_credit(document: InvoiceDocument) -> dict[str, Any]:
+    """Return applied credit, which reduces the taxable amount, as an allowance."""
+    if not document.credit_cents:
+        return {}
+    credit = _write_cents(document.credit_cents)
+    allowance = {
+        "amount": credit,
+        "reason": "Credit applied",
+        "vat_category_code": _STANDARD_RATE,
+        "vat_rate": _write_rate(document),
+    }
+    return {"BT-107": credit, "BG-20": [allowance]}
+
+
+def _describe_line(
+    line: InvoiceLine, number: int, sign: int, document: InvoiceDocument
+) -> dict[str, Any]:
+    """Return a line. Tokens have their number and price; other lines are one piece.
+
+    Seats are counted by the day and priced by the month, so that price times quantity is not the
+    amount.
+    """
+    amount_cents = sign * line.amount_cents
+    is_tokens = line.price_for > 1
+    # Prices are never negative: a line that reduces the sum has a negative quantity.
+    piece = "-1" if amount_cents < 0 else "1"
+    return {
+        "BT-126": str(number),
+        "BT-129": str(line.quantity) if is_tokens else piece,
+        "BT-130": _PIECE,
+        "BT-131": _write_cents(amount_cents),
+        "BT-146": _write_price(line) if is_tokens else _write_cents(abs(amount_cents)),
+        "BT-149": str(line.price_for) if is_tokens else "1",
+        "BT-151": _STANDARD_RATE,
+        "BT-152": _write_rate(document),
+        "BT-153": line.description,
+        "BT-154": f"{line.quantity} {line.unit}, used in {line.used_in[:7]}" if line.unit else "",
+    }
+
+
+def _describe_party(party: InvoiceParty) -> dict[str, Any]:
+    """Return a party. The address has no structure in Caret, so its lines are kept as lines."""
+    lines = (*party.address, "", "", "")
+    tax_id = party.tax_id.replace(" ", "").upper()
+    is_vat_id = _VAT_ID.fullmatch(tax_id) is not None
+    found = {
+        "name": party.name,
+        "country_code": party.country,
+        "addr_l1": lines[0],
+        "addr_l2": lines[1],
+        "addr_l3": ", ".join(filter(None, lines[2:])),
+        "vat_identifier" if is_vat_id else "tax_identifier": tax_id,
+    }
+    if party.email:
+        found |= {"einvoicing_addr": party.email, "einvoicing_addr_schemeid": "EM"}
+    return {name: text for name, text in found.items() if text}
+
+
+def _write_cents(cents: int) -> str:
+    return write_amount(cents * MICROS_PER_CENT).replace(",", "")
+
+
+def _write_price(line: InvoiceLine) -> str:
+    return f"{line.price_micros // MICROS}.{line.price_micros % MICROS:06}"
+
+
+def _write_rate(document: InvoiceDocument) -> str:
+    whole, rest = divmod(document.head.tax.basis_points, 100)
+    return f"{whole}.{rest:02}"

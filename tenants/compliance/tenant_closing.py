@@ -1,0 +1,201 @@
+"""Closing of a tenant: final export, grace period, then deletion with a certificate.
+
+    active, suspended --begin_closing--> closing --grace period--> closed --> erased, certificate
+
+During the grace period, owners download the final export, and an operator can resume or suspend the
+tenant instead (`tenants.identity.members.tenant_status.set_status`). The worker does the rest.
+"""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import structlog
+from django.conf import settings
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, InvalidValue, NotFound
+from tenants.compliance.data_subjects.operations import request_tenant_erasure
+from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
+from tenants.compliance.exports.jobs.files import sealed_objects
+from tenants.compliance.exports.jobs.operations import ExportRequest, request_final_export
+from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobState
+from tenants.compliance.exports.rows import Period
+from tenants.identity.members.tenant_status import set_status
+from tenants.models import DeletionCertificate, Erasure, ExportJob, Tenant
+from tenants.policy.snapshot_version import mark_snapshot_stale
+from tenants.security.audit.operations import record_read
+from tenants.security.authorization.actor import Actor, system_actor
+
+logger = structlog.get_logger(__name__)
+
+MAX_GRACE_DAYS: Final = 365
+_BEGINNING: Final = datetime(2020, 1, 1, tzinfo=UTC)  # older than every installation
+_REASON: Final = "The grace period of closing the tenant ended."
+# Without its final export, a tenant is not closed by itself: an operator has to look at it.
+_EXPORT_IS_OVER: Final = frozenset({JobState.FINISHED, JobState.CANCELLED, JobState.EXPIRED})
+
+
+@dataclass(frozen=True, slots=True)
+class FinalExport:
+    id: uuid.UUID
+    state: JobState
+    num_bytes: int  # 0: no file
+    expires_at: datetime | None  # None: no file yet
+
+
+@dataclass(frozen=True, slots=True)
+class TenantClosure:
+    """How far the closing of a tenant has come."""
+
+    closes_at: datetime | None  # end of the grace period; None: not closing
+    final_export: FinalExport | None  # None: the tenant is not closing
+    is_erasing: bool  # its keys are destroyed, and its data is being deleted
+    erased_at: datetime | None  # None: not erased
+    certificate: str | None  # the signed document; None: not erased
+
+
+def begin_closing(
+    *, actor: Actor, reason: str, now: datetime, grace_days: int | None = None
+) -> datetime:
+    """Begin to close a tenant: request its final export, and tell the owners until when.
+
+    Returns the end of the grace period; `grace_days` None: as the installation sets it. Raises
+    Forbidden, InvalidValue, NotFound, Conflict.
+    """
+    days = settings.CLOSING_GRACE_DAYS if grace_days is None else grace_days
+    if not 1 <= days <= MAX_GRACE_DAYS:
+        raise InvalidValue("grace_days", "Enter 1 to {most} days.", most=MAX_GRACE_DAYS)
+    closes_at = now + timedelta(days=days)
+    with tenant_scope(actor.tenant_id):
+        set_status(
+            actor=actor,
+            status=TenantStatus.CLOSING,
+            reason=reason,
+            now=now,
+            closes_at=closes_at,
+        )
+        export_request = ExportRequest(PACK, PACK_MEDIA, Period(_BEGINNING, now))
+        export_id = request_final_export(
+            tenant_id=actor.tenant_id, export_request=export_request, now=now
+        )
+        Tenant.objects.filter(id=actor.tenant_id).update(final_export_id=export_id)
+    return closes_at
+
+
+def close_now(*, actor: Actor, reason: str, now: datetime) -> None:
+    """End the grace period: close the tenant, and let the worker delete its data.
+
+    Raises Forbidden, InvalidValue, NotFound, Conflict.
+    """
+    set_status(actor=actor, status=TenantStatus.CLOSED, reason=reason, now=now, closes_at=now)
+
+
+def close_due_tenants(*, now: datetime) -> int:
+    """Close tenants whose grace period has ended, and request their erasure.
+
+    Returns how many erasures were requested. One query if there is nothing to do. A failure of one
+    tenant does not stop the others.
+    """
+    due = Tenant.objects.filter(closes_at__lte=now).order_by("closes_at", "id")
+    return sum(
+        _close_or_say(TenantId(str(row_id)), now) for row_id in due.values_list("id", flat=True)
+    )
+
+
+def find_closure(*, tenant_id: TenantId) -> TenantClosure:
+    """Return how far the closing has come, for operators.
+
+    One query for an active tenant, and up to three more for others.
+    """
+    with tenant_scope(tenant_id):
+        row = Tenant.objects.get(id=tenant_id)
+        erasure = _find_erasure(tenant_id) if row.status == TenantStatus.CLOSED else None
+        erased_at = None if erasure is None else erasure.finished_at
+        return TenantClosure(
+            closes_at=row.closes_at if erasure is None else None,
+            final_export=_find_final_export(row),
+            is_erasing=erasure is not None and erased_at is None,
+            erased_at=erased_at,
+            certificate=None if erased_at is None else _find_certificate(tenant_id, erased_at),
+        )
+
+
+def read_final_export(*, actor: Actor, now: datetime) -> Iterator[bytes]:
+    """Return the pieces of the final export's file, and record the read in the audit log first.
+
+    Raises Forbidden, NotFound, Conflict.
+    """
+    actor.require_platform()
+    with tenant_scope(actor.tenant_id):
+        found = _find_final_export(Tenant.objects.get(id=actor.tenant_id))
+        if found is None:
+            raise NotFound("This tenant is not closing, so it has no final export.")
+        if found.state is not JobState.FINISHED:
+            raise Conflict("The final export is {state}, so there is no file.", state=found.state)
+        object_ids = sealed_objects.object_ids(actor.tenant_id, found.id, member=None)
+        record_read(actor=actor, action="export.downloaded", target=f"export:{found.id}", now=now)
+    return (sealed_objects.get(actor.tenant_id, found.id, each) for each in object_ids)
+
+
+def _close_or_say(tenant_id: TenantId, now: datetime) -> bool:
+    try:
+        return _close_tenant(tenant_id, now)
+    except Conflict as error:  # a legal hold: expected, and tried again until it is released
+        logger.warning("tenant_closing.delayed", tenant_id=tenant_id, reason=error.message)
+    # One tenant's failure must not stop the others.
+    except Exception as error:  # noqa: BLE001
+        logger.error("tenant_closing.failed", tenant_id=tenant_id, error=type(error).__name__)
+    return False
+
+
+def _close_tenant(tenant_id: TenantId, now: datetime) -> bool:
+    """Close the tenant, and request its erasure. Return False if it has to wait.
+
+    With a legal hold, the tenant is closed, and its erasure waits. Raises Conflict.
+    """
+    actor = system_actor(tenant_id)
+    with tenant_scope(tenant_id):
+        mark_snapshot_stale(tenant_id=tenant_id)  # locks the tenant
+        row = Tenant.objects.get(id=tenant_id)
+        if row.closes_at is None or row.closes_at > now:
+            return False  # an operator has resumed it meanwhile
+        if row.status == TenantStatus.CLOSING:
+            export = _find_final_export(row)
+            if export is not None and export.state not in _EXPORT_IS_OVER:
+                if export.state not in UNDER_WAY:
+                    logger.error("tenant_closing.export_failed", tenant_id=tenant_id)
+                return False
+            set_status(
+                actor=actor,
+                status=TenantStatus.CLOSED,
+                reason=_REASON,
+                now=now,
+                closes_at=row.closes_at,
+            )
+    with tenant_scope(tenant_id):
+        if not Erasure.objects.filter(tenant_id=tenant_id, user_id=None).exists():
+            request_tenant_erasure(actor=actor, reason=_REASON, now=now)
+        Tenant.objects.filter(id=tenant_id).update(closes_at=None)
+    return True
+
+
+def _find_final_export(row: Tenant) -> FinalExport | None:
+    if row.final_export_id is None:
+        return None
+    job = ExportJob.objects.get(tenant_id=row.id, id=row.final_export_id)
+    return FinalExport(job.id, JobState(job.state), job.num_bytes, job.expires_at)
+
+
+def _find_erasure(tenant_id: TenantId) -> Erasure | None:
+    return Erasure.objects.filter(tenant_id=tenant_id, user_id=None).order_by("id").last()
+
+
+def _find_certificate(tenant_id: TenantId, erased_at: datetime) -> str | None:
+    """Return the certificate that was issued with the end of the erasure."""
+    rows = DeletionCertificate.objects.filter(tenant_id=tenant_id, created_at=erased_at)
+    return rows.order_by("-number").values_list("document", flat=True).first()

@@ -1,0 +1,185 @@
+"""Self-service sign-up: a company creates its own tenant, with the plan and trial of the settings.
+
+    request_sign_up --e-mail with a link--> complete_sign_up
+
+The link works once, within an hour. It is sent to every address, whether it has an account or not,
+so that nobody learns who has one. The tenant is created only after the link was opened; its first
+owner then accepts an invitation like everybody else.
+
+    caret:sign-up:<digest of the token>   string   the encrypted request
+"""
+
+import hashlib
+import json
+import re
+import secrets
+import smtplib
+import unicodedata
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.mail import send_mail
+from django.core.validators import validate_email
+from django.utils.translation import gettext_noop
+
+from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
+from caret.foundation.crypto.key_derivation import derive_key
+from tenants.base.billing_periods import ONE_DAY, utc_day
+from tenants.base.errors import Conflict, DomainError, InvalidValue, NotFound
+from tenants.base.redis_connection import connect
+from tenants.base.validation.text import is_storable
+from tenants.identity.members.operations import check_slug, read_tenant_name
+from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant, onboard_tenant
+from tenants.models import Tenant
+from tenants.security.authorization.actor import system_actor
+
+logger = structlog.get_logger(__name__)
+
+LIFETIME: Final = timedelta(hours=1)
+_MAX_EMAIL_CHARS: Final = 254
+_MAX_SLUG_CHARS: Final = 63
+_MAX_PROPOSALS: Final = 20
+_PURPOSE: Final = "sign-up/1"
+_INVALID_LINK: Final = gettext_noop("This link was already used, or it has expired.")
+_TEXT: Final = """Somebody, probably you, wants to create the tenant {company} in Caret, the
+code-completion service.
+
+{url}
+
+The link works once and expires after one hour. You become the owner of the tenant.
+If this was not you, you can ignore this e-mail: nothing is created.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SignUpRequest:
+    company: str
+    slug: str
+    email: str
+
+
+def propose_slug(company: str) -> str:
+    """Return a free slug that resembles the company's name; "" if there is none."""
+    plain = unicodedata.normalize("NFKD", company.lower().replace("ß", "ss"))
+    letters = "".join(char for char in plain if not unicodedata.combining(char))
+    words = re.sub(r"[^a-z0-9]+", "-", letters).lstrip("-0123456789")[:_MAX_SLUG_CHARS].rstrip("-")
+    for number in range(1, _MAX_PROPOSALS):
+        tail = "" if number == 1 else f"-{number}"
+        slug = words[: _MAX_SLUG_CHARS - len(tail)].rstrip("-") + tail
+        try:
+            require_free_slug(slug)
+        except DomainError:
+            continue
+        return slug
+    return ""
+
+
+def require_free_slug(slug: str) -> None:
+    """Check that a new tenant can have the slug. Raises InvalidValue."""
+    check_slug(slug)
+    if Tenant.objects.filter(slug=slug).exists():
+        raise InvalidValue("slug", "The slug {slug} is taken. Choose another.", slug=slug)
+
+
+def request_sign_up(sign_up_request: SignUpRequest) -> None:
+    """Send the link. An empty slug is replaced by a proposal.
+
+    Raises InvalidValue, Conflict if the mail server does not accept the e-mail, and
+    redis.RedisError.
+    """
+    company = read_tenant_name(sign_up_request.company)
+    email = _read_email(sign_up_request.email)
+    slug = sign_up_request.slug.strip() or propose_slug(company)
+    require_free_slug(slug)
+    url = create_link(SignUpRequest(company, slug, email))
+    try:
+        send_mail(
+            "Create your tenant in Caret", _TEXT.format(company=company, url=url), None, [email]
+        )
+    except (smtplib.SMTPException, OSError) as error:
+        logger.warning("sign_up.not_mailed", reason=type(error).__name__)
+        raise Conflict(
+            "The mail server does not accept e-mail right now. Try again later."
+        ) from error
+
+
+def create_link(sign_up_request: SignUpRequest) -> str:
+    """Return a link that creates the tenant, once. Raises redis.RedisError."""
+    token = secrets.token_urlsafe(32)
+    _store(token, sign_up_request, ttl_s=int(LIFETIME.total_seconds()))
+    return f"{settings.CONSOLE_URL}/sign-up/{token}"
+
+
+def find_sign_up(token: str) -> SignUpRequest:
+    """Return the request of a link. Raises NotFound, redis.RedisError."""
+    return _unseal(token, connect().get(_key_of(token)))
+
+
+def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant:
+    """Create the tenant with a link, once. After a DomainError the link still works.
+
+    `slug` replaces the requested one, which may be taken meanwhile. Raises InvalidValue, NotFound,
+    Conflict, redis.RedisError.
+    """
+    redis, key = connect(), _key_of(token)
+    ttl_s = redis.ttl(key)
+    sign_up_request = _unseal(
+        token, redis.getdel(key)
+    )  # the second of two concurrent uses finds nothing
+    try:
+        require_free_slug(slug)
+        return onboard_tenant(
+            new=NewTenant(
+                slug=slug,
+                name=sign_up_request.company,
+                owner_email=sign_up_request.email,
+                plan=settings.SIGN_UP_PLAN or None,
+                trial_ends_on=utc_day(now) + settings.SIGN_UP_TRIAL_DAYS * ONE_DAY,
+            ),
+            actor_for=system_actor,
+            now=now,
+        )
+    except DomainError:
+        _store(token, sign_up_request, ttl_s=max(1, int(str(ttl_s))))
+        raise
+
+
+def _store(token: str, sign_up_request: SignUpRequest, *, ttl_s: int) -> None:
+    text = json.dumps(asdict(sign_up_request)).encode()
+    key = _key_of(token)
+    connect().set(key, seal(_encryption_key(), text, bound_to=key.encode()), ex=ttl_s)
+
+
+def _unseal(token: str, sealed: object) -> SignUpRequest:
+    if not isinstance(sealed, bytes):
+        raise NotFound(_INVALID_LINK)
+    try:
+        text = unseal(_encryption_key(), sealed, bound_to=_key_of(token).encode())
+    except DecryptionFailed as error:  # from before a change of the root secret
+        raise NotFound(_INVALID_LINK) from error
+    return SignUpRequest(**json.loads(text))
+
+
+def _key_of(token: str) -> str:
+    digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"caret:sign-up:{digest}"
+
+
+def _encryption_key() -> bytes:
+    return derive_key(settings.ROOT_SECRET, _PURPOSE)
+
+
+def _read_email(text: str) -> str:
+    """Return the address in lower case. Raises InvalidValue."""
+    email = text.strip().lower()
+    try:
+        validate_email(email)
+    except ValidationError as error:
+        raise InvalidValue("email", "This is not a valid e-mail address.") from error
+    if len(email) > _MAX_EMAIL_CHARS or not is_storable(email):
+        raise InvalidValue("email", "This is not a valid e-mail address.")
+    return email

@@ -1,0 +1,111 @@
+"""The names behind the IDs of audit entries, for people.
+
+Entries name people and resources by ID, because they outlive an erasure. The names come from
+today's rows: a renamed team has its new name, and an erased user or a deleted resource has none.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from django.db.models import Model, QuerySet
+
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.permissions import Permission
+from tenants.models import (
+    ApiKey,
+    AuditSink,
+    Budget,
+    ExportJob,
+    Invitation,
+    LegalHold,
+    Membership,
+    ScimToken,
+    ScimUser,
+    Team,
+    Tenant,
+)
+from tenants.security.authorization.actor import Actor
+
+_Names: TypeAlias = dict[str, str]
+
+
+def find_resource_names(*, actor: Actor, references: Iterable[str]) -> dict[str, str]:
+    """Return the names by reference, such as "team:0198...". Unknown references are left out.
+
+    One query for each kind of resource, and one more if budgets are among them. Raises Forbidden.
+    """
+    actor.require(Permission.READ_AUDIT)
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for reference in references:
+        kind, _, key = reference.partition(":")
+        if key and kind in _FINDERS:
+            wanted[kind].add(key)
+    with tenant_scope(actor.tenant_id):
+        budgets = _find_budget_holders(actor, wanted.pop("budget", set()))
+        for holder in filter(None, budgets.values()):
+            kind, _, key = holder.partition(":")
+            wanted[kind].add(key)
+        found = {
+            f"{kind}:{key}": name
+            for kind, keys in wanted.items()
+            for key, name in _FINDERS[kind](actor, keys).items()
+        }
+    # The budget of the whole tenant has no holder and keeps its ID.
+    return found | {
+        f"budget:{key}": found[holder] for key, holder in budgets.items() if holder in found
+    }
+
+
+def _by_field(
+    model: type[Model], id_field: str, name_field: str, **filters: Any
+) -> Callable[[Actor, set[str]], _Names]:
+    def find(actor: Actor, keys: set[str]) -> _Names:
+        wanted: Any = keys if id_field in ("lookup_id", "slug") else _read_ids(keys)
+        scope = {"id": actor.tenant_id} if model is Tenant else {"tenant_id": actor.tenant_id}
+        rows: QuerySet[Any] = model._default_manager.filter(
+            **scope, **filters, **{f"{id_field}__in": wanted}
+        )
+        return {str(key): name for key, name in rows.values_list(id_field, name_field)}
+
+    return find
+
+
+def _find_budget_holders(actor: Actor, keys: set[str]) -> dict[str, str]:
+    """Return the reference of each budget's holder; "": the whole tenant."""
+    if not keys:
+        return {}
+    rows = Budget.objects.filter(tenant_id=actor.tenant_id, id__in=_read_ids(keys))
+    return {
+        str(key): f"{scope}:{holder}" if holder else ""
+        for key, scope, holder in rows.values_list("id", "scope", "holder_id")
+    }
+
+
+def _read_ids(keys: Iterable[str]) -> list[UUID]:
+    found = []
+    for key in keys:
+        try:
+            found.append(UUID(key))
+        except ValueError:  # an entry of an earlier release, or a reference that a URL contains
+            continue
+    return found
+
+
+_FINDERS: Final[Mapping[str, Callable[[Actor, set[str]], _Names]]] = MappingProxyType(
+    {
+        "audit_sink": _by_field(AuditSink, "id", "name"),
+        "budget": lambda _actor, _keys: {},  # find_resource_names names it after its holder
+        "export": _by_field(ExportJob, "id", "definition"),
+        "hold": _by_field(LegalHold, "id", "name"),
+        "invitation": _by_field(Invitation, "id", "email"),
+        "key": _by_field(ApiKey, "lookup_id", "name"),
+        "scim_token": _by_field(ScimToken, "id", "name"),
+        "scim_user": _by_field(ScimUser, "id", "user_name"),
+        "team": _by_field(Team, "id", "name"),
+        "tenant": _by_field(Tenant, "slug", "name"),
+        "user": _by_field(Membership, "user_id", "user__email", erased_at=None),
+    }
+)

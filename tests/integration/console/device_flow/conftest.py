@@ -1,0 +1,51 @@
+"""The company, the browser and the editor of a sign-in by the device flow."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.fakes.console_client import Client
+    from tests.fixtures.companies import Company, Person
+    from tests.integration.console.conftest import SignIn
+    from tests.integration.console.device_flow.editor import Editor
+
+
+@pytest.fixture
+def company() -> Company:
+    from tests.fixtures.companies import ACME, make_company
+
+    return make_company("initech", ACME)
+
+
+@pytest.fixture
+def sign_in(sign_in: SignIn) -> SignIn:
+    """Return a function that signs a user in from an address of their own."""
+
+    def signed_in(person: Person) -> Client:
+        client = sign_in(person)
+        client.defaults["REMOTE_ADDR"] = make_address()
+        return client
+
+    return signed_in
+
+
+@pytest.fixture
+def ada(company: Company, sign_in: SignIn) -> Client:
+    """Return a developer's browser."""
+    return sign_in(company.developer)
+
+
+@pytest.fixture
+def editor(monkeypatch: pytest.MonkeyPatch) -> Editor:
+    from tests.integration.console.device_flow.editor import Editor
+
+    return Editor(monkeypatch, address=make_address())
+
+
+def make_address() -> str:
+    """Return an address of one test: attempts are counted by address."""
+    return "10." + ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))

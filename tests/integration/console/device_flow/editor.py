@@ -1,0 +1,90 @@
+"""An editor that signs in by the device flow, and the member who confirms it."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import pytest
+from django.utils import timezone
+
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.identity.own_keys.device_requests import INTERVAL_S
+from tenants.models import ApiKey
+from tenants.policy.document import write_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_policy
+from tests.fakes.console_client import Client
+from tests.fixtures.companies import Company
+
+GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
+FORM: Final = "application/x-www-form-urlencoded"
+START: Final = {"client_id": "caret-ls", "editor": "Neovim 0.11", "machine": "ada-laptop"}
+
+
+@dataclass
+class Editor:
+    """An editor that signs in. It waits by moving the clock."""
+
+    monkeypatch: pytest.MonkeyPatch
+    address: str
+    codes: dict[str, Any] = field(default_factory=dict)
+    now: datetime = field(default_factory=timezone.now)
+
+    @property
+    def user_code(self) -> str:
+        return str(self.codes["user_code"])
+
+    def start(self, **fields: str) -> dict[str, Any]:
+        self.wait(timedelta(0))  # stops the clock
+        answer = self.post("/oauth/device_authorization", START | fields)
+        assert answer.status_code == 200, answer.content
+        self.codes = answer.json()
+        return self.codes
+
+    def poll(self, *, waits_s: float = INTERVAL_S, **fields: str) -> dict[str, Any]:
+        """Wait, and return the answer to a poll."""
+        self.wait(timedelta(seconds=waits_s))
+        named = {"grant_type": GRANT, "client_id": "caret-ls"}
+        named["device_code"] = self.codes.get("device_code", "")
+        answer = self.post("/oauth/token", named | fields)
+        found: dict[str, Any] = answer.json()
+        assert answer.status_code == (200 if "access_token" in found else 400)
+        assert answer["Cache-Control"] == "no-store"
+        return found
+
+    def wait(self, duration: timedelta) -> None:
+        self.now += duration
+        self.monkeypatch.setattr("django.utils.timezone.now", lambda: self.now)
+
+    def post(self, path: str, fields: dict[str, str]) -> Any:
+        return self.send(path, urlencode(fields))
+
+    def send(self, path: str, body: str | bytes, content_type: str = FORM, **headers: str) -> Any:
+        client = Client(REMOTE_ADDR=self.address)
+        return client.generic("POST", path, body, content_type=content_type, headers=headers)
+
+
+def page_of(client: Client, code: str) -> Any:
+    return client.get("/device", {"code": code})
+
+
+def decide(client: Client, company: Company, code: str, decision: str = "confirm") -> Any:
+    page_of(client, code)
+    form = {"code": code, "tenant": company.tenant_id, "decision": decision}
+    return client.post("/device", form)
+
+
+def keys_of(company: Company) -> list[ApiKey]:
+    with tenant_scope(company.tenant_id):
+        return list(ApiKey.objects.filter(tenant_id=company.tenant_id).order_by("created_at"))
+
+
+def change_policy(company: Company, **changes: Any) -> None:
+    held = find_policy(tenant_id=company.tenant_id).policy
+    set_policy(
+        actor=company.platform,
+        document=write_policy(held) | changes,
+        reason="a test",
+        now=timezone.now(),
+    )

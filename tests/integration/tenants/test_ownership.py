@@ -1,0 +1,158 @@
+"""Transfer of ownership by an owner or an operator, and owners who leave at once."""
+
+from collections.abc import Callable
+from threading import Barrier, Thread
+
+import pytest
+from django.conf import LazySettings
+from django.core import mail
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, NotFound
+from tenants.base.permissions import Role
+from tenants.identity.member_lifecycle import change_role, remove_member
+from tenants.identity.ownership import appoint_owner, transfer_ownership
+from tenants.models import AuditEntry
+from tenants.policy.snapshot_version import mark_snapshot_stale
+from tenants.security.authorization.directory import list_members
+from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company
+from tests.fixtures.users import make_colleague
+
+
+@pytest.fixture(autouse=True)
+def _mails_in_memory(settings: LazySettings) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    mail.outbox = []
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("hooli", ACME)
+
+
+@pytest.fixture
+def olga(company: Company) -> Person:
+    return company.people[Role.OWNER]
+
+
+def owners_of(company: Company) -> set[str]:
+    rows = list_members(tenant_id=company.tenant_id)
+    return {row.email for row in rows if row.role is Role.OWNER}
+
+
+def transfer(olga: Person, to: Person) -> None:
+    transfer_ownership(
+        actor=olga.actor, user_id=to.user_id, reason="I am leaving", now=timezone.now()
+    )
+
+
+def test_the_new_owner_replaces_the_old_one_and_both_are_mailed(
+    company: Company, olga: Person
+) -> None:
+    transfer(olga, company.administrator)
+
+    roles = {row.email: row.role for row in list_members(tenant_id=company.tenant_id)}
+    assert roles[company.administrator.email] is Role.OWNER
+    assert roles[olga.email] is Role.ADMINISTRATOR
+    (told,) = mail.outbox
+    assert set(told.to) == {olga.email, company.administrator.email}
+    assert "I am leaving" in told.body
+    with tenant_scope(company.tenant_id):
+        entries = AuditEntry.objects.filter(action="member.role_changed").order_by("sequence")
+        assert [(entry.target, entry.reason) for entry in entries] == [
+            (f"user:{company.administrator.user_id}", "I am leaving"),
+            (f"user:{olga.user_id}", "I am leaving"),
+        ]
+
+
+def test_only_an_owner_transfers_and_only_to_another_member(company: Company, olga: Person) -> None:
+    with pytest.raises(Forbidden):
+        transfer(company.administrator, company.developer)
+    with pytest.raises(Conflict, match="another member"):
+        transfer(olga, olga)
+    with pytest.raises(NotFound):
+        transfer(olga, make_company("globex", GLOBEX).developer)
+
+    assert owners_of(company) == {olga.email}
+
+
+def test_the_second_of_two_transfers_is_refused(company: Company, olga: Person) -> None:
+    """The second request still acts as the owner that its user was when it began."""
+    transfer(olga, company.administrator)
+
+    with pytest.raises(Conflict, match="no longer an owner"):
+        transfer(olga, company.developer)
+
+    assert owners_of(company) == {company.administrator.email}
+
+
+def test_an_operator_makes_a_member_an_owner(company: Company, olga: Person) -> None:
+    call_command("tenant", "appoint-owner", company.slug, company.administrator.email.upper())
+
+    assert owners_of(company) == {olga.email, company.administrator.email}
+    assert set(mail.outbox[0].to) == owners_of(company)
+
+
+def test_an_operator_appoints_no_stranger(company: Company) -> None:
+    outsider = make_company("globex", GLOBEX).developer
+
+    for email in (outsider.email, "nobody", "a\0b"):
+        with pytest.raises(CommandError):
+            call_command("tenant", "appoint-owner", company.slug, email)
+    with pytest.raises(Forbidden):
+        appoint_owner(
+            actor=company.people[Role.OWNER].actor,
+            email=company.developer.email,
+            reason="",
+            now=timezone.now(),
+        )
+
+
+def leave(person: Person) -> None:
+    remove_member(actor=person.actor, user_id=person.user_id, reason="", now=timezone.now())
+
+
+def step_down(person: Person) -> None:
+    change_role(
+        actor=person.actor,
+        user_id=person.user_id,
+        role=Role.DEVELOPER,
+        reason="",
+        now=timezone.now(),
+    )
+
+
+@pytest.mark.parametrize("go", [leave, step_down])
+def test_of_two_owners_who_go_at_once_one_stays(
+    company: Company, olga: Person, go: Callable[[Person], None]
+) -> None:
+    second, both_are_here = make_colleague(company, Role.OWNER), Barrier(3)
+    refused: list[str] = []
+
+    def run(person: Person) -> None:
+        both_are_here.wait()
+        try:
+            go(person)
+        except Conflict as error:
+            refused.append(error.message)
+        finally:
+            connection.close()
+
+    threads = [Thread(target=run, args=(person,)) for person in (olga, second)]
+    for thread in threads:
+        thread.start()
+    with tenant_scope(company.tenant_id):
+        # Both transactions wait for this lock, so that neither has committed when the other begins.
+        mark_snapshot_stale(tenant_id=company.tenant_id)
+        both_are_here.wait()
+        for thread in threads:
+            thread.join(0.2)
+    for thread in threads:
+        thread.join()
+
+    assert len(refused) == 1
+    assert "last owner" in refused[0]
+    assert len(owners_of(company)) == 1

@@ -1,0 +1,189 @@
+"""Closing a tenant in one flow: final export, grace period, deletion with a certificate."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
+from tenants.base.permissions import Role
+from tenants.base.signatures.signing_keys import signing_keys
+from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
+from tenants.compliance.exports.evidence_pack_verification import verify_pack
+from tenants.compliance.exports.jobs.operations import cancel_export
+from tenants.compliance.exports.jobs.run import build_due
+from tenants.compliance.exports.jobs.state_machine import JobState
+from tenants.compliance.tenant_closing import (
+    TenantClosure,
+    begin_closing,
+    close_due_tenants,
+    find_closure,
+)
+from tenants.fleet.operators.operations import change_status
+from tenants.models import AuditEntry, ExportJob, Tenant
+from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
+from tenants.privacy.retention.verification import verify_certificate
+from tests.fixtures.companies import ACME, Company, make_company, make_completion
+
+GRACE_DAYS = 14
+
+
+@pytest.fixture
+def company() -> Company:
+    made = make_company("gavin", ACME)
+    make_completion(made, made.developer)
+    return made
+
+
+def begin(company: Company) -> datetime:
+    return begin_closing(
+        actor=company.platform,
+        reason="contract ended",
+        now=timezone.now(),
+        grace_days=GRACE_DAYS,
+    )
+
+
+def closure(company: Company) -> TenantClosure:
+    return find_closure(tenant_id=company.tenant_id)
+
+
+def status(company: Company) -> str:
+    return Tenant.objects.get(id=company.tenant_id).status
+
+
+def end_grace_period(company: Company) -> None:
+    """Let the worker run after the grace period of this tenant only: others have later ends."""
+    past = timezone.now() - timedelta(seconds=1)
+    Tenant.objects.filter(id=company.tenant_id).update(closes_at=past)
+    close_due_tenants(now=timezone.now())
+
+
+def test_a_tenant_is_closed_and_deleted_after_the_grace_period(
+    company: Company, tmp_path: Path
+) -> None:
+    begin(company)
+    build_due(clock=timezone.now)
+    exported, certified = tmp_path / "export.zip", tmp_path / "certificate.json"
+    call_command("tenant", "closing", company.slug, "--export", str(exported))
+    close_due_tenants(now=timezone.now())
+    during = status(company)
+
+    end_grace_period(company)
+    after = status(company)
+    run_due_erasures(now=timezone.now())
+    call_command("tenant", "closing", company.slug, "--certificate", str(certified))
+
+    assert (during, after) == (TenantStatus.CLOSING, TenantStatus.CLOSED)
+    with exported.open("rb") as file:
+        assert verify_pack(file, signing_keys().public_keys())
+    facts = verify_certificate(certified.read_bytes(), signing_keys().public_keys())
+    assert (facts["tenant"], facts["reason"]) == (company.slug, "shredding")
+    found = closure(company)
+    assert found.certificate == certified.read_text()
+    assert (found.is_erasing, found.closes_at) == (False, None)
+    close_due_tenants(now=timezone.now())
+    assert closure(company) == found
+
+
+def test_the_final_export_is_kept_until_the_end_and_is_for_the_owner(company: Company) -> None:
+    closes_at = begin(company)
+
+    build_due(clock=timezone.now)
+
+    found = closure(company)
+    assert found.final_export is not None
+    assert (found.final_export.state, found.final_export.expires_at) == (
+        JobState.FINISHED,
+        closes_at,
+    )
+    with tenant_scope(company.tenant_id):
+        job = ExportJob.objects.get(id=found.final_export.id)
+        assert job.rows_done > 0
+        assert AuditEntry.objects.filter(
+            action="export.requested", target=f"export:{job.id}"
+        ).exists()
+
+
+@pytest.mark.parametrize("target", [TenantStatus.ACTIVE, TenantStatus.SUSPENDED])
+def test_closing_is_cancelled_within_the_grace_period(
+    company: Company, target: TenantStatus
+) -> None:
+    begin(company)
+
+    change_status(actor=company.platform, status=target, reason="mistake", now=timezone.now())
+    close_due_tenants(now=timezone.now())
+
+    assert status(company) == target
+    assert closure(company).closes_at is None
+
+
+def test_a_tenant_without_its_final_export_is_not_closed(company: Company) -> None:
+    begin(company)
+    end_grace_period(company)
+    waiting = status(company)
+    with tenant_scope(company.tenant_id):
+        ExportJob.objects.filter(tenant_id=company.tenant_id).update(state=JobState.FAILED)
+    end_grace_period(company)
+
+    assert (waiting, status(company)) == (TenantStatus.CLOSING, TenantStatus.CLOSING)
+
+
+def test_an_export_that_was_cancelled_does_not_delay_the_end(company: Company) -> None:
+    begin(company)
+    export = closure(company).final_export
+    assert export is not None
+    olga = company.people[Role.OWNER].actor
+    cancel_export(actor=olga, build_id=export.id, now=timezone.now())
+
+    end_grace_period(company)
+
+    assert status(company) == TenantStatus.CLOSED
+
+
+def test_a_legal_hold_delays_the_deletion_until_it_is_released(company: Company) -> None:
+    new = NewHold("Case 4711", "court order")
+    hold_id = place_hold(actor=company.platform, new=new, now=timezone.now())
+    begin(company)
+    build_due(clock=timezone.now)
+
+    end_grace_period(company)
+    held = closure(company)
+    release_hold(actor=company.platform, hold_id=hold_id, reason="over", now=timezone.now())
+    close_due_tenants(now=timezone.now())
+
+    assert status(company) == TenantStatus.CLOSED
+    assert (held.is_erasing, closure(company).is_erasing) == (False, True)
+
+
+@pytest.mark.parametrize("days", [0, -1, 366])
+def test_an_impossible_grace_period_changes_nothing(company: Company, days: int) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        begin_closing(actor=company.platform, reason="x", now=timezone.now(), grace_days=days)
+
+    assert refused.value.field == "grace_days"
+    assert status(company) == TenantStatus.ACTIVE
+
+
+def test_an_owner_does_not_close_the_tenant_this_way(company: Company) -> None:
+    with pytest.raises(Forbidden):
+        begin_closing(
+            actor=company.people[Role.OWNER].actor, reason="x", now=timezone.now(), grace_days=1
+        )
+
+
+def test_there_is_no_file_before_the_export_is_finished(company: Company, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="is not closing"):
+        call_command("tenant", "closing", company.slug, "--export", str(tmp_path / "x"))
+    begin(company)
+
+    with pytest.raises(CommandError, match="queued"):
+        call_command("tenant", "closing", company.slug, "--export", str(tmp_path / "x"))
+    with pytest.raises(CommandError, match="no certificate"):
+        call_command("tenant", "closing", company.slug, "--certificate", str(tmp_path / "x"))
+    with pytest.raises(Conflict):
+        begin(company)

@@ -1,0 +1,122 @@
+"""Trials: when completions stop, and the reminders before."""
+
+import secrets
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.core import mail
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from caret.contracts.snapshot import SNAPSHOTS, TenantStatus, decode_snapshot
+from caret.foundation.clock import from_unix_ms
+from tenants.base import redis_connection
+from tenants.base.errors import Forbidden, InvalidValue
+from tenants.base.permissions import Role
+from tenants.identity.members.tenant_status import set_status
+from tenants.identity.trials import send_due_reminders, set_trial_end
+from tenants.models import Tenant
+from tenants.security.authorization.directory import find_tenant
+from tests.fixtures.companies import ACME, Company, make_company
+
+TODAY = timezone.now().date()
+LAST_DAY = TODAY + timedelta(days=20)
+
+
+@pytest.fixture(autouse=True)
+def _mails_in_memory(settings: LazySettings) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    mail.outbox = []
+
+
+@pytest.fixture
+def company() -> Company:
+    made = make_company("raviga", ACME)
+    start_trial(made, LAST_DAY)
+    return made
+
+
+def start_trial(company: Company, ends_on: date | None) -> None:
+    set_trial_end(actor=company.platform, ends_on=ends_on, reason="", now=timezone.now())
+
+
+def remind(company: Company, *, days_before: int) -> list[str]:
+    """Let the worker run on that day, and return the subjects that the owner gets."""
+    mail.outbox = []
+    at = datetime.combine(LAST_DAY - timedelta(days=days_before), datetime.min.time(), UTC)
+    send_due_reminders(now=at)
+    olga = company.people[Role.OWNER].email
+    return [str(told.subject) for told in mail.outbox if told.to == [olga]]
+
+
+def published_end(company: Company) -> datetime | None:
+    data = redis_connection.connect().hget(SNAPSHOTS, company.tenant_id)
+    assert isinstance(data, bytes)
+    ends_at_ms = decode_snapshot(data).trial_ends_at_ms
+    return None if ends_at_ms is None else from_unix_ms(ends_at_ms)
+
+
+def test_gateways_learn_when_the_last_day_is_over(company: Company) -> None:
+    next_day = LAST_DAY + timedelta(days=1)
+
+    assert published_end(company) == datetime(
+        next_day.year, next_day.month, next_day.day, tzinfo=UTC
+    )
+    start_trial(company, None)
+    assert published_end(company) is None
+
+
+def test_owners_are_reminded_a_week_and_a_day_before_and_at_the_end(company: Company) -> None:
+    sent = [remind(company, days_before=days) for days in (8, 7, 6, 1, 0, -1, -2)]
+
+    ends, ended = (f"The trial of Raviga {verb} on {LAST_DAY}" for verb in ("ends", "ended"))
+    assert sent == [[], [ends], [], [ends], [], [ended], []]
+
+
+def test_a_missed_reminder_is_replaced_by_the_next(company: Company) -> None:
+    assert len(remind(company, days_before=0)) == 1
+    assert remind(company, days_before=0) == []
+
+
+def test_a_longer_trial_reminds_again_and_a_paying_tenant_is_not_reminded(company: Company) -> None:
+    assert len(remind(company, days_before=1)) == 1
+    start_trial(company, LAST_DAY)
+    assert len(remind(company, days_before=1)) == 1
+    start_trial(company, None)
+    assert remind(company, days_before=-1) == []
+
+
+def test_a_suspended_tenant_is_not_reminded(company: Company) -> None:
+    set_status(actor=company.platform, status=TenantStatus.SUSPENDED, reason="", now=timezone.now())
+
+    assert remind(company, days_before=1) == []
+
+
+@pytest.mark.parametrize("day", [TODAY, TODAY - timedelta(days=1), date(9999, 12, 31)])
+def test_a_trial_ends_after_today(company: Company, day: date) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        start_trial(company, day)
+
+    assert refused.value.field == "trial_ends_on"
+    assert Tenant.objects.get(id=company.tenant_id).trial_ends_on == LAST_DAY
+
+
+def test_an_owner_does_not_lengthen_the_own_trial(company: Company) -> None:
+    with pytest.raises(Forbidden):
+        set_trial_end(
+            actor=company.people[Role.OWNER].actor, ends_on=None, reason="", now=timezone.now()
+        )
+
+
+def test_the_command_creates_a_tenant_with_a_trial_and_changes_it(settings: LazySettings) -> None:
+    slug = f"raviga-{secrets.token_hex(4)}"
+    names = ("--name", "Raviga", "--owner", f"olga@{slug}.example")
+
+    call_command("tenant", "create", slug, *names, "--trial-ends", LAST_DAY.isoformat())
+    assert Tenant.objects.get(slug=slug).trial_ends_on == LAST_DAY
+    call_command("tenant", "trial", slug)
+    assert Tenant.objects.get(slug=slug).trial_ends_on is None
+    with pytest.raises(CommandError):
+        call_command("tenant", "trial", slug, "tomorrow")
+    assert find_tenant(slug=slug) is not None

@@ -1,0 +1,51 @@
+"""The capacity model beside measurements: agreement, disagreement, too few requests."""
+
+from dataclasses import replace
+
+import pytest
+
+from caret.capacity.inputs import CapacityInputs
+from caret.capacity.plan import compute_plan
+from caret.contracts.policy import Mode
+from console.operator_admin.capacity import check_model
+from tenants.fleet.pools.pool_status import FirstToken
+
+PLAN = compute_plan(CapacityInputs(requests_per_s=1.0))
+(AT_LOAD,) = (row.sustained for row in PLAN.hit_rates if row.hit_rate == PLAN.figures.hit_rate)
+assert AT_LOAD is not None
+MEASURED = FirstToken(
+    Mode.INLINE, p50_ms=AT_LOAD.p50_ms, p99_ms=AT_LOAD.p99_ms, target_ms=200, count=1_000
+)
+
+
+@pytest.mark.parametrize(
+    ("p50", "p99", "agrees"),
+    [(1, 1, True), (1.4, 1.4, True), (1, 2, False), (1, 0.5, False), (3, 1, False)],
+)
+def test_the_model_agrees_within_half_of_the_measurements(
+    p50: float, p99: float, agrees: bool
+) -> None:
+    measured = replace(MEASURED, p50_ms=MEASURED.p50_ms * p50, p99_ms=MEASURED.p99_ms * p99)
+
+    check = check_model(PLAN, [measured])
+
+    assert check is not None
+    assert (check.agrees, check.has_enough) == (agrees, True)
+
+
+def test_the_most_frequent_mode_is_compared() -> None:
+    rare = replace(MEASURED, mode=Mode.CHAT, count=3, p99_ms=9_000.0)
+
+    check = check_model(PLAN, [rare, MEASURED])
+
+    assert check is not None
+    assert check.mode == "inline"
+    assert check.agrees
+
+
+def test_few_requests_are_too_few_and_no_requests_are_no_check() -> None:
+    check = check_model(PLAN, [replace(MEASURED, count=99)])
+
+    assert check is not None
+    assert not check.has_enough
+    assert check_model(PLAN, []) is None
