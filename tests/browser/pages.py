@@ -141,7 +141,7 @@ REDIRECTS: Final = frozenset(
     }
 )
 _NAMED: Final = (
-    Page("", max_queries=16),  # the steps of the setup need three
+    Page("", max_queries=17),  # the steps of the setup need five
     Page("", variant="not-found", path=lambda scene: "/nothing", status=404),
     Page("help/<slug:name>", path=lambda scene: "/help/policies"),
     Page("help/rest-api", max_first_load_bytes=700_000),  # loads Swagger UI
