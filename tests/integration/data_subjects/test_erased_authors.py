@@ -117,7 +117,7 @@ def test_an_erased_author_is_shown_nowhere_although_their_account_remains(
 def test_searching_an_erased_users_address_finds_no_keys(decided: AuthoredDecisions) -> None:
     owner = decided.company.people[Role.OWNER].actor
     wanted = KeyFilter(text=decided.dan.email)
-    query: dict[str, Any] = {"actor": owner, "wanted": wanted, "limit": 10, "cursor": None}
+    query: dict[str, Any] = {"actor": owner, "key_filter": wanted, "limit": 10, "cursor": None}
     before = find_keys(**query, now=timezone.now()).rows
 
     erase(decided)
