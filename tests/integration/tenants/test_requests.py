@@ -4,6 +4,7 @@ import json
 import uuid
 from datetime import UTC, datetime
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -83,7 +84,12 @@ def test_the_operator_does_not_find_a_request_under_another_tenant(cast: Cast) -
 
 
 def test_the_command_explains_a_request(cast: Cast) -> None:
-    slow = {"cached_tokens": 88, "engine_ms": 400.0, "first_token_ms": 403.0, "total_ms": 480.0}
+    slow: dict[str, Any] = {
+        "cached_tokens": 88,
+        "engine_ms": 400.0,
+        "first_token_ms": 403.0,
+        "total_ms": 480.0,
+    }
     request_id = make_completion(cast.acme, cast.acme.developer, **slow)
 
     text, parsed = StringIO(), StringIO()

@@ -154,6 +154,6 @@ def test_budgets_are_sorted_by_the_share_spent(company: Company) -> None:
     found = list_nearest_limit(actor=company.administrator.actor, limit=5, price=None, now=NOW)
 
     assert {each.holder_name for each in found} == {None, "Platform"}
-    shares = [each.spent_micros / each.limit_micros for each in found]
+    shares = [each.spent_micros / each.month_limit_micros for each in found]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] > 0
