@@ -169,9 +169,10 @@ def create(request: AuthenticatedRequest, body: CreateKey) -> Status[object]:
     "/{lookup_id}/revoke",
     response=KeyResponse,
     summary="Revoke an API key; gateways reject it within a second.",
-    openapi_extra=documents_permissions(Permission.REVOKE_KEYS, Permission.MANAGE_OWN_KEYS),
+    openapi_extra=documents_permissions(Permission.REVOKE_KEYS),
 )
 def revoke(request: AuthenticatedRequest, lookup_id: str, body: RevokeKey | None = None) -> KeyView:
+    """Members may also revoke their own keys, with the permission `keys.manage_own`."""
     return revoke_key(
         actor=actor_of(request),
         lookup_id=LookupId(lookup_id),

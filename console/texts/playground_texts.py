@@ -76,6 +76,8 @@ ERRORS: Final = {
     "insufficient_scope": _("The playground's key does not allow this mode."),
     "path_excluded": _("Your policy excludes files at this path."),
     "path_required": _("Your policy requires a file path with each request."),
+    "model_not_found": _("This installation has no model with this name."),
+    "no_pool": _("No pool serves this mode for your tenant. Ask the operator of Caret."),
     "model_not_allowed": _("Your policy does not allow the model for this mode."),
     "region_not_allowed": _("Your policy does not allow completions in this region."),
     "not_found": _("The gateway has no endpoint at this address."),

@@ -24,6 +24,20 @@ def _database(database: None) -> None:
     """Give all of these tests Postgres and Valkey."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _product_password_hasher() -> Iterator[None]:
+    """Hash passwords as the console's process does.
+
+    It would replace other hashes at a step-up, which ends the session.
+    """
+    from django.test import override_settings
+
+    from caret.settings import PASSWORD_HASHERS
+
+    with override_settings(PASSWORD_HASHERS=PASSWORD_HASHERS):
+        yield
+
+
 @pytest.fixture(scope="session")
 def console_url(services: Services) -> Iterator[str]:
     # Imported here: plugins are loaded before Django is set up, models after it.

@@ -179,6 +179,7 @@ AREAS: Final = (
             "tenant.status_changed": _(
                 "{actor} changed the tenant’s status from {old_status} to {status}."
             ),
+            "tenant.trial_changed": _("{actor} changed the last day of the tenant’s trial."),
             "tenant.cache_purged": _("{actor} cleared the tenant’s prefix cache."),
             "tenant.region_changed": _("{actor} moved the tenant from {old_region} to {region}."),
             "tenant.pool_assigned": _("{actor} assigned a pool to the tenant."),

@@ -14,7 +14,7 @@ from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
 _EXCLUDED, _OTHER = "deploy/prod.tfvars", "deploy/main.py"
-_RULES = '"*":\n  - "**/*.tfvars"'
+_PATTERN = "**/*.tfvars"
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_the_gateway_enforces_what_the_path_test_shows(
     page = tabs.open(session_of(company.administrator), Look(has_scripts=has_scripts))
     page.goto("/content-exclusion")
 
-    page.get_by_label("Excluded paths").fill(_RULES)
+    page.get_by_label("New path pattern").fill(_PATTERN)
     assert "Excluded: this file is never sent." in run_path_test(page, _EXCLUDED)
     assert "Not excluded by the tenant" in run_path_test(page, _OTHER)
     before = complete(stack, key, file=_EXCLUDED)
@@ -45,13 +45,13 @@ def test_the_gateway_enforces_what_the_path_test_shows(
 def test_a_user_without_write_permission_can_test_the_rules(tabs: Tabs, company: Company) -> None:
     page = tabs.open(session_of(company.administrator))
     page.goto("/content-exclusion")
-    page.get_by_label("Excluded paths").fill(_RULES)
+    page.get_by_label("New path pattern").fill(_PATTERN)
     save(page)
 
     readers = tabs.open(session_of(company.developer))
     readers.goto("/content-exclusion")
 
-    assert '"*": "**/*.tfvars"' in run_path_test(readers, _EXCLUDED)
+    assert _PATTERN in run_path_test(readers, _EXCLUDED)
     assert serious(readers) == []
 
 

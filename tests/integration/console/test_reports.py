@@ -65,7 +65,7 @@ def test_a_suppressed_total_gives_the_reason(
         ("start=2020-01-01", "end"),
         ("start=0001-01-01&end=9999-12-31", "end"),
         ("start=yesterday", "start"),
-        ("group_by=user", "group_by"),
+        ("group_by=colour", "group_by"),
         ("prompt_price_micros=1", "generated_price_micros"),
         ("prompt_price_micros=-1&generated_price_micros=1", "prompt_price_micros"),
     ],

@@ -291,7 +291,7 @@ def test_a_search_without_results_says_so(text: str) -> None:
     response = _page("find", query={"q": text})
 
     assert response.status_code == 200
-    assert "No pages match" in response.content.decode()
+    assert "Nothing matches" in response.content.decode()
 
 
 def test_an_operator_chooses_the_theme_and_the_language() -> None:

@@ -224,7 +224,7 @@ tenant_id, sealed = sys.argv[1], bytes.fromhex(sys.argv[2])
 place = SealContext("content_object", "content", "7")
 for _ in range(2):
     try:
-        print(open_sealed(tenant_id, place=place, sealed=sealed))
+        print(open_sealed(tenant_id, place=place, envelope=sealed))
     except KeyDestroyed:
         print("destroyed")
     sys.stdout.flush()

@@ -63,7 +63,7 @@ def test_a_playground_key_expires_in_an_hour_and_has_the_pages_modes(company: Co
     assert is_valid(company, created)
     assert not is_valid(company, created, now + LIFETIME)
     (credential,) = read_snapshot(tenant_id=company.tenant_id, now=now).credentials
-    assert credential.modes == frozenset({Mode.INLINE, Mode.BLOCK})
+    assert credential.modes == frozenset({Mode.INLINE, Mode.FIM, Mode.BLOCK})
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
