@@ -64,7 +64,7 @@ def authenticate(
         raise _invalid_key_error()
     if not authority.is_readable(snapshot.tenant_id):
         raise _stale_snapshot_error()
-    _check_in_force(credential, snapshot, now_ms)
+    _check_active(credential, snapshot, now_ms)
     if snapshot.trial_ends_at_ms is not None and snapshot.trial_ends_at_ms <= now_ms:
         raise ForbiddenRequest("trial_ended", _TRIAL_ENDED)
     if snapshot.region not in (None, authority.region):
@@ -108,7 +108,7 @@ def _find_credential(authority: SnapshotStore, key: ParsedKey) -> tuple[Credenti
     raise _invalid_key_error()
 
 
-def _check_in_force(credential: Credential, snapshot: TenantSnapshot, now_ms: int) -> None:
+def _check_active(credential: Credential, snapshot: TenantSnapshot, now_ms: int) -> None:
     if credential.revoked_at_ms is not None:
         raise UnauthenticatedRequest("revoked_api_key", "This API key was revoked.")
     if credential.expires_at_ms is not None and credential.expires_at_ms <= now_ms:

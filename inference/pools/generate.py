@@ -25,9 +25,9 @@ from inference.pools.health.replica_states import ReplicaAttempt, ReplicaStates
 # Nobody waits longer for a suggestion. A completion that still runs is a hung or very slow engine.
 MAX_COMPLETION_S: Final = 30.0
 # Faults of the replica: another one would have answered.
-_LOSSES: Final = ("engine_unavailable", "engine_disconnected", "engine_invalid_response")
+_REPLICA_FAILURES: Final = ("engine_unavailable", "engine_disconnected", "engine_invalid_response")
 # Other replicas may succeed after these errors. All other requests would fail there, too.
-_RETRYABLE: Final = (*_LOSSES, "engine_timeout", "engine_busy")
+_RETRYABLE: Final = (*_REPLICA_FAILURES, "engine_timeout", "engine_busy")
 _EVENTS: Final = {
     None: "completion.resumed",
     EngineStop.DISCONNECTED: "completion.cut_off",
@@ -125,7 +125,7 @@ async def _stream_chunks(
             with _track_attempt(request, replicas, trace) as attempt:
                 async with engine.complete(request) as chunks:
                     async for chunk in chunks:
-                        _on_chunk(chunk, request, attempt, trace, num_said=len(token_ids))
+                        _on_chunk(chunk, request, attempt, trace, num_generated=len(token_ids))
                         texts.append(chunk.text)
                         stop = chunk.stop or stop
                         yield chunk
@@ -153,14 +153,14 @@ async def _stream_chunks(
     yield EngineChunk("", trace.generated_tokens, stop)
 
 
-def _of_prompt(cached_tokens: int | None, request: EngineRequest, num_said: int) -> int | None:
+def _clamp_to_prompt(cached_tokens: int | None, request: EngineRequest, num_generated: int) -> int | None:
     """Return the cached tokens of the prompt alone.
 
     Text of an earlier attempt may be cached, too, but is not part of the prompt.
     """
     if cached_tokens is None:
         return None
-    return min(cached_tokens, len(request.token_ids) - num_said)
+    return min(cached_tokens, len(request.token_ids) - num_generated)
 
 
 def _to_engine_stop(*, num_left: int, has_next: bool) -> EngineStop | None:
@@ -199,7 +199,7 @@ def _track_attempt(
         try:
             yield attempt
         except EngineError as error:
-            if error.code in _LOSSES:
+            if error.code in _REPLICA_FAILURES:
                 attempt.mark_failed()
             raise
         finally:
@@ -212,11 +212,11 @@ def _on_chunk(
     attempt: ReplicaAttempt,
     trace: RequestTrace,
     *,
-    num_said: int,
+    num_generated: int,
 ) -> None:
     trace.record_chunk(
-        generated_tokens=num_said + chunk.generated_tokens,
-        cached_tokens=_of_prompt(chunk.cached_tokens, request, num_said),
+        generated_tokens=num_generated + chunk.generated_tokens,
+        cached_tokens=_clamp_to_prompt(chunk.cached_tokens, request, num_generated),
     )
     # Not every engine counts tokens while it streams.
     if chunk.text or chunk.generated_tokens or chunk.stop:

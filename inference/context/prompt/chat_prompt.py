@@ -144,7 +144,7 @@ def _fit_turns(
         if room < 0:
             break
         turns.append(turn)
-    return system + _from_the_user_on(turns[::-1])
+    return system + _drop_until_user_turn(turns[::-1])
 
 
 def _num_system(roles: Sequence[str]) -> int:
@@ -152,7 +152,7 @@ def _num_system(roles: Sequence[str]) -> int:
     return len(list(takewhile(lambda role: role == "system", roles[:-1])))
 
 
-def _from_the_user_on(turns: list[_Turn]) -> list[_Turn]:
+def _drop_until_user_turn(turns: list[_Turn]) -> list[_Turn]:
     """Drop turns before the first of the user. Templates require this order."""
     first = next((i for i, turn in enumerate(turns) if turn.message.role == "user"), 0)
     return turns[first:]
@@ -165,7 +165,7 @@ def _shorten_turns(turns: list[_Turn], excess: int) -> list[_Turn]:
     """
     num_system = _num_system([turn.message.role for turn in turns])
     if len(turns) > num_system + 1:
-        return turns[:num_system] + _from_the_user_on(turns[num_system + 1 :])
+        return turns[:num_system] + _drop_until_user_turn(turns[num_system + 1 :])
     newest = turns[-1]
     if not newest.token_ids:
         raise BadRequest("prompt_too_long", "The system messages fill the whole token budget.")

@@ -111,7 +111,7 @@ def _gather_context(
     file_items = build_file_items(request, encode, ranking=get_ranking(admitted.variant))
     spare = min(nominal - demand.prefix - demand.suffix, int(nominal * _MAX_FILES_SHARE))
     files = list(fit_items(file_items, max_tokens=max(spare, int(nominal * shares.files))))
-    useful_snippets = _worth_showing(admitted, snippets, encode, files)
+    useful_snippets = _select_useful_snippets(admitted, snippets, encode, files)
     return ContextItems(
         repository=encode.encode_repository(request.repository),
         files=files,
@@ -120,7 +120,7 @@ def _gather_context(
     )
 
 
-def _worth_showing(
+def _select_useful_snippets(
     admitted: AdmittedRequest,
     snippets: tuple[Snippet, ...],
     encode: PromptEncoder,
@@ -136,14 +136,14 @@ def _worth_showing(
         if not is_excluded(policy, repository=request.repository, path=each.path)
     ]
     in_prompt = {source.path for source in files}
-    whole = [each for each in request.files if each.path in in_prompt and encode.is_whole(each)]
-    near = encode.select_nearby_text(
+    whole_files = [each for each in request.files if each.path in in_prompt and encode.is_whole(each)]
+    nearby_texts = encode.select_nearby_text(
         request.prefix, request.suffix, max_tokens=PROMPT_TOKENS[request.tier]
     )
     return list(
         drop_duplicates(
             allowed,
-            prompt_texts=(*near, *(each.text for each in whole)),
+            prompt_texts=(*nearby_texts, *(each.text for each in whole_files)),
             open_files={each.path: each.text for each in request.files},
         )
     )

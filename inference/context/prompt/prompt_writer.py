@@ -56,7 +56,7 @@ def _marker_ids(tokens: Tokenizer, name: str | None) -> list[int]:
     return [] if identifier is None else [identifier]
 
 
-EVERY_S: Final = 5.0  # maximum delay of an eviction
+EVICTION_INTERVAL_S: Final = 5.0  # maximum delay of an eviction
 
 
 # Ordinary code, to measure the characters per token of this tokenizer.
@@ -132,7 +132,7 @@ def _weight_of(passage: TokenizedLines) -> int:
 
 
 async def evict_expired_forever(
-    writers: Collection[PromptWriter], *, every_s: float = EVERY_S
+    writers: Collection[PromptWriter], *, every_s: float = EVICTION_INTERVAL_S
 ) -> None:
     """Evict expired entries until cancelled."""
     while True:

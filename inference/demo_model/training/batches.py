@@ -186,10 +186,10 @@ class DocumentSource:
         """Return the repository's name, a piece of a neighbouring file, and the file's own path."""
         header = [self._token_id(names.REPO_NAME), *self._encode(f"{file.repository}\n")]
         path = [self._token_id(names.FILE_SEP), *self._encode(f"{file.path}\n")]
-        other = self._rng.choice(self._siblings[file.folder])
-        if other == file:
+        sibling = self._rng.choice(self._siblings[file.folder])
+        if sibling == file:
             return header + path
-        body = self._encode(f"{other.path}\n") + self._pick_piece(other, max_tokens)
+        body = self._encode(f"{sibling.path}\n") + self._pick_piece(sibling, max_tokens)
         return [*header, self._token_id(names.FILE_SEP), *body, *self._encode("\n"), *path]
 
     def _pick_piece(self, file: TokenFile, max_tokens: int) -> list[int]:
@@ -223,8 +223,8 @@ class _WeightedFiles:
         return bool(self._files)
 
     def draw(self, rng: random.Random) -> TokenFile:
-        place = bisect(self._cumulative, rng.random() * self._cumulative[-1])
-        return self._files[min(place, len(self._files) - 1)]
+        index = bisect(self._cumulative, rng.random() * self._cumulative[-1])
+        return self._files[min(index, len(self._files) - 1)]
 
 
 def token_id(tokenizer: Tokenizer, name: str) -> int:

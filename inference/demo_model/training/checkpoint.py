@@ -59,8 +59,8 @@ def save_content(content: dict[str, Any], folder: Path) -> Path:
     payload = buffer.getvalue()
     path = folder / f"checkpoint-{content['progress']['step']:08d}.pt"
     write_durably(path, hashlib.sha256(payload).digest() + payload)
-    for old in paths(folder)[:-NUM_KEPT]:
-        old.unlink()
+    for old_checkpoint in paths(folder)[:-NUM_KEPT]:
+        old_checkpoint.unlink()
     return path
 
 
@@ -115,8 +115,8 @@ def mirror(run: Path, target: Path) -> None:
     write_durably(target / newest.name, newest.read_bytes())
     if (run / "log.jsonl").exists():
         shutil.copyfile(run / "log.jsonl", target / "log.jsonl")
-    for old in paths(target)[:-NUM_KEPT]:
-        old.unlink()
+    for old_checkpoint in paths(target)[:-NUM_KEPT]:
+        old_checkpoint.unlink()
 
 
 def write_durably(path: Path, content: bytes) -> None:

@@ -87,7 +87,7 @@ def _answer_only(row: TrainingRow) -> TrainingRow:
     """Keep only the weights of the answer, without the hint behind the prefix and the given
     text."""
     weights = [1.0 if weight >= ANSWER_WEIGHT else 0.0 for weight in row.weights]
-    for place in range(len(weights) - 1):
-        if row.labels[place] != row.inputs[place + 1]:
-            weights[place] = 0.0
+    for index in range(len(weights) - 1):
+        if row.labels[index] != row.inputs[index + 1]:
+            weights[index] = 0.0
     return TrainingRow(row.inputs, row.labels, weights)

@@ -252,31 +252,31 @@ class Truncator:
         if self._extent is _Extent.BLOCK and self._find_role(is_whole=True) is _LineRole.INSIDE:
             return False
         around = self._around
-        whole = around.line_before + line if self._is_first_line else line
-        indent = measure_indent(whole)
+        whole_line = around.line_before + line if self._is_first_line else line
+        indent = measure_indent(whole_line)
         if self._without_duplicate(line) != line:
             return True
         if self._is_first_line and line.strip() == "," and not around.rest_of_line:
             self._min_indent = around.min_indent_below
             return False
-        if around.lines.is_unfinished(whole):
+        if around.lines.is_unfinished(whole_line):
             if self._is_first_line and around.has_body(indent):
                 return True
-            is_block = not around.lines.is_continued(whole)
+            is_block = not around.lines.is_continued(whole_line)
             self._extent = _Extent.BLOCK if is_block else _Extent.LINE
-            self._min_indent = indent + (is_block and not has_flat_body(whole))
+            self._min_indent = indent + (is_block and not has_flat_body(whole_line))
             return False
         if self._extent is _Extent.BLOCK:
             return False
         self._extent = _Extent.CLOSING
-        return not self._may_be_followed(line, whole)
+        return not self._may_be_followed(line, whole_line)
 
-    def _may_be_followed(self, line: str, whole: str) -> bool:
+    def _may_be_followed(self, line: str, whole_line: str) -> bool:
         """Return whether the next line may close a block, or be the brace of this line."""
         around = self._around
         if around.rest_of_line:
             return False
-        if around.lines.has_lone_braces and _HEAD_WITHOUT_BRACE.search(whole[-_MAX_HEAD_CHARS:]):
+        if around.lines.has_lone_braces and _HEAD_WITHOUT_BRACE.search(whole_line[-_MAX_HEAD_CHARS:]):
             return True
         return around.brackets.count_unmatched(self._text + line) > 0
 

@@ -152,17 +152,17 @@ class SnapshotStore:
             else:
                 self._by_lookup.pop(credential.lookup_id, None)
 
-    def _dedicate_pools(self, previous: TenantSnapshot | None, new: TenantSnapshot) -> None:
+    def _dedicate_pools(self, previous: TenantSnapshot | None, snapshot: TenantSnapshot) -> None:
         before = frozenset() if previous is None else previous.dedicated_pools
-        for pool in before | new.dedicated_pools:
-            others = self._dedicated_to.pop(pool, frozenset()) - {new.tenant_id}
-            holders = others | {new.tenant_id} if pool in new.dedicated_pools else others
+        for pool in before | snapshot.dedicated_pools:
+            other_tenants = self._dedicated_to.pop(pool, frozenset()) - {snapshot.tenant_id}
+            holders = other_tenants | {snapshot.tenant_id} if pool in snapshot.dedicated_pools else other_tenants
             if holders:
                 self._dedicated_to[pool] = holders
 
-    def _notify_watchers(self, previous: TenantSnapshot | None, new: TenantSnapshot) -> None:
-        before = _in_force(previous) if previous is not None else set()
-        for key_id in before - _in_force(new):
+    def _notify_watchers(self, previous: TenantSnapshot | None, snapshot: TenantSnapshot) -> None:
+        previous_keys = _list_active_keys(previous) if previous is not None else set()
+        for key_id in previous_keys - _list_active_keys(snapshot):
             for on_end in tuple(self._watchers.get(key_id, ())):
                 on_end()
 
@@ -199,7 +199,7 @@ class _EffectiveSnapshots:
         return self._policies[indexes]
 
 
-def _in_force(snapshot: TenantSnapshot) -> set[KeyId]:
+def _list_active_keys(snapshot: TenantSnapshot) -> set[KeyId]:
     if snapshot.status is not TenantStatus.ACTIVE:
         return set()
     return {each.key_id for each in snapshot.credentials if each.revoked_at_ms is None}
@@ -208,7 +208,7 @@ def _in_force(snapshot: TenantSnapshot) -> set[KeyId]:
 class UserBudgets:
     def __init__(self, spending: SpendingLimits) -> None:
         self._spending: Final = spending
-        self._of_user: Final = _as_older_ones_say(spending) or spending.budgets_of
+        self._of_user: Final = _read_previous_format(spending) or spending.budgets_of
         self._of_all: Final = frozenset(
             place
             for place, budget in enumerate(spending.budgets)
@@ -227,15 +227,15 @@ class UserBudgets:
         return self._snapshots_by_key[encoded_indexes]
 
     def _decode(self, encoded_indexes: bytes) -> SpendingLimits:
-        own = read_places(encoded_indexes, num_indexes=len(self._spending.budgets))
-        budgets = [self._spending.budgets[place] for place in sorted(self._of_all.union(own))]
+        user_indexes = read_places(encoded_indexes, num_indexes=len(self._spending.budgets))
+        budgets = [self._spending.budgets[index] for index in sorted(self._of_all.union(user_indexes))]
         return SpendingLimits(
             self._spending.prices,
             tuple(msgspec.structs.replace(budget, users=()) for budget in budgets),
         )
 
 
-def _as_older_ones_say(spending: SpendingLimits) -> dict[UserId, bytes]:
+def _read_previous_format(spending: SpendingLimits) -> dict[UserId, bytes]:
     """Return the budgets of each user in the older format, where each budget lists its users."""
     indexes: defaultdict[UserId, set[int]] = defaultdict(set)
     for index, budget in enumerate(spending.budgets):

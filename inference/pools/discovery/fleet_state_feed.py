@@ -143,22 +143,22 @@ class ExperimentFeed(FleetStateFeed):
         self._check_variants = check_variants
 
     async def apply_state(self) -> None:
-        held = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(EXPERIMENTS)))
+        entries = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(EXPERIMENTS)))
         running: list[Experiment] = []
-        for _, data in sorted(held.items()):
+        for _, data in sorted(entries.items()):
             try:
                 change = decode_experiment(data)
                 if not change.is_running:
                     continue
-                found = make_experiment(
+                experiment = make_experiment(
                     change.name, tenants=change.tenants, variants=change.variants
                 )
-                self._check_variants(found.variants)
+                self._check_variants(experiment.variants)
             # A newer format, or not written by Caret. The other experiments are valid.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("experiment.invalid", error=str(error))
                 continue
-            running.append(found)
+            running.append(experiment)
         self._experiments.set_running(running)
 
 

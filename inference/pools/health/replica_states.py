@@ -16,7 +16,7 @@ from inference.pools.health.circuit_breaker import CircuitEvent, CircuitState, a
 from inference.pools.health.outlier_detection import LatencyOutlierDetector
 from inference.pools.pool_config import Replica
 
-LOOK_EVERY_S: Final = 0.05  # an eighth of the shortest time after which a first token is late
+CHECK_INTERVAL_S: Final = 0.05  # an eighth of the shortest time after which a first token is late
 
 
 # A killed engine takes longer to come back; other replicas are used meanwhile.
@@ -267,7 +267,7 @@ def _current_task() -> asyncio.Task[Any]:
     return task
 
 
-async def reroute_overdue(replicas: ReplicaStates, *, every_s: float = LOOK_EVERY_S) -> None:
+async def reroute_overdue(replicas: ReplicaStates, *, every_s: float = CHECK_INTERVAL_S) -> None:
     """Move overdue requests until cancelled."""
     while True:
         replicas.reroute_overdue()

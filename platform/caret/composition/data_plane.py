@@ -273,8 +273,8 @@ def _build_plane(
             observers=(*recorder.observers, content_capture),
             models={name: pool.model for name, pool in pools.by_name.items()},
         ),
-        suggestions=RecentSuggestions(clock=clock, keep=recorder.journal.append),
-        late_outcomes=LateOutcomeRecorder(clock=clock, keep=recorder.journal.append),
+        suggestions=RecentSuggestions(clock=clock, append_record=recorder.journal.append),
+        late_outcomes=LateOutcomeRecorder(clock=clock, append_record=recorder.journal.append),
         warmup_queue=WarmupQueue(clock),
         body_quota=BodyQuota(),
         public_code=PublicCodeIndexFile(config.public_code_file)

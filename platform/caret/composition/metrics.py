@@ -73,7 +73,7 @@ async def metrics_served(
         families,
         host=config.metrics_host,
         port=config.metrics_port,
-        others={"/slow": sources.slowest.encode},
+        extra_pages={"/slow": sources.slowest.encode},
     )
     watching = partial(engines.run, every_s=config.engine_metrics_interval_s)
     async with run_background_tasks((("lag", lag.run), ("engines", watching))), page:

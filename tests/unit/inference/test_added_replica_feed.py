@@ -36,7 +36,7 @@ def _create_feed() -> tuple[FakeRedis, Fleet, AddedReplicaFeed]:
 
 async def _sync(feed: AddedReplicaFeed, fleet: Fleet) -> None:
     await feed.sync()
-    await fleet.membership.reconcile(asks_everybody=False)
+    await fleet.membership.reconcile(checks_all=False)
 
 
 def _encoded(**fields: Any) -> bytes:

@@ -67,8 +67,8 @@ class Gateway:
             router=make_router(clock=self.clock),
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
-            suggestions=RecentSuggestions(clock=self.clock, keep=self.journal.append),
-            late_outcomes=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append),
+            suggestions=RecentSuggestions(clock=self.clock, append_record=self.journal.append),
+            late_outcomes=LateOutcomeRecorder(clock=self.clock, append_record=self.journal.append),
             warmup_queue=WarmupQueue(self.clock),
             body_quota=BodyQuota(),
         )

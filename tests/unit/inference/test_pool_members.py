@@ -49,7 +49,7 @@ async def test_a_joining_replica_gets_requests_after_identifying_itself() -> Non
     await fleet.membership.reconcile()
     before = (fleet.names(), fleet.reasons()[TWO])
     fleet.network.said[TWO] = stated
-    await fleet.membership.reconcile(asks_everybody=False)
+    await fleet.membership.reconcile(checks_all=False)
 
     assert before == ([ONE], MismatchReason.UNREACHABLE)
     assert fleet.names() == [ONE, TWO]
@@ -123,7 +123,7 @@ async def test_a_corrected_replica_is_accepted_again() -> None:
     await fleet.membership.reconcile()
 
     fleet.network.said[TWO] = identity()
-    await fleet.membership.reconcile(asks_everybody=False)
+    await fleet.membership.reconcile(checks_all=False)
 
     assert fleet.names() == [ONE, TWO, THREE]
     assert fleet.reasons() == {}
@@ -187,7 +187,7 @@ async def test_a_known_replica_is_not_identified_again() -> None:
     await fleet.membership.reconcile()
     fleet.network.asked.clear()
 
-    await fleet.membership.reconcile(asks_everybody=False)
+    await fleet.membership.reconcile(checks_all=False)
 
     assert ONE not in fleet.network.asked
 
@@ -204,7 +204,7 @@ async def test_an_added_replica_gets_requests_after_identifying_itself() -> None
 
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     before = fleet.names()
-    await fleet.membership.reconcile(asks_everybody=False)
+    await fleet.membership.reconcile(checks_all=False)
 
     assert before == [ONE]
     assert sorted(fleet.names()) == [ONE, TWO]
