@@ -51,7 +51,7 @@ async def generate(
     engine_request: EngineRequest,
     replicas: ReplicaStates,
     trace: RequestTrace,
-    tokens: TokenEncoder,
+    encoder: TokenEncoder,
     continues_below: ContinuesBelow | None = None,
 ) -> AsyncIterator[AsyncIterator[EngineChunk]]:
     """Yield the chunks of a completion. Leaving the context stops the engine at once.
@@ -63,12 +63,12 @@ async def generate(
     trace.mark_engine_called()
 
     def stream_from(request: EngineRequest, text_before: str) -> AsyncGenerator[EngineChunk, None]:
-        return _stream_chunks(engine, request, replicas, trace, tokens, text_before=text_before)
+        return _stream_chunks(engine, request, replicas, trace, encoder, text_before=text_before)
 
     stream = (
         stream_from(engine_request, "")
         if continues_below is None
-        else _stream_lines(stream_from, engine_request, tokens, continues_below)
+        else _stream_lines(stream_from, engine_request, encoder, continues_below)
     )
     try:
         async with asyncio.timeout(MAX_COMPLETION_S), aclosing(stream) as chunks:
@@ -86,7 +86,7 @@ def _find_overdue(trace: RequestTrace) -> CompletionError:
 async def _stream_lines(
     stream_from: Callable[[EngineRequest, str], AsyncGenerator[EngineChunk, None]],
     engine_request: EngineRequest,
-    tokens: TokenEncoder,
+    encoder: TokenEncoder,
     continues_below: ContinuesBelow,
 ) -> AsyncGenerator[EngineChunk, None]:
     """Yield the chunks of a line, and of the lines below it that belong to the completion."""
@@ -97,7 +97,7 @@ async def _stream_lines(
                 continue  # only the counts at the end
             text += chunk.text
             if chunk.stop is EngineStop.LINE and continues_below(text):
-                is_resumed = len(tokens.encode(f"{text}\n")) < engine_request.max_tokens
+                is_resumed = len(encoder.encode(f"{text}\n")) < engine_request.max_tokens
             yield replace(chunk, text=f"{chunk.text}\n", stop=None) if is_resumed else chunk
     if is_resumed:
         async with aclosing(stream_from(engine_request.without_line_stop(), f"{text}\n")) as chunks:
@@ -110,14 +110,14 @@ async def _stream_chunks(
     engine_request: EngineRequest,
     replicas: ReplicaStates,
     trace: RequestTrace,
-    tokens: TokenEncoder,
+    encoder: TokenEncoder,
     *,
     text_before: str,
 ) -> AsyncGenerator[EngineChunk, None]:
     """Yield the chunks after the text `text_before`."""
     attempts = [engine_request, *engine_request.for_fallbacks()]
     texts = [text_before]
-    token_ids = tokens.encode(text_before) if text_before else []  # the token IDs of `texts`
+    token_ids = encoder.encode(text_before) if text_before else []  # the token IDs of `texts`
     stop: EngineStop | None = None
     while stop is None:
         request = attempts.pop(0).resume_after(token_ids)
@@ -143,7 +143,7 @@ async def _stream_chunks(
                 raise
             # Encode the text again instead of using the engine's count: the engine held back text
             # that could begin a stop string, and that is generated again.
-            token_ids = tokens.encode("".join(texts))
+            token_ids = encoder.encode("".join(texts))
             stop = _to_engine_stop(
                 num_left=engine_request.max_tokens - len(token_ids), has_next=bool(attempts)
             )

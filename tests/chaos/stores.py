@@ -85,7 +85,7 @@ def postgres_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> Em
 
 
 def standby_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> Standby:
-    return Standby(paths, mark=mark, settings=_served(host, paths))
+    return Standby(paths, tag_environment=mark, settings=_served(host, paths))
 
 
 def valkey_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> EmbeddedValkey:

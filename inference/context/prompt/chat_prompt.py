@@ -42,7 +42,7 @@ class _Turn:
 class _SafeEncoder:
     """Encodes texts after removing their secrets."""
 
-    tokens: Tokenizer
+    tokenizer: Tokenizer
     kind: FileType  # of the file that the chat is about
 
     def encode_full(self, text: str) -> list[int]:
@@ -80,14 +80,14 @@ class _SafeEncoder:
         return redact_text(text[-(max_chars + _MAX_SECRET_CHARS) :], self.kind)[-max_chars:]
 
     def _encode(self, text: str) -> list[int]:
-        return self.tokens.encode(redact_text(text, self.kind))
+        return self.tokenizer.encode(redact_text(text, self.kind))
 
     def _num_chars(self, sample: str, max_tokens: int) -> int:
         """Return about how many characters hold that many tokens, plus a quarter.
 
         Fewer characters save time, since searching for secrets takes longer than encoding.
         """
-        num_tokens = max(len(self.tokens.encode(sample)), 1)
+        num_tokens = max(len(self.tokenizer.encode(sample)), 1)
         return max(len(sample) * max_tokens * 5 // (num_tokens * 4), 1)
 
 

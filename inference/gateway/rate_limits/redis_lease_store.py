@@ -137,7 +137,7 @@ return answers
 
 
 @asynccontextmanager
-async def redis_for_leases(url: str, *, socket_timeout_s: float) -> AsyncIterator[Redis]:
+async def open_lease_redis(url: str, *, socket_timeout_s: float) -> AsyncIterator[Redis]:
     """Open dedicated connections. A call waits for a free one as long as its caller does."""
     pool = BlockingConnectionPool.from_url(
         url, max_connections=_MAX_CONNECTIONS, timeout=None, socket_timeout=socket_timeout_s

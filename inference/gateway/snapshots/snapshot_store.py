@@ -20,7 +20,7 @@ import msgspec
 from caret.contracts.api_key import Credential
 from caret.contracts.policy import TenantPolicy
 from caret.contracts.policy_override import apply_overrides
-from caret.contracts.pricing import BudgetScope, SpendingLimits, encode_indexes, read_places
+from caret.contracts.pricing import BudgetScope, SpendingLimits, encode_indexes, decode_indexes
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.clock import Clock
 from caret.foundation.crypto.key_derivation import derive_key
@@ -208,27 +208,27 @@ def _list_active_keys(snapshot: TenantSnapshot) -> set[KeyId]:
 class UserBudgets:
     def __init__(self, spending: SpendingLimits) -> None:
         self._spending: Final = spending
-        self._of_user: Final = _read_previous_format(spending) or spending.budgets_of
-        self._of_all: Final = frozenset(
-            place
-            for place, budget in enumerate(spending.budgets)
+        self._indexes_of_user: Final = _read_previous_format(spending) or spending.budgets_of
+        self._tenant_indexes: Final = frozenset(
+            index
+            for index, budget in enumerate(spending.budgets)
             if budget.scope is BudgetScope.TENANT
         )
-        self._snapshots_by_key: Final[dict[bytes, SpendingLimits]] = {}
+        self._limits_by_indexes: Final[dict[bytes, SpendingLimits]] = {}
 
     def for_user(self, user_id: UserId | None) -> SpendingLimits:
         """Return the same object for users with the same budgets, without user names.
 
         None: a service key, which belongs to no team.
         """
-        encoded_indexes = b"" if user_id is None else self._of_user.get(user_id, b"")
-        if encoded_indexes not in self._snapshots_by_key:
-            self._snapshots_by_key[encoded_indexes] = self._decode(encoded_indexes)
-        return self._snapshots_by_key[encoded_indexes]
+        encoded_indexes = b"" if user_id is None else self._indexes_of_user.get(user_id, b"")
+        if encoded_indexes not in self._limits_by_indexes:
+            self._limits_by_indexes[encoded_indexes] = self._decode(encoded_indexes)
+        return self._limits_by_indexes[encoded_indexes]
 
     def _decode(self, encoded_indexes: bytes) -> SpendingLimits:
-        user_indexes = read_places(encoded_indexes, num_indexes=len(self._spending.budgets))
-        budgets = [self._spending.budgets[index] for index in sorted(self._of_all.union(user_indexes))]
+        user_indexes = decode_indexes(encoded_indexes, num_indexes=len(self._spending.budgets))
+        budgets = [self._spending.budgets[index] for index in sorted(self._tenant_indexes.union(user_indexes))]
         return SpendingLimits(
             self._spending.prices,
             tuple(msgspec.structs.replace(budget, users=()) for budget in budgets),

@@ -109,9 +109,9 @@ class AddedReplicaFeed(FleetStateFeed):
     version = ADDITIONS_VERSION
     channel = ADDITIONS_CHANGED
 
-    def __init__(self, redis: Redis, membership: PoolMembers) -> None:
+    def __init__(self, redis: Redis, pool_members: PoolMembers) -> None:
         super().__init__(redis)
-        self._membership = membership
+        self._pool_members = pool_members
 
     async def apply_state(self) -> None:
         entries = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(ADDITIONS)))
@@ -123,7 +123,7 @@ class AddedReplicaFeed(FleetStateFeed):
             # A newer format, or not written by Caret. The other entries are valid.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("added_replica.invalid", error=str(error))
-        self._membership.add(replicas_by_pool)
+        self._pool_members.add(replicas_by_pool)
 
 
 class ExperimentFeed(FleetStateFeed):

@@ -68,7 +68,7 @@ def is_empty(server: PostgresServer) -> bool:
     return row == (True,)
 
 
-def which_database(server: PostgresServer) -> object:
+def identify_database(server: PostgresServer) -> object:
     """Return the database's identity (see WHICH_DATABASE)."""
     with psycopg.connect(server.address) as connection:
         return connection.execute(WHICH_DATABASE).fetchone()
