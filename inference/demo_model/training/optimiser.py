@@ -47,7 +47,7 @@ def orthogonalise(matrices: Tensor) -> Tensor:
     return result
 
 
-def optimisers(model: nn.Module) -> tuple[torch.optim.Optimizer, torch.optim.Optimizer]:
+def make_optimisers(model: nn.Module) -> tuple[torch.optim.Optimizer, torch.optim.Optimizer]:
     matrices: list[nn.Parameter] = []
     other_parameters: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
