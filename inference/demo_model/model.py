@@ -91,7 +91,9 @@ class Qwen3(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the logits of each position's next token."""
         x = self.embed_tokens(tokens)
-        cos, sin = (part.to(tokens.device) for part in compute_rotations(self.shape, tokens.shape[1]))
+        cos, sin = (
+            part.to(tokens.device) for part in compute_rotations(self.shape, tokens.shape[1])
+        )
         for layer in self.layers:
             x = layer(x, cos, sin)
         return functional.linear(self.norm(x), self.embed_tokens.weight)

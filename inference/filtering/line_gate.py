@@ -113,7 +113,9 @@ class LineGate:
             secret_start = self._checks.find_pending_secret and self._checks.find_pending_secret(
                 self._line()
             )
-            self._num_good = len(self._text) if secret_start is None else self._to_completion_index(secret_start)
+            self._num_good = (
+                len(self._text) if secret_start is None else self._to_completion_index(secret_start)
+            )
 
     def _pass_line_break(self) -> None:
         is_begun = self._text[self._line_start :].strip() and self._text[: self._line_start].strip()

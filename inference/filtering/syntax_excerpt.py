@@ -77,7 +77,9 @@ def _select_above(lines: list[str], num_kept: int) -> list[str]:
         position -= 1
         line = lines[position]
         # Most lines are indented more, or blank: only this much of them is read.
-        if not line[: indent if continued_indent is None else max(indent, continued_indent + 1)].strip():
+        if not line[
+            : indent if continued_indent is None else max(indent, continued_indent + 1)
+        ].strip():
             continue
         line_indent = _measure_indent(line)
         if line_indent >= indent and line_indent != continued_indent:

@@ -93,7 +93,9 @@ def _stale_snapshot_error() -> UnauthenticatedRequest:
     )
 
 
-def _find_credential(snapshot_store: SnapshotStore, key: ParsedKey) -> tuple[Credential, TenantSnapshot]:
+def _find_credential(
+    snapshot_store: SnapshotStore, key: ParsedKey
+) -> tuple[Credential, TenantSnapshot]:
     candidates = snapshot_store.find_credentials(key.lookup_id)
     for credential, snapshot in candidates:
         digest = digest_key(snapshot_store.derive_pepper(credential.pepper_version), key)

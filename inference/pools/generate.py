@@ -153,7 +153,9 @@ async def _stream_chunks(
     yield EngineChunk("", trace.generated_tokens, stop)
 
 
-def _clamp_to_prompt(cached_tokens: int | None, request: EngineRequest, num_generated: int) -> int | None:
+def _clamp_to_prompt(
+    cached_tokens: int | None, request: EngineRequest, num_generated: int
+) -> int | None:
     """Return the cached tokens of the prompt alone.
 
     Text of an earlier attempt may be cached, too, but is not part of the prompt.

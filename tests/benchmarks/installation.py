@@ -35,7 +35,7 @@ from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_from_environment, engine_service
 from caret.local.engines.pools_file import ReplicaEntry, render_pools, write_pools
 from caret.local.paths import EmbeddedPaths
-from caret.local.processes.process_tag import tag_environment, new_tag
+from caret.local.processes.process_tag import new_tag, tag_environment
 from caret.local.processes.service import CommandService, Service, await_ready
 from caret.local.processes.watchdog import Watchdog
 from inference.pools.pool_config import read_catalog

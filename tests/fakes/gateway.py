@@ -37,9 +37,13 @@ class FakeGateway:
     journal: FakeJournal = field(default_factory=FakeJournal)
 
     def __post_init__(self) -> None:
-        self.snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
+        self.snapshot_store = SnapshotStore(
+            root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300
+        )
         self.snapshot_store.replace(make_snapshot(make_credential(KEY)))
-        self.snapshot_store.replace(make_snapshot(make_credential(NEIGHBOURS_KEY), tenant_id=GLOBEX))
+        self.snapshot_store.replace(
+            make_snapshot(make_credential(NEIGHBOURS_KEY), tenant_id=GLOBEX)
+        )
         self.snapshot_store.mark_synced()
         writer = PromptWriter(
             TOKENS,
@@ -73,4 +77,6 @@ class FakeGateway:
         """Set the content exclusion of the tenant that owns the key."""
         policy = make_policy(content_exclusion=globs, requires_path=requires_path)
         version = max(self.snapshot_store.versions.values()) + 1
-        self.snapshot_store.replace(make_snapshot(make_credential(KEY), policy=policy, version=version))
+        self.snapshot_store.replace(
+            make_snapshot(make_credential(KEY), policy=policy, version=version)
+        )

@@ -16,7 +16,7 @@ import pytest
 
 from caret.local.ports import LOOPBACK
 from caret.local.processes.health_checks import is_responding
-from caret.local.processes.process_tag import tag_environment, new_tag
+from caret.local.processes.process_tag import new_tag, tag_environment
 from tests.functional.conftest import Place, living
 from tests.stack.commands import UP_TIMEOUT_S
 from tests.stack.waiting import wait_until

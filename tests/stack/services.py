@@ -18,7 +18,7 @@ import pytest
 from caret.local.databases.postgres import EmbeddedPostgres
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
-from caret.local.processes.process_tag import tag_environment, new_tag
+from caret.local.processes.process_tag import new_tag, tag_environment
 from caret.local.processes.watchdog import Watchdog
 
 if TYPE_CHECKING:

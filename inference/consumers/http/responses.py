@@ -67,7 +67,9 @@ NDJSON: Final = StreamFraming(b"application/x-ndjson", b"", b"\n", b"")
 class StreamingResponseWriter:
     """Writes a streamed completion. After the first byte, an error is an event of the stream."""
 
-    def __init__(self, http: HttpExchange, encoder: ResponseEncoder, framing: StreamFraming) -> None:
+    def __init__(
+        self, http: HttpExchange, encoder: ResponseEncoder, framing: StreamFraming
+    ) -> None:
         self._http = http
         self._encoder = encoder
         self._framing = framing

@@ -96,7 +96,11 @@ def _prepare_cursor_text(
     cursor_text = CursorText(request.prefix, request.suffix)
     if layout.has_stripped_closers:
         cursor_text = cursor_text.strip_closers()
-    return cursor_text.heal(writer.tokenizer.split_word) if writer.has_token_healing(order) else cursor_text
+    return (
+        cursor_text.heal(writer.tokenizer.split_word)
+        if writer.has_token_healing(order)
+        else cursor_text
+    )
 
 
 def _gather_context(
@@ -136,7 +140,9 @@ def _select_useful_snippets(
         if not is_excluded(policy, repository=request.repository, path=each.path)
     ]
     in_prompt = {item.path for item in files}
-    whole_files = [each for each in request.files if each.path in in_prompt and encoder.is_whole(each)]
+    whole_files = [
+        each for each in request.files if each.path in in_prompt and encoder.is_whole(each)
+    ]
     nearby_texts = encoder.select_nearby_text(
         request.prefix, request.suffix, max_tokens=PROMPT_TOKENS[request.tier]
     )

@@ -53,10 +53,14 @@ def allocate(total: int, demand: TokenBudget, *, shares: TokenShares, nominal: i
     """
     demands = (demand.prefix, demand.suffix, demand.files, demand.snippets)
     portions = (shares.prefix, shares.suffix, shares.files, shares.snippets)
-    claims = [min(demanded, int(nominal * share)) for demanded, share in zip(demands, portions, strict=True)]
+    claims = [
+        min(demanded, int(nominal * share))
+        for demanded, share in zip(demands, portions, strict=True)
+    ]
     granted = _grant_in_order(total, claims)
     more = _grant_in_order(
-        total - sum(granted), [demanded - has for demanded, has in zip(demands, granted, strict=True)]
+        total - sum(granted),
+        [demanded - has for demanded, has in zip(demands, granted, strict=True)],
     )
     return TokenBudget(*(has + added for has, added in zip(granted, more, strict=True)))
 

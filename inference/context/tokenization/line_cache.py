@@ -40,7 +40,9 @@ class LineCache:
         person = kind.name[:16].encode()
 
         def compute(missing_indexes: list[int]) -> list[list[int]]:
-            return self._tokenizer.encode_lines(redact_lines([lines[n] for n in missing_indexes], kind))
+            return self._tokenizer.encode_lines(
+                redact_lines([lines[n] for n in missing_indexes], kind)
+            )
 
         keys = [compute_digest(line, partition, person) for line in lines]
         return self._memory.get_or_compute_many(keys, compute, partition=partition)

@@ -31,7 +31,9 @@ LIBRARY_NAME = "cpython"
 TOKENIZER = Path(__file__).parents[1] / "weights" / "tokenizer.json"
 
 
-def collect_training_files(packages: Sequence[Package], wheels: Path) -> Iterator[tuple[Group, str, SourceFile]]:
+def collect_training_files(
+    packages: Sequence[Package], wheels: Path
+) -> Iterator[tuple[Group, str, SourceFile]]:
     """Yield every training file once, with its group and its repository."""
     library = read_corpus(standard_library())
     held_out = HeldOutFilter(library.held_out)

@@ -82,7 +82,9 @@ class HeldOutFilter:
     def has_shared_text(self, file: SourceFile) -> bool:
         shingles = _hash_shingles(file.text)
         num_shared = len(shingles & self._shingles)
-        return num_shared > MAX_SHARED_SHINGLES or num_shared > MAX_SHARED_SHARE * max(1, len(shingles))
+        return num_shared > MAX_SHARED_SHINGLES or num_shared > MAX_SHARED_SHARE * max(
+            1, len(shingles)
+        )
 
 
 def _hash_shingles(text: str) -> frozenset[int]:

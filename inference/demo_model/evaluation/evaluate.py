@@ -26,8 +26,8 @@ from inference.demo_model.evaluation.probes import (
     EvalProbe,
     ProbeScore,
     choose_probes,
-    score_probe,
     is_parsable,
+    score_probe,
 )
 from inference.demo_model.export import WEIGHTS_FOLDER
 from inference.demo_model.fim import FimCut, TrainingOrder, arrange_prompt
@@ -119,7 +119,9 @@ def summarize_lines(outcomes: Sequence[ProbeScore]) -> dict[str, Any]:
         "exact": _share_of([o.is_exact for o in outcomes]),
         "exact_by_answer_chars": by_length,
         "parses": _share_of([o.is_parsable for o in outcomes]),
-        "parses_with_nothing_inserted": _share_of([_is_parsable_without_middle(o.probe) for o in outcomes]),
+        "parses_with_nothing_inserted": _share_of(
+            [_is_parsable_without_middle(o.probe) for o in outcomes]
+        ),
     }
 
 
@@ -175,7 +177,9 @@ def main() -> None:
     held_out = read_corpus(standard_library()).held_out
     completer = load_completer(options.weights)
     probes = choose_probes(held_out, options.seed)[: options.max_probes]
-    name_probes = choose_name_probes(held_out, completer.visible_text, options.seed)[: options.max_probes]
+    name_probes = choose_name_probes(held_out, completer.visible_text, options.seed)[
+        : options.max_probes
+    ]
     report: dict[str, Any] = {"held_out": measure_nats(completer, held_out)}
     for order in TrainingOrder:
         outcomes = [score_probe(probe, completer.complete(probe.cut, order)) for probe in probes]

@@ -76,5 +76,7 @@ class SuffixOverlap:
     def _find_shorter(self, length: int) -> int:
         while len(self._shorter_lengths) < length:
             position = len(self._shorter_lengths)
-            self._shorter_lengths.append(self._extend_overlap(self._shorter_lengths[-1], self._text[position]))
+            self._shorter_lengths.append(
+                self._extend_overlap(self._shorter_lengths[-1], self._text[position])
+            )
         return self._shorter_lengths[length - 1]

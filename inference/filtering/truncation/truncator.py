@@ -276,7 +276,9 @@ class Truncator:
         context = self._context
         if context.rest_of_line:
             return False
-        if context.lines.has_lone_braces and _HEAD_WITHOUT_BRACE.search(whole_line[-_MAX_HEAD_CHARS:]):
+        if context.lines.has_lone_braces and _HEAD_WITHOUT_BRACE.search(
+            whole_line[-_MAX_HEAD_CHARS:]
+        ):
             return True
         return context.brackets.count_unmatched(self._text + line) > 0
 

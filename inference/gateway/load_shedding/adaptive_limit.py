@@ -28,7 +28,9 @@ _QUEUEING_FACTOR: Final = 1.7  # times the median of an idle pool
 _NUM_LATEST: Final = 24
 _MIN_SAMPLES: Final = 8
 _IDLE_SAMPLE_WEIGHT: Final = 0.05  # of a new sample in the latency of an idle pool
-_MAX_IDLE_RATIO: Final = 0.5  # of the target; caps the idle value of a gateway that starts under load
+_MAX_IDLE_RATIO: Final = (
+    0.5  # of the target; caps the idle value of a gateway that starts under load
+)
 
 
 class CubicLimit:
@@ -88,11 +90,15 @@ class CubicLimit:
 
     def on_rejected(self, num_in_flight: int, *, epoch_s: float, now_s: float) -> None:
         """Decrease the limit: a further request would probably be late with this many in flight."""
-        if now_s - self._decreased_s > epoch_s and self._is_slow(list(self._latest)[-_MIN_SAMPLES:]):
+        if now_s - self._decreased_s > epoch_s and self._is_slow(
+            list(self._latest)[-_MIN_SAMPLES:]
+        ):
             self._decrease(min(self.value, float(num_in_flight)), now_s)
 
     def _is_slow(self, ratios: list[float]) -> bool:
-        idle_ratio = _MAX_IDLE_RATIO if self._idle_ratio is None else min(self._idle_ratio, _MAX_IDLE_RATIO)
+        idle_ratio = (
+            _MAX_IDLE_RATIO if self._idle_ratio is None else min(self._idle_ratio, _MAX_IDLE_RATIO)
+        )
         return len(ratios) >= _MIN_SAMPLES and median(ratios) > _QUEUEING_FACTOR * idle_ratio
 
     def _record_idle_ratio(self, ratio: float, num_ahead: int) -> None:

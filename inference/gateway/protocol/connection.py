@@ -210,7 +210,9 @@ class Connection:
 
     def _find_completion(self, identifier: str) -> StreamedCompletion | None:
         maps = (self._in_flight, self._ended, self._accepted)
-        return next((completions[identifier] for completions in maps if identifier in completions), None)
+        return next(
+            (completions[identifier] for completions in maps if identifier in completions), None
+        )
 
     def _find_superseded(self, key: SupersessionKey) -> list[StreamedCompletion]:
         """Return the completions that a new request for the same file supersedes."""
@@ -218,7 +220,9 @@ class Connection:
 
     def _list_running(self) -> list[StreamedCompletion]:
         every = self._in_flight.values()
-        return [completion for completion in every if completion.state is not CompletionState.CANCELLING]
+        return [
+            completion for completion in every if completion.state is not CompletionState.CANCELLING
+        ]
 
     def _require_room(self, *, num_leaving: int) -> None:
         """Check the limits. Cancelled completions may wait briefly for a slow client."""
@@ -230,7 +234,9 @@ class Connection:
                 " connection.",
             )
 
-    async def _run_completion(self, completion: StreamedCompletion, arrival: IncomingRequest) -> None:
+    async def _run_completion(
+        self, completion: StreamedCompletion, arrival: IncomingRequest
+    ) -> None:
         try:
             await self._backend.serve(arrival, completion)
         finally:
@@ -278,7 +284,9 @@ class Connection:
                 self._backend.find_principal(), frame.request_id, report
             )
             return
-        advance(completion.state if completion else CompletionState.UNKNOWN, CompletionEvent.OUTCOME)
+        advance(
+            completion.state if completion else CompletionState.UNKNOWN, CompletionEvent.OUTCOME
+        )
         assert completion is not None, "an outcome in state UNKNOWN was refused"
         counts = count_outcome(completion.suggestion, report)
         if frame.event in _ACCEPTED and frame.id in self._ended:

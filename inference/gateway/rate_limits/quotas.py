@@ -163,7 +163,10 @@ class Quotas:
 
     def _record_usage(self, principal: Principal, request: CompletionRequest, units: int) -> None:
         recent = self._get_recent_usage(principal)
-        recent.position_hash, recent.requested_s = _hash_position(request), self._clock.monotonic_s()
+        recent.position_hash, recent.requested_s = (
+            _hash_position(request),
+            self._clock.monotonic_s(),
+        )
         if request.trigger is Trigger.PREFETCH and units < ACTION:
             recent.num_prefetches = max(0, recent.num_prefetches - 1)
 

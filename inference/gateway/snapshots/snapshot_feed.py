@@ -27,7 +27,9 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotFeed:
-    def __init__(self, redis: Redis, snapshot_store: SnapshotStore, *, is_relayed: bool = False) -> None:
+    def __init__(
+        self, redis: Redis, snapshot_store: SnapshotStore, *, is_relayed: bool = False
+    ) -> None:
         """`is_relayed`: a relay copies the snapshots here from the home region."""
         self._is_relayed = is_relayed
         self._redis = redis

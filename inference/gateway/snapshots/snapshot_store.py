@@ -20,7 +20,7 @@ import msgspec
 from caret.contracts.api_key import Credential
 from caret.contracts.policy import TenantPolicy
 from caret.contracts.policy_override import apply_overrides
-from caret.contracts.pricing import BudgetScope, SpendingLimits, encode_indexes, decode_indexes
+from caret.contracts.pricing import BudgetScope, SpendingLimits, decode_indexes, encode_indexes
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.clock import Clock
 from caret.foundation.crypto.key_derivation import derive_key
@@ -156,7 +156,11 @@ class SnapshotStore:
         before = frozenset() if previous is None else previous.dedicated_pools
         for pool in before | snapshot.dedicated_pools:
             other_tenants = self._dedicated_to.pop(pool, frozenset()) - {snapshot.tenant_id}
-            holders = other_tenants | {snapshot.tenant_id} if pool in snapshot.dedicated_pools else other_tenants
+            holders = (
+                other_tenants | {snapshot.tenant_id}
+                if pool in snapshot.dedicated_pools
+                else other_tenants
+            )
             if holders:
                 self._dedicated_to[pool] = holders
 
@@ -228,7 +232,10 @@ class UserBudgets:
 
     def _decode(self, encoded_indexes: bytes) -> SpendingLimits:
         user_indexes = decode_indexes(encoded_indexes, num_indexes=len(self._spending.budgets))
-        budgets = [self._spending.budgets[index] for index in sorted(self._tenant_indexes.union(user_indexes))]
+        budgets = [
+            self._spending.budgets[index]
+            for index in sorted(self._tenant_indexes.union(user_indexes))
+        ]
         return SpendingLimits(
             self._spending.prices,
             tuple(msgspec.structs.replace(budget, users=()) for budget in budgets),

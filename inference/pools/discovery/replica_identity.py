@@ -82,7 +82,8 @@ def derive_pool_identity(
 
     return PoolIdentity(
         root=find_majority(lambda each: each.root(pool.model), previous.root),
-        block_tokens=pool.block_tokens or find_majority(lambda each: each.block_tokens, previous.block_tokens),
+        block_tokens=pool.block_tokens
+        or find_majority(lambda each: each.block_tokens, previous.block_tokens),
     )
 
 

@@ -180,9 +180,7 @@ class ReplicaStates:
             until_s = self._clock.monotonic_s() + first_token_timeout_s
             health.lateness.on_request(attempt, until_s=until_s)
         try:
-            with (
-                health.register_preemptible() if is_preemptible else health.count_in_flight()
-            ):
+            with health.register_preemptible() if is_preemptible else health.count_in_flight():
                 yield attempt
         except asyncio.CancelledError:
             if not attempt.was_rerouted():
@@ -247,9 +245,7 @@ class ReplicaStates:
         if health.circuit is CircuitState.OPEN and event is not CircuitEvent.COOLDOWN_OVER:
             health.cooldown_until_s = self._clock.monotonic_s() + EJECTION_S
         if health.circuit is not before:
-            log.info(
-                "replica.circuit_changed", replica=replica.name, circuit=health.circuit.value
-            )
+            log.info("replica.circuit_changed", replica=replica.name, circuit=health.circuit.value)
 
     def _is_cooled_down(self, health: _ReplicaHealth) -> bool:
         return self._clock.monotonic_s() >= health.cooldown_until_s

@@ -28,7 +28,11 @@ log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def serve_metrics_page(
-    sources: Iterable[Families], *, host: str, port: int, extra_pages: Mapping[str, Bytes] | None = None
+    sources: Iterable[Families],
+    *,
+    host: str,
+    port: int,
+    extra_pages: Mapping[str, Bytes] | None = None,
 ) -> AsyncIterator[None]:
     """Serve until the context is left. `extra_pages` maps further paths to their data.
 

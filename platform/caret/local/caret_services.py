@@ -11,7 +11,7 @@ from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import LOOPBACK
 from caret.local.processes.child_process import POLL_S, ChildSpec, dying_with_parent
 from caret.local.processes.health_checks import is_responding, is_worker_responding
-from caret.local.processes.log_rotation import rotate_at_start, read_tail
+from caret.local.processes.log_rotation import read_tail, rotate_at_start
 from caret.local.processes.service import CommandService
 
 _READY_TIMEOUT_S = 120.0
@@ -71,7 +71,9 @@ def worker_service(
     )
     return CommandService(
         make_spec=lambda: spec,
-        ready_check=lambda: is_worker_responding(paths, environment=environment, worker=_WORKER_NAME),
+        ready_check=lambda: is_worker_responding(
+            paths, environment=environment, worker=_WORKER_NAME
+        ),
         name="Worker",
         ready_timeout_s=_READY_TIMEOUT_S,
     )

@@ -38,7 +38,8 @@ class Installation:
         self._tag = new_tag(settings.paths.home)
         self.environment = environment_of_children(settings, tag=self._tag)
         self._supervisor = Supervisor(
-            print_line=lambda text: self.progress.print_line(text), tolerates_broken=settings.has_reload
+            print_line=lambda text: self.progress.print_line(text),
+            tolerates_broken=settings.has_reload,
         )
         self._watchdog = Watchdog(self._tag)
         self._tenants: list[TenantEntry] = []
@@ -114,7 +115,9 @@ class Installation:
     def _restart_after(self, files: Iterable[str]) -> None:
         """Restart the processes that run these files."""
         for file in sorted(files):
-            services = [service for service in self._services.programs if service.name in programs_of(file)]
+            services = [
+                service for service in self._services.programs if service.name in programs_of(file)
+            ]
             if services:
                 names = ", ".join(service.name for service in services)
                 self.progress.print_line(f"{file} was saved; restarting: {names}.")

@@ -86,7 +86,9 @@ class TerminalProgress:
             note = Text(f"next: {self._plan.next_after(title)}", style="dim")
             return _build_line(spinner, title, description, time.monotonic() - began_s, note=note)
 
-        with Live(build_moving_line(), console=self._console, auto_refresh=False, transient=True) as live:
+        with Live(
+            build_moving_line(), console=self._console, auto_refresh=False, transient=True
+        ) as live:
             yield lambda: live.update(build_moving_line(), refresh=True)
         check_mark = Text("✓", style="green")
         self._console.print(_build_line(check_mark, title, description, time.monotonic() - began_s))
@@ -96,7 +98,12 @@ class TerminalProgress:
 
 
 def _build_line(
-    sign: Spinner | Text, title: str, description: str, elapsed_s: float, *, note: Text | None = None
+    sign: Spinner | Text,
+    title: str,
+    description: str,
+    elapsed_s: float,
+    *,
+    note: Text | None = None,
 ) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(width=3, justify="right")

@@ -47,8 +47,12 @@ def make_services(settings: UpSettings, *, tag: str) -> Services:
     environment = environment_of_children(settings, tag=tag)
     tag_variables = tag_environment(tag)
     return Services(
-        postgres=None if settings.has_own_postgres else EmbeddedPostgres(paths, tag_environment=tag_variables),
-        valkey=None if settings.has_own_redis else EmbeddedValkey(paths, tag_environment=tag_variables),
+        postgres=None
+        if settings.has_own_postgres
+        else EmbeddedPostgres(paths, tag_environment=tag_variables),
+        valkey=None
+        if settings.has_own_redis
+        else EmbeddedValkey(paths, tag_environment=tag_variables),
         completion_engines=_make_engines(settings, environment=environment),
         embeddings=_make_embedding_engine(settings, environment=environment),
         gateway=_make_web_service("Gateway", settings.ports.gateway, settings, environment),

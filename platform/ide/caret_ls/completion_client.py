@@ -176,7 +176,9 @@ class CompletionClient:
         language = flight.context.language
         supported_language = "" if language in self._unknown_languages else language
         context = replace(flight.context, language=supported_language)
-        frame = frames.build_complete(flight.id, context, self._build_request_context(file), trigger=_trigger_of(flight))
+        frame = frames.build_complete(
+            flight.id, context, self._build_request_context(file), trigger=_trigger_of(flight)
+        )
         async with self._gateway.request(frame) as frames_of_request:
             async for received_frame in frames_of_request:
                 if received_frame["type"] == "done":
@@ -194,7 +196,10 @@ class CompletionClient:
     def _record_result(self, flight: InFlightRequest, result: CompletionResult) -> None:
         if result.finish_reason in (*_COMPLETE_REASONS, "filtered") or flight.offered:
             self._handlers.cache.store(_whole_suggestion(flight, result))
-        if result.finish_reason in (*_COMPLETE_REASONS, "filtered", _TOO_SLOW) and not flight.is_prefetch:
+        if (
+            result.finish_reason in (*_COMPLETE_REASONS, "filtered", _TOO_SLOW)
+            and not flight.is_prefetch
+        ):
             self._handlers.debouncer.on_response(result.took_ms)
         if result.finish_reason == "unknown_language":
             self._unknown_languages.add(flight.context.language)
@@ -214,7 +219,11 @@ class CompletionClient:
 
 def _whole_suggestion(flight: InFlightRequest, result: CompletionResult) -> Suggestion:
     """Return the suggestion of a finished request: one that failed keeps what was offered."""
-    text = result.text if result.finish_reason in _COMPLETE_REASONS and result.text.strip() else flight.offered
+    text = (
+        result.text
+        if result.finish_reason in _COMPLETE_REASONS and result.text.strip()
+        else flight.offered
+    )
     return create_suggestion(
         flight.context, text.rstrip(), id=flight.id, request_id=flight.request_id
     )

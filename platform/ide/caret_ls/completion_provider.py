@@ -72,9 +72,7 @@ class ProviderState:
 
 
 class CompletionProvider:
-    def __init__(
-        self, state: ProviderState, client: CompletionClient, settings: Settings
-    ) -> None:
+    def __init__(self, state: ProviderState, client: CompletionClient, settings: Settings) -> None:
         self._state = state
         self._client = client
         self.settings = settings
@@ -273,7 +271,8 @@ class CompletionProvider:
             suffix=context.suffix[remaining.replaces :],
         )
         is_idle = (
-            self._find_wait_reason(following) is None and self._client.get_or_start(following) is None
+            self._find_wait_reason(following) is None
+            and self._client.get_or_start(following) is None
         )
         if is_idle and self._state.cache.find(following) is None:
             self._client.start(file, following, is_prefetch=True)

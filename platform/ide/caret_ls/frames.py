@@ -58,7 +58,9 @@ def build_complete(
     }
 
 
-def build_file_opened(path: str, language: str, text: str, request_context: RequestContext) -> Frame:
+def build_file_opened(
+    path: str, language: str, text: str, request_context: RequestContext
+) -> Frame:
     return {
         "type": "file_opened",
         "path": path[:MAX_NAME_CHARS],

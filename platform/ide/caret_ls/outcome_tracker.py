@@ -192,7 +192,9 @@ class OutcomeTracker:
     def check_persistence(self, read: Callable[[str], str | None], now_s: float) -> None:
         """Check accepted text when it is due; `read` returns a file's text, or None if closed."""
         for accepted in self._accepted:
-            passed_spans = [span for span in accepted.spans_s if now_s - accepted.accepted_s >= span]
+            passed_spans = [
+                span for span in accepted.spans_s if now_s - accepted.accepted_s >= span
+            ]
             if not passed_spans:
                 continue
             del accepted.spans_s[: len(passed_spans)]

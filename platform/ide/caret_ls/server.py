@@ -183,7 +183,9 @@ class CaretServer(LanguageServer):
             await self._store_key(settings, key)
         except SignInFailed as error:
             _log.info("sign_in.failed problem=%s", error.problem)
-            self._show_message(_PROBLEMS[error.problem].format(console=settings.console_url), is_error=True)
+            self._show_message(
+                _PROBLEMS[error.problem].format(console=settings.console_url), is_error=True
+            )
         except OSError as error:
             _log.error("sign_in.not_stored error=%s", type(error).__name__)
             self._show_message("Caret is signed in, but could not store the key.", is_error=True)

@@ -77,7 +77,9 @@ class Session:
         self._gateway_url: str | None = None  # None: no gateway yet
         self.outcomes = OutcomeTracker(self._send_outcome)
         self.debouncer = Debouncer(min_delay_ms=settings.debounce_ms)
-        self.policies = PolicyCache(lambda repository: self.link.send(frames.build_policy_query(repository)))
+        self.policies = PolicyCache(
+            lambda repository: self.link.send(frames.build_policy_query(repository))
+        )
         handlers = ResponseHandlers(self.cache, self.debouncer, self.policies, self.board, clock)
         self._client = CompletionClient(
             self.link,
@@ -231,7 +233,9 @@ class Session:
     def _warm_up(self, file: OpenFile) -> None:
         if self._can_send(file) and len(file.text) <= _MAX_WARMED_CHARS:
             request_context = self._build_context(file)
-            self.link.send(frames.build_file_opened(file.path, file.language, file.text, request_context))
+            self.link.send(
+                frames.build_file_opened(file.path, file.language, file.text, request_context)
+            )
 
     def _can_send(self, file: OpenFile) -> bool:
         policy = self.policies.get(file.repository_name, self._clock.monotonic_s())
@@ -240,7 +244,9 @@ class Session:
 
     def _build_context(self, current_file: OpenFile) -> RequestContext:
         self._recency.on_view(current_file.uri)
-        other_files = self._recency.list(current_file.uri, partial(self._find_context_text, current_file))
+        other_files = self._recency.list(
+            current_file.uri, partial(self._find_context_text, current_file)
+        )
         return RequestContext(
             files=tuple(other_files),
             repository=current_file.repository_name,
@@ -270,7 +276,9 @@ class Session:
         self._send_grown(suggestion.uri)
 
     def _send_outcome(self, outcome: EditorOutcome) -> None:
-        self._outcome_queue.add(frames.build_outcome(outcome, shares_text=self.settings.share_accepted_text))
+        self._outcome_queue.add(
+            frames.build_outcome(outcome, shares_text=self.settings.share_accepted_text)
+        )
 
 
 def _request_id_generator() -> Callable[[], str]:

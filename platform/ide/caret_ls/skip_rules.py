@@ -50,8 +50,14 @@ class SkipRules:
     is_allowed: bool = True  # the policy allows the mode
 
 
-_KIND_REASONS = {FileKind.SECRET: SkipReason.SECRET_FILE, FileKind.GENERATED: SkipReason.GENERATED_FILE}
-_REGION_REASONS = {SyntaxRegion.COMMENT: SkipReason.IN_COMMENT, SyntaxRegion.STRING: SkipReason.IN_STRING}
+_KIND_REASONS = {
+    FileKind.SECRET: SkipReason.SECRET_FILE,
+    FileKind.GENERATED: SkipReason.GENERATED_FILE,
+}
+_REGION_REASONS = {
+    SyntaxRegion.COMMENT: SkipReason.IN_COMMENT,
+    SyntaxRegion.STRING: SkipReason.IN_STRING,
+}
 
 
 def find_skip_reason(

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from caret.local.paths import REPOSITORY
 from caret.local.processes.health_checks import is_responding
-from caret.local.processes.process_tag import tag_environment, new_tag
+from caret.local.processes.process_tag import new_tag, tag_environment
 from caret.local.processes.watchdog import Watchdog
 from tests.stack.language_server import environment_of
 from tests.stack.ports import free_port

@@ -12,10 +12,10 @@ import pytest
 
 from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
 from caret.local.processes.process_tag import (
-    tag_environment,
     find_tagged_pids,
     home_digest,
     new_tag,
+    tag_environment,
     terminate_tagged,
 )
 from caret.local.processes.watchdog import Watchdog

@@ -11,7 +11,9 @@ RULES = SkipRules()
 
 
 def reason(text: str, rules: SkipRules = RULES, **more: Any) -> SkipReason | None:
-    return find_skip_reason(context_at(text, **more), rules, kind=FileKind.NORMAL, has_selection=False)
+    return find_skip_reason(
+        context_at(text, **more), rules, kind=FileKind.NORMAL, has_selection=False
+    )
 
 
 @pytest.mark.parametrize(

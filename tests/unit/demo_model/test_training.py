@@ -16,7 +16,6 @@ from inference.demo_model.training.train import (
     BatchDataset,
     RunError,
     begin_cool_down,
-    lock,
 )
 from tests.unit.demo_model.corpora import small_corpus, small_tokenizer
 

@@ -266,7 +266,9 @@ def test_a_tenant_pinned_to_another_region_is_rejected() -> None:
 
 def test_a_tenant_pinned_to_this_region_is_accepted() -> None:
     snapshot_store = _authority()
-    snapshot = msgspec.structs.replace(make_snapshot(make_credential(KEY)), region=snapshot_store.region)
+    snapshot = msgspec.structs.replace(
+        make_snapshot(make_credential(KEY)), region=snapshot_store.region
+    )
     snapshot_store.replace(snapshot)
 
     assert _authenticate(snapshot_store, KEY.text).snapshot is not None

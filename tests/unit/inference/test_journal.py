@@ -196,9 +196,7 @@ class ChangingServer(FakeShipper):
         return receipt
 
 
-async def _run_until_shipped(
-    journal: FileJournal, shipper: FakeShipper, num_records: int
-) -> None:
+async def _run_until_shipped(journal: FileJournal, shipper: FakeShipper, num_records: int) -> None:
     running = asyncio.create_task(journal.run(shipper))
     try:
         await wait_until(lambda: len(shipper.records) >= num_records)

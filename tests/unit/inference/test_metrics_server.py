@@ -42,7 +42,9 @@ async def test_the_page_has_the_prometheus_text_format() -> None:
 async def test_other_paths_may_return_bytes() -> None:
     port = free_port()
 
-    async with serve_metrics_page([families], host=HOST, port=port, extra_pages={"/slow": lambda: b"some"}):
+    async with serve_metrics_page(
+        [families], host=HOST, port=port, extra_pages={"/slow": lambda: b"some"}
+    ):
         status, kind, text = await _get(port, "/slow")
 
     assert (status, kind, text) == (200, "application/octet-stream", "some")

@@ -123,7 +123,11 @@ def test_a_snapshot_alone_does_not_make_the_store_fresh() -> None:
 def test_peppers_differ_by_version() -> None:
     snapshot_store = make_authority()
 
-    assert snapshot_store.derive_pepper(1) == snapshot_store.derive_pepper(1) != snapshot_store.derive_pepper(2)
+    assert (
+        snapshot_store.derive_pepper(1)
+        == snapshot_store.derive_pepper(1)
+        != snapshot_store.derive_pepper(2)
+    )
 
 
 def test_a_watcher_is_notified_when_its_key_is_revoked() -> None:

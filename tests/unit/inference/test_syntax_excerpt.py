@@ -61,7 +61,9 @@ def test_a_branch_is_kept_with_a_stand_in_for_its_beginning() -> None:
 def test_the_ends_of_enclosing_blocks_are_kept() -> None:
     suffix = f"\n{FILLER}      }}\n      g();\n    }}\n    h() {{}}\n  }}\n}}\n"
 
-    kept = extract_excerpt("class A {\n  f() {\n    if (a) {\n      if (b) {\n        ", suffix, 0).after
+    kept = extract_excerpt(
+        "class A {\n  f() {\n    if (a) {\n      if (b) {\n        ", suffix, 0
+    ).after
 
     assert [line for line in kept.split("\n") if line.strip() in ("}", "},")] == [
         "      }",

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from caret.local.processes.log_rotation import rotate_at_start, rotate_while_open, read_tail
+from caret.local.processes.log_rotation import read_tail, rotate_at_start, rotate_while_open
 
 
 def test_a_small_log_is_continued(tmp_path: Path) -> None:

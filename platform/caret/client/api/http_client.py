@@ -36,8 +36,8 @@ class ServerUnreachable(Exception):
 class ApiError(Exception):
     """The server responded with an error."""
 
-    def __init__(self, status: int, code: str, detail: str, place: str | None) -> None:
-        super().__init__(detail if place is None else f"{place}: {detail}")
+    def __init__(self, status: int, code: str, detail: str, field: str | None) -> None:
+        super().__init__(detail if field is None else f"{field}: {detail}")
         self.status = status
         self.code = code
 

@@ -64,16 +64,16 @@ def send_request(
             closing(_connect_to_host(url, networks, deadline)) as plain,
             _hang_up_at(deadline, plain),
         ):
-            answer = _exchange_messages(outbound, url, plain, limits)
+            response = _exchange_messages(outbound, url, plain, limits)
     except (OSError, http.client.HTTPException, ValueError) as error:
         if time.monotonic() >= deadline:
             raise RequestFailed("The request timed out.") from error
         raise RequestFailed(f"The endpoint did not respond ({type(error).__name__}).") from error
     if time.monotonic() >= deadline:  # closing looks like the end of a response
         raise RequestFailed("The request timed out.")
-    if len(answer.body) > limits.max_bytes:
+    if len(response.body) > limits.max_bytes:
         raise RequestFailed("The response was too large.")
-    return answer
+    return response
 
 
 def _exchange_messages(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from caret.local.errors import ServiceFailed
-from caret.local.processes.log_rotation import rotate_at_start, read_tail
+from caret.local.processes.log_rotation import read_tail, rotate_at_start
 
 POLL_S = 0.02
 

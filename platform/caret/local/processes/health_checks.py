@@ -16,7 +16,9 @@ from caret.local.paths import EmbeddedPaths
 _PING_TIMEOUT_S = 0.5
 
 
-def is_worker_responding(paths: EmbeddedPaths, *, environment: Mapping[str, str], worker: str) -> bool:
+def is_worker_responding(
+    paths: EmbeddedPaths, *, environment: Mapping[str, str], worker: str
+) -> bool:
     url = _redis_url(paths, environment=environment)
     with Celery(broker=broker_from_redis_url(url), set_as_current=False) as asker:
         try:

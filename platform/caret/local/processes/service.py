@@ -32,7 +32,9 @@ def await_ready(service: Service, *, on_wait: Callable[[], None] = lambda: None)
     Raises ServiceFailed if it ends or takes too long; then it is stopped.
     """
     try:
-        service.child.wait_ready(service.is_ready, timeout_s=service.ready_timeout_s, on_wait=on_wait)
+        service.child.wait_ready(
+            service.is_ready, timeout_s=service.ready_timeout_s, on_wait=on_wait
+        )
     except BaseException:
         service.child.stop()
         raise

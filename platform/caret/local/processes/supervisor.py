@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from caret.local.errors import ServiceFailed
-from caret.local.processes.log_rotation import rotate_while_open, read_tail
+from caret.local.processes.log_rotation import read_tail, rotate_while_open
 from caret.local.processes.service import Service, await_ready
 
 MAX_DEATHS = 6
@@ -72,7 +72,9 @@ class Supervisor:
     being edited.
     """
 
-    def __init__(self, *, print_line: Callable[[str], None], tolerates_broken: bool = False) -> None:
+    def __init__(
+        self, *, print_line: Callable[[str], None], tolerates_broken: bool = False
+    ) -> None:
         self._print_line = print_line
         self._tolerates_broken = tolerates_broken
         self._services: list[_WatchedService] = []
@@ -105,7 +107,11 @@ class Supervisor:
 
     def stop(self) -> None:
         for is_foundation in (False, True):
-            services = [watched.service for watched in reversed(self._services) if watched.is_foundation is is_foundation]
+            services = [
+                watched.service
+                for watched in reversed(self._services)
+                if watched.is_foundation is is_foundation
+            ]
             for service in services:
                 service.child.request_stop()
             for service in services:
@@ -135,7 +141,9 @@ class Supervisor:
         if self._tolerates_broken and watched.state is _ServiceState.STARTING:
             watched.state = _ServiceState.BROKEN
             self._print_line(read_tail(service.child.spec.log_file))
-            self._print_line(f"{service.name} does not start. It is started again when its code changes.")
+            self._print_line(
+                f"{service.name} does not start. It is started again when its code changes."
+            )
             return
         delay_s = watched.restarts.next_delay_s(now_s)
         if delay_s is None:
@@ -149,7 +157,11 @@ class Supervisor:
         watched.next_launch_s = now_s + delay_s
 
     def _replace(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
-        starting = [watched_service for watched_service in self._services if watched_service.state is _ServiceState.STARTING]
+        starting = [
+            watched_service
+            for watched_service in self._services
+            if watched_service.state is _ServiceState.STARTING
+        ]
         if len(starting) < _MAX_RESTARTS_AT_ONCE:
             watched.service.child.stop(max_grace_s=_RESTART_GRACE_S)
             self._launch_again(watched, on_launch=on_launch)

@@ -16,9 +16,9 @@ from caret.foundation.postgres.backup import (
     WHICH_DATABASE,
     DumpFailed,
     PostgresServer,
+    identify_database,
     is_empty,
     restore,
-    identify_database,
 )
 from caret.local.databases.backup_target import backup_server
 from tenants.base.tombstones import WrongStore, require_store
