@@ -25,7 +25,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class CurveFrame:
-    """Maps values to positions in the picture. Both axes are linear; the loss need not begin at 0."""
+    """Maps values to positions in the picture. Axes are linear; the loss need not begin at 0."""
 
     max_million_tokens: float
     min_nats: int

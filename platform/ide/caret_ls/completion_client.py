@@ -104,7 +104,7 @@ class CompletionClient:
             flight.cancel()
 
     def offer_part(self, flight: InFlightRequest) -> None:
-        """Create a suggestion from the text that has passed its checks; it grows with the request."""
+        """Offer the text that has passed as a suggestion, which grows with the request."""
         is_growing = bool(flight.offered)
         if len(flight.passed_text) > len(flight.offered):
             self._store_passed(flight)

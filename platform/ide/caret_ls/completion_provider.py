@@ -203,7 +203,7 @@ class CompletionProvider:
         return None if flight.offered else _reason_of(result)
 
     def _find_wait_reason(self, context: CompletionContext) -> SkipReason | None:
-        """Return why no request may be sent now; an explicit request ignores the gateway's retry delay."""
+        """Return why no request may be sent now. Explicit requests ignore the retry delay."""
         board = self._state.board
         if board.is_signed_out:
             return SkipReason.SIGNED_OUT

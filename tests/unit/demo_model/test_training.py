@@ -16,6 +16,7 @@ from inference.demo_model.training.train import (
     BatchDataset,
     RunError,
     begin_cool_down,
+    lock_folder,
 )
 from tests.unit.demo_model.corpora import small_corpus, small_tokenizer
 
