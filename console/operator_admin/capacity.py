@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 
 from caret.capacity.inputs import CapacityInputs, InvalidInput, Queue
 from caret.capacity.plan import CapacityPlan, compute_plan
-from caret.capacity.plot import Drawing, PlotLabels, drawing
+from caret.capacity.plot import Drawing, PlotLabels, draw_plot
 from console.operator_admin.site import operator_required, page
 from console.usage_filters.number_format import number
 from tenants.fleet.operators.accounts import OperatorView
@@ -126,7 +126,7 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     if not errors:
         try:
             plan = compute_plan(_to_inputs(measured | entered, request.GET.get("queue", "")))
-            picture = drawing(plan, steps=_CURVE_STEPS, words=_plot_labels(plan.num_gpus))
+            picture = draw_plot(plan, steps=_CURVE_STEPS, words=_plot_labels(plan.num_gpus))
         except InvalidInput as error:
             errors = _errors_by_field(str(error))
     context = {

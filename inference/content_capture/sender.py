@@ -36,7 +36,7 @@ async def redact_content(item: Item) -> Item | None:
     """Return the redacted item; None: a secret spans the cursor, so a part of it would remain."""
     if not isinstance(item, CapturedCompletion):
         return msgspec.structs.replace(item, text=await redact_in_slices(_NO_PATH, item.text))
-    if await _hides_a_secret_at_the_cursor(item):
+    if await _has_secret_at_cursor(item):
         return None
     return msgspec.structs.replace(
         item,
@@ -49,7 +49,7 @@ async def redact_content(item: Item) -> Item | None:
     )
 
 
-async def _hides_a_secret_at_the_cursor(item: CapturedCompletion) -> bool:
+async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
     """Check each line at the cursor, with and without the completion."""
     before, after = item.prefix.rpartition("\n")[2], item.suffix.partition("\n")[0]
     whole = f"{before}{item.completion}{after}"

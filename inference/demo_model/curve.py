@@ -25,7 +25,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class CurveFrame:
-    """Maps values to places in the picture. Both axes are linear; the loss need not begin at 0."""
+    """Maps values to positions in the picture. Axes are linear; the loss need not begin at 0."""
 
     max_million_tokens: float
     min_nats: int
@@ -39,7 +39,7 @@ class CurveFrame:
         return TOP + (HEIGHT - TOP - BOTTOM) * share
 
 
-def thin(lines: Sequence[dict[str, float]]) -> list[dict[str, float]]:
+def thin_log(lines: Sequence[dict[str, float]]) -> list[dict[str, float]]:
     """Average neighbouring training losses, and keep every validation loss."""
     training = [line for line in lines if "loss" in line]
     size = -(-len(training) // MAX_POINTS)
@@ -52,8 +52,8 @@ def thin(lines: Sequence[dict[str, float]]) -> list[dict[str, float]]:
     return sorted(averaged + validation, key=lambda line: line["step"])
 
 
-def draw(lines: Sequence[dict[str, float]]) -> str:
-    training, validation = points(lines, "loss"), points(lines, "validation_loss")
+def draw_curve(lines: Sequence[dict[str, float]]) -> str:
+    training, validation = to_points(lines, "loss"), to_points(lines, "validation_loss")
     every = training + validation
     frame = CurveFrame(
         max_million_tokens=max(p.million_tokens for p in every),
@@ -72,7 +72,7 @@ def draw(lines: Sequence[dict[str, float]]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def points(lines: Sequence[dict[str, float]], field: str) -> list[CurvePoint]:
+def to_points(lines: Sequence[dict[str, float]], field: str) -> list[CurvePoint]:
     return [CurvePoint(line["tokens"] / 1e6, line[field]) for line in lines if field in line]
 
 
@@ -114,10 +114,10 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="train's --out")
     options = parser.parse_args()
     lines = [json.loads(line) for line in (options.run / "log.jsonl").read_text().splitlines()]
-    thinned = thin(lines)
+    thinned = thin_log(lines)
     text = "".join(json.dumps(line) + "\n" for line in thinned)
     (FOLDER / "loss.jsonl").write_text(text)
-    (FOLDER / "loss.svg").write_text(draw(thinned))
+    (FOLDER / "loss.svg").write_text(draw_curve(thinned))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def cut_line_at(text: str, cursor: int) -> FimCut:
     return _cut_at(text, cursor, _line_end(text, cursor))
 
 
-def arrange(
+def arrange_document(
     order: TrainingOrder,
     ids: FimIds,
     *,
@@ -45,10 +45,10 @@ def arrange(
     middle: Sequence[int],
     suffix: Sequence[int],
 ) -> list[int]:
-    return [*prompt(order, ids, prefix=prefix, suffix=suffix), *middle, ids.end]
+    return [*arrange_prompt(order, ids, prefix=prefix, suffix=suffix), *middle, ids.end]
 
 
-def prompt(
+def arrange_prompt(
     order: TrainingOrder, ids: FimIds, *, prefix: Sequence[int], suffix: Sequence[int]
 ) -> list[int]:
     if order is TrainingOrder.PSM:

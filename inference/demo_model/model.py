@@ -91,7 +91,9 @@ class Qwen3(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the logits of each position's next token."""
         x = self.embed_tokens(tokens)
-        cos, sin = (part.to(tokens.device) for part in rotations(self.shape, tokens.shape[1]))
+        cos, sin = (
+            part.to(tokens.device) for part in compute_rotations(self.shape, tokens.shape[1])
+        )
         for layer in self.layers:
             x = layer(x, cos, sin)
         return functional.linear(self.norm(x), self.embed_tokens.weight)
@@ -116,7 +118,7 @@ class Qwen3(nn.Module):
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
 
 
-def rotations(shape: ModelDimensions, num_tokens: int) -> tuple[Tensor, Tensor]:
+def compute_rotations(shape: ModelDimensions, num_tokens: int) -> tuple[Tensor, Tensor]:
     """Return cosine and sine of the rotary angles, each (tokens, head_dim)."""
     exponents = torch.arange(0, shape.head_dim, 2) / shape.head_dim
     angles = torch.outer(torch.arange(num_tokens), shape.rope_theta**-exponents)

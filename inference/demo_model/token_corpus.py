@@ -1,4 +1,4 @@
-"""The training files as one array of token IDs, with the place of each file in it.
+"""The training files as one array of token IDs, with the position of each file in it.
 
 On disk: `tokens.bin` (16-bit little-endian), `files.tsv` (group, repository, path, number of
 tokens), `tokenizer.json`, and `manifest.json` with the SHA-256 of the others.

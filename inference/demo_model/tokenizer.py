@@ -1,6 +1,6 @@
 """A byte-level BPE of 4,096 tokens, with the names of Qwen's special tokens.
 
-A line break and the indentation after it are one piece. So the word behind it is the same token
+A line break and the indentation after it are one piece. So the word after it is the same token
 whether or not the editor has already indented. Digits are separate tokens.
 """
 
@@ -30,7 +30,7 @@ SPECIAL_TOKENS = (
 )
 
 PIECE = (
-    r"[\r\n]+[ \t]*"  # line breaks with the indentation behind them
+    r"[\r\n]+[ \t]*"  # line breaks with the indentation after them
     r"|[ \t]{2,}"  # indentation if the text begins in mid-line
     r"|[^\r\n\p{L}\p{N}]?\p{L}+"  # a word with the character before it: .append
     r"|\p{N}"

@@ -14,9 +14,9 @@ from caret.foundation.environment import BadSetting, env_text
 from caret.foundation.home_dir import home_folder
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
-from inference.evaluation.ask_pool import Subject, TaskCompletion, ask_pool
 from inference.evaluation.exam_reader import read_exam
 from inference.evaluation.report import TaskResult, compare, judge, summarize
+from inference.evaluation.request_completions import Subject, TaskCompletion, request_completions
 from inference.evaluation.sandbox import SandboxLimits, has_sandbox, program_of, run_program
 from inference.evaluation.task import Task
 from inference.evaluation.task_generator import generate_tasks
@@ -111,7 +111,7 @@ async def _evaluate(
     async with HttpClient(max_stall_s=_MAX_STALL_S) as client:
         engine = VllmEngine(client)
         return [
-            await ask_pool(
+            await request_completions(
                 engine,
                 subject,
                 tasks,

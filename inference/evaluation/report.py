@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import quantiles
 from typing import Any, Final
 
-from inference.evaluation.ask_pool import TaskCompletion
+from inference.evaluation.request_completions import TaskCompletion
 from inference.evaluation.sandbox import Verdict
 from inference.evaluation.scores import (
     Estimate,

@@ -122,12 +122,12 @@ def _folder_bytes(folder: Path) -> int:
 
 @contextmanager
 def _pipe() -> Iterator[tuple[int, int]]:
-    read, write = os.pipe()
+    read_end, write_end = os.pipe()
     try:
-        yield read, write
+        yield read_end, write_end
     finally:
-        os.close(read)
-        os.close(write)
+        os.close(read_end)
+        os.close(write_end)
 
 
 def _read(descriptor: int) -> bytes:

@@ -28,14 +28,14 @@ class _SourceFile:
 
 def generate_tasks(repository: Path, *, num_tasks: int, seed: int) -> list[Task]:
     """Return at most `num_tasks` tasks of all kinds, from as many files as possible."""
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     files = list(_read_files(repository))
-    draw.shuffle(files)
+    rng.shuffle(files)
     tasks: list[Task] = []
     for _ in range(_MAX_TASKS_PER_FILE):
         for file in files:
             kind = list(TaskKind)[len(tasks) % len(TaskKind)]
-            task = _cut(file, kind, draw)
+            task = _cut(file, kind, rng)
             if task is not None:
                 tasks.append(task)
             if len(tasks) == num_tasks:
@@ -72,13 +72,13 @@ def _read_file(path: Path, repository: Path) -> _SourceFile | None:
     return _SourceFile(path.relative_to(repository).as_posix(), grammar.value, text)
 
 
-def _cut(file: _SourceFile, kind: TaskKind, draw: random.Random) -> Task | None:
+def _cut(file: _SourceFile, kind: TaskKind, rng: random.Random) -> Task | None:
     """Return a task of this kind; None if the drawn place is blank."""
     if kind is TaskKind.RANDOM_SPAN:
-        start = draw.randrange(len(file.text))
-        end = min(len(file.text), start + draw.randint(*_CHARS_OF_SPAN))
+        start = rng.randrange(len(file.text))
+        end = min(len(file.text), start + rng.randint(*_CHARS_OF_SPAN))
     else:
-        start, end = _cut_lines(file.text, kind, draw)
+        start, end = _cut_lines(file.text, kind, rng)
     answer = file.text[start:end]
     if not answer.strip():
         return None
@@ -93,14 +93,14 @@ def _cut(file: _SourceFile, kind: TaskKind, draw: random.Random) -> Task | None:
     )
 
 
-def _cut_lines(text: str, kind: TaskKind, draw: random.Random) -> tuple[int, int]:
+def _cut_lines(text: str, kind: TaskKind, rng: random.Random) -> tuple[int, int]:
     """Return a place within a line and the end of this line, or of a later one."""
     lines = text.splitlines(keepends=True)
-    first = draw.randrange(len(lines))
-    num_lines = 1 if kind is TaskKind.SINGLE_LINE else draw.randint(*_LINES_OF_ANSWER)
+    first = rng.randrange(len(lines))
+    num_lines = 1 if kind is TaskKind.SINGLE_LINE else rng.randint(*_LINES_OF_ANSWER)
     line = lines[first]
     indent = len(line) - len(line.lstrip())
-    column = draw.randint(min(indent, len(line) - 1), max(indent, len(line.rstrip()) - 1))
+    column = rng.randint(min(indent, len(line) - 1), max(indent, len(line.rstrip()) - 1))
     begin = sum(map(len, lines[:first]))
     answer_lines = "".join(lines[first : first + num_lines])
     return begin + column, begin + max(column, len(answer_lines.rstrip("\r\n")))

@@ -110,20 +110,22 @@ class LineGate:
             self.is_withheld = True
             self._end(FilterReason.PUBLIC_CODE)
         elif self._line_start == 0 or self._is_verbatim:
-            place = self._checks.find_pending_secret and self._checks.find_pending_secret(
+            secret_start = self._checks.find_pending_secret and self._checks.find_pending_secret(
                 self._line()
             )
-            self._num_good = len(self._text) if place is None else self._to_completion_index(place)
+            self._num_good = (
+                len(self._text) if secret_start is None else self._to_completion_index(secret_start)
+            )
 
     def _pass_line_break(self) -> None:
         is_begun = self._text[self._line_start :].strip() and self._text[: self._line_start].strip()
         if self._shows_passed_lines and is_begun and not (self.has_ended or self._num_unsound):
             self._num_good = max(self._num_good, self._line_start)
 
-    def _to_completion_index(self, place: int) -> int:
+    def _to_completion_index(self, index: int) -> int:
         """Convert an index in the checked line to an index in the completion."""
         before = 0 if self._line_start else len(self._line_before)
-        return max(self._num_good, self._line_start + place - before)
+        return max(self._num_good, self._line_start + index - before)
 
     def _line(self) -> str:
         line = self._text[self._line_start :]

@@ -206,18 +206,18 @@ def _ruby_ends(text: str) -> str:
 def _shell_ends(text: str) -> str:
     stack: list[str] = []
     for match in _SHELL.finditer(text):
-        word = match[1]
-        if word in _SHELL_ENDS:
-            stack.append(word)
+        keyword = match[1]
+        if keyword in _SHELL_ENDS:
+            stack.append(keyword)
         elif stack:
             stack.pop()
-    ends = {word: _shell_end(text, word) for word in set(stack)}
-    return "".join(ends[word] for word in reversed(stack))
+    ends = {keyword: _shell_end(text, keyword) for keyword in set(stack)}
+    return "".join(ends[keyword] for keyword in reversed(stack))
 
 
-def _shell_end(text: str, word: str) -> str:
-    begin, end = _SHELL_ENDS[word]
-    begins = begin and not re.search(rf"\b{begin}\b", text[text.rfind(word) :])
+def _shell_end(text: str, keyword: str) -> str:
+    begin, end = _SHELL_ENDS[keyword]
+    begins = begin and not re.search(rf"\b{begin}\b", text[text.rfind(keyword) :])
     return f"\n{begin if begins else ''}\n{':' if begin else ''}\n{end}"
 
 

@@ -17,7 +17,7 @@ from tree_sitter import Node, Tree
 from caret.foundation.parsing.grammars import Grammar
 from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
 from inference.filtering.open_constructs import closing_candidates, is_inside_literal
-from inference.filtering.syntax_excerpt import Excerpt, excerpt
+from inference.filtering.syntax_excerpt import Excerpt, extract_excerpt
 
 Parse = Callable[[bytes], Tree]  # the port to the parser; raises ParseAbandoned
 
@@ -108,7 +108,7 @@ class SyntaxChecker:
     @cached_property
     def _near_excerpt(self) -> Excerpt:
         """The smaller excerpt. Computed lazily, so that the first token does not wait for it."""
-        return excerpt(self._prefix, self._suffix, 0)
+        return extract_excerpt(self._prefix, self._suffix, 0)
 
     @cached_property
     def _stable_errors_nearby(self) -> int:
@@ -119,7 +119,7 @@ class SyntaxChecker:
     def _wide_excerpt(self) -> Excerpt:
         """A larger excerpt if the smaller one has errors, which the cut may have caused."""
         return (
-            excerpt(self._prefix, self._suffix, 1)
+            extract_excerpt(self._prefix, self._suffix, 1)
             if self._stable_errors_nearby
             else self._near_excerpt
         )

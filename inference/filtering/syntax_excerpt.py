@@ -47,14 +47,14 @@ class Excerpt:
         )
 
 
-def excerpt(prefix: str, suffix: str, size: int) -> Excerpt:
+def extract_excerpt(prefix: str, suffix: str, size: int) -> Excerpt:
     """Return the excerpt. `size` is an index of SIZES; larger sizes take longer to parse."""
     num_before, num_after = SIZES[size]
     tail, head = prefix[-_MAX_CHARS[size] :], suffix[: _MAX_CHARS[size]]
     lines = tail.split("\n")
     if len(tail) < len(prefix) and len(lines) > 1:
         del lines[0]  # an incomplete line
-    elif len(lines) > 1 and _num_closed(lines[0]) > 0:
+    elif len(lines) > 1 and _count_closed(lines[0]) > 0:
         del lines[0]  # also incomplete: the text begins inside a construct
     indent = _measure_indent(lines[-1]) if lines[-1].strip() else len(lines[-1])
     after = head.split("\n")
@@ -68,52 +68,54 @@ def excerpt(prefix: str, suffix: str, size: int) -> Excerpt:
 
 def _select_above(lines: list[str], num_kept: int) -> list[str]:
     """Return the last `num_kept` lines, and the lines above that open their blocks."""
-    start = _whole_from(lines, num_kept)
+    start = _find_whole_start(lines, num_kept)
     indent = next((_measure_indent(line) for line in lines[start:] if line.strip()), 0)
     selected = lines[start:][::-1]
-    begins_at = _begins_at(selected[-1])
+    continued_indent = _find_continued_indent(selected[-1])
     position = top = start  # the kept lines begin at `top`
-    while position > 0 and (indent > 0 or begins_at is not None):
+    while position > 0 and (indent > 0 or continued_indent is not None):
         position -= 1
         line = lines[position]
         # Most lines are indented more, or blank: only this much of them is read.
-        if not line[: indent if begins_at is None else max(indent, begins_at + 1)].strip():
+        if not line[
+            : indent if continued_indent is None else max(indent, continued_indent + 1)
+        ].strip():
             continue
         line_indent = _measure_indent(line)
-        if line_indent >= indent and line_indent != begins_at:
+        if line_indent >= indent and line_indent != continued_indent:
             continue
         indent = line_indent
-        if (opener := _stand_in_for(line)) is not None:
+        if (opener := _find_stand_in(line)) is not None:
             selected += [line, opener]
-            begins_at = _begins_at(opener)
+            continued_indent = _find_continued_indent(opener)
             top = position
             continue
         first = _find_opening(lines, position)
-        selected += lines[first : min(top, _end_of_head(lines, position))][::-1]
-        begins_at = _begins_at(selected[-1])
+        selected += lines[first : min(top, _find_head_end(lines, position))][::-1]
+        continued_indent = _find_continued_indent(selected[-1])
         position = top = first
     return selected[::-1]
 
 
-def _whole_from(lines: list[str], num_kept: int) -> int:
+def _find_whole_start(lines: list[str], num_kept: int) -> int:
     """Return the index of the first kept line, outside of brackets and long strings."""
     index = start = max(0, len(lines) - num_kept)
     text = "\n".join(lines[start:])
-    depth, num_quotes = _num_closed(text), _num_quotes(text)
+    depth, num_quotes = _count_closed(text), _count_quotes(text)
     while depth > 0 or num_quotes % 2:
         if not index or start - index == _MAX_JOINED_LINES:
             return start
         index -= 1
-        depth += _num_closed(lines[index])
-        num_quotes += _num_quotes(lines[index])
+        depth += _count_closed(lines[index])
+        num_quotes += _count_quotes(lines[index])
     return index
 
 
-def _whole_to(lines: list[str], num_kept: int) -> int:
+def _find_whole_end(lines: list[str], num_kept: int) -> int:
     depth = num_quotes = 0
     for number, line in enumerate(lines, start=1):
-        depth = max(0, depth - _num_closed(line))
-        num_quotes += _num_quotes(line)
+        depth = max(0, depth - _count_closed(line))
+        num_quotes += _count_quotes(line)
         if number > num_kept and depth == 0 and num_quotes % 2 == 0:
             return number
         if number > num_kept + _MAX_JOINED_LINES:
@@ -121,23 +123,23 @@ def _whole_to(lines: list[str], num_kept: int) -> int:
     return num_kept + 1
 
 
-def _num_closed(text: str) -> int:
+def _count_closed(text: str) -> int:
     """Return closed minus opened brackets, including those in strings."""
     # Counted one by one: about twenty lines are counted per completion, before its end is sent.
     num_closed = text.count(")") + text.count("]") + text.count("}")
     return num_closed - text.count("(") - text.count("[") - text.count("{")
 
 
-def _num_quotes(text: str) -> int:
+def _count_quotes(text: str) -> int:
     return text.count('"""') + text.count("'''") + text.count("`")
 
 
-def _begins_at(below: str) -> int | None:
+def _find_continued_indent(below: str) -> int | None:
     """Return the indentation of the construct that the line `below` continues; None: none."""
     return _measure_indent(below) if _GOES_ON.match(below.lstrip()) else None
 
 
-def _end_of_head(lines: list[str], position: int) -> int:
+def _find_head_end(lines: list[str], position: int) -> int:
     """Return the index after a head whose parameters span several lines."""
     depth = 0
     for end in range(position, min(len(lines), position + _MAX_JOINED_LINES)):
@@ -147,7 +149,7 @@ def _end_of_head(lines: list[str], position: int) -> int:
     return position + 1
 
 
-def _stand_in_for(line: str) -> str | None:
+def _find_stand_in(line: str) -> str | None:
     """Return a stand-in for the `if` or `try` that the line continues.
 
     It saves the search for the actual one. None: search.
@@ -186,7 +188,7 @@ def _find_opening(lines: list[str], position: int) -> int:
 
 def _select_below(lines: list[str], num_kept: int, indent: int) -> list[str]:
     """Return the rest of the cursor's line, `num_kept` more, and lines that close blocks."""
-    end = _whole_to(lines, num_kept)
+    end = _find_whole_end(lines, num_kept)
     selected = lines[:end]
     last = next((_measure_indent(line) for line in selected[:0:-1] if line.strip()), indent)
     depth = 0  # brackets opened by lines that are left out
@@ -195,7 +197,7 @@ def _select_below(lines: list[str], num_kept: int, indent: int) -> list[str]:
             continue  # indented more, or blank
         line_indent = _measure_indent(line)
         is_inside_omitted = depth > 0
-        depth = max(0, depth - _num_closed(line))
+        depth = max(0, depth - _count_closed(line))
         is_closing = _CLOSES.match(line, line_indent) is not None and not is_inside_omitted
         if is_closing or line_indent < last:
             last = line_indent

@@ -33,7 +33,7 @@ _TRIAL_ENDED: Final = (
 
 
 def authenticate(
-    authority: SnapshotStore, key_text: str | None, *, now_ms: int, address: str | None
+    snapshot_store: SnapshotStore, key_text: str | None, *, now_ms: int, address: str | None
 ) -> Principal:
     """Return the principal that the key belongs to.
 
@@ -57,27 +57,27 @@ def authenticate(
     key = parse_key(key_text)
     if key is None:
         raise _invalid_key_error()
-    if not authority.is_fresh():
+    if not snapshot_store.is_fresh():
         raise _stale_snapshot_error()
-    credential, snapshot = _find_credential(authority, key)
+    credential, snapshot = _find_credential(snapshot_store, key)
     if not is_allowed(credential.networks, address):
         raise _invalid_key_error()
-    if not authority.is_readable(snapshot.tenant_id):
+    if not snapshot_store.is_readable(snapshot.tenant_id):
         raise _stale_snapshot_error()
-    _check_in_force(credential, snapshot, now_ms)
+    _check_active(credential, snapshot, now_ms)
     if snapshot.trial_ends_at_ms is not None and snapshot.trial_ends_at_ms <= now_ms:
         raise ForbiddenRequest("trial_ended", _TRIAL_ENDED)
-    if snapshot.region not in (None, authority.region):
+    if snapshot.region not in (None, snapshot_store.region):
         raise ForbiddenRequest("region_not_allowed", "This tenant is served in another region.")
     return Principal(credential=credential, snapshot=snapshot)
 
 
 def find_key_error(
-    authority: SnapshotStore, key_text: str | None, *, now_ms: int, address: str | None
+    snapshot_store: SnapshotStore, key_text: str | None, *, now_ms: int, address: str | None
 ) -> CompletionError:
     """Return why a key that was valid is refused now, for clients that are being served."""
     try:
-        authenticate(authority, key_text, now_ms=now_ms, address=address)
+        authenticate(snapshot_store, key_text, now_ms=now_ms, address=address)
     except CompletionError as error:
         return error
     return _invalid_key_error()  # valid again meanwhile: the client can send its request again
@@ -93,22 +93,24 @@ def _stale_snapshot_error() -> UnauthenticatedRequest:
     )
 
 
-def _find_credential(authority: SnapshotStore, key: ParsedKey) -> tuple[Credential, TenantSnapshot]:
-    candidates = authority.find_credentials(key.lookup_id)
+def _find_credential(
+    snapshot_store: SnapshotStore, key: ParsedKey
+) -> tuple[Credential, TenantSnapshot]:
+    candidates = snapshot_store.find_credentials(key.lookup_id)
     for credential, snapshot in candidates:
-        digest = digest_key(authority.derive_pepper(credential.pepper_version), key)
+        digest = digest_key(snapshot_store.derive_pepper(credential.pepper_version), key)
         if hmac.compare_digest(digest, credential.digest):
             return credential, snapshot
     if not candidates:
         # Do the same work as for a wrong secret, so that timing does not reveal which lookup IDs
         # exist.
         hmac.compare_digest(
-            digest_key(authority.derive_pepper(_CURRENT_PEPPER), key), _DUMMY_DIGEST
+            digest_key(snapshot_store.derive_pepper(_CURRENT_PEPPER), key), _DUMMY_DIGEST
         )
     raise _invalid_key_error()
 
 
-def _check_in_force(credential: Credential, snapshot: TenantSnapshot, now_ms: int) -> None:
+def _check_active(credential: Credential, snapshot: TenantSnapshot, now_ms: int) -> None:
     if credential.revoked_at_ms is not None:
         raise UnauthenticatedRequest("revoked_api_key", "This API key was revoked.")
     if credential.expires_at_ms is not None and credential.expires_at_ms <= now_ms:

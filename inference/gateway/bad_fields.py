@@ -5,13 +5,13 @@ from typing import Final
 
 import msgspec
 
-_PLACE: Final = re.compile(r"at `\$\.?([\w.\[\]]*)`$")
+_PATH: Final = re.compile(r"at `\$\.?([\w.\[\]]*)`$")
 _MISSING: Final = re.compile(r"missing required field `(\w+)`")
 
 
 def name_bad_field(error: msgspec.ValidationError) -> str:
     """Return the field's path, such as `messages[0].content`, or "a required field" if unknown."""
     text = str(error)
-    place, missing = _PLACE.search(text), _MISSING.search(text)
-    path = [match[1] for match in (place, missing) if match and match[1]]
+    parent, missing = _PATH.search(text), _MISSING.search(text)
+    path = [match[1] for match in (parent, missing) if match and match[1]]
     return ".".join(path) or "a required field"

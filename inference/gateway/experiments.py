@@ -52,11 +52,11 @@ class Experiment:
 
     def assign_variant(self, subject: str) -> Variant:
         digest = hashlib.blake2b(f"{self.name}|{subject}".encode(), digest_size=8).digest()
-        place = int.from_bytes(digest) % self.thresholds[-1]
+        point = int.from_bytes(digest) % self.thresholds[-1]
         return next(
             variant
             for variant, threshold in zip(self.variants, self.thresholds, strict=True)
-            if place < threshold
+            if point < threshold
         )
 
 
@@ -74,8 +74,8 @@ class ExperimentSet:
         """Set the experiments that operators have started."""
         started = tuple(experiments)
         names = {each.name for each in started}
-        others = (each for each in self._of_file if each.name not in names)
-        self._experiments = (*started, *others)
+        kept_experiments = (each for each in self._of_file if each.name not in names)
+        self._experiments = (*started, *kept_experiments)
 
     @property
     def variants(self) -> tuple[Variant, ...]:

@@ -55,16 +55,16 @@ def _build_sender(client: ResponseWriter, trace: RequestTrace) -> Send:
     return send
 
 
-async def _send_ignoring_disconnect(telling: Awaitable[None]) -> None:
+async def _send_ignoring_disconnect(sending: Awaitable[None]) -> None:
     # A disconnected client cannot be told. The usage record is still written.
     with suppress(ClientDisconnected):
-        await telling
+        await sending
 
 
-def _write_end(client: ResponseWriter, trace: RequestTrace, told: object) -> Awaitable[None]:
+def _write_end(client: ResponseWriter, trace: RequestTrace, reason: object) -> Awaitable[None]:
     """Tell the client the reason of a cancellation, a FinishReason or an error."""
-    if isinstance(told, CompletionError):
-        return client.write_error(told, trace)
+    if isinstance(reason, CompletionError):
+        return client.write_error(reason, trace)
     return client.write_done(trace)
 
 

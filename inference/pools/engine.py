@@ -49,17 +49,17 @@ class EngineRequest:
     def without_line_stop(self) -> "EngineRequest":
         return replace(self, stop=tuple(text for text in self.stop if text != "\n"))
 
-    def resume_after(self, said_token_ids: list[int]) -> "EngineRequest":
+    def resume_after(self, generated_token_ids: list[int]) -> "EngineRequest":
         """Return the request for the rest of a completion that has begun with these tokens.
 
         There must be fewer than `max_tokens`.
         """
-        if not said_token_ids:
+        if not generated_token_ids:
             return self
         return replace(
             self,
-            token_ids=[*self.token_ids, *said_token_ids],
-            max_tokens=self.max_tokens - len(said_token_ids),
+            token_ids=[*self.token_ids, *generated_token_ids],
+            max_tokens=self.max_tokens - len(generated_token_ids),
         )
 
 

@@ -25,9 +25,9 @@ from inference.pools.health.replica_states import ReplicaAttempt, ReplicaStates
 # Nobody waits longer for a suggestion. A completion that still runs is a hung or very slow engine.
 MAX_COMPLETION_S: Final = 30.0
 # Faults of the replica: another one would have answered.
-_LOSSES: Final = ("engine_unavailable", "engine_disconnected", "engine_invalid_response")
+_REPLICA_FAILURES: Final = ("engine_unavailable", "engine_disconnected", "engine_invalid_response")
 # Other replicas may succeed after these errors. All other requests would fail there, too.
-_RETRYABLE: Final = (*_LOSSES, "engine_timeout", "engine_busy")
+_RETRYABLE: Final = (*_REPLICA_FAILURES, "engine_timeout", "engine_busy")
 _EVENTS: Final = {
     None: "completion.resumed",
     EngineStop.DISCONNECTED: "completion.cut_off",
@@ -51,7 +51,7 @@ async def generate(
     engine_request: EngineRequest,
     replicas: ReplicaStates,
     trace: RequestTrace,
-    tokens: TokenEncoder,
+    encoder: TokenEncoder,
     continues_below: ContinuesBelow | None = None,
 ) -> AsyncIterator[AsyncIterator[EngineChunk]]:
     """Yield the chunks of a completion. Leaving the context stops the engine at once.
@@ -63,12 +63,12 @@ async def generate(
     trace.mark_engine_called()
 
     def stream_from(request: EngineRequest, text_before: str) -> AsyncGenerator[EngineChunk, None]:
-        return _stream_chunks(engine, request, replicas, trace, tokens, text_before=text_before)
+        return _stream_chunks(engine, request, replicas, trace, encoder, text_before=text_before)
 
     stream = (
         stream_from(engine_request, "")
         if continues_below is None
-        else _stream_lines(stream_from, engine_request, tokens, continues_below)
+        else _stream_lines(stream_from, engine_request, encoder, continues_below)
     )
     try:
         async with asyncio.timeout(MAX_COMPLETION_S), aclosing(stream) as chunks:
@@ -86,7 +86,7 @@ def _find_overdue(trace: RequestTrace) -> CompletionError:
 async def _stream_lines(
     stream_from: Callable[[EngineRequest, str], AsyncGenerator[EngineChunk, None]],
     engine_request: EngineRequest,
-    tokens: TokenEncoder,
+    encoder: TokenEncoder,
     continues_below: ContinuesBelow,
 ) -> AsyncGenerator[EngineChunk, None]:
     """Yield the chunks of a line, and of the lines below it that belong to the completion."""
@@ -97,7 +97,7 @@ async def _stream_lines(
                 continue  # only the counts at the end
             text += chunk.text
             if chunk.stop is EngineStop.LINE and continues_below(text):
-                is_resumed = len(tokens.encode(f"{text}\n")) < engine_request.max_tokens
+                is_resumed = len(encoder.encode(f"{text}\n")) < engine_request.max_tokens
             yield replace(chunk, text=f"{chunk.text}\n", stop=None) if is_resumed else chunk
     if is_resumed:
         async with aclosing(stream_from(engine_request.without_line_stop(), f"{text}\n")) as chunks:
@@ -110,14 +110,14 @@ async def _stream_chunks(
     engine_request: EngineRequest,
     replicas: ReplicaStates,
     trace: RequestTrace,
-    tokens: TokenEncoder,
+    encoder: TokenEncoder,
     *,
     text_before: str,
 ) -> AsyncGenerator[EngineChunk, None]:
     """Yield the chunks after the text `text_before`."""
     attempts = [engine_request, *engine_request.for_fallbacks()]
     texts = [text_before]
-    token_ids = tokens.encode(text_before) if text_before else []  # the token IDs of `texts`
+    token_ids = encoder.encode(text_before) if text_before else []  # the token IDs of `texts`
     stop: EngineStop | None = None
     while stop is None:
         request = attempts.pop(0).resume_after(token_ids)
@@ -125,7 +125,7 @@ async def _stream_chunks(
             with _track_attempt(request, replicas, trace) as attempt:
                 async with engine.complete(request) as chunks:
                     async for chunk in chunks:
-                        _on_chunk(chunk, request, attempt, trace, num_said=len(token_ids))
+                        _on_chunk(chunk, request, attempt, trace, num_generated=len(token_ids))
                         texts.append(chunk.text)
                         stop = chunk.stop or stop
                         yield chunk
@@ -143,7 +143,7 @@ async def _stream_chunks(
                 raise
             # Encode the text again instead of using the engine's count: the engine held back text
             # that could begin a stop string, and that is generated again.
-            token_ids = tokens.encode("".join(texts))
+            token_ids = encoder.encode("".join(texts))
             stop = _to_engine_stop(
                 num_left=engine_request.max_tokens - len(token_ids), has_next=bool(attempts)
             )
@@ -153,14 +153,16 @@ async def _stream_chunks(
     yield EngineChunk("", trace.generated_tokens, stop)
 
 
-def _of_prompt(cached_tokens: int | None, request: EngineRequest, num_said: int) -> int | None:
+def _clamp_to_prompt(
+    cached_tokens: int | None, request: EngineRequest, num_generated: int
+) -> int | None:
     """Return the cached tokens of the prompt alone.
 
     Text of an earlier attempt may be cached, too, but is not part of the prompt.
     """
     if cached_tokens is None:
         return None
-    return min(cached_tokens, len(request.token_ids) - num_said)
+    return min(cached_tokens, len(request.token_ids) - num_generated)
 
 
 def _to_engine_stop(*, num_left: int, has_next: bool) -> EngineStop | None:
@@ -199,7 +201,7 @@ def _track_attempt(
         try:
             yield attempt
         except EngineError as error:
-            if error.code in _LOSSES:
+            if error.code in _REPLICA_FAILURES:
                 attempt.mark_failed()
             raise
         finally:
@@ -212,11 +214,11 @@ def _on_chunk(
     attempt: ReplicaAttempt,
     trace: RequestTrace,
     *,
-    num_said: int,
+    num_generated: int,
 ) -> None:
     trace.record_chunk(
-        generated_tokens=num_said + chunk.generated_tokens,
-        cached_tokens=_of_prompt(chunk.cached_tokens, request, num_said),
+        generated_tokens=num_generated + chunk.generated_tokens,
+        cached_tokens=_clamp_to_prompt(chunk.cached_tokens, request, num_generated),
     )
     # Not every engine counts tokens while it streams.
     if chunk.text or chunk.generated_tokens or chunk.stop:

@@ -26,7 +26,7 @@ MAX_BLOCKS: Final = 131_072
 # Blocks in slower tiers do not count: the engine finds them itself, but loading takes time.
 _COUNTED_MEDIA: Final = (None, "GPU")  # the CPU build also says GPU
 _COUNTED_GROUPS: Final = (None, 0)  # in hybrid models, one group stands for all
-_NAME_BYTES: Final = 8  # among a million blocks, a collision occurs once in 30 million cases
+_HASH_BYTES: Final = 8  # among a million blocks, a collision occurs once in 30 million cases
 _TOKEN_BYTES: Final = 4
 
 BlockHash = NewType("BlockHash", bytes)
@@ -48,7 +48,7 @@ class BlockHasher:
 
     def hash_root(self, salt: CacheSalt) -> BlockHash:
         """Return the value that precedes the first block."""
-        digest = hashlib.blake2b(salt.encode(), digest_size=_NAME_BYTES, key=self._key).digest()
+        digest = hashlib.blake2b(salt.encode(), digest_size=_HASH_BYTES, key=self._key).digest()
         return BlockHash(digest)
 
     def hash_chain(
@@ -60,26 +60,26 @@ class BlockHasher:
         """
         data = array("I", token_ids).tobytes()
         width = block_tokens * _TOKEN_BYTES
-        names = []
+        hasher = []
         for start in range(0, len(data) - width + 1, width):
             text = before + data[start : start + width]
-            before = BlockHash(hashlib.blake2b(text, digest_size=_NAME_BYTES).digest())
-            names.append(before)
-        return names
+            before = BlockHash(hashlib.blake2b(text, digest_size=_HASH_BYTES).digest())
+            hasher.append(before)
+        return hasher
 
 
 class ReplicaBlocks:
     """The cached blocks of one replica."""
 
-    def __init__(self, names: BlockHasher, *, max_blocks: int = MAX_BLOCKS) -> None:
-        self._names = names
+    def __init__(self, hasher: BlockHasher, *, max_blocks: int = MAX_BLOCKS) -> None:
+        self._hasher = hasher
         self._max_blocks = max_blocks
-        self._name_of: dict[EngineHash, BlockHash] = {}  # in order of storing
+        self._block_hashes: dict[EngineHash, BlockHash] = {}  # in order of storing
         self._blocks: set[BlockHash] = set()
         self.block_tokens: int | None = None  # None: unknown
 
     def __len__(self) -> int:
-        return len(self._name_of)
+        return len(self._block_hashes)
 
     def apply(self, event: KvEvent) -> None:
         if isinstance(event, AllBlocksCleared):
@@ -103,19 +103,19 @@ class ReplicaBlocks:
         return len(chain)
 
     def _clear(self) -> None:
-        self._name_of.clear()
+        self._block_hashes.clear()
         self._blocks.clear()
 
     def _store(self, event: BlockStored) -> None:
         before = self._find_parent(event)
         if before is None or not self._has_known_size(event):
             return
-        chain = self._names.hash_chain(before, event.token_ids, block_tokens=event.block_size)
+        chain = self._hasher.hash_chain(before, event.token_ids, block_tokens=event.block_size)
         for engine_hash, name in zip(event.block_hashes, chain, strict=False):
-            self._name_of[engine_hash] = name
+            self._block_hashes[engine_hash] = name
             self._blocks.add(name)
-        while len(self._name_of) > self._max_blocks:
-            self._forget_block(next(iter(self._name_of)))
+        while len(self._block_hashes) > self._max_blocks:
+            self._forget_block(next(iter(self._block_hashes)))
 
     def _find_parent(self, event: BlockStored) -> BlockHash | None:
         """Return the hash that precedes these blocks; None: unknown, or not from a gateway."""
@@ -123,10 +123,10 @@ class ReplicaBlocks:
         if any(keys for keys in others):
             return None
         if event.parent_block_hash is not None:
-            return None if first else self._name_of.get(event.parent_block_hash)
+            return None if first else self._block_hashes.get(event.parent_block_hash)
         if first is None or len(first) != 1 or not isinstance(first[0], str):
             return None
-        return self._names.hash_root(CacheSalt(first[0]))
+        return self._hasher.hash_root(CacheSalt(first[0]))
 
     def _has_known_size(self, event: BlockStored) -> bool:
         """Return whether the blocks have the replica's size.
@@ -142,7 +142,7 @@ class ReplicaBlocks:
             self._forget_block(engine_hash)
 
     def _forget_block(self, engine_hash: EngineHash) -> None:
-        name = self._name_of.pop(engine_hash, None)
+        name = self._block_hashes.pop(engine_hash, None)
         if name is not None:
             self._blocks.discard(name)
 
@@ -150,13 +150,13 @@ class ReplicaBlocks:
 class PrefixCacheIndex:
     """The cached blocks of all replicas that publish events, by address."""
 
-    def __init__(self, names: BlockHasher | None = None) -> None:
-        self._names = names or BlockHasher()
+    def __init__(self, hasher: BlockHasher | None = None) -> None:
+        self._hasher = hasher or BlockHasher()
         self._blocks_by_url: dict[str, ReplicaBlocks] = {}
 
     def add_replica(self, url: str) -> ReplicaBlocks:
         """Return the blocks of a replica, to be updated from its events."""
-        return self._blocks_by_url.setdefault(url, ReplicaBlocks(self._names))
+        return self._blocks_by_url.setdefault(url, ReplicaBlocks(self._hasher))
 
     def remove_replica(self, url: str) -> None:
         """Forget a replica that is gone."""
@@ -177,7 +177,7 @@ class PrefixCacheIndex:
                 continue
             size = blocks.block_tokens
             if size not in chains:
-                root = self._names.hash_root(salt)
-                chains[size] = self._names.hash_chain(root, token_ids, block_tokens=size)
+                root = self._hasher.hash_root(salt)
+                chains[size] = self._hasher.hash_chain(root, token_ids, block_tokens=size)
             cached[url] = blocks.count_leading(chains[size]) * size
         return cached

@@ -54,7 +54,7 @@ class _WarmupRequest:
     tenant_id: TenantId
     arrival: IncomingRequest
     num_tries: int = 0
-    trying: asyncio.Future[None] | None = None  # None: waiting or pausing
+    attempt: asyncio.Future[None] | None = None  # None: waiting or pausing
 
 
 def stable_prefix(prompt: Prompt) -> Prompt:
@@ -163,15 +163,15 @@ class WarmupQueue:
     def _preempt(self) -> None:
         """Cancel the latest warm-up that blocks another tenant. A pausing one checks by itself."""
         latest = next(filter(self._is_blocking_tenant, reversed(self._running)), None)
-        if latest is not None and latest.trying is not None:
-            latest.trying.cancel()
-            latest.trying = None  # cancel only once: it may take time to end
+        if latest is not None and latest.attempt is not None:
+            latest.attempt.cancel()
+            latest.attempt = None  # cancel only once: it may take time to end
 
-    def _is_new(self, place: tuple[str, str]) -> bool:
+    def _is_new(self, scope: tuple[str, str]) -> bool:
         now_s = self._clock.monotonic_s()
-        last_s = self._seen_s.get(place, float("-inf"))
-        self._seen_s[place] = now_s
-        self._seen_s.move_to_end(place)
+        last_s = self._seen_s.get(scope, float("-inf"))
+        self._seen_s[scope] = now_s
+        self._seen_s.move_to_end(scope)
         if len(self._seen_s) > _MAX_REMEMBERED:
             self._seen_s.popitem(last=False)
         return now_s - last_s > REMEMBERED_S
@@ -182,11 +182,11 @@ async def _try_warm_up(request: _WarmupRequest, warm: Warm) -> str:
 
     It is a task of its own, so that a request that needs the replica can cancel it alone.
     """
-    task = request.trying = asyncio.ensure_future(warm(request.arrival))
+    task = request.attempt = asyncio.ensure_future(warm(request.arrival))
     try:
         await asyncio.wait({task})
     finally:
-        request.trying = None
+        request.attempt = None
         task.cancel()  # needed if the waiting task was cancelled; otherwise the task has ended
         (defect,) = await asyncio.gather(task, return_exceptions=True)
     if defect is None:

@@ -31,7 +31,7 @@ import structlog
 from caret.contracts.usage import UsageRecord, encode_records
 
 _FRAME: Final = struct.Struct(">I")
-SHIP_EVERY_S: Final = 0.25  # a shipment costs as much as a completion
+SHIP_EVERY_S: Final = 0.25  # a shipper costs as much as a completion
 MAX_RETRY_S: Final = 5.0
 LAST_LOOKS_S: Final = 1.5  # shutdown waits for this
 # Frames per pipeline: 500 in one blocked the event loop for 10 ms.
@@ -132,38 +132,38 @@ class FileJournal:
             )
             self._unwritten.append(data)
 
-    async def run(self, shipment: JournalShipper) -> None:
+    async def run(self, shipper: JournalShipper) -> None:
         """Ship until cancelled. Outages of Redis delay records but lose none."""
         self._closed += await asyncio.to_thread(list, abandoned_segments(self._folder))
         pause_s = SHIP_EVERY_S
         while True:
             await asyncio.sleep(pause_s)
-            delivered = await self.ship(shipment)
+            delivered = await self.ship(shipper)
             pause_s = SHIP_EVERY_S if delivered else min(pause_s * 2, MAX_RETRY_S)
 
-    async def ship(self, shipment: JournalShipper) -> bool:
+    async def ship(self, shipper: JournalShipper) -> bool:
         """Send all segments. False if sending failed and the rest must wait."""
         try:
             self._rotate_segment()
-            await self._delete_ingested(shipment)
+            await self._delete_ingested(shipper)
             while self._closed:
-                receipt = await ship_segment(self._closed[0], shipment)
+                receipt = await ship_segment(self._closed[0], shipper)
                 path = self._closed.pop(0)
                 if receipt is not None:
                     await self._track_shipped(_ShippedPosition(path, receipt))
             while self._unwritten:
                 # Removed first: a full queue drops its head during the send.
-                await self._send_or_retain(self._unwritten.popleft(), shipment)
+                await self._send_or_retain(self._unwritten.popleft(), shipper)
         except (OSError, TimeoutError) as error:
             log.warning("usage.delivery_failed", error=type(error).__name__)
             return False
         return True
 
-    async def _delete_ingested(self, shipment: JournalShipper) -> None:
+    async def _delete_ingested(self, shipper: JournalShipper) -> None:
         """Delete ingested segments, and ship again those that an earlier Redis may have lost."""
         if not self._shipped:
             return
-        backlog = await shipment.read_backlog()
+        backlog = await shipper.read_backlog()
         lost_segments = [
             each.path for each in self._shipped if each.receipt.server != backlog.server
         ]
@@ -181,20 +181,20 @@ class FileJournal:
         if len(self._shipped) > MAX_SHIPPED:
             await _delete_file(self._shipped.popleft().path)
 
-    async def _send_or_retain(self, data: bytes, shipment: JournalShipper) -> None:
+    async def _send_or_retain(self, data: bytes, shipper: JournalShipper) -> None:
         try:
-            await shipment.send_batches([data])
+            await shipper.send_batches([data])
         except BaseException:
             self._unwritten.appendleft(data)
             raise
 
-    async def close(self, shipment: JournalShipper) -> None:
+    async def close(self, shipper: JournalShipper) -> None:
         """Ship for the last time, and wait briefly for ingestion.
 
         Segments that are not ingested by then remain in the folder for the next gateway.
         """
         deadline_s = time.monotonic() + LAST_LOOKS_S
-        while await self.ship(shipment) and self._shipped:
+        while await self.ship(shipper) and self._shipped:
             if time.monotonic() > deadline_s:
                 break
             await asyncio.sleep(SHIP_EVERY_S)
@@ -215,7 +215,7 @@ class FileJournal:
         return JournalSegment(self._folder / f"{self._name}.{self._num_segments:06}.log")
 
 
-async def ship_segment(path: Path, shipment: JournalShipper) -> ShipmentReceipt | None:
+async def ship_segment(path: Path, shipper: JournalShipper) -> ShipmentReceipt | None:
     """Send a segment's frames in order. None: it had none and was deleted. Raises OSError."""
     try:
         frames = list(read_frames(await asyncio.to_thread(path.read_bytes)))
@@ -223,7 +223,7 @@ async def ship_segment(path: Path, shipment: JournalShipper) -> ShipmentReceipt 
         return None  # another gateway considered it abandoned, and has shipped it
     receipts = [
         # If cancelled here, the segment is kept and sent again: sent twice, counted once.
-        await shipment.send_batches(frames[start : start + FRAMES_PER_BATCH])
+        await shipper.send_batches(frames[start : start + FRAMES_PER_BATCH])
         for start in range(0, len(frames), FRAMES_PER_BATCH)
     ]
     if not receipts:

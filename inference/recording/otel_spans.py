@@ -65,13 +65,13 @@ class SpanRecorder:
             return
         recorded_s = trace.clock.monotonic_s()
         wall = _WallClock(trace)
-        whole = _make_span_context(parent.trace_id if parent else request_id)
-        for each in compute_stage_timings(trace, recorded_s=recorded_s):
-            self._processor.on_end(self._make_stage_span(each, whole, wall))
+        completion_context = _make_span_context(parent.trace_id if parent else request_id)
+        for timing in compute_stage_timings(trace, recorded_s=recorded_s):
+            self._processor.on_end(self._make_stage_span(timing, completion_context, wall))
         self._processor.on_end(
             ReadableSpan(
                 "completion",
-                context=whole,
+                context=completion_context,
                 parent=parent,
                 resource=self._resource,
                 attributes=_collect_attributes(trace),
@@ -84,17 +84,17 @@ class SpanRecorder:
         )
 
     def _make_stage_span(
-        self, each: StageTiming, whole: SpanContext, wall: "_WallClock"
+        self, timing: StageTiming, completion_context: SpanContext, wall: "_WallClock"
     ) -> ReadableSpan:
         return ReadableSpan(
-            each.stage,
-            context=_make_span_context(whole.trace_id),
-            parent=whole,
+            timing.stage,
+            context=_make_span_context(completion_context.trace_id),
+            parent=completion_context,
             resource=self._resource,
-            attributes={} if each.is_whole else {"caret.ended_here": True},
+            attributes={} if timing.is_whole else {"caret.ended_here": True},
             status=_OK,
-            start_time=wall.to_unix_ns(each.began_s),
-            end_time=wall.to_unix_ns(each.ended_s),
+            start_time=wall.to_unix_ns(timing.began_s),
+            end_time=wall.to_unix_ns(timing.ended_s),
             instrumentation_scope=_SCOPE,
         )
 

@@ -33,7 +33,7 @@ class Recorder:
     journal: Journal
     clock: Clock
     observers: tuple[CompletionObserver, ...] = ()  # load, metrics, spans
-    followers: tuple[CompletionListener, ...] = ()  # speculation
+    listeners: tuple[CompletionListener, ...] = ()  # speculation
     models: Mapping[str, str] = field(default_factory=dict)  # by the pool's name
 
 
@@ -44,8 +44,8 @@ def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrac
     Requests without a valid key or a valid body leave no record.
     """
     trace = RequestTrace(arrival=arrival, clock=recorder.clock)
-    for follower in recorder.followers:
-        follower.on_started(trace)
+    for listener in recorder.listeners:
+        listener.on_started(trace)
     try:
         yield trace
     except Exception:
@@ -65,7 +65,7 @@ def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrac
 
 def _notify_observers(recorder: Recorder, trace: RequestTrace) -> None:
     """Notify the listeners first: they hold the request trace, and its text, until then."""
-    for observer in (*recorder.followers, *recorder.observers):
+    for observer in (*recorder.listeners, *recorder.observers):
         observer.on_completed(trace)
 
 

@@ -9,7 +9,7 @@ from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM
 from inference.recording.journal import EntryId, IngestionBacklog, ShipmentReceipt
 
 
-class RedisShipment:
+class RedisShipper:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 

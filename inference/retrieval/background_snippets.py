@@ -27,28 +27,28 @@ class BackgroundSnippets:
             policy, repository=request.repository
         ):
             return ()
-        place = _build_file_key(admitted, request.path)
-        if self._outbox.is_due(place, is_query=True):
-            self._enqueue(admitted, place, _build_query(request), is_query=True)
-        self._send_files(admitted, place)
-        return self._memory.find(place, policy)
+        key = _build_file_key(admitted, request.path)
+        if self._outbox.is_due(key, is_query=True):
+            self._enqueue(admitted, key, _build_query(request), is_query=True)
+        self._send_files(admitted, key)
+        return self._memory.find(key, policy)
 
     def _send_files(self, admitted: AdmittedRequest, current: FileKey) -> None:
         for path, text in _iterate_texts(admitted.request):
-            place = _build_file_key(admitted, path)
+            key = _build_file_key(admitted, path)
             # Checked first: joining the two parts of the current file takes longer.
-            if self._outbox.is_due(place, is_query=False):
-                self._enqueue(admitted, place, "".join(text), is_query=False)
+            if self._outbox.is_due(key, is_query=False):
+                self._enqueue(admitted, key, "".join(text), is_query=False)
 
     def _enqueue(
-        self, admitted: AdmittedRequest, place: FileKey, text: str, *, is_query: bool
+        self, admitted: AdmittedRequest, key: FileKey, text: str, *, is_query: bool
     ) -> None:
         principal = admitted.principal
         self._outbox.enqueue(
             OutgoingMessage(
-                key=place,
+                key=key,
                 tenant_id=principal.snapshot.tenant_id,
-                scope=RetrievalScope(holder=principal.cache_partition, repository=place.repository),
+                scope=RetrievalScope(holder=principal.cache_partition, repository=key.repository),
                 is_query=is_query,
                 text=text,
             )

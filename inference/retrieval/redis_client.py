@@ -89,11 +89,11 @@ class RetrievalClient:
 
     async def send_pending(self) -> None:
         """Send everything in the queue. Raises RedisError."""
-        while (errand := self._outbox.dequeue()) is not None:
-            if errand.is_query:
-                await self._send_query(errand)
-            elif self._is_new(errand):
-                await self._send_message(errand)
+        while (message := self._outbox.dequeue()) is not None:
+            if message.is_query:
+                await self._send_query(message)
+            elif self._is_new(message):
+                await self._send_file(message)
 
     async def receive_results(self) -> None:
         """Receive the results that are there. Raises RedisError."""
@@ -104,42 +104,42 @@ class RetrievalClient:
         for data in results or ():
             self._on_result(data)
 
-    async def _send_message(self, errand: OutgoingMessage) -> None:
-        path, text = errand.key.path, await redact_in_slices(errand.key.path, errand.text)
+    async def _send_file(self, message: OutgoingMessage) -> None:
+        path, text = message.key.path, await redact_in_slices(message.key.path, message.text)
         file = FileUpload(
-            scope=_clean_scope(errand.scope), path=_clean_text(path), text=_clean_text(text)
+            scope=_clean_scope(message.scope), path=_clean_text(path), text=_clean_text(text)
         )
-        await self._append_to_stream(FILES, errand.tenant_id, file, at_most=MAX_FILES_QUEUED)
+        await self._append_to_stream(FILES, message.tenant_id, file, at_most=MAX_FILES_QUEUED)
 
-    async def _send_query(self, errand: OutgoingMessage) -> None:
+    async def _send_query(self, message: OutgoingMessage) -> None:
         question = SnippetQuery(
             question_id=secrets.token_hex(8),
             gateway=self._gateway,
-            scope=_clean_scope(errand.scope),
-            path=_clean_text(errand.key.path),
-            text=_clean_text(await redact_in_slices(errand.key.path, errand.text)),
+            scope=_clean_scope(message.scope),
+            path=_clean_text(message.key.path),
+            text=_clean_text(await redact_in_slices(message.key.path, message.text)),
         )
         await self._append_to_stream(
-            QUESTIONS, errand.tenant_id, question, at_most=MAX_QUESTIONS_QUEUED
+            QUESTIONS, message.tenant_id, question, at_most=MAX_QUESTIONS_QUEUED
         )
         until_s = self._clock.monotonic_s() + MAX_WAIT_S
         self._pending_queries[question.question_id] = _PendingQuery(
-            errand.tenant_id, errand.key, until_s
+            message.tenant_id, message.key, until_s
         )
-        self._bound_pending(errand.tenant_id)
+        self._bound_pending(message.tenant_id)
 
-    def _bound_pending(self, asker: TenantId) -> None:
+    def _bound_pending(self, tenant_id: TenantId) -> None:
         """Drop a pending query if there are too many.
 
         It is the oldest of the tenant that asked, if it has used its share, otherwise of the tenant
         with the most queries.
         """
         counts = Counter(each.tenant_id for each in self._pending_queries.values())
-        if counts[asker] <= _MAX_AWAITED * MAX_SHARE:
+        if counts[tenant_id] <= _MAX_AWAITED * MAX_SHARE:
             if len(self._pending_queries) <= _MAX_AWAITED:
                 return
-            ((asker, _),) = counts.most_common(1)
-        ids = (key for key, each in self._pending_queries.items() if each.tenant_id == asker)
+            ((tenant_id, _),) = counts.most_common(1)
+        ids = (key for key, each in self._pending_queries.items() if each.tenant_id == tenant_id)
         del self._pending_queries[next(ids)]
 
     async def _append_to_stream(
@@ -149,17 +149,17 @@ class RetrievalClient:
         limits = (str(STREAM_MS), str(at_most))
         await cast(Any, self._redis.eval(ADD_SCRIPT, 1, stream, cast(Any, data), FIELD, *limits))
 
-    def _is_new(self, errand: OutgoingMessage) -> bool:
+    def _is_new(self, message: OutgoingMessage) -> bool:
         """Return whether the file is new or changed, and note it."""
-        if not is_context_file(errand.key.path, errand.text):
+        if not is_context_file(message.key.path, message.text):
             return False
-        data = errand.text.encode("utf-8", "surrogatepass")
+        data = message.text.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(data, key=self._secret, digest_size=16).digest()
         now_s = self._clock.monotonic_s()
-        last_upload = self._last_uploads.get(errand.key)
+        last_upload = self._last_uploads.get(message.key)
         if last_upload is not None and last_upload[0] == digest and last_upload[1] > now_s:
             return False
-        self._last_uploads.set(errand.key, (digest, now_s + RESEND_S))
+        self._last_uploads.set(message.key, (digest, now_s + RESEND_S))
         return True
 
     def _on_result(self, data: bytes) -> None:
@@ -181,12 +181,12 @@ class RetrievalClient:
         now_s = self._clock.monotonic_s()
         scopes = set()
         while self._pending_queries:
-            question_id, awaited = next(iter(self._pending_queries.items()))
-            if awaited.until_s > now_s:
+            question_id, query = next(iter(self._pending_queries.items()))
+            if query.until_s > now_s:
                 break
             del self._pending_queries[question_id]
-            self._outbox.schedule_retry(awaited.key)
-            scopes.add(awaited.key.scope)
+            self._outbox.schedule_retry(query.key)
+            scopes.add(query.key.scope)
         for scope in scopes:
             self._resend_files(scope)
 

@@ -51,24 +51,24 @@ class SendQueue:
         self._due_questions = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
         self._is_filled = asyncio.Event()
 
-    def is_due(self, place: FileKey, *, is_query: bool) -> bool:
-        due = self._schedule_of(is_query=is_query).get(place)
+    def is_due(self, key: FileKey, *, is_query: bool) -> bool:
+        due = self._schedule_of(is_query=is_query).get(key)
         return due is None or due.due_s <= self._clock.monotonic_s()
 
-    def enqueue(self, errand: OutgoingMessage) -> None:
+    def enqueue(self, message: OutgoingMessage) -> None:
         """Queue the message if there is room."""
-        key = errand.tenant_id, errand.is_query
-        queue, limit = self._queue_for(is_query=errand.is_query)
+        key = message.tenant_id, message.is_query
+        queue, limit = self._queue_for(is_query=message.is_query)
         if len(queue) >= limit or self._num_of_tenant[key] >= limit // MAX_OF_TENANT:
             return
-        queue.append(errand)
+        queue.append(message)
         self._num_of_tenant[key] += 1
-        self._postpone(errand)
+        self._postpone(message)
         self._is_filled.set()
 
-    def schedule_retry(self, place: FileKey) -> None:
+    def schedule_retry(self, key: FileKey) -> None:
         """Schedule the query again: it found nothing, or had no result."""
-        due = self._due_questions.get(place)
+        due = self._due_questions.get(key)
         if due is not None:
             due.pause_s = min(due.pause_s * 2, QUESTION_EVERY_S)
             due.due_s = self._clock.monotonic_s() + due.pause_s
@@ -77,12 +77,12 @@ class SendQueue:
         """Mark the files of this namespace and repository as due again."""
         self._due_files.remove_scope(scope)
 
-    def _postpone(self, errand: OutgoingMessage) -> None:
-        schedules = self._schedule_of(is_query=errand.is_query)
-        schedule = schedules.get(errand.key) or _ResendSchedule()
-        every_s = QUESTION_EVERY_S if errand.is_query else FILE_EVERY_S
+    def _postpone(self, message: OutgoingMessage) -> None:
+        schedules = self._schedule_of(is_query=message.is_query)
+        schedule = schedules.get(message.key) or _ResendSchedule()
+        every_s = QUESTION_EVERY_S if message.is_query else FILE_EVERY_S
         schedule.due_s = self._clock.monotonic_s() + every_s
-        schedules.set(errand.key, schedule)
+        schedules.set(message.key, schedule)
 
     def dequeue(self) -> OutgoingMessage | None:
         """Return the next message. Queries go first, since a user is typing."""
@@ -90,12 +90,12 @@ class SendQueue:
         if not queue:
             self._is_filled.clear()
             return None
-        errand = queue.popleft()
-        key = errand.tenant_id, errand.is_query
+        message = queue.popleft()
+        key = message.tenant_id, message.is_query
         self._num_of_tenant[key] -= 1
         if not self._num_of_tenant[key]:
             del self._num_of_tenant[key]
-        return errand
+        return message
 
     async def wait_for_message(self, *, timeout_s: float) -> None:
         """Wait until the queue is not empty, or for the timeout."""

@@ -17,7 +17,7 @@ from inference.completion.snippet import Snippet
 from inference.retrieval.tenant_lru import TenantLru
 
 LIFETIME_S: Final = 600.0
-MAX_PLACES: Final = 1_000  # with up to 8 snippets of 3,000 characters each
+MAX_ENTRIES: Final = 1_000  # with up to 8 snippets of 3,000 characters each
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,36 +48,36 @@ class SnippetCache:
     The least recently used file of a tenant is evicted first.
     """
 
-    def __init__(self, clock: Clock, *, max_places: int = MAX_PLACES) -> None:
+    def __init__(self, clock: Clock, *, max_entries: int = MAX_ENTRIES) -> None:
         self._clock = clock
-        self._entries = TenantLru[FileKey, _CachedSnippets](max_items=max_places)
+        self._entries = TenantLru[FileKey, _CachedSnippets](max_items=max_entries)
 
-    def find(self, place: FileKey, policy: TenantPolicy) -> tuple[Snippet, ...]:
-        entry = self._entries.get(place)
+    def find(self, key: FileKey, policy: TenantPolicy) -> tuple[Snippet, ...]:
+        entry = self._entries.get(key)
         if entry is None:
             return ()
-        self._entries.touch(place)
+        self._entries.touch(key)
         if entry.until_s <= self._clock.monotonic_s():
-            self._entries.remove(place)
+            self._entries.remove(key)
             return ()
         if entry.policy is not policy:
-            entry.policy, entry.allowed = policy, _select_allowed(place, entry.snippets, policy)
+            entry.policy, entry.allowed = policy, _select_allowed(key, entry.snippets, policy)
         return entry.allowed
 
-    def store(self, place: FileKey, snippets: tuple[Snippet, ...]) -> None:
-        self._entries.set(place, _CachedSnippets(snippets, self._clock.monotonic_s() + LIFETIME_S))
+    def store(self, key: FileKey, snippets: tuple[Snippet, ...]) -> None:
+        self._entries.set(key, _CachedSnippets(snippets, self._clock.monotonic_s() + LIFETIME_S))
 
     def evict_expired(self) -> None:
         """Drop expired entries, also those that are no longer requested."""
         now_s = self._clock.monotonic_s()
-        for place in [place for place, entry in self._entries.items() if entry.until_s <= now_s]:
-            self._entries.remove(place)
+        for key in [key for key, entry in self._entries.items() if entry.until_s <= now_s]:
+            self._entries.remove(key)
 
 
 def _select_allowed(
-    place: FileKey, snippets: tuple[Snippet, ...], policy: TenantPolicy
+    key: FileKey, snippets: tuple[Snippet, ...], policy: TenantPolicy
 ) -> tuple[Snippet, ...]:
-    repository = place.repository
+    repository = key.repository
     if not is_indexing_allowed(policy, repository=repository):
         return ()
     return tuple(

@@ -29,12 +29,12 @@ def rank_by_hash(key: str, replicas: Sequence[Replica]) -> list[Replica]:
 
 
 def filter_with_capacity(
-    candidates: Sequence[Replica], num_under_way: Callable[[Replica], int]
+    candidates: Sequence[Replica], num_in_flight: Callable[[Replica], int]
 ) -> tuple[Replica, ...]:
     """Return the replicas that may get one more request, in the same order; at least one."""
-    total = sum(map(num_under_way, candidates)) + 1
+    total = sum(map(num_in_flight, candidates)) + 1
     max_in_flight = max(ALWAYS_ROOM, math.ceil(CAPACITY * total / len(candidates)))
-    return tuple(replica for replica in candidates if num_under_way(replica) < max_in_flight)
+    return tuple(replica for replica in candidates if num_in_flight(replica) < max_in_flight)
 
 
 def prefer_cached(replicas: Sequence[Replica], cached: Mapping[str, int]) -> tuple[Replica, ...]:

@@ -57,9 +57,9 @@ class PoolSelector:
 
     def list_models(self, snapshot: TenantSnapshot, tier: Tier) -> list[str]:
         """Return the models that requests in this tier may use, the default first."""
-        found = [pool.model for pool in self._find_candidates(snapshot, tier, ANY_LANGUAGE)]
-        found += [pool.model for pool in self._list_assigned(snapshot, tier)]
-        return [name for name in dict.fromkeys(found) if _is_allowed(snapshot, name)]
+        models = [pool.model for pool in self._find_candidates(snapshot, tier, ANY_LANGUAGE)]
+        models += [pool.model for pool in self._list_assigned(snapshot, tier)]
+        return [name for name in dict.fromkeys(models) if _is_allowed(snapshot, name)]
 
     def _select_named(self, snapshot: TenantSnapshot, tier: Tier, language: str, model: str) -> str:
         pool = self._find_pool_of_model(snapshot, tier, language, model)
@@ -103,8 +103,8 @@ class PoolSelector:
             pool = self._find_usable(snapshot, tier, name)
             if pool is not None and pool.model == model:
                 return pool
-        own = self._list_assigned(snapshot, tier)
-        return next((pool for pool in own if pool.model == model), None)
+        assigned_pools = self._list_assigned(snapshot, tier)
+        return next((pool for pool in assigned_pools if pool.model == model), None)
 
     def _find_assigned(self, snapshot: TenantSnapshot, tier: Tier, language: str) -> Pool | None:
         """Return the pool that operators assigned at run time or in the pools file."""

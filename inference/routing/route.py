@@ -68,9 +68,9 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
     """
     request, pool = admitted.request, router.pools.by_name[admitted.pool]
     salt = router.namespaces.derive_salt(admitted.principal)
-    replica, *others = _choose_replicas(router, admitted, prompt, salt=salt)
-    num_under_way = router.replicas.num_in_flight(replica)
-    if request.is_warm_up and num_under_way:
+    replica, *fallbacks = _choose_replicas(router, admitted, prompt, salt=salt)
+    num_in_flight = router.replicas.num_in_flight(replica)
+    if request.is_warm_up and num_in_flight:
         raise CompletionDropped(FinishReason.SHED)
     return EngineRequest(
         pool=pool,
@@ -81,9 +81,9 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
         max_tokens=1 if request.is_warm_up else request.max_tokens,
         salt=salt,
         priority=_LAST if request.is_warm_up else _PRIORITIES[request.mode],
-        num_in_flight_at_replica=num_under_way,
+        num_in_flight_at_replica=num_in_flight,
         first_token_timeout_s=LATE_TARGETS * router.targets_ms[request.mode] / 1000,
-        fallback_replicas=() if request.is_warm_up else tuple(others),
+        fallback_replicas=() if request.is_warm_up else tuple(fallbacks),
         is_preemptible=request.is_warm_up,
     )
 

@@ -33,9 +33,9 @@ def run(argv: list[str]) -> int:
 def _help(argv: list[str]) -> int:
     """Print our help: Django's does not list our commands, and needs the settings."""
     if not (arguments := argv[2:]):
-        from caret.cli_help import overview
+        from caret.cli_help import render_overview
 
-        sys.stdout.write(overview())
+        sys.stdout.write(render_overview())
         return ExitCode.OK
     if arguments[0] in _COMMANDS:
         return _COMMANDS[arguments[0]]([argv[0], arguments[0], "--help"])

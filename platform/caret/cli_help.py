@@ -62,7 +62,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
 }
 
 
-def overview() -> str:
+def render_overview() -> str:
     lines = ["", "Caret: python manage.py COMMAND", ""]
     for title, commands in GROUPS.items():
         lines += [title, *(f"  {name:<{_NAME_WIDTH}}{duty}" for name, duty in commands.items()), ""]

@@ -4,7 +4,7 @@ from typing import Final
 
 from django.conf import settings
 
-from caret.composition.config import data_plane_config
+from caret.composition.config import read_data_plane_config
 from caret.foundation.environment import env_int, env_text
 from caret.foundation.log_config import configure_logging
 from caret.foundation.web.server import run_server
@@ -22,7 +22,7 @@ def main(application: str = "caret.composition.gateway_app:gateway_application")
     """
     host = env_text("CARET_GATEWAY_HOST", "127.0.0.1")
     port = env_int("CARET_GATEWAY_PORT", 8401, low=1, high=65_535)
-    config = data_plane_config()
+    config = read_data_plane_config()
     configure_logging("gateway")
     # Channels reads Django's settings; this process has none, so it cannot access a database.
     settings.configure(CHANNEL_LAYERS={}, DATABASES={})

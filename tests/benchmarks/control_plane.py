@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 import django
 import psycopg
 
-from caret.local.caret_services import beat_part, manage, run_to_end, worker_part
+from caret.local.caret_services import beat_service, manage, run_to_end, worker_service
 from caret.local.databases.postgres import EmbeddedPostgres
 from caret.local.databases.valkey import EmbeddedValkey
-from caret.local.processes.process_tag import environment_with
+from caret.local.processes.process_tag import tag_environment
 from caret.local.processes.service import Service, await_ready
 from tests.benchmarks.installation import Home, create_home, started
 from tests.benchmarks.results import say
@@ -60,8 +60,8 @@ class ControlPlane:
     @contextmanager
     def worker(self) -> Iterator["Workers"]:
         paths, environment = self.home.paths, self.home.environment
-        worker = worker_part(paths=paths, environment=environment)
-        beat = beat_part(paths=paths, environment=environment)
+        worker = worker_service(paths=paths, environment=environment)
+        beat = beat_service(paths=paths, environment=environment)
         with started(worker), started(beat):
             yield Workers(worker, beat)
 
@@ -86,9 +86,9 @@ class Workers:
 @contextmanager
 def control_plane() -> Iterator[ControlPlane]:
     with create_home() as home:
-        marked = environment_with(home.mark)
-        postgres = EmbeddedPostgres(home.paths, mark=marked)
-        valkey = EmbeddedValkey(home.paths, mark=marked)
+        marked = tag_environment(home.mark)
+        postgres = EmbeddedPostgres(home.paths, tag_environment=marked)
+        valkey = EmbeddedValkey(home.paths, tag_environment=marked)
         with started(postgres), started(valkey):
             plane = ControlPlane(home, postgres, valkey)
             say("Creating the tables")

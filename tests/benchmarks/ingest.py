@@ -34,7 +34,7 @@ from caret.contracts.usage import (
 )
 from caret.foundation.ids import KeyId, TenantId, UserId, new_request_id
 from inference.recording.journal import FileJournal
-from inference.recording.redis_shipper import RedisShipment
+from inference.recording.redis_shipper import RedisShipper
 from tests.benchmarks.control_plane import ControlPlane, Workers, control_plane, kill_and_start
 from tests.benchmarks.results import Report, say
 
@@ -121,13 +121,13 @@ async def _gateway(plane: ControlPlane, sent: Sent, options: argparse.Namespace)
     """Send the records as a gateway does."""
     journal = FileJournal(plane.home.paths.home / "journal")
     async with Redis.from_url(plane.redis_url, socket_timeout=2.0) as connection:
-        shipment = RedisShipment(connection)
-        shipping = asyncio.create_task(journal.run(shipment))
+        shipper = RedisShipper(connection)
+        shipping = asyncio.create_task(journal.run(shipper))
         await _load(journal, sent, options)
         shipping.cancel()
         with suppress(asyncio.CancelledError):
             await shipping
-        await journal.close(shipment)
+        await journal.close(shipper)
 
 
 async def _load(journal: FileJournal, sent: Sent, options: argparse.Namespace) -> None:

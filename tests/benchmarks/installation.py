@@ -29,13 +29,13 @@ from caret.contracts.snapshot import (
 )
 from caret.foundation.crypto.key_derivation import derive_key, parse_root_secret
 from caret.foundation.ids import KeyId, TenantId, UserId
-from caret.local.caret_services import web_part
+from caret.local.caret_services import web_service
 from caret.local.databases.credentials import write_credentials
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_from_environment, engine_service
 from caret.local.engines.pools_file import ReplicaEntry, render_pools, write_pools
 from caret.local.paths import EmbeddedPaths
-from caret.local.processes.process_tag import environment_with, new_tag
+from caret.local.processes.process_tag import new_tag, tag_environment
 from caret.local.processes.service import CommandService, Service, await_ready
 from caret.local.processes.watchdog import Watchdog
 from inference.pools.pool_config import read_catalog
@@ -103,7 +103,7 @@ def create_home() -> Iterator[Home]:
     paths = EmbeddedPaths(Path(tempfile.mkdtemp(prefix="caret-bench-")))
     mark = new_tag(paths.home)
     inherited = {name: text for name, text in os.environ.items() if name not in _FOREIGN}
-    environment = inherited | environment_with(mark) | {"CARET_HOME": str(paths.home)}
+    environment = inherited | tag_environment(mark) | {"CARET_HOME": str(paths.home)}
     try:
         write_credentials(paths)
         with Watchdog(mark):
@@ -131,7 +131,7 @@ def own_gateway(
     """
     port = free_port()
     with ExitStack() as stack:
-        stack.enter_context(EmbeddedValkey(home.paths, mark=environment_with(home.mark)))
+        stack.enter_context(EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)))
         acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
         part = gateway_part(home, port=port, replicas=[replica, *others])
         stack.enter_context(started(part))
@@ -179,7 +179,7 @@ def gateway_part(
             "CARET_METRICS_PORT": str(metrics_port),
         }
     )
-    return web_part("Gateway", port=port, paths=home.paths, environment=environment)
+    return web_service("Gateway", port=port, paths=home.paths, environment=environment)
 
 
 def publish_tenant(paths: EmbeddedPaths, slug: str) -> str:

@@ -18,7 +18,7 @@ from caret.local.caret_services import manage
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_from_environment
 from caret.local.engines.pools_file import render_pools, write_pools
-from caret.local.processes.process_tag import environment_with
+from caret.local.processes.process_tag import tag_environment
 from tests.benchmarks.installation import (
     UNSHED,
     Home,
@@ -97,7 +97,7 @@ def loaded_gateway(
 @contextmanager
 def redis_of(home: Home, company: Company, *, cores: Cores) -> Iterator[None]:
     """Run Redis with the company published."""
-    with pinned_to(cores), EmbeddedValkey(home.paths, mark=environment_with(home.mark)):
+    with pinned_to(cores), EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)):
         publish(home.paths, company.snapshot)
         yield
 

@@ -27,7 +27,7 @@ from typing import Final
 
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.engines.pools_file import ReplicaEntry
-from caret.local.processes.process_tag import environment_with
+from caret.local.processes.process_tag import tag_environment
 from tests.benchmarks.installation import (
     SLUGS,
     Home,
@@ -90,7 +90,7 @@ def _site() -> Iterator[Site]:
             replicas = stack.enter_context(own_replicas(2))
         stack.enter_context(pinned_to(ours))
         home = stack.enter_context(create_home())
-        stack.enter_context(EmbeddedValkey(home.paths, mark=environment_with(home.mark)))
+        stack.enter_context(EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)))
         keys = [publish_tenant(home.paths, slug) for slug in SLUGS]
         yield Site(home, [replica.entry for replica in replicas], keys)
 

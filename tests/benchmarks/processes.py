@@ -10,7 +10,7 @@ from typing import Final
 
 from caret.local.paths import REPOSITORY
 from caret.local.processes.child_process import ChildSpec, dying_with_parent
-from caret.local.processes.health_checks import answers_ok
+from caret.local.processes.health_checks import is_responding
 from caret.local.processes.service import CommandService
 from tests.benchmarks.installation import Home, started
 from tests.benchmarks.results import Report, say
@@ -75,7 +75,7 @@ def running(home: Home, program: Program, *, cores: Cores) -> Iterator[int]:
     )
     part = CommandService(
         make_spec=lambda: spec,
-        ready_check=lambda: answers_ok(program.ready_url),
+        ready_check=lambda: is_responding(program.ready_url),
         name=program.name,
         ready_timeout_s=_READY_TIMEOUT_S,
     )

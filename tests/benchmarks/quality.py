@@ -35,7 +35,7 @@ from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.demo_model.corpus import standard_library
-from inference.demo_model.evaluation.probes import parses
+from inference.demo_model.evaluation.probes import is_parsable
 from inference.filtering.build_public_code_index import write_index
 from inference.filtering.filter import filter
 from inference.filtering.public_code_index import PublicCodeIndexFile, PublicCodeMatcher
@@ -254,7 +254,7 @@ def _count(shown: Shown, question: Question, text: str) -> None:
     shown.texts.append(text)
     shown.is_exact.append(text == question.answer.rstrip())
     whole = question.prefix + text + question.suffix
-    shown.has_parsed.append(parses(whole) if text else None)
+    shown.has_parsed.append(is_parsable(whole) if text else None)
 
 
 def _tell(report: Report, kind: str, ways: dict[str, Shown]) -> None:

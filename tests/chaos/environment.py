@@ -21,13 +21,13 @@ from typing import Final, Protocol
 
 import django
 
-from caret.local.caret_services import beat_part, manage, run_to_end, web_part, worker_part
+from caret.local.caret_services import beat_service, manage, run_to_end, web_service, worker_service
 from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_from_environment
 from caret.local.engines.pools_file import render_pools, write_pools
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.processes.child_process import ChildSpec, dying_with_parent
-from caret.local.processes.health_checks import answers_ok
-from caret.local.processes.process_tag import environment_with
+from caret.local.processes.health_checks import is_responding
+from caret.local.processes.process_tag import tag_environment
 from caret.local.processes.service import CommandService, Service, await_ready
 from tests.benchmarks.installation import Home, create_home
 from tests.benchmarks.results import say
@@ -119,7 +119,7 @@ class World:
 
     def mark_on(self, host: str) -> dict[str, str]:
         """Return the environment of the stores' processes there, which get no other settings."""
-        return environment_with(self.home.mark) | self.clocks.environment_on(host)
+        return tag_environment(self.home.mark) | self.clocks.environment_on(host)
 
     def gateway_urls(self) -> tuple[str, ...]:
         names = ("gateway-1", "gateway-2")
@@ -227,7 +227,7 @@ def _engine(made: World, name: str) -> Service:
     )
     return CommandService(
         make_spec=lambda: spec,
-        ready_check=lambda: answers_ok(f"http://{host.address}:{ENGINE_PORT}/health"),
+        ready_check=lambda: is_responding(f"http://{host.address}:{ENGINE_PORT}/health"),
         name=name,
         ready_timeout_s=60.0,
     )
@@ -261,7 +261,7 @@ def _gateway(made: World, name: str) -> Service:
         "CARET_JOURNAL_DIR": str(folder.journal),
         "CARET_POOLS_FILE": str(made.home.paths.pools),
     }
-    return web_part(
+    return web_service(
         "Gateway",
         port=GATEWAY_PORT,
         host=host.address,
@@ -272,8 +272,8 @@ def _gateway(made: World, name: str) -> Service:
 
 def _start_workers(made: World) -> None:
     paths, environment = made.home.paths, made.environment_on("workers")
-    made.start("worker", "workers", worker_part(paths=paths, environment=environment))
-    made.start("beat", "workers", beat_part(paths=paths, environment=environment))
+    made.start("worker", "workers", worker_service(paths=paths, environment=environment))
+    made.start("beat", "workers", beat_service(paths=paths, environment=environment))
 
 
 def _stop_all(made: World) -> None:

@@ -81,16 +81,16 @@ class Standby(EmbeddedPostgres):
 
 
 def postgres_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> EmbeddedPostgres:
-    return EmbeddedPostgres(paths, mark=mark, settings=_served(host, paths))
+    return EmbeddedPostgres(paths, tag_environment=mark, settings=_served(host, paths))
 
 
 def standby_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> Standby:
-    return Standby(paths, mark=mark, settings=_served(host, paths))
+    return Standby(paths, tag_environment=mark, settings=_served(host, paths))
 
 
 def valkey_on(host: Host, paths: EmbeddedPaths, *, mark: dict[str, str]) -> EmbeddedValkey:
     settings = {"bind": host.address, "port": str(VALKEY_PORT)}
-    return EmbeddedValkey(paths, mark=mark, settings=settings)
+    return EmbeddedValkey(paths, tag_environment=mark, settings=settings)
 
 
 def copy_to_standby(primary: Host, disks: Disks) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from caret.contracts.policy import Tier
-from caret.contracts.pricing import BudgetScope, TierPrices, read_places
+from caret.contracts.pricing import BudgetScope, TierPrices, decode_indexes
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, new_request_id
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -139,7 +139,7 @@ def hard_budgets(company: Company) -> dict[str, tuple[str, ...]]:
     spending = read_snapshot(tenant_id=company.tenant_id, now=NOW).spending
     num_places = len(spending.budgets)
     places = {
-        user: read_places(written, num_indexes=num_places)
+        user: decode_indexes(written, num_indexes=num_places)
         for user, written in spending.budgets_of.items()
     }
     return {

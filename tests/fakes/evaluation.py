@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from inference.evaluation.ask_pool import TaskCompletion
 from inference.evaluation.report import TaskResult, judge
+from inference.evaluation.request_completions import TaskCompletion
 from inference.evaluation.sandbox import Verdict
 from inference.evaluation.task import Task, TaskKind
 

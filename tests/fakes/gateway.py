@@ -37,10 +37,14 @@ class FakeGateway:
     journal: FakeJournal = field(default_factory=FakeJournal)
 
     def __post_init__(self) -> None:
-        self.authority = SnapshotStore(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
-        self.authority.replace(make_snapshot(make_credential(KEY)))
-        self.authority.replace(make_snapshot(make_credential(NEIGHBOURS_KEY), tenant_id=GLOBEX))
-        self.authority.mark_synced()
+        self.snapshot_store = SnapshotStore(
+            root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300
+        )
+        self.snapshot_store.replace(make_snapshot(make_credential(KEY)))
+        self.snapshot_store.replace(
+            make_snapshot(make_credential(NEIGHBOURS_KEY), tenant_id=GLOBEX)
+        )
+        self.snapshot_store.mark_synced()
         writer = PromptWriter(
             TOKENS,
             model="demo",
@@ -51,16 +55,16 @@ class FakeGateway:
         writers = {make_pool(tier=tier).name: writer for tier in Tier}
         self.plane = DataPlane(
             clock=self.clock,
-            snapshots=self.authority,
+            snapshots=self.snapshot_store,
             admission=make_admission(),
             prompt_writers=writers,
             snippets=NullSnippetSource(),
-            pool_selector=PoolSelector(make_pools(), self.authority.may_use_pool),
+            pool_selector=PoolSelector(make_pools(), self.snapshot_store.may_use_pool),
             router=make_router(clock=self.clock),
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
-            suggestions=RecentSuggestions(clock=self.clock, keep=self.journal.append),
-            late_outcomes=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append),
+            suggestions=RecentSuggestions(clock=self.clock, append_record=self.journal.append),
+            late_outcomes=LateOutcomeRecorder(clock=self.clock, append_record=self.journal.append),
             warmup_queue=WarmupQueue(self.clock),
             body_quota=BodyQuota(),
         )
@@ -72,5 +76,7 @@ class FakeGateway:
     def exclude(self, globs: dict[str, tuple[str, ...]], *, requires_path: bool = False) -> None:
         """Set the content exclusion of the tenant that owns the key."""
         policy = make_policy(content_exclusion=globs, requires_path=requires_path)
-        version = max(self.authority.versions.values()) + 1
-        self.authority.replace(make_snapshot(make_credential(KEY), policy=policy, version=version))
+        version = max(self.snapshot_store.versions.values()) + 1
+        self.snapshot_store.replace(
+            make_snapshot(make_credential(KEY), policy=policy, version=version)
+        )

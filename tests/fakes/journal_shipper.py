@@ -4,7 +4,7 @@ from caret.contracts.usage import UsageRecord, decode_records
 from inference.recording.journal import EntryId, IngestionBacklog, ShipmentReceipt
 
 
-class FakeShipment:
+class FakeShipper:
     """Fails while `fails` is set, or after `max_calls` deliveries. Each call is one entry."""
 
     def __init__(

@@ -65,7 +65,7 @@ class FakeNetwork:
 
 @dataclass
 class Fleet:
-    """A pool membership of fakes over these pools."""
+    """The pool members of these pools, with fakes."""
 
     pools: tuple[Pool, ...]
     network: FakeNetwork = field(default_factory=FakeNetwork)
@@ -73,7 +73,7 @@ class Fleet:
     def __post_init__(self) -> None:
         self.catalog = make_pools(*self.pools)
         self.replicas = ReplicaStates(FakeClock())
-        self.membership = PoolMembers(
+        self.pool_members = PoolMembers(
             self.catalog,
             self.replicas,
             identities=self.network,
@@ -86,5 +86,5 @@ class Fleet:
 
     def reasons(self) -> dict[str, str]:
         return {
-            replica: refusal.reason for _, replica, refusal in self.membership.rejected_replicas
+            replica: refusal.reason for _, replica, refusal in self.pool_members.rejected_replicas
         }

@@ -53,7 +53,7 @@ class Editor:
             on_edited=self.edits.append,
             find_principal=lambda: self.present(),
             record_late_outcome=LateOutcomeRecorder(
-                clock=self.clock, keep=self.journal.append
+                clock=self.clock, append_record=self.journal.append
             ).record,
             clock=self.clock,
         )

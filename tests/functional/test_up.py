@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from caret.local.processes.health_checks import answers_ok
+from caret.local.processes.health_checks import is_responding
 from tests.functional.conftest import Place, living
 from tests.stack.running import Stack
 from tests.stack.services import Services
@@ -51,9 +51,9 @@ def test_the_up_file_is_private_and_lists_what_runs(place: Place) -> None:
 
 
 def test_gateway_console_and_engine_respond(place: Place) -> None:
-    assert answers_ok(place.entry["gateway_url"] + "/healthz")
-    assert answers_ok(place.entry["console_url"] + "/healthz")
-    assert answers_ok(place.entry["pools"][0]["url"] + "/health")
+    assert is_responding(place.entry["gateway_url"] + "/healthz")
+    assert is_responding(place.entry["console_url"] + "/healthz")
+    assert is_responding(place.entry["pools"][0]["url"] + "/health")
 
 
 def test_a_second_up_reports_the_running_installation(place: Place) -> None:

@@ -15,8 +15,8 @@ from threading import Timer
 import pytest
 
 from caret.local.ports import LOOPBACK
-from caret.local.processes.health_checks import answers_ok
-from caret.local.processes.process_tag import environment_with, new_tag
+from caret.local.processes.health_checks import is_responding
+from caret.local.processes.process_tag import new_tag, tag_environment
 from tests.functional.conftest import Place, living
 from tests.stack.commands import UP_TIMEOUT_S
 from tests.stack.waiting import wait_until
@@ -63,7 +63,7 @@ def test_a_killed_gateway_is_restarted(place_without_engine: Place) -> None:
     os.kill(gateway, signal.SIGKILL)
     wait_until(lambda: gateway not in place.pids, timeout_s=5)
 
-    wait_until(lambda: answers_ok(url), timeout_s=30)
+    wait_until(lambda: is_responding(url), timeout_s=30)
 
 
 @pytest.mark.usefixtures("started")
@@ -90,7 +90,7 @@ def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
     watchdogs = [
         pid for pid in _children(supervisor) if "caret.local.processes.watchdog" in _arguments(pid)
     ]
-    mark = environment_with(new_tag(place.paths.home))
+    mark = tag_environment(new_tag(place.paths.home))
     with subprocess.Popen(["sleep", "600"], env=mark) as leftover:
         for pid in (*watchdogs, supervisor):
             os.kill(pid, signal.SIGKILL)

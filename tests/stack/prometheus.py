@@ -15,7 +15,7 @@ import pytest
 
 from caret.local.paths import REPOSITORY
 from caret.local.processes.child_process import dying_with_parent
-from caret.local.processes.health_checks import answers_ok
+from caret.local.processes.health_checks import is_responding
 from tests.stack.ports import free_port
 from tests.stack.waiting import wait_until
 from tests.stack.watching import MONITORING
@@ -91,7 +91,7 @@ def prometheus(folder: Path, pages: Sequence[str]) -> Iterator[Prometheus]:
     made = Prometheus(f"http://127.0.0.1:{port}")
     with subprocess.Popen(dying_with_parent(command), stdin=subprocess.DEVNULL) as process:
         try:
-            wait_until(lambda: answers_ok(f"{made.url}/-/ready"), timeout_s=_START_S)
+            wait_until(lambda: is_responding(f"{made.url}/-/ready"), timeout_s=_START_S)
             yield made
         finally:
             process.terminate()

@@ -18,7 +18,7 @@ import pytest
 from caret.local.databases.postgres import EmbeddedPostgres
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
-from caret.local.processes.process_tag import environment_with, new_tag
+from caret.local.processes.process_tag import new_tag, tag_environment
 from caret.local.processes.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def running_services(paths: EmbeddedPaths) -> Iterator[Services]:
     """Start the services of a home for which Django is set up. `migrate` creates the tables."""
     # Not the home's mark: a supervisor that starts there would end these processes as leftovers.
     mark = new_tag(paths.home / "services")
-    marked = environment_with(mark)
+    marked = tag_environment(mark)
     with (
         Watchdog(mark),  # a session that is killed leaves no servers behind
-        EmbeddedPostgres(paths, mark=marked, settings=_NOT_DURABLE),
-        EmbeddedValkey(paths, mark=marked),
+        EmbeddedPostgres(paths, tag_environment=marked, settings=_NOT_DURABLE),
+        EmbeddedValkey(paths, tag_environment=marked),
     ):
         yield Services(
             paths=paths,

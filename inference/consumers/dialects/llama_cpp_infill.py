@@ -105,7 +105,7 @@ class InfillResponseEncoder:
         return [self.encode_full("", trace)]
 
     def encode_full(self, text: str, trace: RequestTrace) -> Any:
-        answer = InfillResponse(
+        response = InfillResponse(
             content=text,
             model=self._model,
             stop_type=llama_stop_type(trace),
@@ -115,7 +115,7 @@ class InfillResponseEncoder:
             timings=_to_timings(trace),
             caret_finish_reason=caret_finish_reason(trace),
         )
-        return _select_fields(answer, self._fields) if self._fields else answer
+        return _select_fields(response, self._fields) if self._fields else response
 
 
 def _to_timings(trace: RequestTrace) -> Timings:
@@ -141,12 +141,12 @@ def _safe_ratio(share: float, whole: float) -> float:
     return round(share / whole, 3) if whole else 0.0
 
 
-def _select_fields(answer: InfillResponse, fields: Sequence[str]) -> dict[str, object]:
+def _select_fields(response: InfillResponse, fields: Sequence[str]) -> dict[str, object]:
     """Return the requested fields under the requested names, without unknown ones.
 
     The result is flat: llama.vim searches for `"content"` in the raw text.
     """
-    flat = msgspec.to_builtins(answer)
+    flat = msgspec.to_builtins(response)
     flat |= {f"timings/{name}": value for name, value in flat["timings"].items()}
     return {name: flat[name] for name in fields if name in flat}
 
@@ -154,7 +154,7 @@ def _select_fields(answer: InfillResponse, fields: Sequence[str]) -> dict[str, o
 _decoder: Final = msgspec.json.Decoder(InfillBody)
 
 
-def understand(body: bytes) -> ParsedRequest:
+def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
     limit = request.n_predict
@@ -169,14 +169,14 @@ def understand(body: bytes) -> ParsedRequest:
         is_warm_up=limit == 0,
         model=request.model or "",
     )
-    shape = partial(
+    make_encoder = partial(
         InfillResponseEncoder,
         model=request.model or "",
         fields=tuple(request.response_fields or ()),
     )
     framing = SSE_WITHOUT_DONE if request.stream else None
     return ParsedRequest(
-        protocol="infill", draft=draft, client=make_response_writer(shape, framing)
+        protocol="infill", draft=draft, client=make_response_writer(make_encoder, framing)
     )
 
 
@@ -199,4 +199,4 @@ def error_body(error: CompletionError) -> bytes:
     return encode(InfillError(InfillErrorDetails(status, error.message, kind)))
 
 
-DIALECT: Final = Dialect(parse_request=understand, encode_error=error_body)
+DIALECT: Final = Dialect(parse_request=parse_request, encode_error=error_body)

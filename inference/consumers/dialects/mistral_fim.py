@@ -109,7 +109,7 @@ class FimResponseEncoder:
 _decoder: Final = msgspec.json.Decoder(FimBody)
 
 
-def understand(body: bytes) -> ParsedRequest:
+def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
     return ParsedRequest(
@@ -131,4 +131,4 @@ def error_body(error: CompletionError) -> bytes:
     return encode(FimError(error.message, error.code, param=error.param))
 
 
-DIALECT: Final = Dialect(parse_request=understand, encode_error=error_body)
+DIALECT: Final = Dialect(parse_request=parse_request, encode_error=error_body)

@@ -104,7 +104,7 @@ def _to_nanoseconds(ms: float) -> int:
 _decoder: Final = msgspec.json.Decoder(GenerateBody)
 
 
-def understand(body: bytes) -> ParsedRequest:
+def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
     options = request.options or Options()
@@ -138,4 +138,4 @@ def error_body(error: CompletionError) -> bytes:
     return encode(OllamaError(error.message))
 
 
-DIALECT: Final = Dialect(parse_request=understand, encode_error=error_body)
+DIALECT: Final = Dialect(parse_request=parse_request, encode_error=error_body)

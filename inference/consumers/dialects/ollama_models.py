@@ -87,13 +87,13 @@ class ShowConsumer(OllamaConsumer):
     max_body_bytes = 64 * 1024
 
     def build_response(self, body: bytes) -> ShowResponse:
-        asked = decode(_show_decoder, body)
+        request = decode(_show_decoder, body)
         snapshot, selector = self.principal.snapshot, self.plane.pool_selector
         name = selector.select(
             snapshot,
             Tier.FAST,
             language=ANY_LANGUAGE,
-            model=read_model_name(asked.model or asked.name),
+            model=read_model_name(request.model or request.name),
         )
         return ShowResponse(
             model_info={

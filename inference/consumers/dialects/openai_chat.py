@@ -123,7 +123,7 @@ class ChatResponseEncoder:
 _decoder: Final = msgspec.json.Decoder(ChatBody)
 
 
-def understand(body: bytes) -> ParsedRequest:
+def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
     check_choices(request.n)
@@ -141,10 +141,10 @@ def understand(body: bytes) -> ParsedRequest:
         model=request.model or "",
     )
     options = request.stream_options or StreamOptions()
-    shape = partial(
+    make_encoder = partial(
         ChatResponseEncoder, model=request.model or "", wants_usage=bool(options.include_usage)
     )
-    client = make_response_writer(shape, SSE if request.stream else None)
+    client = make_response_writer(make_encoder, SSE if request.stream else None)
     return ParsedRequest(protocol="chat", draft=draft, client=client)
 
 
@@ -154,4 +154,4 @@ def _to_message(message: ChatRequestMessage) -> ChatMessage:
     return ChatMessage(role=_ROLES.get(message.role, message.role), text=text)
 
 
-DIALECT: Final = Dialect(parse_request=understand, encode_error=error_body)
+DIALECT: Final = Dialect(parse_request=parse_request, encode_error=error_body)

@@ -94,16 +94,16 @@ class CompletionResponseEncoder:
 _decoder: Final = msgspec.json.Decoder(CompletionBody)
 
 
-def understand(body: bytes) -> ParsedRequest:
+def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
     if bytes(request.segments) not in (b"", b"null"):
-        return tabby_completions.understand(body)
+        return tabby_completions.parse_request(body)
     if request.prompt is None:
         raise BadRequest("invalid_field", "prompt is missing.")
     check_choices(request.n)
     options = request.stream_options or StreamOptions()
-    shape = partial(
+    make_encoder = partial(
         CompletionResponseEncoder,
         model=request.model or "",
         wants_usage=bool(options.include_usage),
@@ -117,7 +117,7 @@ def understand(body: bytes) -> ParsedRequest:
             stop=normalize_stops(request.stop),
             model=request.model or "",
         ),
-        client=make_response_writer(shape, SSE if request.stream else None),
+        client=make_response_writer(make_encoder, SSE if request.stream else None),
     )
 
 
@@ -126,4 +126,4 @@ def check_choices(n: int | None) -> None:
         raise BadRequest("invalid_field", "n must be at least 1.")
 
 
-DIALECT: Final = Dialect(parse_request=understand, encode_error=error_body)
+DIALECT: Final = Dialect(parse_request=parse_request, encode_error=error_body)

@@ -68,7 +68,7 @@ class TabbyResponseEncoder:
 _decoder: Final = msgspec.json.Decoder(TabbyBody)
 
 
-def understand(body: bytes) -> ParsedRequest:
+def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
     segments = request.segments
@@ -85,7 +85,7 @@ def understand(body: bytes) -> ParsedRequest:
 
 
 def _build_writer(http: HttpExchange, arrival: IncomingRequest) -> ResponseWriter:
-    return FullResponseWriter(http, TabbyResponseEncoder(arrival), is_judged=True)
+    return FullResponseWriter(http, TabbyResponseEncoder(arrival), has_outcome_reports=True)
 
 
 def _repository_name(git_url: str) -> str:

@@ -70,19 +70,19 @@ class CompletionConsumer(HttpConsumer):
         self._plane.body_quota.release(self._principal, num_bytes)
 
     async def respond(self, body: bytes) -> None:
-        question = self._dialect.parse_request(body)
+        parsed_request = self._dialect.parse_request(body)
         arrival = IncomingRequest(
-            protocol=question.protocol,
+            protocol=parsed_request.protocol,
             key_text=read_api_key(self.scope),
             address=client_address(self.scope),
-            draft=_add_location(question.draft, self.scope),
+            draft=_add_location(parsed_request.draft, self.scope),
             received_s=self._received_s,
             body_read_s=self._plane.clock.monotonic_s(),
             occurred_at_ms=self._plane.clock.now_ms(),
             trace_parent=header(self.scope, b"traceparent"),
             editor=read_editor(self.scope),
         )
-        client = question.client(self, arrival)
+        client = parsed_request.client(self, arrival)
         with self._cancel_on_key_end():
             if arrival.draft.is_warm_up:
                 await self._warm_up(arrival, client)

@@ -21,7 +21,7 @@ _REGULAR: Final = (
 )  # None: a warm-up, which has no completion
 
 
-def finish_headers(trace: RequestTrace) -> Headers:
+def build_finish_headers(trace: RequestTrace) -> Headers:
     """Return the header `X-Caret-Finish-Reason`; none for a warm-up."""
     return (
         []

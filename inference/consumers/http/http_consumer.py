@@ -163,17 +163,17 @@ class HttpConsumer(DataPlaneConsumer):
     def _respond_with_error(self, error: CompletionError) -> None:
         self._start_responding(self.send_error(error))
 
-    def _start_responding(self, answer: Coroutine[None, None, None]) -> None:
+    def _start_responding(self, response: Coroutine[None, None, None]) -> None:
         """Start to respond. Only the first call counts."""
         if self._responding is not None:
-            answer.close()
+            response.close()
             return
         self._drop_body()
-        self._responding = asyncio.create_task(self._run_response(answer))
+        self._responding = asyncio.create_task(self._run_response(response))
 
-    async def _run_response(self, answer: Coroutine[None, None, None]) -> None:
+    async def _run_response(self, response: Coroutine[None, None, None]) -> None:
         try:
-            await self._respond_or_send_error(answer)
+            await self._respond_or_send_error(response)
         except ClientDisconnected:
             return
         except Exception as defect:  # noqa: BLE001  # the edge: without a response the client waits
@@ -183,9 +183,9 @@ class HttpConsumer(DataPlaneConsumer):
         finally:
             self._reading.cancel()
 
-    async def _respond_or_send_error(self, answer: Coroutine[None, None, None]) -> None:
+    async def _respond_or_send_error(self, response: Coroutine[None, None, None]) -> None:
         try:
-            await answer
+            await response
         except CompletionError as error:
             await self.send_error(error)
 

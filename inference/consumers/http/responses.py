@@ -15,7 +15,7 @@ from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import ResponseWriter
 from inference.consumers.base import Header, Headers
-from inference.consumers.http.finish_reasons import finish_headers
+from inference.consumers.http.finish_reasons import build_finish_headers
 from inference.errors import CompletionError
 
 encode: Final = msgspec.json.Encoder().encode
@@ -67,19 +67,21 @@ NDJSON: Final = StreamFraming(b"application/x-ndjson", b"", b"\n", b"")
 class StreamingResponseWriter:
     """Writes a streamed completion. After the first byte, an error is an event of the stream."""
 
-    def __init__(self, http: HttpExchange, shape: ResponseEncoder, framing: StreamFraming) -> None:
+    def __init__(
+        self, http: HttpExchange, encoder: ResponseEncoder, framing: StreamFraming
+    ) -> None:
         self._http = http
-        self._shape = shape
+        self._encoder = encoder
         self._framing = framing
         self._has_begun = False
 
     async def write_delta(self, text: str) -> None:
         await self._start_stream()
-        await self._http.send_body_part(self._frame_event(encode(self._shape.encode_delta(text))))
+        await self._http.send_body_part(self._frame_event(encode(self._encoder.encode_delta(text))))
 
     async def write_done(self, trace: RequestTrace) -> None:
-        await self._start_stream(finish_headers(trace))
-        events = [self._frame_event(encode(event)) for event in self._shape.encode_end(trace)]
+        await self._start_stream(build_finish_headers(trace))
+        events = [self._frame_event(encode(event)) for event in self._encoder.encode_end(trace)]
         await self._http.send_body_part(b"".join(events) + self._framing.end, is_last=True)
 
     async def write_error(self, error: CompletionError, _trace: RequestTrace) -> None:
@@ -110,12 +112,12 @@ class FullResponseWriter:
     """Writes a completion in one piece."""
 
     def __init__(
-        self, http: HttpExchange, shape: ResponseEncoder, *, is_judged: bool = False
+        self, http: HttpExchange, encoder: ResponseEncoder, *, has_outcome_reports: bool = False
     ) -> None:
-        """`is_judged`: other requests will report the outcome."""
+        """`has_outcome_reports`: other requests will report the outcome."""
         self._http = http
-        self._shape = shape
-        self._is_judged = is_judged
+        self._encoder = encoder
+        self._is_judged = has_outcome_reports
         self._texts: list[str] = []
 
     async def write_delta(self, text: str) -> None:
@@ -127,17 +129,17 @@ class FullResponseWriter:
         text = "" if trace.finish_reason is FinishReason.FILTERED else "".join(self._texts)
         if self._is_judged:
             self._http.on_suggested(trace, text)
-        body = encode(self._shape.encode_full(text, trace))
-        await self._http.send_json(body, finish_headers(trace))
+        body = encode(self._encoder.encode_full(text, trace))
+        await self._http.send_json(body, build_finish_headers(trace))
 
     async def write_error(self, error: CompletionError, _trace: RequestTrace) -> None:
         await self._http.send_error(error)
 
 
 def make_response_writer(
-    shape: Callable[[IncomingRequest], ResponseEncoder], framing: StreamFraming | None
+    encoder: Callable[[IncomingRequest], ResponseEncoder], framing: StreamFraming | None
 ) -> Callable[[HttpExchange, IncomingRequest], ResponseWriter]:
     """Return a function that makes the writer. Without `framing` the response is not streamed."""
     if framing is None:
-        return lambda http, arrival: FullResponseWriter(http, shape(arrival))
-    return lambda http, arrival: StreamingResponseWriter(http, shape(arrival), framing)
+        return lambda http, arrival: FullResponseWriter(http, encoder(arrival))
+    return lambda http, arrival: StreamingResponseWriter(http, encoder(arrival), framing)

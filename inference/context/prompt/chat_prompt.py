@@ -42,7 +42,7 @@ class _Turn:
 class _SafeEncoder:
     """Encodes texts after removing their secrets."""
 
-    tokens: Tokenizer
+    tokenizer: Tokenizer
     kind: FileType  # of the file that the chat is about
 
     def encode_full(self, text: str) -> list[int]:
@@ -80,14 +80,14 @@ class _SafeEncoder:
         return redact_text(text[-(max_chars + _MAX_SECRET_CHARS) :], self.kind)[-max_chars:]
 
     def _encode(self, text: str) -> list[int]:
-        return self.tokens.encode(redact_text(text, self.kind))
+        return self.tokenizer.encode(redact_text(text, self.kind))
 
     def _num_chars(self, sample: str, max_tokens: int) -> int:
         """Return about how many characters hold that many tokens, plus a quarter.
 
         Fewer characters save time, since searching for secrets takes longer than encoding.
         """
-        num_tokens = max(len(self.tokens.encode(sample)), 1)
+        num_tokens = max(len(self.tokenizer.encode(sample)), 1)
         return max(len(sample) * max_tokens * 5 // (num_tokens * 4), 1)
 
 
@@ -144,7 +144,7 @@ def _fit_turns(
         if room < 0:
             break
         turns.append(turn)
-    return system + _from_the_user_on(turns[::-1])
+    return system + _drop_until_user_turn(turns[::-1])
 
 
 def _num_system(roles: Sequence[str]) -> int:
@@ -152,7 +152,7 @@ def _num_system(roles: Sequence[str]) -> int:
     return len(list(takewhile(lambda role: role == "system", roles[:-1])))
 
 
-def _from_the_user_on(turns: list[_Turn]) -> list[_Turn]:
+def _drop_until_user_turn(turns: list[_Turn]) -> list[_Turn]:
     """Drop turns before the first of the user. Templates require this order."""
     first = next((i for i, turn in enumerate(turns) if turn.message.role == "user"), 0)
     return turns[first:]
@@ -165,7 +165,7 @@ def _shorten_turns(turns: list[_Turn], excess: int) -> list[_Turn]:
     """
     num_system = _num_system([turn.message.role for turn in turns])
     if len(turns) > num_system + 1:
-        return turns[:num_system] + _from_the_user_on(turns[num_system + 1 :])
+        return turns[:num_system] + _drop_until_user_turn(turns[num_system + 1 :])
     newest = turns[-1]
     if not newest.token_ids:
         raise BadRequest("prompt_too_long", "The system messages fill the whole token budget.")

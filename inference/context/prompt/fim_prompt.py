@@ -54,38 +54,38 @@ def build_fim_prompt(
     request = admitted.request
     layout = writer.get_layout(admitted.variant)
     order = resolve_order(layout, writer.family)
-    text = _prepare_cursor_text(writer, request, layout, order)
-    encode = PromptEncoder(
+    cursor_text = _prepare_cursor_text(writer, request, layout, order)
+    encoder = PromptEncoder(
         writer, writer.partitions.for_principal(admitted.principal), path=request.path
     )
     nominal_tokens = PROMPT_TOKENS[request.tier]
-    demand = _request_budget(writer, text, nominal_tokens)
-    sources = _gather_context(admitted, snippets, encode, demand)
+    demand = _request_budget(writer, cursor_text, nominal_tokens)
+    items = _gather_context(admitted, snippets, encoder, demand)
     room = max_tokens - _MARKER_TOKENS
     budget = allocate(
-        room - sources.num_header_tokens,
-        replace(demand, files=num_tokens(sources.files), snippets=num_tokens(sources.snippets)),
+        room - items.num_header_tokens,
+        replace(demand, files=num_tokens(items.files), snippets=num_tokens(items.snippets)),
         shares=get_shares(admitted.variant),
         nominal=nominal_tokens,
     )
-    sources = sources.fit_budget(files=budget.files, snippets=budget.snippets)
-    context = sources.lay_out(is_sorted=layout.has_sorted_files)
+    items = items.fit_budget(files=budget.files, snippets=budget.snippets)
+    context = items.lay_out(is_sorted=layout.has_sorted_files)
     num_context_tokens = sum(len(piece.token_ids) for piece in context)
     room -= num_context_tokens
     # Tokens that no estimate claims are left for a suffix that is denser than estimated.
-    suffix = encode.encode_after(text.suffix, max_tokens=room - budget.prefix)
-    window = encode.encode_before(
-        text.prefix, max_tokens=room - len(suffix), is_anchored=layout.is_anchored
+    suffix = encoder.encode_after(cursor_text.suffix, max_tokens=room - budget.prefix)
+    window = encoder.encode_before(
+        cursor_text.prefix, max_tokens=room - len(suffix), is_anchored=layout.is_anchored
     )
     pieces = lay_out_segments(order, writer.markers, _to_parts(order, context, suffix, window))
     return Prompt(
         token_ids=join_token_ids(pieces),
         stop_token_ids=writer.stop_token_ids,
         is_single_line=is_single_line(request),
-        num_files=len(sources.files),
-        num_snippets=len(sources.snippets),
+        num_files=len(items.files),
+        num_snippets=len(items.snippets),
         num_stable_tokens=len(writer.markers.begin) + num_context_tokens,
-        healed_prefix=text.healed_prefix,
+        healed_prefix=cursor_text.healed_prefix,
         segments=count_segments(pieces),
     )
 
@@ -93,37 +93,41 @@ def build_fim_prompt(
 def _prepare_cursor_text(
     writer: PromptWriter, request: CompletionRequest, layout: PromptLayout, order: FimOrder
 ) -> CursorText:
-    text = CursorText(request.prefix, request.suffix)
+    cursor_text = CursorText(request.prefix, request.suffix)
     if layout.has_stripped_closers:
-        text = text.strip_closers()
-    return text.heal(writer.tokenizer.split_word) if writer.has_token_healing(order) else text
+        cursor_text = cursor_text.strip_closers()
+    return (
+        cursor_text.heal(writer.tokenizer.split_word)
+        if writer.has_token_healing(order)
+        else cursor_text
+    )
 
 
 def _gather_context(
     admitted: AdmittedRequest,
     snippets: tuple[Snippet, ...],
-    encode: PromptEncoder,
+    encoder: PromptEncoder,
     demand: TokenBudget,
 ) -> ContextItems:
     """Return all items that could be useful, before the budget is known."""
     request = admitted.request
     nominal, shares = PROMPT_TOKENS[request.tier], get_shares(admitted.variant)
-    file_items = build_file_items(request, encode, ranking=get_ranking(admitted.variant))
+    file_items = build_file_items(request, encoder, ranking=get_ranking(admitted.variant))
     spare = min(nominal - demand.prefix - demand.suffix, int(nominal * _MAX_FILES_SHARE))
     files = list(fit_items(file_items, max_tokens=max(spare, int(nominal * shares.files))))
-    useful_snippets = _worth_showing(admitted, snippets, encode, files)
+    useful_snippets = _select_useful_snippets(admitted, snippets, encoder, files)
     return ContextItems(
-        repository=encode.encode_repository(request.repository),
+        repository=encoder.encode_repository(request.repository),
         files=files,
-        snippets=list(fit_items(build_snippet_items(useful_snippets, encode), max_tokens=nominal)),
-        current=encode.encode_header(request.path),
+        snippets=list(fit_items(build_snippet_items(useful_snippets, encoder), max_tokens=nominal)),
+        current=encoder.encode_header(request.path),
     )
 
 
-def _worth_showing(
+def _select_useful_snippets(
     admitted: AdmittedRequest,
     snippets: tuple[Snippet, ...],
-    encode: PromptEncoder,
+    encoder: PromptEncoder,
     files: list[ContextItem],
 ) -> list[Snippet]:
     """Return the snippets that the policy allows and that the prompt does not contain already."""
@@ -135,15 +139,17 @@ def _worth_showing(
         for each in snippets
         if not is_excluded(policy, repository=request.repository, path=each.path)
     ]
-    in_prompt = {source.path for source in files}
-    whole = [each for each in request.files if each.path in in_prompt and encode.is_whole(each)]
-    near = encode.select_nearby_text(
+    in_prompt = {item.path for item in files}
+    whole_files = [
+        each for each in request.files if each.path in in_prompt and encoder.is_whole(each)
+    ]
+    nearby_texts = encoder.select_nearby_text(
         request.prefix, request.suffix, max_tokens=PROMPT_TOKENS[request.tier]
     )
     return list(
         drop_duplicates(
             allowed,
-            prompt_texts=(*near, *(each.text for each in whole)),
+            prompt_texts=(*nearby_texts, *(each.text for each in whole_files)),
             open_files={each.path: each.text for each in request.files},
         )
     )

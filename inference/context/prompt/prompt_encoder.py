@@ -126,11 +126,11 @@ class PromptEncoder:
         passage = self._passages.get_first_lines(text, file_type(path), max_tokens=max_tokens)
         return passage.clip_beginning([], max_tokens=max_tokens)
 
-    def score_file(self, file: ContextFile, near: str) -> float:
+    def score_file(self, file: ContextFile, nearby_text: str) -> float:
         """Return the similarity, cached while neither text changes."""
-        key = compute_digest(f"{near}\0{file.text}", self._partition, b"similarity")
+        key = compute_digest(f"{nearby_text}\0{file.text}", self._partition, b"similarity")
         return self._writer.scores.get_or_compute(
-            key, lambda: similarity(file, near), partition=self._partition
+            key, lambda: similarity(file, nearby_text), partition=self._partition
         )
 
     def is_whole(self, file: ContextFile) -> bool:

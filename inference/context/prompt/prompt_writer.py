@@ -31,10 +31,10 @@ _MAX_HEADER_TOKENS: Final = 64  # longer paths are truncated
 
 
 class FileHeaders:
-    def __init__(self, family: ModelFamily, tokens: Tokenizer) -> None:
-        self._tokens = tokens
-        self._repository = _marker_ids(tokens, family.repository)
-        self._separator = _marker_ids(tokens, family.file_separator)
+    def __init__(self, family: ModelFamily, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._repository = _marker_ids(tokenizer, family.repository)
+        self._separator = _marker_ids(tokenizer, family.file_separator)
 
     def encode_repository(self, name: str) -> list[int]:
         """Return the repository's header; empty if it has no name or the family has no marker."""
@@ -48,15 +48,15 @@ class FileHeaders:
         )
 
     def _encode_line(self, name: str) -> list[int]:
-        return self._tokens.encode(" ".join(name.split()) + "\n")[:_MAX_HEADER_TOKENS]
+        return self._tokenizer.encode(" ".join(name.split()) + "\n")[:_MAX_HEADER_TOKENS]
 
 
-def _marker_ids(tokens: Tokenizer, name: str | None) -> list[int]:
-    identifier = tokens.get_token_id(name) if name else None
+def _marker_ids(tokenizer: Tokenizer, name: str | None) -> list[int]:
+    identifier = tokenizer.get_token_id(name) if name else None
     return [] if identifier is None else [identifier]
 
 
-EVERY_S: Final = 5.0  # maximum delay of an eviction
+EVICTION_INTERVAL_S: Final = 5.0  # maximum delay of an eviction
 
 
 # Ordinary code, to measure the characters per token of this tokenizer.
@@ -73,7 +73,7 @@ class PromptWriter:
 
     def __init__(
         self,
-        tokens: Tokenizer,
+        tokenizer: Tokenizer,
         *,
         model: str,
         max_context_tokens: int,
@@ -85,9 +85,9 @@ class PromptWriter:
 
         BadSetting means a tokenizer without known markers, or an unknown name. Raises BadSetting.
         """
-        self.tokenizer = tokens
+        self.tokenizer = tokenizer
         self.partitions = CachePartitions()
-        self.lines = LineCache(tokens, clock)
+        self.lines = LineCache(tokenizer, clock)
         self.line_windows = TtlCache[TokenizedLines](
             clock, max_weight=_MAX_PASSAGE_TOKENS, weigh=_weight_of
         )
@@ -98,14 +98,14 @@ class PromptWriter:
         self.family = (
             get_family(style.family)
             if style.family
-            else detect_family(tokens.get_token_id, model=model)
+            else detect_family(tokenizer.get_token_id, model=model)
         )
-        self.markers = resolve_markers(self.family, tokens)
-        self.headers = FileHeaders(self.family, tokens)
-        self.stop_token_ids = stop_token_ids(self.family, tokens)
+        self.markers = resolve_markers(self.family, tokenizer)
+        self.headers = FileHeaders(self.family, tokenizer)
+        self.stop_token_ids = stop_token_ids(self.family, tokenizer)
         self.chat_template = chat_template
         self.max_context_tokens = max_context_tokens
-        self.chars_per_token = len(_SAMPLE) / len(tokens.encode(_SAMPLE))
+        self.chars_per_token = len(_SAMPLE) / len(tokenizer.encode(_SAMPLE))
         self._layout = get_layout(style.layout or DEFAULT_LAYOUT)
         self._heals_words = style.has_token_healing
 
@@ -132,7 +132,7 @@ def _weight_of(passage: TokenizedLines) -> int:
 
 
 async def evict_expired_forever(
-    writers: Collection[PromptWriter], *, every_s: float = EVERY_S
+    writers: Collection[PromptWriter], *, every_s: float = EVICTION_INTERVAL_S
 ) -> None:
     """Evict expired entries until cancelled."""
     while True:

@@ -51,18 +51,22 @@ def allocate(total: int, demand: TokenBudget, *, shares: TokenShares, nominal: i
 
     `nominal` is the tier's budget, to which the shares apply.
     """
-    wants = (demand.prefix, demand.suffix, demand.files, demand.snippets)
+    demands = (demand.prefix, demand.suffix, demand.files, demand.snippets)
     portions = (shares.prefix, shares.suffix, shares.files, shares.snippets)
-    claims = [min(want, int(nominal * share)) for want, share in zip(wants, portions, strict=True)]
-    granted = _in_turn(total, claims)
-    more = _in_turn(
-        total - sum(granted), [want - has for want, has in zip(wants, granted, strict=True)]
+    claims = [
+        min(demanded, int(nominal * share))
+        for demanded, share in zip(demands, portions, strict=True)
+    ]
+    granted = _grant_in_order(total, claims)
+    more = _grant_in_order(
+        total - sum(granted),
+        [demanded - has for demanded, has in zip(demands, granted, strict=True)],
     )
     return TokenBudget(*(has + added for has, added in zip(granted, more, strict=True)))
 
 
-def _in_turn(total: int, wants: list[int]) -> list[int]:
+def _grant_in_order(total: int, demands: list[int]) -> list[int]:
     granted: list[int] = []
-    for want in wants:
-        granted.append(min(want, total - sum(granted)))
+    for demanded in demands:
+        granted.append(min(demanded, total - sum(granted)))
     return granted

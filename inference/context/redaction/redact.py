@@ -127,8 +127,8 @@ def mask_spans(line: str, spans: Iterable[tuple[int, int]]) -> str:
 def redact_lines(lines: Sequence[str], kind: FileType) -> list[str]:
     """Redact each line like `redact_line`, in a fraction of the time."""
     redacted = list(lines)
-    for place in find_suspect_lines(lines):
-        redacted[place] = redact_line(redacted[place], kind)
+    for index in find_suspect_lines(lines):
+        redacted[index] = redact_line(redacted[index], kind)
     return redacted
 
 
@@ -145,11 +145,11 @@ def redact_private_keys(text: str) -> str:
     if any(hint in text for hint in PRIVATE_KEY_HINTS):
         for header in _PRIVATE_KEY:
             if header.pattern in text:  # the patterns are plain text
-                text = _without_keys(text, header.pattern)
+                text = _mask_private_keys(text, header.pattern)
     return text
 
 
-def _without_keys(text: str, header: str) -> str:
+def _mask_private_keys(text: str, header: str) -> str:
     parts, position = [], 0
     while (header_start := text.find(header, position)) >= 0:
         start = header_start + len(header)
@@ -183,10 +183,10 @@ def _token_spans(line: str, plugins: tuple[RegexBasedDetector, ...]) -> Iterator
             for match in regex.finditer(line):
                 if isinstance(plugin, JwtTokenDetector) and not plugin.is_formally_valid(match[0]):
                     continue
-                yield _whole_token(line, match)
+                yield _extend_to_token(line, match)
 
 
-def _whole_token(line: str, match: re.Match[str]) -> tuple[int, int]:
+def _extend_to_token(line: str, match: re.Match[str]) -> tuple[int, int]:
     """Extend the match to the whole token. Some expressions end before it does."""
     groups = [i for i in range(1, match.re.groups + 1) if match[i]]
     longest = max(groups, key=lambda i: len(match[i]), default=0)

@@ -53,50 +53,50 @@ class ContextItems:
             return []  # without other items the own file needs no header
         groups = [(SegmentKind.FILES, self.files), (SegmentKind.SNIPPETS, self.snippets)]
         bodies = [
-            SegmentTokens(kind, source.token_ids)
+            SegmentTokens(kind, item.token_ids)
             for kind, group in (groups if is_sorted else groups[::-1])
-            for source in (_sort_items(group) if is_sorted else group[::-1])
+            for item in (_sort_items(group) if is_sorted else group[::-1])
         ]
         repository = SegmentTokens(SegmentKind.REPOSITORY, self.repository)
         return [repository, *bodies, SegmentTokens(SegmentKind.PATH, self.current)]
 
 
 def build_file_items(
-    request: CompletionRequest, encode: PromptEncoder, *, ranking: Ranking
+    request: CompletionRequest, encoder: PromptEncoder, *, ranking: Ranking
 ) -> Iterator[ContextItem]:
     """Yield the other files, best first. Each is encoded when it is requested."""
-    for file in rank(request.files, ranking, request.prefix, encode.score_file):
-        if token_ids := encode.encode_file(file):
+    for file in rank(request.files, ranking, request.prefix, encoder.score_file):
+        if token_ids := encoder.encode_file(file):
             yield ContextItem(file.path, token_ids)
 
 
 def build_snippet_items(
-    snippets: Sequence[Snippet], encode: PromptEncoder
+    snippets: Sequence[Snippet], encoder: PromptEncoder
 ) -> Iterator[ContextItem]:
     """Yield the snippets, best first."""
     for snippet in snippets:
-        if token_ids := encode.encode_snippet(snippet, max_tokens=MAX_SNIPPET_TOKENS):
+        if token_ids := encoder.encode_snippet(snippet, max_tokens=MAX_SNIPPET_TOKENS):
             yield ContextItem(snippet.path, token_ids)
 
 
-def fit_items(sources: Iterable[ContextItem], *, max_tokens: int) -> Iterator[ContextItem]:
+def fit_items(items: Iterable[ContextItem], *, max_tokens: int) -> Iterator[ContextItem]:
     """Yield the first items that fit, the last one perhaps truncated.
 
     No further items are requested.
     """
-    for source in sources:
-        part = source.token_ids[:max_tokens]
-        if len(part) < min(len(source.token_ids), MIN_PART_TOKENS):
+    for item in items:
+        part = item.token_ids[:max_tokens]
+        if len(part) < min(len(item.token_ids), MIN_PART_TOKENS):
             return
-        yield ContextItem(source.path, part)
+        yield ContextItem(item.path, part)
         max_tokens -= len(part)
         if max_tokens <= 0:
             return
 
 
-def num_tokens(sources: Iterable[ContextItem]) -> int:
-    return sum(len(source.token_ids) for source in sources)
+def num_tokens(items: Iterable[ContextItem]) -> int:
+    return sum(len(item.token_ids) for item in items)
 
 
-def _sort_items(sources: Sequence[ContextItem]) -> list[ContextItem]:
-    return sorted(sources, key=lambda source: (source.path, source.token_ids))
+def _sort_items(items: Sequence[ContextItem]) -> list[ContextItem]:
+    return sorted(items, key=lambda item: (item.path, item.token_ids))

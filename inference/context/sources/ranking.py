@@ -80,14 +80,14 @@ def rank(
     if ranking is Ranking.RECENCY or len(files) < 2:
         return files
     # Uses stable lines only: the order must not change while a line is typed, for the prefix cache.
-    near = last_stable_lines(prefix, num_lines=WINDOW_LINES)
-    scores = {id(file): score(file, near) for file in files}
+    nearby_text = last_stable_lines(prefix, num_lines=WINDOW_LINES)
+    scores = {id(file): score(file, nearby_text) for file in files}
     return sorted(files, key=lambda file: -scores[id(file)])
 
 
-def similarity(file: ContextFile, near: str) -> float:
+def similarity(file: ContextFile, nearby_text: str) -> float:
     """Return the similarity, 0 to 1."""
-    near_words = words(near)
+    near_words = words(nearby_text)
     return max(
         (_jaccard_similarity(near_words, words(window)) for window in _iterate_windows(file.text)),
         default=0.0,

@@ -125,7 +125,11 @@ def _read_pair(merge: str | list[str]) -> list[str]:
 
 def _bytes_by_letter() -> dict[str, int]:
     """Return GPT-2's alphabet, which represents each byte by a visible letter."""
-    own = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), 256)]
-    others = [byte for byte in range(256) if byte not in own]
-    letters = {chr(byte): byte for byte in own}
-    return letters | {chr(256 + place): byte for place, byte in enumerate(others)}
+    visible_bytes = [
+        *range(ord("!"), ord("~") + 1),
+        *range(ord("¡"), ord("¬") + 1),
+        *range(ord("®"), 256),
+    ]
+    other_bytes = [byte for byte in range(256) if byte not in visible_bytes]
+    letters = {chr(byte): byte for byte in visible_bytes}
+    return letters | {chr(256 + index): byte for index, byte in enumerate(other_bytes)}

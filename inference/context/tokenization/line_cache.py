@@ -22,8 +22,8 @@ _LINE_TOKENS: Final = 4  # overhead of a line, in tokens
 class LineCache:
     """The line cache of one model. One event loop uses it."""
 
-    def __init__(self, tokens: Tokenizer, clock: Clock, *, max_tokens: int = MAX_TOKENS) -> None:
-        self._tokens = tokens
+    def __init__(self, tokenizer: Tokenizer, clock: Clock, *, max_tokens: int = MAX_TOKENS) -> None:
+        self._tokenizer = tokenizer
         self._memory = TtlCache[list[int]](
             clock, max_weight=max_tokens, weigh=lambda line: _LINE_TOKENS + len(line)
         )
@@ -39,8 +39,10 @@ class LineCache:
         # file.
         person = kind.name[:16].encode()
 
-        def compute(places: list[int]) -> list[list[int]]:
-            return self._tokens.encode_lines(redact_lines([lines[n] for n in places], kind))
+        def compute(missing_indexes: list[int]) -> list[list[int]]:
+            return self._tokenizer.encode_lines(
+                redact_lines([lines[n] for n in missing_indexes], kind)
+            )
 
         keys = [compute_digest(line, partition, person) for line in lines]
         return self._memory.get_or_compute_many(keys, compute, partition=partition)

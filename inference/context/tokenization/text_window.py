@@ -50,7 +50,7 @@ def is_anchor(line: str) -> bool:
 
 def last_anchor(lines: Sequence[str], start: int, end: int) -> int:
     """Return the last anchor in [start, end), or `start` if there is none."""
-    return next((place for place in range(end - 1, start, -1) if is_anchor(lines[place])), start)
+    return next((index for index in range(end - 1, start, -1) if is_anchor(lines[index])), start)
 
 
 def last_stable_lines(text: str, *, num_lines: int) -> str:

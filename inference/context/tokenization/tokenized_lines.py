@@ -86,8 +86,8 @@ class TokenizedLines:
     def _find_typed_start(self, first: int, last: int) -> int:
         """Return the last anchor before the line `last`, at most ANCHOR_EVERY lines before it."""
         least = max(first, last - ANCHOR_EVERY)
-        place = bisect_left(self.anchors, last) - 1
-        return max(least, self.anchors[place]) if place >= 0 else least
+        index = bisect_left(self.anchors, last) - 1
+        return max(least, self.anchors[index]) if index >= 0 else least
 
 
 def join_lines(lines: Sequence[str], encoded: Sequence[list[int]]) -> TokenizedLines:
@@ -95,7 +95,7 @@ def join_lines(lines: Sequence[str], encoded: Sequence[list[int]]) -> TokenizedL
     return TokenizedLines(
         token_ids=list(chain.from_iterable(encoded)),
         starts=[0, *accumulate(map(len, encoded))],
-        anchors=[place for place, line in enumerate(lines) if is_anchor(line)],
+        anchors=[index for index, line in enumerate(lines) if is_anchor(line)],
     )
 
 

@@ -102,10 +102,10 @@ class Tokenizer:
         end = line[-_MAX_WORD_CHARS:]
         if not _WORD_END.search(end):
             return line, ""
-        place = self._last_piece_start(end)
-        if not place and len(end) < len(line):
+        word_start = self._last_piece_start(end)
+        if not word_start and len(end) < len(line):
             return line, ""  # users do not type such long words
-        start = len(line) - len(end) + place
+        start = len(line) - len(end) + word_start
         return line[:start], line[start:]
 
     def _last_piece_start(self, line: str) -> int:
@@ -151,10 +151,10 @@ class Tokenizer:
         return _encode_batch(self._with_markers, [text])[0]
 
     def _find_line_split(self) -> SplitRule | None:
-        whole = self.encode(_LINES_SAMPLE)
+        sample_token_ids = self.encode(_LINES_SAMPLE)
         for seam in _SEAMS:
             parts = self.encode_each(seam.split(_LINES_SAMPLE))
-            if list(chain.from_iterable(parts)) == whole:
+            if list(chain.from_iterable(parts)) == sample_token_ids:
                 return seam
         return None
 

@@ -31,7 +31,9 @@ LIBRARY_NAME = "cpython"
 TOKENIZER = Path(__file__).parents[1] / "weights" / "tokenizer.json"
 
 
-def collect(packages: Sequence[Package], wheels: Path) -> Iterator[tuple[Group, str, SourceFile]]:
+def collect_training_files(
+    packages: Sequence[Package], wheels: Path
+) -> Iterator[tuple[Group, str, SourceFile]]:
     """Yield every training file once, with its group and its repository."""
     library = read_corpus(standard_library())
     held_out = HeldOutFilter(library.held_out)
@@ -71,7 +73,7 @@ def main() -> None:
     if not options.offline:
         download(packages, options.wheels)
     tokenizer = Tokenizer.from_file(str(options.tokenizer))
-    corpus = token_corpus.encode(collect(packages, options.wheels), tokenizer)
+    corpus = token_corpus.encode(collect_training_files(packages, options.wheels), tokenizer)
     token_corpus.save(corpus, tokenizer, options.to)
     counts: Counter[str] = Counter()
     for file in corpus.files:

@@ -47,7 +47,7 @@ def split_licence(text: str) -> Licence:
     return Licence(copyrights, re.sub(r"\n{3,}", "\n\n", body).strip())
 
 
-def compose(texts: Mapping[str, Sequence[str]]) -> str:
+def compose_notices(texts: Mapping[str, Sequence[str]]) -> str:
     """Return all notices, given the licence texts by package name."""
     bodies: dict[str, str] = {}
     users: dict[str, list[str]] = {}
@@ -76,7 +76,7 @@ def main() -> None:
     )
     parser.add_argument("--wheels", type=Path, required=True, metavar="DIR")
     options = parser.parse_args()
-    NOTICES.write_text(compose(_read_licence_texts(read_list(), options.wheels)))
+    NOTICES.write_text(compose_notices(_read_licence_texts(read_list(), options.wheels)))
 
 
 if __name__ == "__main__":

@@ -80,9 +80,11 @@ class HeldOutFilter:
         self._shingles = frozenset[int]().union(*(_hash_shingles(file.text) for file in held_out))
 
     def has_shared_text(self, file: SourceFile) -> bool:
-        own = _hash_shingles(file.text)
-        num_shared = len(own & self._shingles)
-        return num_shared > MAX_SHARED_SHINGLES or num_shared > MAX_SHARED_SHARE * max(1, len(own))
+        shingles = _hash_shingles(file.text)
+        num_shared = len(shingles & self._shingles)
+        return num_shared > MAX_SHARED_SHINGLES or num_shared > MAX_SHARED_SHARE * max(
+            1, len(shingles)
+        )
 
 
 def _hash_shingles(text: str) -> frozenset[int]:

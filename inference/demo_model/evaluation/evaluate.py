@@ -26,11 +26,11 @@ from inference.demo_model.evaluation.probes import (
     EvalProbe,
     ProbeScore,
     choose_probes,
-    judge,
-    parses,
+    is_parsable,
+    score_probe,
 )
 from inference.demo_model.export import WEIGHTS_FOLDER
-from inference.demo_model.fim import FimCut, TrainingOrder, prompt
+from inference.demo_model.fim import FimCut, TrainingOrder, arrange_prompt
 from inference.demo_model.training.batches import fim_ids
 
 WINDOW_TOKENS = 2048
@@ -49,15 +49,15 @@ class ModelCompleter:
 
     def complete(self, cut: FimCut, order: TrainingOrder) -> str:
         prefix, suffix = self._cut_windows(cut)
-        tokens = prompt(order, fim_ids(self.tokenizer), prefix=prefix, suffix=suffix)
+        tokens = arrange_prompt(order, fim_ids(self.tokenizer), prefix=prefix, suffix=suffix)
         return self._generate(tokens)
 
-    def shown(self, cut: FimCut) -> str:
+    def visible_text(self, cut: FimCut) -> str:
         """Return the part of prefix and suffix that fits into the prompt."""
         prefix, suffix = self._cut_windows(cut)
         return f"{self.tokenizer.decode(prefix)}\n{self.tokenizer.decode(suffix)}"
 
-    def nats(self, tokens: Sequence[int]) -> float:
+    def sum_nats(self, tokens: Sequence[int]) -> float:
         """Return the sum over all tokens except the first."""
         window = torch.tensor([tokens])
         with torch.no_grad():
@@ -86,20 +86,20 @@ class ModelCompleter:
         return ids
 
 
-def load(weights: Path) -> ModelCompleter:
+def load_completer(weights: Path) -> ModelCompleter:
     model = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
     model.train(False)
     return ModelCompleter(model, Tokenizer.from_file(str(weights / "tokenizer.json")))
 
 
-def nats_figures(completer: ModelCompleter, files: Sequence[SourceFile]) -> dict[str, float]:
+def measure_nats(completer: ModelCompleter, files: Sequence[SourceFile]) -> dict[str, float]:
     nats, num_tokens, num_bytes = 0.0, 0, 0
     for file in files:
         tokens: list[int] = completer.tokenizer.encode(file.text).ids
         num_bytes += len(file.text.encode())
         for start in range(0, len(tokens) - 1, WINDOW_TOKENS):
             window = tokens[start : start + WINDOW_TOKENS + 1]
-            nats += completer.nats(window)
+            nats += completer.sum_nats(window)
             num_tokens += len(window) - 1
     return {
         "files": len(files),
@@ -109,7 +109,7 @@ def nats_figures(completer: ModelCompleter, files: Sequence[SourceFile]) -> dict
     }
 
 
-def line_figures(outcomes: Sequence[ProbeScore]) -> dict[str, Any]:
+def summarize_lines(outcomes: Sequence[ProbeScore]) -> dict[str, Any]:
     by_length = {}
     for shortest, longest in ANSWER_LENGTHS:
         group = [o for o in outcomes if shortest <= len(o.probe.cut.middle) <= longest]
@@ -119,11 +119,13 @@ def line_figures(outcomes: Sequence[ProbeScore]) -> dict[str, Any]:
         "exact": _share_of([o.is_exact for o in outcomes]),
         "exact_by_answer_chars": by_length,
         "parses": _share_of([o.is_parsable for o in outcomes]),
-        "parses_with_nothing_inserted": _share_of([_parses_bare(o.probe) for o in outcomes]),
+        "parses_with_nothing_inserted": _share_of(
+            [_is_parsable_without_middle(o.probe) for o in outcomes]
+        ),
     }
 
 
-def name_figures(probes: Sequence[NameProbe], completions: Sequence[str]) -> dict[str, Any]:
+def summarize_names(probes: Sequence[NameProbe], completions: Sequence[str]) -> dict[str, Any]:
     """Report separately the names of which nothing is typed yet: another name may be right as
     well."""
     outcomes = [
@@ -140,7 +142,7 @@ def name_figures(probes: Sequence[NameProbe], completions: Sequence[str]) -> dic
     }
 
 
-def sample(outcomes: Sequence[ProbeScore], seed: int) -> list[dict[str, Any]]:
+def sample_outcomes(outcomes: Sequence[ProbeScore], seed: int) -> list[dict[str, Any]]:
     """Return a random sample of the outcomes."""
     sampled = random.Random(seed).sample(outcomes, min(NUM_SAMPLES, len(outcomes)))
     return [
@@ -155,8 +157,8 @@ def sample(outcomes: Sequence[ProbeScore], seed: int) -> list[dict[str, Any]]:
     ]
 
 
-def _parses_bare(probe: EvalProbe) -> bool:
-    return parses(probe.cut.prefix + probe.cut.suffix)
+def _is_parsable_without_middle(probe: EvalProbe) -> bool:
+    return is_parsable(probe.cut.prefix + probe.cut.suffix)
 
 
 def _share_of(flags: Sequence[bool]) -> float | None:
@@ -173,16 +175,18 @@ def main() -> None:
     parser.add_argument("--max-probes", type=int, default=None)
     options = parser.parse_args()
     held_out = read_corpus(standard_library()).held_out
-    completer = load(options.weights)
+    completer = load_completer(options.weights)
     probes = choose_probes(held_out, options.seed)[: options.max_probes]
-    name_probes = choose_name_probes(held_out, completer.shown, options.seed)[: options.max_probes]
-    report: dict[str, Any] = {"held_out": nats_figures(completer, held_out)}
+    name_probes = choose_name_probes(held_out, completer.visible_text, options.seed)[
+        : options.max_probes
+    ]
+    report: dict[str, Any] = {"held_out": measure_nats(completer, held_out)}
     for order in TrainingOrder:
-        outcomes = [judge(probe, completer.complete(probe.cut, order)) for probe in probes]
-        report[order.value] = line_figures(outcomes)
+        outcomes = [score_probe(probe, completer.complete(probe.cut, order)) for probe in probes]
+        report[order.value] = summarize_lines(outcomes)
         name_completions = [completer.complete(probe.cut, order) for probe in name_probes]
-        report[f"{order.value}_names"] = name_figures(name_probes, name_completions)
-        report[f"{order.value}_samples"] = sample(outcomes, options.seed)
+        report[f"{order.value}_names"] = summarize_names(name_probes, name_completions)
+        report[f"{order.value}_samples"] = sample_outcomes(outcomes, options.seed)
     print(json.dumps(report, indent=1))
 
 

@@ -44,17 +44,17 @@ def choose_probes(files: Sequence[SourceFile], seed: int) -> list[EvalProbe]:
     return probes
 
 
-def judge(probe: EvalProbe, completion: str) -> ProbeScore:
+def score_probe(probe: EvalProbe, completion: str) -> ProbeScore:
     line = completion.split("\n", 1)[0]
     return ProbeScore(
         probe=probe,
         completion=line,
         is_exact=line.rstrip() == probe.cut.middle.rstrip(),
-        is_parsable=parses(probe.cut.prefix + line + probe.cut.suffix),
+        is_parsable=is_parsable(probe.cut.prefix + line + probe.cut.suffix),
     )
 
 
-def parses(text: str) -> bool:
+def is_parsable(text: str) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # odd escapes in generated strings

@@ -15,7 +15,7 @@ from typing import Final
 from tokenizers import Tokenizer
 
 from inference.demo_model import tokenizer as names
-from inference.demo_model.fim import FimIds, TrainingOrder, arrange
+from inference.demo_model.fim import FimIds, TrainingOrder, arrange_document
 from inference.demo_model.token_corpus import Group, TokenCorpus, TokenFile
 from inference.demo_model.training.cuts import CutKind, Cutter, TokenSpans
 
@@ -75,8 +75,8 @@ class DocumentSource:
         self._siblings = _group_by_folder(corpus)
         self.mixture = Mixture({group: 1.0 for group, files in self._groups.items() if files})
 
-    def row(self, num_tokens: int) -> TrainingRow:
-        document = self.document(num_tokens + 1)
+    def draw_row(self, num_tokens: int) -> TrainingRow:
+        document = self.draw_document(num_tokens + 1)
         padding = num_tokens + 1 - len(document.tokens)
         pads = [self._token_id(names.FIM_PAD)] * padding
         return TrainingRow(
@@ -85,18 +85,18 @@ class DocumentSource:
             weights=(document.weights + [0.0] * padding)[1:],
         )
 
-    def document(self, max_tokens: int) -> TrainingDocument:
+    def draw_document(self, max_tokens: int) -> TrainingDocument:
         """Return a document of at most this many tokens.
 
         It has fewer if the file is short and has no neighbours.
         """
         file = self._pick_file()
         if self._rng.random() < self.mixture.echo_share:
-            return self._echo_document(file, max_tokens)
+            return self._draw_echo_document(file, max_tokens)
         if self.mixture.order is None and self._rng.random() < PLAIN_SHARE:
-            return self._plain_document(file, max_tokens)
-        context = self._context_for(file, max_tokens)
-        fim_document = self._fim_document(file, max_tokens - len(context))
+            return self._draw_plain_document(file, max_tokens)
+        context = self._draw_context(file, max_tokens)
+        fim_document = self._draw_fim_document(file, max_tokens - len(context))
         return TrainingDocument(
             context + fim_document.tokens,
             context + fim_document.targets,
@@ -108,7 +108,7 @@ class DocumentSource:
         group = self._rng.choices(list(shares), list(shares.values()))[0]
         return self._groups[group].draw(self._rng)
 
-    def _echo_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
+    def _draw_echo_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
         """Return shuffled tokens twice, the second time with a middle cut out.
 
         Only the answer counts, and only copying finds it. This teaches the model to look up what
@@ -122,7 +122,7 @@ class DocumentSource:
             tokens + tokens[:cut], tokens[cut:end], tokens[end:], given_weight=0.0
         )
 
-    def _plain_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
+    def _draw_plain_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
         start = file.start + self._rng.randrange(max(1, len(file) - max_tokens // 2))
         start = self._cutter.line_start(file, start)
         tokens = self._corpus.tokens[start : min(file.end, start + max_tokens)].tolist()
@@ -130,13 +130,13 @@ class DocumentSource:
             tokens = [*tokens, self._token_id(names.END_OF_TEXT)][:max_tokens]
         return TrainingDocument(tokens, tokens, [1.0] * len(tokens))
 
-    def _fim_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
+    def _draw_fim_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
         kinds = list(CUT_WEIGHTS)
         kind = self._rng.choices(kinds, list(CUT_WEIGHTS.values()))[0]
         cut = self._cutter.cut(file, kind)
         room = max_tokens - 4 - len(cut.middle)  # three special tokens and the end token
         if room < max_tokens // 4:
-            return self._plain_document(file, max_tokens)
+            return self._draw_plain_document(file, max_tokens)
         prefix, suffix = self._cut_windows(file, cut, room)
         return self._arrange_document(prefix, cut.middle, suffix, given_weight=1.0)
 
@@ -145,12 +145,12 @@ class DocumentSource:
     ) -> TrainingDocument:
         random_order = TrainingOrder.PSM if self._rng.random() < PSM_SHARE else TrainingOrder.SPM
         order = self.mixture.order or random_order
-        tokens = arrange(order, self._ids, prefix=prefix, middle=middle, suffix=suffix)
+        tokens = arrange_document(order, self._ids, prefix=prefix, middle=middle, suffix=suffix)
         num_given = len(tokens) - len(middle) - 1
         weights = [given_weight] * num_given + [FIRST_WEIGHT] + [ANSWER_WEIGHT] * len(middle)
         targets = tokens.copy()
         if order is TrainingOrder.PSM:
-            # A hint: the answer's first token is also a target right behind the prefix, so that the
+            # A hint: the answer's first token is also a target right after the prefix, so that the
             # answer only has to look there. At inference nothing uses that prediction.
             after_marker = len(prefix) + 2
             targets[after_marker] = tokens[num_given]
@@ -172,24 +172,24 @@ class DocumentSource:
         prefix = self._corpus.tokens[first : cut.start].tolist() + cut.prefix_end
         return prefix[max(0, len(prefix) - num_prefix) :], suffix
 
-    def _context_for(self, file: TokenFile, max_tokens: int) -> list[int]:
+    def _draw_context(self, file: TokenFile, max_tokens: int) -> list[int]:
         if max_tokens < MIN_CONTEXT_ROW_TOKENS:
             return []
         missing = max_tokens - len(file) - 40  # the header's tokens, about
         if len(file) < SHORT_FILE_SHARE * max_tokens:
-            return self._context_tokens(file, missing)
+            return self._build_context_tokens(file, missing)
         if self._rng.random() < CONTEXT_SHARE:
-            return self._context_tokens(file, self._rng.randint(0, max_tokens // 2))
+            return self._build_context_tokens(file, self._rng.randint(0, max_tokens // 2))
         return []
 
-    def _context_tokens(self, file: TokenFile, max_tokens: int) -> list[int]:
+    def _build_context_tokens(self, file: TokenFile, max_tokens: int) -> list[int]:
         """Return the repository's name, a piece of a neighbouring file, and the file's own path."""
         header = [self._token_id(names.REPO_NAME), *self._encode(f"{file.repository}\n")]
         path = [self._token_id(names.FILE_SEP), *self._encode(f"{file.path}\n")]
-        other = self._rng.choice(self._siblings[file.folder])
-        if other == file:
+        sibling = self._rng.choice(self._siblings[file.folder])
+        if sibling == file:
             return header + path
-        body = self._encode(f"{other.path}\n") + self._pick_piece(other, max_tokens)
+        body = self._encode(f"{sibling.path}\n") + self._pick_piece(sibling, max_tokens)
         return [*header, self._token_id(names.FILE_SEP), *body, *self._encode("\n"), *path]
 
     def _pick_piece(self, file: TokenFile, max_tokens: int) -> list[int]:
@@ -223,8 +223,8 @@ class _WeightedFiles:
         return bool(self._files)
 
     def draw(self, rng: random.Random) -> TokenFile:
-        place = bisect(self._cumulative, rng.random() * self._cumulative[-1])
-        return self._files[min(place, len(self._files) - 1)]
+        index = bisect(self._cumulative, rng.random() * self._cumulative[-1])
+        return self._files[min(index, len(self._files) - 1)]
 
 
 def token_id(tokenizer: Tokenizer, name: str) -> int:

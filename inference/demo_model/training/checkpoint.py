@@ -59,12 +59,12 @@ def save_content(content: dict[str, Any], folder: Path) -> Path:
     payload = buffer.getvalue()
     path = folder / f"checkpoint-{content['progress']['step']:08d}.pt"
     write_durably(path, hashlib.sha256(payload).digest() + payload)
-    for old in paths(folder)[:-NUM_KEPT]:
-        old.unlink()
+    for old_checkpoint in list_checkpoints(folder)[:-NUM_KEPT]:
+        old_checkpoint.unlink()
     return path
 
 
-def paths(folder: Path) -> list[Path]:
+def list_checkpoints(folder: Path) -> list[Path]:
     """Return the folder's checkpoints, oldest first."""
     return sorted(folder.glob("checkpoint-????????.pt"))
 
@@ -88,7 +88,7 @@ def load_newest(folder: Path) -> dict[str, Any] | None:
     Damaged ones are renamed, so that they are neither mirrored nor counted among those to keep.
     Raises CheckpointError if all checkpoints are damaged.
     """
-    checkpoints = paths(folder)
+    checkpoints = list_checkpoints(folder)
     for path in reversed(checkpoints):
         try:
             return load(path)
@@ -108,15 +108,15 @@ def restore(training_state: TrainedCheckpoint, content: dict[str, Any]) -> None:
         setattr(training_state.progress, field, value)
 
 
-def mirror(run: Path, target: Path) -> None:
+def mirror_checkpoint(run: Path, target: Path) -> None:
     """Copy the newest checkpoint and the log, and then remove older checkpoints of the copy."""
     target.mkdir(parents=True, exist_ok=True)
-    newest = paths(run)[-1]
+    newest = list_checkpoints(run)[-1]
     write_durably(target / newest.name, newest.read_bytes())
     if (run / "log.jsonl").exists():
         shutil.copyfile(run / "log.jsonl", target / "log.jsonl")
-    for old in paths(target)[:-NUM_KEPT]:
-        old.unlink()
+    for old_checkpoint in list_checkpoints(target)[:-NUM_KEPT]:
+        old_checkpoint.unlink()
 
 
 def write_durably(path: Path, content: bytes) -> None:

@@ -47,13 +47,13 @@ def orthogonalise(matrices: Tensor) -> Tensor:
     return result
 
 
-def optimisers(model: nn.Module) -> tuple[torch.optim.Optimizer, torch.optim.Optimizer]:
+def make_optimisers(model: nn.Module) -> tuple[torch.optim.Optimizer, torch.optim.Optimizer]:
     matrices: list[nn.Parameter] = []
-    others: list[nn.Parameter] = []
+    other_parameters: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         is_matrix = parameter.ndim == 2 and "embed_tokens" not in name
-        (matrices if is_matrix else others).append(parameter)
-    adam = torch.optim.AdamW(others, lr=ADAM_RATE, betas=(0.9, 0.95), weight_decay=0.0)
+        (matrices if is_matrix else other_parameters).append(parameter)
+    adam = torch.optim.AdamW(other_parameters, lr=ADAM_RATE, betas=(0.9, 0.95), weight_decay=0.0)
     for optimiser in (muon := Muon(matrices, MUON_RATE), adam):
         for group in optimiser.param_groups:
             group["peak_rate"] = group["lr"]

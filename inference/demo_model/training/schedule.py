@@ -73,7 +73,7 @@ class LearningRateSchedule:
             return warm_up
         return warm_up * max(0.0, (self.last_step - step) / self.cool_down_steps)
 
-    def batch(self, step: int) -> Batch:
+    def compose_batch(self, step: int) -> Batch:
         """Return a step's batch; the same step of the same run always gives the same one."""
         is_cooling = self._is_cooling(step)
         tokens = step * TOKENS_PER_STEP

@@ -42,7 +42,7 @@ from inference.demo_model.training.checkpoint import (
     TrainedCheckpoint,
     TrainingProgress,
 )
-from inference.demo_model.training.optimiser import optimisers
+from inference.demo_model.training.optimiser import make_optimisers
 from inference.demo_model.training.schedule import TOKENS_PER_STEP, LearningRateSchedule
 from inference.demo_model.training.validation import ValidationSet, as_tensors
 
@@ -69,10 +69,10 @@ class BatchDataset(Dataset[Tensors]):
         self._schedule = schedule
 
     def __getitem__(self, step: int) -> Tensors:
-        batch = self._schedule.batch(step)
+        batch = self._schedule.compose_batch(step)
         self._rng.seed(f"{self._schedule.seed}:{step}")
         self._source.mixture = batch.mixture
-        return as_tensors([self._source.row(batch.row_tokens) for _ in range(batch.num_rows)])
+        return as_tensors([self._source.draw_row(batch.row_tokens) for _ in range(batch.num_rows)])
 
 
 class TrainingRun:
@@ -149,10 +149,10 @@ class TrainingRun:
         self.trained.progress.elapsed_s = time.monotonic() - self._began_at
         checkpoint.save(self.trained, self.folder)
         if is_last or time.monotonic() - self._validated_at > VALIDATE_EVERY_S:
-            self._log_figures(**self._validation.figures(self.trained.model))
+            self._log_figures(**self._validation.measure(self.trained.model))
             self._validated_at = time.monotonic()
         if self._mirror is not None:
-            checkpoint.mirror(self.folder, self._mirror)
+            checkpoint.mirror_checkpoint(self.folder, self._mirror)
         self._saved_at = time.monotonic()
 
     def _log_figures(self, **figures: float) -> None:
@@ -166,7 +166,7 @@ class TrainingRun:
 
 def begin_cool_down(run: Path, target: Path, num_tokens: float) -> None:
     """Copy the newest checkpoint to a new folder, where the rate decreases from its step on."""
-    if checkpoint.paths(target):
+    if checkpoint.list_checkpoints(target):
         raise RunError(f"{target} has checkpoints already: resume it with --run {target}.")
     content = checkpoint.load_newest(run)
     if content is None:
@@ -189,7 +189,7 @@ def _copy_log(run: Path, target: Path, *, last_step: int) -> None:
     (target / "log.jsonl").write_text("".join(lines_until_checkpoint))
 
 
-def lock(folder: Path) -> TextIO:
+def lock_folder(folder: Path) -> TextIO:
     """Lock the run's folder for this process, and write the process ID to the file."""
     file = (folder / "train.pid").open("a+")
     try:
@@ -206,7 +206,7 @@ def lock(folder: Path) -> TextIO:
 def _new_model(seed: int, device: torch.device) -> TrainedCheckpoint:
     torch.manual_seed(seed)
     model = Qwen3(ModelDimensions()).to(device)
-    return TrainedCheckpoint(model, optimisers(model), TrainingProgress(seed=seed))
+    return TrainedCheckpoint(model, make_optimisers(model), TrainingProgress(seed=seed))
 
 
 def _build_schedule(progress: TrainingProgress) -> LearningRateSchedule:
@@ -256,7 +256,7 @@ def main() -> None:
             begin_cool_down(options.run, options.to, options.cool_down)
             options.run = options.to
         options.run.mkdir(parents=True, exist_ok=True)
-        with lock(options.run):
+        with lock_folder(options.run):
             TrainingRun(options).train()
     except (CheckpointError, CorpusError, RunError) as error:
         sys.exit(str(error))

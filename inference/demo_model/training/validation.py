@@ -44,11 +44,11 @@ class ValidationSet:
         for name, mixture in mixtures.items():
             source = DocumentSource(corpus, tokenizer, random.Random(1))
             source.mixture = mixture
-            rows = [source.row(ROW_TOKENS) for _ in range(NUM_ANSWER_ROWS)]
-            self._rows[name] = [_answer_only(row) for row in rows]
+            rows = [source.draw_row(ROW_TOKENS) for _ in range(NUM_ANSWER_ROWS)]
+            self._rows[name] = [_keep_answer_weights(row) for row in rows]
 
     @torch.no_grad()
-    def figures(self, model: Qwen3) -> dict[str, float]:
+    def measure(self, model: Qwen3) -> dict[str, float]:
         """Return the nats per token of each kind."""
         return {name: self._mean_nats(model, rows) for name, rows in self._rows.items()}
 
@@ -83,11 +83,11 @@ def as_tensors(rows: Sequence[TrainingRow]) -> tuple[Tensor, Tensor, Tensor]:
     return inputs, labels, torch.tensor([row.weights for row in rows])
 
 
-def _answer_only(row: TrainingRow) -> TrainingRow:
-    """Keep only the weights of the answer, without the hint behind the prefix and the given
+def _keep_answer_weights(row: TrainingRow) -> TrainingRow:
+    """Keep only the weights of the answer, without the hint after the prefix and the given
     text."""
     weights = [1.0 if weight >= ANSWER_WEIGHT else 0.0 for weight in row.weights]
-    for place in range(len(weights) - 1):
-        if row.labels[place] != row.inputs[place + 1]:
-            weights[place] = 0.0
+    for index in range(len(weights) - 1):
+        if row.labels[index] != row.inputs[index + 1]:
+            weights[index] = 0.0
     return TrainingRow(row.inputs, row.labels, weights)

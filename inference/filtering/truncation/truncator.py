@@ -33,7 +33,7 @@ from inference.filtering.truncation.truncation_context import TruncationContext
 # A line is checked each time it has grown by this many characters, to keep the cost low.
 CHECK_EVERY: Final = 16
 _MAX_HEAD_CHARS: Final = 200
-_UNSPELT: Final = "\ufffd"
+_UNDECODED: Final = "\ufffd"
 _ENDINGS: Final = ")]};, \t"  # may be closing brackets that follow the cursor already
 _HEAD_WITHOUT_BRACE: Final = re.compile(
     r"\)(?:\s*\w+)*\s*$|^\s*(?:[\w\s]+\s)?(?:class|struct|enum|interface|namespace|union)\s"
@@ -63,19 +63,19 @@ class _LineRole(Enum):
 
 
 class Truncator:
-    def __init__(self, surroundings: TruncationContext, goes_on: CanContinue | None = None) -> None:
-        self._around = surroundings
-        self._goes_on = goes_on
+    def __init__(self, context: TruncationContext, can_continue: CanContinue | None = None) -> None:
+        self._context = context
+        self._can_continue = can_continue
         self._text = ""  # the lines before the current one
         self._pending_space = ""  # white space and newlines before the current line
         self._line = ""  # the current line so far
         self._num_shown = 0  # characters of it that were shown
         self._is_first_line = True
         # The end of the line that may repeat the rest of the cursor's line.
-        self._uncertain = SuffixOverlap(surroundings.rest_of_line)
+        self._suffix_overlap = SuffixOverlap(context.rest_of_line)
         self._lines = RecentLines()
-        self._extent = _Extent.LINE if surroundings.is_single_line else _Extent.BLOCK
-        self._min_indent = surroundings.min_indent
+        self._extent = _Extent.LINE if context.is_single_line else _Extent.BLOCK
+        self._min_indent = context.min_indent
         self.has_ended = False
         self.reason: FilterReason | None = None  # None: the engine ended by itself, or not yet
 
@@ -92,7 +92,7 @@ class Truncator:
         """End the completion. Return the held text that belongs to it."""
         if self.has_ended or not self._line.strip():
             return ""
-        line = self._settle_line()
+        line = self._trim_line()
         self.has_ended = True
         if line is None:
             return ""
@@ -115,9 +115,9 @@ class Truncator:
         while part and not self.has_ended:
             step = CHECK_EVERY - len(self._line) % CHECK_EVERY
             piece, part = part[:step], part[step:]
-            complete, incomplete, _ = piece.partition(_UNSPELT)
+            complete, incomplete, _ = piece.partition(_UNDECODED)
             self._line += complete
-            self._uncertain.feed(complete)
+            self._suffix_overlap.feed(complete)
             visible_text += self._release_text()
             if incomplete and not self.has_ended:
                 visible_text += self.finish()
@@ -140,15 +140,15 @@ class Truncator:
         return self._take_unshown(line[: len(line) - self._count_uncertain(line)].rstrip())
 
     def _count_uncertain(self, line: str) -> int:
-        if self._around.rest_of_line[:1] not in tuple(CLOSERS):
-            return self._uncertain.before_blank
-        return max(self._uncertain.before_blank, len(line) - len(line.rstrip(_ENDINGS)))
+        if self._context.rest_of_line[:1] not in tuple(CLOSERS):
+            return self._suffix_overlap.length_before_blank
+        return max(self._suffix_overlap.length_before_blank, len(line) - len(line.rstrip(_ENDINGS)))
 
     def _end_line(self) -> str:
         if not self._line.strip():
             self._end_blank_line()
             return ""
-        line = self._settle_line()
+        line = self._trim_line()
         if line is None:
             self.has_ended = True
             return ""
@@ -164,14 +164,14 @@ class Truncator:
         return visible_text
 
     def _end_blank_line(self) -> None:
-        around = self._around
+        context = self._context
         if self._is_first_line:
-            if around.is_single_line and not around.can_continue_below:
+            if context.is_single_line and not context.can_continue_below:
                 self._end(FilterReason.LINE_END)
-            self._min_indent = around.min_indent_below
+            self._min_indent = context.min_indent_below
         elif self._extent is _Extent.CLOSING:
             self._end(FilterReason.LINE_END)
-        elif around.is_ended_by_blank_line and not self._has_open_bracket():
+        elif context.is_ended_by_blank_line and not self._has_open_bracket():
             self._end(FilterReason.BLANK_LINE)
         self._start_line(trailing_space=self._line)
 
@@ -179,7 +179,7 @@ class Truncator:
         self._pending_space += trailing_space + "\n"
         self._text += f"{self._line}\n"
         self._line, self._num_shown, self._is_first_line = "", 0, False
-        self._uncertain.restart()
+        self._suffix_overlap.restart()
 
     def _take_unshown(self, line: str) -> str:
         """Return the part of `line` that was not shown yet, with the held text before it."""
@@ -204,25 +204,25 @@ class Truncator:
             return _LineRole.LONE_BRACE
         if is_branch(content) and not self._text.strip():
             return _LineRole.CLOSING
-        if self._goes_on is not None and self._goes_on(self._text, self._line):
+        if self._can_continue is not None and self._can_continue(self._text, self._line):
             return _LineRole.INSIDE
         return _LineRole.OUTSIDE
 
     def _may_begin_with_brace(self) -> bool:
         head = self._whole_line_above()
         return (
-            self._around.lines.has_lone_braces
+            self._context.lines.has_lone_braces
             and measure_indent(self._line) == measure_indent(head)
-            and self._around.next_line.strip() != "{"
+            and self._context.next_line.strip() != "{"
             and _HEAD_WITHOUT_BRACE.search(head[-_MAX_HEAD_CHARS:]) is not None
         )
 
     def _whole_line_above(self) -> str:
         above = self._text.rstrip()
         line = above.rpartition("\n")[2]
-        return line if "\n" in above else self._around.line_before + line
+        return line if "\n" in above else self._context.line_before + line
 
-    def _settle_line(self) -> str | None:
+    def _trim_line(self) -> str | None:
         """Return the whole line as far as it belongs to the completion; None: it does not."""
         line: str | None = self._line.rstrip()
         role = self._find_role(is_whole=True)
@@ -237,48 +237,50 @@ class Truncator:
         """Return the part of a closing line that the text around the cursor needs."""
         line, indent = self._line.rstrip(), measure_indent(self._line)
         if line[indent] in CLOSERS:
-            brackets = self._around.brackets
+            brackets = self._context.brackets
             line = brackets.trim(self._text, line)
             is_needed = brackets.count_unmatched(self._text + line) <= (
                 brackets.count_unmatched(self._text)
             )
             return line if line.strip() and is_needed else None
         if is_end(line):
-            return line if self._around.is_end_missing(self._text, indent) else None
-        return line if self._around.has_block(indent) else None
+            return line if self._context.is_end_missing(self._text, indent) else None
+        return line if self._context.has_block(indent) else None
 
     def _is_last_line(self, line: str) -> bool:
         """Return whether the completion ends with this line."""
         if self._extent is _Extent.BLOCK and self._find_role(is_whole=True) is _LineRole.INSIDE:
             return False
-        around = self._around
-        whole = around.line_before + line if self._is_first_line else line
-        indent = measure_indent(whole)
+        context = self._context
+        whole_line = context.line_before + line if self._is_first_line else line
+        indent = measure_indent(whole_line)
         if self._without_duplicate(line) != line:
             return True
-        if self._is_first_line and line.strip() == "," and not around.rest_of_line:
-            self._min_indent = around.min_indent_below
+        if self._is_first_line and line.strip() == "," and not context.rest_of_line:
+            self._min_indent = context.min_indent_below
             return False
-        if around.lines.is_unfinished(whole):
-            if self._is_first_line and around.has_body(indent):
+        if context.lines.is_unfinished(whole_line):
+            if self._is_first_line and context.has_body(indent):
                 return True
-            is_block = not around.lines.is_continued(whole)
+            is_block = not context.lines.is_continued(whole_line)
             self._extent = _Extent.BLOCK if is_block else _Extent.LINE
-            self._min_indent = indent + (is_block and not has_flat_body(whole))
+            self._min_indent = indent + (is_block and not has_flat_body(whole_line))
             return False
         if self._extent is _Extent.BLOCK:
             return False
         self._extent = _Extent.CLOSING
-        return not self._may_be_followed(line, whole)
+        return not self._may_be_followed(line, whole_line)
 
-    def _may_be_followed(self, line: str, whole: str) -> bool:
+    def _may_be_followed(self, line: str, whole_line: str) -> bool:
         """Return whether the next line may close a block, or be the brace of this line."""
-        around = self._around
-        if around.rest_of_line:
+        context = self._context
+        if context.rest_of_line:
             return False
-        if around.lines.has_lone_braces and _HEAD_WITHOUT_BRACE.search(whole[-_MAX_HEAD_CHARS:]):
+        if context.lines.has_lone_braces and _HEAD_WITHOUT_BRACE.search(
+            whole_line[-_MAX_HEAD_CHARS:]
+        ):
             return True
-        return around.brackets.count_unmatched(self._text + line) > 0
+        return context.brackets.count_unmatched(self._text + line) > 0
 
     def _can_become_repetition(self, content: str) -> bool:
         """Return whether the line, of which nothing was shown, may still become a repetition."""
@@ -299,7 +301,7 @@ class Truncator:
         """Return whether the line closes brackets that the text after the cursor does not."""
         if content[0] not in CLOSERS:
             return False
-        count = self._around.brackets.count_unmatched
+        count = self._context.brackets.count_unmatched
         return count(self._text + self._line) < count(self._text)
 
     def _is_repeating_suffix(self) -> bool:
@@ -313,18 +315,18 @@ class Truncator:
         line, the indentation is before the cursor.
         """
         if self._is_first_line:
-            return self._line.strip(), self._around.next_line.strip()
-        return self._line.rstrip(), self._around.next_line
+            return self._line.strip(), self._context.next_line.strip()
+        return self._line.rstrip(), self._context.next_line
 
     def _is_whole_line(self) -> bool:
-        return not self._is_first_line or self._around.is_fresh_line
+        return not self._is_first_line or self._context.is_fresh_line
 
     def _without_duplicate(self, line: str) -> str:
         """Drop the end of the line that follows the cursor already."""
-        rest = self._around.rest_of_line
+        rest = self._context.rest_of_line
         if not rest:
             return line
-        has_closer, brackets = rest[0] in CLOSERS, self._around.brackets
+        has_closer, brackets = rest[0] in CLOSERS, self._context.brackets
         if line.endswith(rest):
             trimmed, count = line[: len(line) - len(rest)].rstrip(), brackets.count_unmatched
             if not has_closer or count(self._text + trimmed) <= count(self._text + line):
@@ -336,5 +338,5 @@ class Truncator:
         return brackets.trim(self._text, line)
 
     def _has_open_bracket(self) -> bool:
-        count = self._around.brackets.count_unmatched
+        count = self._context.brackets.count_unmatched
         return count(self._text) > count("")

@@ -24,11 +24,13 @@ DECREASE: Final = 0.85
 RETURN_S: Final = 8.0  # until the limit is back at the value that was too high
 RESET_AFTER_S: Final = 30.0  # without a late first token
 INITIAL_PER_FLOOR: Final = 32  # initial limit / floor; the first late tokens correct it
-_QUEUEING: Final = 1.7  # times the median of an idle pool
+_QUEUEING_FACTOR: Final = 1.7  # times the median of an idle pool
 _NUM_LATEST: Final = 24
-_FEW: Final = 8
-_EASE_WEIGHT: Final = 0.05  # of a new sample in the latency of an idle pool
-_MAX_AT_EASE: Final = 0.5  # of the target; caps the idle value of a gateway that starts under load
+_MIN_SAMPLES: Final = 8
+_IDLE_SAMPLE_WEIGHT: Final = 0.05  # of a new sample in the latency of an idle pool
+_MAX_IDLE_RATIO: Final = (
+    0.5  # of the target; caps the idle value of a gateway that starts under load
+)
 
 
 class CubicLimit:
@@ -38,8 +40,8 @@ class CubicLimit:
         self.initial = initial
         self.value = self._first_value
         self._latest: deque[float] = deque(maxlen=_NUM_LATEST)
-        self._at_ease: float | None = None  # ratio of an idle pool; None: unknown
-        self._late_at: float | None = None  # the limit that was too high; None: none was
+        self._idle_ratio: float | None = None  # ratio of an idle pool; None: unknown
+        self._too_high_limit: float | None = None  # the limit that was too high; None: none was
         self._decreased_s = float("-inf")
         self._used_s = 0.0  # seconds in use since the last decrease
         self._last_update_s = float("-inf")
@@ -66,8 +68,8 @@ class CubicLimit:
 
     def reset(self, now_s: float) -> None:
         """Start afresh if first tokens were in time for long enough. Call this periodically."""
-        if self._late_at is not None and now_s - self._decreased_s > RESET_AFTER_S:
-            self._late_at = None
+        if self._too_high_limit is not None and now_s - self._decreased_s > RESET_AFTER_S:
+            self._too_high_limit = None
             self.value = max(self.value, self._first_value)
             self._latest.clear()
 
@@ -80,39 +82,43 @@ class CubicLimit:
         """
         self._latest.append(ratio)
         if ratio <= 1.0:
-            self._record_ease(ratio, num_ahead)
+            self._record_idle_ratio(ratio, num_ahead)
             if num_ahead + 1 >= 0.8 * self.value:
                 self._grow(now_s)
         elif num_ahead >= self.floor / 2 and admitted_s > self._decreased_s and self.is_queueing:
             self._decrease(min(self.value, num_ahead + 1.0), now_s)
 
-    def on_rejected(self, num_under_way: int, *, epoch_s: float, now_s: float) -> None:
+    def on_rejected(self, num_in_flight: int, *, epoch_s: float, now_s: float) -> None:
         """Decrease the limit: a further request would probably be late with this many in flight."""
-        if now_s - self._decreased_s > epoch_s and self._is_slow(list(self._latest)[-_FEW:]):
-            self._decrease(min(self.value, float(num_under_way)), now_s)
+        if now_s - self._decreased_s > epoch_s and self._is_slow(
+            list(self._latest)[-_MIN_SAMPLES:]
+        ):
+            self._decrease(min(self.value, float(num_in_flight)), now_s)
 
     def _is_slow(self, ratios: list[float]) -> bool:
-        at_ease = _MAX_AT_EASE if self._at_ease is None else min(self._at_ease, _MAX_AT_EASE)
-        return len(ratios) >= _FEW and median(ratios) > _QUEUEING * at_ease
+        idle_ratio = (
+            _MAX_IDLE_RATIO if self._idle_ratio is None else min(self._idle_ratio, _MAX_IDLE_RATIO)
+        )
+        return len(ratios) >= _MIN_SAMPLES and median(ratios) > _QUEUEING_FACTOR * idle_ratio
 
-    def _record_ease(self, ratio: float, num_ahead: int) -> None:
-        if self._at_ease is None:
-            self._at_ease = ratio
-        elif num_ahead < self.floor or ratio < self._at_ease:
-            self._at_ease += _EASE_WEIGHT * (ratio - self._at_ease)
+    def _record_idle_ratio(self, ratio: float, num_ahead: int) -> None:
+        if self._idle_ratio is None:
+            self._idle_ratio = ratio
+        elif num_ahead < self.floor or ratio < self._idle_ratio:
+            self._idle_ratio += _IDLE_SAMPLE_WEIGHT * (ratio - self._idle_ratio)
 
-    def _decrease(self, was_late_at: float, now_s: float) -> None:
-        self._late_at = was_late_at
-        self.value = max(float(self.floor), DECREASE * was_late_at)
+    def _decrease(self, too_high_limit: float, now_s: float) -> None:
+        self._too_high_limit = too_high_limit
+        self.value = max(float(self.floor), DECREASE * too_high_limit)
         self._decreased_s = self._last_update_s = now_s
         self._used_s = 0.0
 
     def _grow(self, now_s: float) -> None:
-        if self._late_at is None:
+        if self._too_high_limit is None:
             self.value += 1.0
             return
         # The curve waits while the limit is not in use.
         self._used_s += min(now_s - self._last_update_s, 1.0)
         self._last_update_s = now_s
-        bend = (self._used_s / RETURN_S - 1.0) ** 3  # from -1; 0 after RETURN_S seconds in use
-        self.value = max(self.value, self._late_at * (1.0 + (1.0 - DECREASE) * bend))
+        curve = (self._used_s / RETURN_S - 1.0) ** 3  # from -1; 0 after RETURN_S seconds in use
+        self.value = max(self.value, self._too_high_limit * (1.0 + (1.0 - DECREASE) * curve))

@@ -31,7 +31,7 @@ _FLOOR_PER_REPLICA: Final = 2
 _BATCHES: Final = 2  # of the first limit: one runs, and one waits
 _LOOK_EVERY_S: Final = 0.002
 _REFUSED_RATIO: Final = 2.0  # the ratio that counts when an engine's queue is full
-_GUARD: Final = 0.99  # the quantile of first tokens that is compared with the target
+_GUARDED_QUANTILE: Final = 0.99  # the quantile of first tokens that is compared with the target
 _MIN_SLOT_S: Final = 0.25  # minimum time in which first tokens are counted
 _NUM_SLOTS: Final = 20
 _FEW_FIRST_TOKENS: Final = 5
@@ -143,11 +143,11 @@ class PoolLoadShedder:
             self._check_request(pending, now_s)
         if pending.is_overdue and trace.engine_first_token_s is None:
             # The request left before its first token, so its latency would have been even higher.
-            self.times[pending.mode].add(_waited_s(pending, now_s) * 1000, now_s=now_s)
+            self.times[pending.mode].add(_compute_wait_s(pending, now_s) * 1000, now_s=now_s)
         self._pending_requests.pop(trace.arrival.request_id, None)
 
     def p99_ms(self, mode: Mode, now_s: float) -> float | None:
-        return self.times[mode].quantile(_GUARD, now_s=now_s)
+        return self.times[mode].quantile(_GUARDED_QUANTILE, now_s=now_s)
 
     def _is_batch_full(self) -> bool:
         return self._max_num_seqs is not None and self.num_in_flight >= self._max_num_seqs
@@ -165,7 +165,7 @@ class PoolLoadShedder:
         answered within one target's time at its best recent rate.
         """
         oldest = next(iter(self._pending_requests.values()), None)
-        if oldest is None or _waited_s(oldest, now_s) < _LONG_WAIT * target_s:
+        if oldest is None or _compute_wait_s(oldest, now_s) < _LONG_WAIT * target_s:
             return False
         slot = int(now_s / self._slot_s)
         most = max((n for at, n in self._first_tokens if at > slot - _NUM_SLOTS), default=0)
@@ -189,7 +189,7 @@ class PoolLoadShedder:
 
     def _check_request(self, pending: _AwaitingFirstToken, now_s: float) -> None:
         trace = pending.trace
-        waited_s = _waited_s(pending, now_s)
+        waited_s = _compute_wait_s(pending, now_s)
         if trace.engine_first_token_s is not None:
             self.times[pending.mode].add(waited_s * 1000, now_s=now_s)
             self._count_first_token(now_s)
@@ -272,7 +272,7 @@ def _tenant_id(trace: RequestTrace) -> TenantId | None:
     return None if trace.principal is None else trace.principal.snapshot.tenant_id
 
 
-def _waited_s(pending: _AwaitingFirstToken, now_s: float) -> float:
+def _compute_wait_s(pending: _AwaitingFirstToken, now_s: float) -> float:
     """Return the seconds from admission until the first token, or until now."""
     trace = pending.trace
     until_s = now_s if trace.engine_first_token_s is None else trace.engine_first_token_s

@@ -26,10 +26,10 @@ class RollingQuantiles:
 
     def add(self, milliseconds: float, *, now_s: float) -> None:
         self._rotate_slots(now_s)
-        place = int(math.log(max(milliseconds, _LEAST_MS) / _LEAST_MS) / _GROWTH)
-        place = min(place, _NUM_WIDTHS - 1)
-        self._slots[self._now % NUM_SLOTS][place] += 1
-        self._sum[place] += 1
+        bin_index = int(math.log(max(milliseconds, _LEAST_MS) / _LEAST_MS) / _GROWTH)
+        bin_index = min(bin_index, _NUM_WIDTHS - 1)
+        self._slots[self._now % NUM_SLOTS][bin_index] += 1
+        self._sum[bin_index] += 1
         self.count += 1
 
     def quantile(self, share: float, *, now_s: float) -> float | None:

@@ -52,7 +52,7 @@ from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
 from inference.gateway.supersession.registry import can_supersede
 
 MAX_CONCURRENT_COMPLETIONS: Final = 16  # on one connection; an editor has one or two
-MAX_HELD: Final = 64  # including cancelled ones that have not ended yet
+MAX_UNFINISHED: Final = 64  # including cancelled ones that have not ended yet
 MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
 # Editors report what is left of accepted text half an hour, or a thousand requests, later.
 MAX_ACCEPTED: Final = 128
@@ -76,7 +76,7 @@ class SupersessionKey:
 
 
 _ACCEPTED: Final = (OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED)
-_NO_PURPOSE: Final = SupersessionKey(path="", is_chat=False, is_prefetch=False)
+_NO_SUPERSESSION_KEY: Final = SupersessionKey(path="", is_chat=False, is_prefetch=False)
 
 
 @dataclass(slots=True)
@@ -99,9 +99,9 @@ class StreamedCompletion:
 
     def cancel(self, finish_reason: FinishReason, *, at_s: float) -> None:
         """End the completion now. The client receives `finish_reason` as its finish reason."""
-        was, self.cancelled_s = self.state, at_s
+        previous_state, self.cancelled_s = self.state, at_s
         self.advance(CompletionEvent.CANCEL)
-        if was is not self.state and self.task is not None:
+        if previous_state is not self.state and self.task is not None:
             self.task.cancel(finish_reason.value)
 
     async def write_delta(self, text: str) -> None:
@@ -126,7 +126,7 @@ class Connection:
         self._backend = backend
         self._caller = caller
         self._send = send
-        self._under_way: dict[str, StreamedCompletion] = {}
+        self._in_flight: dict[str, StreamedCompletion] = {}
         self._ended: OrderedDict[str, StreamedCompletion] = OrderedDict()
         self._accepted: OrderedDict[str, StreamedCompletion] = OrderedDict()
         self._typing_limiter = TypingReportLimiter(backend.clock)
@@ -150,14 +150,14 @@ class Connection:
 
         The client receives `reason` for each completion; None: the client left.
         """
-        tasks = [exchange.task for exchange in self._under_way.values() if exchange.task]
+        tasks = [completion.task for completion in self._in_flight.values() if completion.task]
         for task in tasks:
             task.cancel() if reason is None else task.cancel(reason)
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def drain(self) -> None:
         """Wait until nothing is in flight. New requests are still served meanwhile."""
-        while tasks := [each.task for each in self._under_way.values() if each.task]:
+        while tasks := [each.task for each in self._in_flight.values() if each.task]:
             await asyncio.wait(tasks)
 
     async def _dispatch_frame(self, frame: ClientFrame) -> None:
@@ -190,56 +190,62 @@ class Connection:
         supersession_key = _supersession_key(frame)
         superseded = self._find_superseded(supersession_key)
         self._require_room(num_leaving=len(superseded))
-        for exchange in superseded:
-            exchange.cancel(FinishReason.SUPERSEDED, at_s=self._backend.clock.monotonic_s())
+        for completion in superseded:
+            completion.cancel(FinishReason.SUPERSEDED, at_s=self._backend.clock.monotonic_s())
         arrival = self._make_incoming_request(_to_draft(frame), trace_parent=frame.traceparent)
         suggestion = SuggestionRecord(arrival.request_id)
-        exchange = StreamedCompletion(
+        completion = StreamedCompletion(
             frame.id,
             supersession_key,
             suggestion,
             self._send,
             include_prompt_segments=frame.include_prompt_segments,
         )
-        exchange.advance(CompletionEvent.COMPLETE)
-        self._under_way[frame.id] = exchange
-        exchange.task = asyncio.create_task(self._run_completion(exchange, arrival))
+        completion.advance(CompletionEvent.COMPLETE)
+        self._in_flight[frame.id] = completion
+        completion.task = asyncio.create_task(self._run_completion(completion, arrival))
         # Let the task enter `record` before the next frame can cancel it: every request is
         # recorded.
         await asyncio.sleep(0)
 
     def _find_completion(self, identifier: str) -> StreamedCompletion | None:
-        places = (self._under_way, self._ended, self._accepted)
-        return next((place[identifier] for place in places if identifier in place), None)
+        maps = (self._in_flight, self._ended, self._accepted)
+        return next(
+            (completions[identifier] for completions in maps if identifier in completions), None
+        )
 
     def _find_superseded(self, key: SupersessionKey) -> list[StreamedCompletion]:
         """Return the completions that a new request for the same file supersedes."""
         return [each for each in self._list_running() if key.is_superseding(each.supersession_key)]
 
     def _list_running(self) -> list[StreamedCompletion]:
-        every = self._under_way.values()
-        return [exchange for exchange in every if exchange.state is not CompletionState.CANCELLING]
+        every = self._in_flight.values()
+        return [
+            completion for completion in every if completion.state is not CompletionState.CANCELLING
+        ]
 
     def _require_room(self, *, num_leaving: int) -> None:
         """Check the limits. Cancelled completions may wait briefly for a slow client."""
         num_running = len(self._list_running()) - num_leaving
-        if num_running >= MAX_CONCURRENT_COMPLETIONS or len(self._under_way) >= MAX_HELD:
+        if num_running >= MAX_CONCURRENT_COMPLETIONS or len(self._in_flight) >= MAX_UNFINISHED:
             raise TooManyRequests(
                 "too_many_requests",
                 f"{MAX_CONCURRENT_COMPLETIONS} completions are already in flight on this"
                 " connection.",
             )
 
-    async def _run_completion(self, exchange: StreamedCompletion, arrival: IncomingRequest) -> None:
+    async def _run_completion(
+        self, completion: StreamedCompletion, arrival: IncomingRequest
+    ) -> None:
         try:
-            await self._backend.serve(arrival, exchange)
+            await self._backend.serve(arrival, completion)
         finally:
             # A cancelled task keeps its frames, with customers' text. Outcomes do not need the
             # path.
-            exchange.task = None
-            exchange.supersession_key = _NO_PURPOSE
-            del self._under_way[exchange.id]
-            self._ended[exchange.id] = exchange
+            completion.task = None
+            completion.supersession_key = _NO_SUPERSESSION_KEY
+            del self._in_flight[completion.id]
+            self._ended[completion.id] = completion
             if len(self._ended) > MAX_REMEMBERED:
                 self._ended.popitem(last=False)
 
@@ -263,24 +269,26 @@ class Connection:
         self._backend.warm_up(tenant_id, self._make_incoming_request(_to_warmup_draft(frame)))
 
     def _on_cancel(self, frame: CancelFrame) -> None:
-        exchange = self._under_way.get(frame.id)
-        if exchange is not None:
-            exchange.cancel(FinishReason.CANCELLED, at_s=self._backend.clock.monotonic_s())
+        completion = self._in_flight.get(frame.id)
+        if completion is not None:
+            completion.cancel(FinishReason.CANCELLED, at_s=self._backend.clock.monotonic_s())
 
     def _on_outcome(self, frame: OutcomeFrame) -> None:
         report = OutcomeReport(
             frame.event, frame.chars, frame.lines, frame.after_ms, frame.edited_ratio
         )
-        exchange = self._find_completion(frame.id)
-        current_request_id = exchange and exchange.suggestion.request_id
+        completion = self._find_completion(frame.id)
+        current_request_id = completion and completion.suggestion.request_id
         if frame.request_id and frame.request_id != current_request_id:
             self._backend.record_late_outcome(
                 self._backend.find_principal(), frame.request_id, report
             )
             return
-        advance(exchange.state if exchange else CompletionState.UNKNOWN, CompletionEvent.OUTCOME)
-        assert exchange is not None, "an outcome in state UNKNOWN was refused"
-        counts = count_outcome(exchange.suggestion, report)
+        advance(
+            completion.state if completion else CompletionState.UNKNOWN, CompletionEvent.OUTCOME
+        )
+        assert completion is not None, "an outcome in state UNKNOWN was refused"
+        counts = count_outcome(completion.suggestion, report)
         if frame.event in _ACCEPTED and frame.id in self._ended:
             self._accepted[frame.id] = self._ended.pop(frame.id)
             if len(self._accepted) > MAX_ACCEPTED:
@@ -288,7 +296,7 @@ class Connection:
         self._backend.append_record(
             OutcomeRecord(
                 outcome_id=new_request_id(),
-                request_id=exchange.suggestion.request_id,
+                request_id=completion.suggestion.request_id,
                 tenant_id=self._caller.principal.snapshot.tenant_id,
                 user_id=self._caller.principal.credential.user_id,
                 occurred_at_ms=self._backend.clock.now_ms(),
@@ -301,7 +309,7 @@ class Connection:
             )
         )
         if frame.text:
-            request_id = exchange.suggestion.request_id
+            request_id = completion.suggestion.request_id
             self._backend.on_edited(
                 SuggestionEdit(request_id, frame.event, frame.after_ms, frame.text)
             )

@@ -37,10 +37,10 @@ _TIMED_VERSION: Final = 7
 class LateOutcomeRecorder:
     """Records late outcomes in the journal. One event loop uses it."""
 
-    def __init__(self, *, clock: Clock, keep: Callable[[UsageRecord], None]) -> None:
+    def __init__(self, *, clock: Clock, append_record: Callable[[UsageRecord], None]) -> None:
         """`keep` appends to the journal."""
         self._clock = clock
-        self._keep = keep
+        self._append_record = append_record
         self._of_owners = _RateLimiters(clock, at_once=MAX_AT_ONCE, interval_s=_INTERVAL_S)
         self._of_tenants = _RateLimiters(
             clock, at_once=MAX_OF_TENANT_AT_ONCE, interval_s=_TENANTS_INTERVAL_S
@@ -57,7 +57,7 @@ class LateOutcomeRecorder:
         valid_request_id = _check_request_id(request_id, now_ms)
         self._of_owners.spend(principal.owner)
         self._of_tenants.spend(principal.snapshot.tenant_id)
-        self._keep(
+        self._append_record(
             LateOutcomeRecord(
                 outcome_id=new_request_id(),
                 request_id=valid_request_id,

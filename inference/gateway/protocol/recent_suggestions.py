@@ -38,10 +38,10 @@ class _RecentSuggestion:
 class RecentSuggestions:
     """The recent suggestions of all tenants. One event loop uses it."""
 
-    def __init__(self, *, clock: Clock, keep: Callable[[UsageRecord], None]) -> None:
+    def __init__(self, *, clock: Clock, append_record: Callable[[UsageRecord], None]) -> None:
         """`keep` appends to the journal."""
         self._clock = clock
-        self._keep = keep
+        self._append_record = append_record
         self._of_tenant: defaultdict[TenantId, OrderedDict[RequestId, _RecentSuggestion]] = (
             defaultdict(OrderedDict)
         )
@@ -74,7 +74,7 @@ class RecentSuggestions:
             counts = count_outcome(completion.suggestion, report)
         except InvalidFrame:
             return
-        self._keep(
+        self._append_record(
             OutcomeRecord(
                 outcome_id=new_request_id(),
                 request_id=request_id,

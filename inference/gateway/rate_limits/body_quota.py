@@ -23,7 +23,7 @@ class BodyQuota:
 
     def __init__(self) -> None:
         self.num_bytes = 0
-        self._of: Counter[_Owner] = Counter()
+        self._bytes_of_owner: Counter[_Owner] = Counter()
 
     def reserve(self, principal: Principal, num_bytes: int) -> None:
         """Reserve the bytes, or nothing.
@@ -32,11 +32,11 @@ class BodyQuota:
         TooManyRequests.
         """
         key, tenant = _owners_of(principal)
-        is_over_key = self._of[key] + num_bytes > MAX_OF_KEY_BYTES
-        if is_over_key or self._of[tenant] + num_bytes > MAX_OF_TENANT_BYTES:
-            whose = "key" if is_over_key else "tenant"
+        is_over_key = self._bytes_of_owner[key] + num_bytes > MAX_OF_KEY_BYTES
+        if is_over_key or self._bytes_of_owner[tenant] + num_bytes > MAX_OF_TENANT_BYTES:
+            owner = "key" if is_over_key else "tenant"
             raise TooManyRequests(
-                "too_many_requests", f"This {whose} is uploading too much at once."
+                "too_many_requests", f"This {owner} is uploading too much at once."
             )
         if self.num_bytes + num_bytes > MAX_TOTAL_BYTES:
             raise TooManyRequests(
@@ -53,9 +53,9 @@ class BodyQuota:
     def _add_bytes(self, principal: Principal, num_bytes: int) -> None:
         self.num_bytes += num_bytes
         for owner in _owners_of(principal):
-            self._of[owner] += num_bytes
-            if not self._of[owner]:
-                del self._of[owner]
+            self._bytes_of_owner[owner] += num_bytes
+            if not self._bytes_of_owner[owner]:
+                del self._bytes_of_owner[owner]
 
 
 def _owners_of(principal: Principal) -> tuple[_Owner, _Owner]:

@@ -113,14 +113,16 @@ class Leases:
     def num_buckets(self) -> int:
         return len(self._buckets) + len(self._leaving)
 
-    async def spend(self, wants: Sequence[SpendRequest]) -> list[Charge]:
+    async def spend(self, requests: Sequence[SpendRequest]) -> list[Charge]:
         """Spend all of them, or nothing.
 
         May wait MAX_WAIT_S for the store. If cancelled while waiting, nothing is spent.
         RateLimitExceeded names the bucket with the longest wait. Raises RateLimitExceeded.
         """
         now_s = self._clock.monotonic_s()
-        pairs = [(self._get_or_create_bucket(want.spec, now_s), want.units) for want in wants]
+        pairs = [
+            (self._get_or_create_bucket(request.spec, now_s), request.units) for request in requests
+        ]
         deadline_s = now_s + self._max_wait_s
         while short_buckets := [
             (bucket, units) for bucket, units in pairs if bucket.remaining_units(now_s) < units
@@ -135,8 +137,8 @@ class Leases:
         charges = [
             Charge(bucket, units, bucket.remaining_units(now_s) >= units) for bucket, units in pairs
         ]
-        for one in charges:
-            one.bucket.spend(one.units, now_s, is_leased=one.is_leased)
+        for charge in charges:
+            charge.bucket.spend(charge.units, now_s, is_leased=charge.is_leased)
         if not self.is_store_unavailable:
             self._start_call([bucket for bucket, _ in pairs if bucket.is_due(now_s)])
         return charges

@@ -55,9 +55,9 @@ _MESSAGES: Final = {
 class _RecentUsage:
     """The recent requests of one user or service key on this gateway."""
 
-    place: int = 0  # position of the last request
-    asked_s: float = float("-inf")
-    acted_s: float = float("-inf")  # time of the last action
+    position_hash: int = 0  # of the last request
+    requested_s: float = float("-inf")
+    last_action_s: float = float("-inf")  # time of the last action
     num_prefetches: int = 0  # prefetches that are still allowed at a tenth of the price
 
 
@@ -155,21 +155,24 @@ class Quotas:
             self._recent.get(_holder_of(principal)) or _RecentUsage(),
             self._clock.monotonic_s(),
         )
-        is_recent = now_s - recent.asked_s <= REPEAT_S and request.mode is not Mode.CHAT
-        if request.is_warm_up or (is_recent and recent.place == _hash_place(request)):
+        is_recent = now_s - recent.requested_s <= REPEAT_S and request.mode is not Mode.CHAT
+        if request.is_warm_up or (is_recent and recent.position_hash == _hash_position(request)):
             return 1
-        has_acted = now_s - recent.acted_s <= PREFETCH_S and recent.num_prefetches > 0
+        has_acted = now_s - recent.last_action_s <= PREFETCH_S and recent.num_prefetches > 0
         return 1 if request.trigger is Trigger.PREFETCH and has_acted else ACTION
 
     def _record_usage(self, principal: Principal, request: CompletionRequest, units: int) -> None:
         recent = self._get_recent_usage(principal)
-        recent.place, recent.asked_s = _hash_place(request), self._clock.monotonic_s()
+        recent.position_hash, recent.requested_s = (
+            _hash_position(request),
+            self._clock.monotonic_s(),
+        )
         if request.trigger is Trigger.PREFETCH and units < ACTION:
             recent.num_prefetches = max(0, recent.num_prefetches - 1)
 
     def _allow_prefetch(self, principal: Principal) -> None:
         recent = self._get_recent_usage(principal)
-        recent.acted_s = self._clock.monotonic_s()
+        recent.last_action_s = self._clock.monotonic_s()
         recent.num_prefetches = min(recent.num_prefetches + 1, MAX_PREFETCHES)
 
     def _get_recent_usage(self, principal: Principal) -> _RecentUsage:
@@ -182,9 +185,9 @@ class Quotas:
         return recent
 
     def _until_midnight_s(self) -> float:
-        now = self._now()
-        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-        return (midnight - now).total_seconds()
+        now_utc = self._now()
+        midnight = now_utc.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        return (midnight - now_utc).total_seconds()
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.now_ms() / 1000, tz=UTC)
@@ -194,7 +197,7 @@ def _holder_of(principal: Principal) -> str:
     return principal.credential.user_id or principal.credential.key_id
 
 
-def _hash_place(request: CompletionRequest) -> int:
+def _hash_position(request: CompletionRequest) -> int:
     """Return a hash that is salted by the process and kept in memory only."""
     return hash((request.path, request.prefix[-256:], request.suffix[:64]))
 

@@ -137,7 +137,7 @@ return answers
 
 
 @asynccontextmanager
-async def redis_for_leases(url: str, *, socket_timeout_s: float) -> AsyncIterator[Redis]:
+async def open_lease_redis(url: str, *, socket_timeout_s: float) -> AsyncIterator[Redis]:
     """Open dedicated connections. A call waits for a free one as long as its caller does."""
     pool = BlockingConnectionPool.from_url(
         url, max_connections=_MAX_CONNECTIONS, timeout=None, socket_timeout=socket_timeout_s
@@ -158,20 +158,20 @@ class RedisLeaseStore:
         keys = [request.spec.key for request in requests]
         numbers = [number for request in requests for number in _script_arguments(request)]
         try:
-            answers = await self._run_script(len(keys), [*keys, gateway, *self._times_us, *numbers])
+            results = await self._run_script(len(keys), [*keys, gateway, *self._times_us, *numbers])
         except RedisError as error:
             raise OSError(f"limits: {type(error).__name__}") from error
         return [
             LeaseGrant(granted_units, wait_us / 1e6, overdrawn)
-            for granted_units, wait_us, overdrawn in answers
+            for granted_units, wait_us, overdrawn in results
         ]
 
     async def _run_script(self, num_keys: int, arguments: list[Any]) -> list[tuple[int, int, int]]:
         try:
-            answers = await self._redis.evalsha(self._digest, num_keys, *arguments)
+            results = await self._redis.evalsha(self._digest, num_keys, *arguments)
         except NoScriptError:  # Redis was restarted, or failed over
-            answers = await self._redis.eval(RENEW_SCRIPT, num_keys, *arguments)
-        return cast(list[tuple[int, int, int]], answers)
+            results = await self._redis.eval(RENEW_SCRIPT, num_keys, *arguments)
+        return cast(list[tuple[int, int, int]], results)
 
 
 def _script_arguments(request: LeaseRequest) -> tuple[int | str, ...]:

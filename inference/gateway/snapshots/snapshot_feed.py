@@ -27,11 +27,13 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotFeed:
-    def __init__(self, redis: Redis, authority: SnapshotStore, *, is_relayed: bool = False) -> None:
+    def __init__(
+        self, redis: Redis, snapshot_store: SnapshotStore, *, is_relayed: bool = False
+    ) -> None:
         """`is_relayed`: a relay copies the snapshots here from the home region."""
         self._is_relayed = is_relayed
         self._redis = redis
-        self._authority = authority
+        self._snapshot_store = snapshot_store
         self._seen_changes: bytes | str | None = None
 
     async def run(self) -> None:
@@ -57,7 +59,7 @@ class SnapshotFeed:
     async def _mark_synced(self) -> None:
         """Confirm the snapshots, unless a relay has not reached the home region for too long."""
         if not self._is_relayed or await self._redis.exists(HOME_HEARD):
-            self._authority.mark_synced()
+            self._snapshot_store.mark_synced()
 
     async def _read_newer(self) -> bool:
         """Read the newer snapshots. False if one was unreadable, so that it is tried again."""
@@ -65,7 +67,7 @@ class SnapshotFeed:
         versions = {
             TenantId(key.decode()): int(value) for key, value in hash_.items() if value.isdigit()
         }
-        own_versions = self._authority.versions
+        own_versions = self._snapshot_store.versions
         newer = [
             tenant for tenant, version in versions.items() if version > own_versions.get(tenant, -1)
         ]
@@ -86,9 +88,9 @@ class SnapshotFeed:
         except msgspec.MsgspecError as error:
             # A newer schema or damaged data. This tenant keeps its snapshot until that is too old
             # to be trusted; other tenants are not affected.
-            if self._authority.mark_unreadable(tenant_id):
+            if self._snapshot_store.mark_unreadable(tenant_id):
                 log.error("snapshots.unreadable", tenant_id=tenant_id, error=type(error).__name__)
             return False
-        self._authority.replace(snapshot)
+        self._snapshot_store.replace(snapshot)
         log.info("snapshots.replaced", tenant_id=snapshot.tenant_id, version=snapshot.version)
         return True

@@ -20,7 +20,7 @@ import msgspec
 from caret.contracts.api_key import Credential
 from caret.contracts.policy import TenantPolicy
 from caret.contracts.policy_override import apply_overrides
-from caret.contracts.pricing import BudgetScope, SpendingLimits, encode_indexes, read_places
+from caret.contracts.pricing import BudgetScope, SpendingLimits, decode_indexes, encode_indexes
 from caret.contracts.snapshot import TenantSnapshot, TenantStatus
 from caret.foundation.clock import Clock
 from caret.foundation.crypto.key_derivation import derive_key
@@ -152,17 +152,21 @@ class SnapshotStore:
             else:
                 self._by_lookup.pop(credential.lookup_id, None)
 
-    def _dedicate_pools(self, previous: TenantSnapshot | None, new: TenantSnapshot) -> None:
+    def _dedicate_pools(self, previous: TenantSnapshot | None, snapshot: TenantSnapshot) -> None:
         before = frozenset() if previous is None else previous.dedicated_pools
-        for pool in before | new.dedicated_pools:
-            others = self._dedicated_to.pop(pool, frozenset()) - {new.tenant_id}
-            holders = others | {new.tenant_id} if pool in new.dedicated_pools else others
+        for pool in before | snapshot.dedicated_pools:
+            other_tenants = self._dedicated_to.pop(pool, frozenset()) - {snapshot.tenant_id}
+            holders = (
+                other_tenants | {snapshot.tenant_id}
+                if pool in snapshot.dedicated_pools
+                else other_tenants
+            )
             if holders:
                 self._dedicated_to[pool] = holders
 
-    def _notify_watchers(self, previous: TenantSnapshot | None, new: TenantSnapshot) -> None:
-        before = _in_force(previous) if previous is not None else set()
-        for key_id in before - _in_force(new):
+    def _notify_watchers(self, previous: TenantSnapshot | None, snapshot: TenantSnapshot) -> None:
+        previous_keys = _list_active_keys(previous) if previous is not None else set()
+        for key_id in previous_keys - _list_active_keys(snapshot):
             for on_end in tuple(self._watchers.get(key_id, ())):
                 on_end()
 
@@ -199,7 +203,7 @@ class _EffectiveSnapshots:
         return self._policies[indexes]
 
 
-def _in_force(snapshot: TenantSnapshot) -> set[KeyId]:
+def _list_active_keys(snapshot: TenantSnapshot) -> set[KeyId]:
     if snapshot.status is not TenantStatus.ACTIVE:
         return set()
     return {each.key_id for each in snapshot.credentials if each.revoked_at_ms is None}
@@ -208,34 +212,37 @@ def _in_force(snapshot: TenantSnapshot) -> set[KeyId]:
 class UserBudgets:
     def __init__(self, spending: SpendingLimits) -> None:
         self._spending: Final = spending
-        self._of_user: Final = _as_older_ones_say(spending) or spending.budgets_of
-        self._of_all: Final = frozenset(
-            place
-            for place, budget in enumerate(spending.budgets)
+        self._indexes_of_user: Final = _read_previous_format(spending) or spending.budgets_of
+        self._tenant_indexes: Final = frozenset(
+            index
+            for index, budget in enumerate(spending.budgets)
             if budget.scope is BudgetScope.TENANT
         )
-        self._snapshots_by_key: Final[dict[bytes, SpendingLimits]] = {}
+        self._limits_by_indexes: Final[dict[bytes, SpendingLimits]] = {}
 
     def for_user(self, user_id: UserId | None) -> SpendingLimits:
         """Return the same object for users with the same budgets, without user names.
 
         None: a service key, which belongs to no team.
         """
-        encoded_indexes = b"" if user_id is None else self._of_user.get(user_id, b"")
-        if encoded_indexes not in self._snapshots_by_key:
-            self._snapshots_by_key[encoded_indexes] = self._decode(encoded_indexes)
-        return self._snapshots_by_key[encoded_indexes]
+        encoded_indexes = b"" if user_id is None else self._indexes_of_user.get(user_id, b"")
+        if encoded_indexes not in self._limits_by_indexes:
+            self._limits_by_indexes[encoded_indexes] = self._decode(encoded_indexes)
+        return self._limits_by_indexes[encoded_indexes]
 
     def _decode(self, encoded_indexes: bytes) -> SpendingLimits:
-        own = read_places(encoded_indexes, num_indexes=len(self._spending.budgets))
-        budgets = [self._spending.budgets[place] for place in sorted(self._of_all.union(own))]
+        user_indexes = decode_indexes(encoded_indexes, num_indexes=len(self._spending.budgets))
+        budgets = [
+            self._spending.budgets[index]
+            for index in sorted(self._tenant_indexes.union(user_indexes))
+        ]
         return SpendingLimits(
             self._spending.prices,
             tuple(msgspec.structs.replace(budget, users=()) for budget in budgets),
         )
 
 
-def _as_older_ones_say(spending: SpendingLimits) -> dict[UserId, bytes]:
+def _read_previous_format(spending: SpendingLimits) -> dict[UserId, bytes]:
     """Return the budgets of each user in the older format, where each budget lists its users."""
     indexes: defaultdict[UserId, set[int]] = defaultdict(set)
     for index, budget in enumerate(spending.budgets):

@@ -39,7 +39,7 @@ _decode = msgspec.msgpack.Decoder(ClaimBatch).decode
 
 
 class ClaimQueue:
-    """The ClaimPublisher: a bounded queue of claims to send, which keeps the newest."""
+    """The ClaimPublisher: a bounded queue of claims to send, which keeps the registry."""
 
     def __init__(self) -> None:
         self._claims: deque[RequestClaim] = deque(maxlen=MAX_QUEUED)
@@ -60,10 +60,10 @@ class ClaimQueue:
 
 
 class SupersessionFeed:
-    def __init__(self, redis: Redis, queue: ClaimQueue, newest: SupersessionRegistry) -> None:
+    def __init__(self, redis: Redis, queue: ClaimQueue, registry: SupersessionRegistry) -> None:
         self._redis = redis
         self._queue = queue
-        self._newest = newest
+        self._registry = registry
         self._gateway = secrets.token_bytes(8)
 
     async def run(self) -> None:
@@ -99,7 +99,7 @@ class SupersessionFeed:
             return
         if message.gateway != self._gateway:
             for claim in message.claims:
-                self._newest.on_remote_claim(claim)
+                self._registry.on_remote_claim(claim)
 
 
 def _log_unreachable(error: Exception) -> None:

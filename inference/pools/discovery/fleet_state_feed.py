@@ -109,9 +109,9 @@ class AddedReplicaFeed(FleetStateFeed):
     version = ADDITIONS_VERSION
     channel = ADDITIONS_CHANGED
 
-    def __init__(self, redis: Redis, membership: PoolMembers) -> None:
+    def __init__(self, redis: Redis, pool_members: PoolMembers) -> None:
         super().__init__(redis)
-        self._membership = membership
+        self._pool_members = pool_members
 
     async def apply_state(self) -> None:
         entries = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(ADDITIONS)))
@@ -123,7 +123,7 @@ class AddedReplicaFeed(FleetStateFeed):
             # A newer format, or not written by Caret. The other entries are valid.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("added_replica.invalid", error=str(error))
-        self._membership.add(replicas_by_pool)
+        self._pool_members.add(replicas_by_pool)
 
 
 class ExperimentFeed(FleetStateFeed):
@@ -143,22 +143,22 @@ class ExperimentFeed(FleetStateFeed):
         self._check_variants = check_variants
 
     async def apply_state(self) -> None:
-        held = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(EXPERIMENTS)))
+        entries = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(EXPERIMENTS)))
         running: list[Experiment] = []
-        for _, data in sorted(held.items()):
+        for _, data in sorted(entries.items()):
             try:
                 change = decode_experiment(data)
                 if not change.is_running:
                     continue
-                found = make_experiment(
+                experiment = make_experiment(
                     change.name, tenants=change.tenants, variants=change.variants
                 )
-                self._check_variants(found.variants)
+                self._check_variants(experiment.variants)
             # A newer format, or not written by Caret. The other experiments are valid.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("experiment.invalid", error=str(error))
                 continue
-            running.append(found)
+            running.append(experiment)
         self._experiments.set_running(running)
 
 

@@ -36,7 +36,7 @@ from inference.pools.pool_config import DiscoverySource, Pool, PoolConfig, Repli
 
 ROUND_S: Final = 5.0
 MIN_ROUND_S: Final = 0.2  # of rounds that a change triggers
-EVERYBODY_EACH: Final = 12  # rounds; the others skip healthy members
+FULL_CHECK_ROUNDS: Final = 12  # rounds; the others skip healthy members
 MAX_ASK_S: Final = 3.0
 MAX_RESOLVE_S: Final = 3.0
 log = structlog.get_logger(__name__)
@@ -71,7 +71,7 @@ class _DiscoveredReplicas:
         self.configured_replicas: Final = pool.replicas
         self.discovered_replicas: tuple[Replica, ...] = ()
         self.added: tuple[Replica, ...] = ()
-        self.misplaced: tuple[Replica, ...] = ()  # added at addresses that are not allowed
+        self.disallowed: tuple[Replica, ...] = ()  # added at addresses that are not allowed
         self.identities: dict[str, ReplicaIdentity] = {}  # by url
         self.failures: dict[str, MismatchReason] = {}  # by url: why the identity is unknown
         self.pool_identity = PoolIdentity()
@@ -91,8 +91,8 @@ class _DiscoveredReplicas:
         return (*self.configured, *self._without_configured(self.added))
 
     @property
-    def barred(self) -> tuple[Replica, ...]:
-        return self._without_configured(self.misplaced)
+    def disallowed_replicas(self) -> tuple[Replica, ...]:
+        return self._without_configured(self.disallowed)
 
     def has_joined(self, replica: Replica) -> bool:
         """Return whether the replica gets requests.
@@ -152,7 +152,7 @@ class PoolMembers:
             patterns = self._pools.by_name[name].allowed_replica_hosts
             pool_additions = tuple(added.get(name, ()))
             candidates.added = tuple(each for each in pool_additions if _is_within(each, patterns))
-            candidates.misplaced = tuple(
+            candidates.disallowed = tuple(
                 each for each in pool_additions if each not in candidates.added
             )
             self._update_members(name)
@@ -171,8 +171,8 @@ class PoolMembers:
             await asyncio.sleep(MIN_ROUND_S)
             if not await self._has_news():
                 number += 1
-            await self.reconcile(asks_everybody=number == EVERYBODY_EACH)
-            number %= EVERYBODY_EACH
+            await self.reconcile(checks_all=number == FULL_CHECK_ROUNDS)
+            number %= FULL_CHECK_ROUNDS
 
     async def _has_news(self) -> bool:
         """Wait for a change or the end of the round's time. Return whether there was a change."""
@@ -184,19 +184,19 @@ class PoolMembers:
         self._news.clear()
         return True
 
-    async def reconcile(self, *, asks_everybody: bool = True) -> None:
+    async def reconcile(self, *, checks_all: bool = True) -> None:
         async with self._reconciling, asyncio.TaskGroup() as group:
             for name in self._discovered:
-                group.create_task(self._reconcile_pool(name, asks_everybody=asks_everybody))
+                group.create_task(self._reconcile_pool(name, checks_all=checks_all))
         self._replicas.retain({replica.url for replica in self._pools.list_replicas()})
 
-    async def _reconcile_pool(self, name: str, *, asks_everybody: bool) -> None:
+    async def _reconcile_pool(self, name: str, *, checks_all: bool) -> None:
         candidates, pool = self._discovered[name], self._pools.by_name[name]
         if pool.discover is not None:
             await self._resolve(candidates, pool.discover, self._resolvers[pool.source])
         async with asyncio.TaskGroup() as group:
             for replica in candidates.all_replicas:
-                if asks_everybody or self._needs_identity(candidates, replica):
+                if checks_all or self._needs_identity(candidates, replica):
                     group.create_task(self._fetch_identity(candidates, replica, pool.model))
         self._update_members(name)
 
@@ -254,10 +254,10 @@ class PoolMembers:
             for replica in candidates.all_replicas
             if (mismatch := self._find_mismatch(name, replica)) is not None
         }
-        places = ", ".join(pool.allowed_replica_hosts)
+        allowed_hosts = ", ".join(pool.allowed_replica_hosts)
         mismatches |= {
-            each: IdentityMismatch(MismatchReason.HOST_NOT_ALLOWED, each.host, places)
-            for each in candidates.barred
+            each: IdentityMismatch(MismatchReason.HOST_NOT_ALLOWED, each.host, allowed_hosts)
+            for each in candidates.disallowed_replicas
         }
         self._log_mismatches(name, candidates.mismatches, mismatches)
         candidates.mismatches = mismatches
@@ -298,9 +298,9 @@ class PoolMembers:
 
     def _set_replicas(self, pool: Pool, members: Iterable[Replica]) -> None:
         self._pools.set_replicas(pool.name, members)
-        now = self._pools.by_name[pool.name]
+        current_pool = self._pools.by_name[pool.name]
         before_names = {each.name for each in pool.replicas}
-        now_names = {each.name for each in now.replicas}
+        now_names = {each.name for each in current_pool.replicas}
         log.info(
             "pool.changed",
             pool=pool.name,
@@ -308,7 +308,7 @@ class PoolMembers:
             left=sorted(before_names - now_names),
         )
         for call in self.changed:
-            call(now)
+            call(current_pool)
 
 
 def _is_within(replica: Replica, patterns: Sequence[str]) -> bool:

@@ -63,22 +63,27 @@ class PoolIdentity:
 def derive_pool_identity(
     pool: Pool,
     identities: Sequence[ReplicaIdentity],
-    before: PoolIdentity,
+    previous: PoolIdentity,
     *,
     newcomers: Sequence[ReplicaIdentity] = (),
 ) -> PoolIdentity:
     """Derive the common identity. `newcomers` count only where no other replica states anything."""
 
-    def most(ask: Callable[[ReplicaIdentity], T | None], before: T | None) -> T | None:
+    def find_majority(
+        read_statement: Callable[[ReplicaIdentity], T | None], previous: T | None
+    ) -> T | None:
         return _most_common(
             identities,
-            ask,
-            _most_common(newcomers, ask, before) if _is_none_known(identities, ask) else before,
+            read_statement,
+            _most_common(newcomers, read_statement, previous)
+            if _is_none_known(identities, read_statement)
+            else previous,
         )
 
     return PoolIdentity(
-        root=most(lambda each: each.root(pool.model), before.root),
-        block_tokens=pool.block_tokens or most(lambda each: each.block_tokens, before.block_tokens),
+        root=find_majority(lambda each: each.root(pool.model), previous.root),
+        block_tokens=pool.block_tokens
+        or find_majority(lambda each: each.block_tokens, previous.block_tokens),
     )
 
 
@@ -111,17 +116,20 @@ def check_identity(
 
 
 def _most_common(
-    every: Iterable[ReplicaIdentity], ask: Callable[[ReplicaIdentity], T | None], before: T | None
+    identities: Iterable[ReplicaIdentity],
+    read_statement: Callable[[ReplicaIdentity], T | None],
+    previous: T | None,
 ) -> T | None:
-    counts = Counter(value for each in every if (value := ask(each)) is not None)
+    counts = Counter(value for each in identities if (value := read_statement(each)) is not None)
     if not counts:
-        return before
+        return previous
     most = max(counts.values())
     most_common = [value for value, count in counts.items() if count == most]
-    return before if before in most_common else min(most_common, key=str)
+    return previous if previous in most_common else min(most_common, key=str)
 
 
 def _is_none_known(
-    every: Iterable[ReplicaIdentity], ask: Callable[[ReplicaIdentity], T | None]
+    identities: Iterable[ReplicaIdentity],
+    read_statement: Callable[[ReplicaIdentity], T | None],
 ) -> bool:
-    return all(ask(each) is None for each in every)
+    return all(read_statement(each) is None for each in identities)

@@ -22,8 +22,8 @@ class LatencyOutlierDetector(Generic[Request]):
     def __init__(self) -> None:
         self._deadlines_s: dict[Request, float] = {}  # deadline of the first token
         self._num_late = 0  # in a row, without requests that still wait
-        self._rests_until_s: float | None = None  # None: not late
-        self._rest_s = EJECTION_S
+        self._ejected_until_s: float | None = None  # None: not late
+        self._ejection_s = EJECTION_S
 
     def on_request(self, request: Request, *, until_s: float) -> None:
         """Add a request. Its first token is late after `until_s`."""
@@ -37,7 +37,7 @@ class LatencyOutlierDetector(Generic[Request]):
         if now_s > until_s:
             self._count_late(now_s)
         else:
-            self._num_late, self._rests_until_s, self._rest_s = 0, None, EJECTION_S
+            self._num_late, self._ejected_until_s, self._ejection_s = 0, None, EJECTION_S
 
     def on_abandoned(self, request: Request, now_s: float) -> None:
         """Remove a request. If it was already late, it counts as late."""
@@ -49,9 +49,9 @@ class LatencyOutlierDetector(Generic[Request]):
         num_overdue = len(self.find_overdue(now_s))
         if num_overdue and self._num_late + num_overdue >= MAX_CONSECUTIVE_LATE:
             self._eject(now_s)
-        if self._rests_until_s is None:
+        if self._ejected_until_s is None:
             return False
-        return now_s < self._rests_until_s or bool(
+        return now_s < self._ejected_until_s or bool(
             self._deadlines_s
         )  # a trial request is in flight
 
@@ -65,6 +65,6 @@ class LatencyOutlierDetector(Generic[Request]):
             self._eject(now_s)
 
     def _eject(self, now_s: float) -> None:
-        if self._rests_until_s is not None and now_s >= self._rests_until_s:  # a late trial
-            self._rest_s = min(2 * self._rest_s, MAX_EJECTION_S)
-        self._rests_until_s = now_s + self._rest_s
+        if self._ejected_until_s is not None and now_s >= self._ejected_until_s:  # a late trial
+            self._ejection_s = min(2 * self._ejection_s, MAX_EJECTION_S)
+        self._ejected_until_s = now_s + self._ejection_s

@@ -16,7 +16,7 @@ from inference.pools.health.circuit_breaker import CircuitEvent, CircuitState, a
 from inference.pools.health.outlier_detection import LatencyOutlierDetector
 from inference.pools.pool_config import Replica
 
-LOOK_EVERY_S: Final = 0.05  # an eighth of the shortest time after which a first token is late
+CHECK_INTERVAL_S: Final = 0.05  # an eighth of the shortest time after which a first token is late
 
 
 # A killed engine takes longer to come back; other replicas are used meanwhile.
@@ -108,7 +108,7 @@ class ReplicaStates:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._conditions: dict[str, _ReplicaHealth] = {}
+        self._health_by_url: dict[str, _ReplicaHealth] = {}
         self._drained: frozenset[str] = frozenset()  # names
 
     def set_drained(self, names: Iterable[str]) -> None:
@@ -120,27 +120,27 @@ class ReplicaStates:
 
     def retain(self, urls: Collection[str]) -> None:
         """Delete the states of all other replicas, unless they have requests in flight."""
-        for url, condition in tuple(self._conditions.items()):
-            if url not in urls and not condition.num_in_flight and not condition.preemptible:
-                del self._conditions[url]
+        for url, health in tuple(self._health_by_url.items()):
+            if url not in urls and not health.num_in_flight and not health.preemptible:
+                del self._health_by_url[url]
 
     def is_drained(self, replica: Replica) -> bool:
         return replica.name in self._drained
 
     def cooldown_s(self, replica: Replica) -> float | None:
         """Return the remaining ejection time in seconds; None: the circuit is not open."""
-        condition = self._get_health(replica)
-        if condition.circuit is not CircuitState.OPEN:
+        health = self._get_health(replica)
+        if health.circuit is not CircuitState.OPEN:
             return None
-        return max(0.0, condition.cooldown_until_s - self._clock.monotonic_s())
+        return max(0.0, health.cooldown_until_s - self._clock.monotonic_s())
 
     def is_available(self, replica: Replica) -> bool:
-        condition = self._get_health(replica)
-        if condition.circuit is CircuitState.OPEN and self._is_cooled_down(condition):
+        health = self._get_health(replica)
+        if health.circuit is CircuitState.OPEN and self._is_cooled_down(health):
             self._advance(replica, CircuitEvent.COOLDOWN_OVER)
-        if condition.circuit is CircuitState.HALF_OPEN:
-            return not condition.has_trial
-        return condition.circuit is CircuitState.CLOSED
+        if health.circuit is CircuitState.HALF_OPEN:
+            return not health.has_trial
+        return health.circuit is CircuitState.CLOSED
 
     def is_ejected(self, replica: Replica) -> bool:
         """Return whether other replicas are preferable although the circuit is closed."""
@@ -171,18 +171,16 @@ class ReplicaStates:
         EngineError (`engine_timeout`) means that the first token is late and `fallback` is
         preferable (`reroute_overdue`). Raises EngineError.
         """
-        condition = self._get_health(replica)
+        health = self._get_health(replica)
         task = None if fallback is None else _current_task()
-        attempt = ReplicaAttempt(self._clock, condition.lateness, fallback, task)
-        is_trial = condition.circuit is CircuitState.HALF_OPEN and not condition.has_trial
-        condition.has_trial = condition.has_trial or is_trial
+        attempt = ReplicaAttempt(self._clock, health.lateness, fallback, task)
+        is_trial = health.circuit is CircuitState.HALF_OPEN and not health.has_trial
+        health.has_trial = health.has_trial or is_trial
         if not is_preemptible:  # requests that give way wait for all others
             until_s = self._clock.monotonic_s() + first_token_timeout_s
-            condition.lateness.on_request(attempt, until_s=until_s)
+            health.lateness.on_request(attempt, until_s=until_s)
         try:
-            with (
-                condition.register_preemptible() if is_preemptible else condition.count_in_flight()
-            ):
+            with health.register_preemptible() if is_preemptible else health.count_in_flight():
                 yield attempt
         except asyncio.CancelledError:
             if not attempt.was_rerouted():
@@ -191,9 +189,9 @@ class ReplicaStates:
                 "engine_timeout", "The engine takes too long.", http_status=503
             ) from None
         finally:
-            condition.lateness.on_abandoned(attempt, self._clock.monotonic_s())
+            health.lateness.on_abandoned(attempt, self._clock.monotonic_s())
             if is_trial:
-                condition.has_trial = False
+                health.has_trial = False
             if attempt.has_succeeded is not None:
                 self._record_result(replica, has_succeeded=attempt.has_succeeded)
 
@@ -203,14 +201,14 @@ class ReplicaStates:
         Call this periodically, so that requests need no timers of their own.
         """
         now_s = self._clock.monotonic_s()
-        for url, condition in tuple(self._conditions.items()):
-            if not condition.lateness.is_ejected(now_s):
+        for url, health in tuple(self._health_by_url.items()):
+            if not health.lateness.is_ejected(now_s):
                 continue
-            overdue = condition.lateness.find_overdue(now_s)
+            overdue = health.lateness.find_overdue(now_s)
             num_moved = sum(
                 attempt.reroute() for attempt in overdue if self._has_better_fallback(attempt)
             )
-            condition.num_rerouted += num_moved
+            health.num_rerouted += num_moved
             if num_moved:
                 log.info("replica.ejected", url=url, num_moved=num_moved)
 
@@ -220,45 +218,43 @@ class ReplicaStates:
             return False
         return self.get_circuit(other) is CircuitState.CLOSED
 
-    def on_health_check(self, replica: Replica, wellness: HealthStatus) -> None:
+    def on_health_check(self, replica: Replica, status: HealthStatus) -> None:
         """Apply the result of a health check.
 
         A healthy result does not close the circuit: a replica that reports so may still not answer
         (such as vLLM while it shuts down). Only generated tokens close it.
         """
-        if wellness is HealthStatus.UNHEALTHY:
+        if status is HealthStatus.UNHEALTHY:
             self._advance(replica, CircuitEvent.THRESHOLD_FAILURE)
-        elif wellness is HealthStatus.TIMED_OUT:
+        elif status is HealthStatus.TIMED_OUT:
             self._record_result(replica, has_succeeded=False)
 
     def _record_result(self, replica: Replica, *, has_succeeded: bool) -> None:
-        condition = self._get_health(replica)
+        health = self._get_health(replica)
         if has_succeeded:
-            condition.num_failures = 0
+            health.num_failures = 0
             self._advance(replica, CircuitEvent.SUCCESS)
             return
-        condition.num_failures += 1
-        is_last = condition.num_failures >= MAX_FAILURES
+        health.num_failures += 1
+        is_last = health.num_failures >= MAX_FAILURES
         self._advance(replica, CircuitEvent.THRESHOLD_FAILURE if is_last else CircuitEvent.FAILURE)
 
     def _advance(self, replica: Replica, event: CircuitEvent) -> None:
-        condition = self._get_health(replica)
-        before, condition.circuit = condition.circuit, advance(condition.circuit, event)
-        if condition.circuit is CircuitState.OPEN and event is not CircuitEvent.COOLDOWN_OVER:
-            condition.cooldown_until_s = self._clock.monotonic_s() + EJECTION_S
-        if condition.circuit is not before:
-            log.info(
-                "replica.circuit_changed", replica=replica.name, circuit=condition.circuit.value
-            )
+        health = self._get_health(replica)
+        before, health.circuit = health.circuit, advance(health.circuit, event)
+        if health.circuit is CircuitState.OPEN and event is not CircuitEvent.COOLDOWN_OVER:
+            health.cooldown_until_s = self._clock.monotonic_s() + EJECTION_S
+        if health.circuit is not before:
+            log.info("replica.circuit_changed", replica=replica.name, circuit=health.circuit.value)
 
-    def _is_cooled_down(self, condition: _ReplicaHealth) -> bool:
-        return self._clock.monotonic_s() >= condition.cooldown_until_s
+    def _is_cooled_down(self, health: _ReplicaHealth) -> bool:
+        return self._clock.monotonic_s() >= health.cooldown_until_s
 
     def _get_health(self, replica: Replica) -> _ReplicaHealth:
-        condition = self._conditions.get(replica.url)
-        if condition is None:
-            condition = self._conditions[replica.url] = _ReplicaHealth()
-        return condition
+        health = self._health_by_url.get(replica.url)
+        if health is None:
+            health = self._health_by_url[replica.url] = _ReplicaHealth()
+        return health
 
 
 def _current_task() -> asyncio.Task[Any]:
@@ -267,7 +263,7 @@ def _current_task() -> asyncio.Task[Any]:
     return task
 
 
-async def reroute_overdue(replicas: ReplicaStates, *, every_s: float = LOOK_EVERY_S) -> None:
+async def reroute_overdue(replicas: ReplicaStates, *, every_s: float = CHECK_INTERVAL_S) -> None:
     """Move overdue requests until cancelled."""
     while True:
         replicas.reroute_overdue()

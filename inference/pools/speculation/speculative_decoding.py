@@ -78,7 +78,7 @@ class SpeculationTracker:
         self._pools = pools
         self._watched_replicas: dict[str, _WatchedReplica] = {}
         self._sync_replicas()
-        self._under_way: dict[int, _WatchedEngine] = {}  # by the identity of the request trace
+        self._in_flight: dict[int, _WatchedEngine] = {}  # by the identity of the request trace
         self._estimates: dict[Kind, AcceptanceEstimate] = {}
 
     @property
@@ -95,10 +95,10 @@ class SpeculationTracker:
 
     def on_started(self, trace: RequestTrace) -> None:
         if self._watched_replicas:
-            self._under_way[id(trace)] = _WatchedEngine(trace)
+            self._in_flight[id(trace)] = _WatchedEngine(trace)
 
     def on_completed(self, trace: RequestTrace) -> None:
-        watched_engine = self._under_way.pop(id(trace), None)
+        watched_engine = self._in_flight.pop(id(trace), None)
         if watched_engine is not None:
             self._count_tokens(watched_engine)
 
@@ -151,18 +151,18 @@ class SpeculationTracker:
             counters = (sum(values[name]) for name in (_GENERATED, _DRAFTED, _ACCEPTED))
             # Not at their end: a completion may be as long as a window. Its tokens would count in
             # the wrong window, and make both windows useless.
-            for watched_engine in self._under_way.values():
+            for watched_engine in self._in_flight.values():
                 self._count_tokens(watched_engine)
             _close_window(watched_replica, _Counters(*counters))
 
 
-def _close_window(watched_replica: _WatchedReplica, now: _Counters) -> None:
+def _close_window(watched_replica: _WatchedReplica, current: _Counters) -> None:
     before = watched_replica.before
-    difference = now.since(before) if before is not None else None
+    difference = current.since(before) if before is not None else None
     if difference is not None and 0 <= difference.generated < MIN_WINDOW_TOKENS:
         return
     generated, watched_replica.generated = watched_replica.generated, Counter()
-    watched_replica.before = now
+    watched_replica.before = current
     if difference is None:  # the first read
         return
     # After a restart an engine's difference is negative, so the window is skipped.

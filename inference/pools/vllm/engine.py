@@ -63,10 +63,10 @@ class VllmEngine:
 
     @asynccontextmanager
     async def complete(self, request: EngineRequest) -> AsyncIterator[AsyncIterator[EngineChunk]]:
-        with closing(await self._send_request(request)) as answer:
-            if answer.status != HTTPStatus.OK:
-                raise _rejected_replicas(answer.status)
-            yield _ChunkStream(answer, request)
+        with closing(await self._send_request(request)) as response:
+            if response.status != HTTPStatus.OK:
+                raise _rejected_replicas(response.status)
+            yield _ChunkStream(response, request)
 
     async def _send_request(self, request: EngineRequest) -> HttpResponse:
         url = f"{request.replica.url}/v1/completions"
@@ -100,8 +100,8 @@ class _ChunkStream:
     generator: there is nothing to close, and event loops keep track of generators.
     """
 
-    def __init__(self, answer: HttpResponse, request: EngineRequest) -> None:
-        self._answer = answer
+    def __init__(self, response: HttpResponse, request: EngineRequest) -> None:
+        self._answer = response
         self._reader = _StreamReader(request)
 
     def __aiter__(self) -> Self:
@@ -122,9 +122,9 @@ class _ChunkStream:
         raise StopAsyncIteration
 
 
-async def _split_lines(answer: HttpResponse) -> list[bytes]:
+async def _split_lines(response: HttpResponse) -> list[bytes]:
     try:
-        return await answer.read_lines()
+        return await response.read_lines()
     except MalformedResponse:
         raise _make_garbled_error() from None
     except ConnectionFailed as error:

@@ -57,7 +57,7 @@ class HttpResponse:
 
     def close(self) -> None:
         if self.is_enough:
-            self._connection.finish_response(within_s=_END_S, then=self._keep)
+            self._connection.finish_response(within_s=_END_S, on_end=self._keep)
         else:
             self._connection.abort()
 

@@ -53,14 +53,14 @@ class HttpConnection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._heard_s = 0.0
-        self._next_taking_s = 0.0  # time in the event loop's clock, which is never below 0
+        self._next_read_s = 0.0  # time in the event loop's clock, which is never below 0
         self._pacing: asyncio.TimerHandle | None = None
         self._is_awaiting_response = False  # the response to a request has not ended
         self._is_paused = False
         self._status: int | None = None  # None: no head yet
         self._num_head_bytes = 0
-        self._torn: list[bytes] = []  # parts of an incomplete line
-        self._num_torn_bytes = 0
+        self._partial_line: list[bytes] = []  # parts of an incomplete line
+        self._num_partial_bytes = 0
         self._lines: list[bytes] = []
         self._num_held_bytes = 0
 
@@ -77,10 +77,10 @@ class HttpConnection(asyncio.Protocol):
         """Write a whole request. Requires `is_reusable`."""
         self._parser = httptools.HttpResponseParser(self)
         self._is_awaiting_response, self._status = True, None
-        self._num_head_bytes = self._num_torn_bytes = self._num_held_bytes = 0
-        self._torn, self._lines = [], []
+        self._num_head_bytes = self._num_partial_bytes = self._num_held_bytes = 0
+        self._partial_line, self._lines = [], []
         self._heard_s = self._loop.time()
-        self._next_taking_s = 0.0
+        self._next_read_s = 0.0
         self._stall = self._loop.call_later(self._max_stall_s, self._on_stall)
         self._transport.write(request)
 
@@ -101,20 +101,20 @@ class HttpConnection(asyncio.Protocol):
                 return []
             await self._wait_for_data()
         lines, self._lines, self._num_held_bytes = self._lines, [], 0
-        self._next_taking_s = self._loop.time() + PACE_S
+        self._next_read_s = self._loop.time() + PACE_S
         if self._is_paused:
             self._is_paused = False
             self._transport.resume_reading()
         return lines
 
     def finish_response(
-        self, *, within_s: float, then: Callable[["HttpConnection"], object]
+        self, *, within_s: float, on_end: Callable[["HttpConnection"], object]
     ) -> None:
-        """Call `then` when the rest of the response is here; close after `within_s` seconds."""
+        """Call `on_end` when the rest of the response is here; close after `within_s` seconds."""
         if not self._is_awaiting_response:
-            then(self)
+            on_end(self)
         elif self._failure is None:
-            self._on_end = then
+            self._on_end = on_end
             self._cancel_stall()
             self._stall = self._loop.call_later(within_s, self._fail_stream, ConnectionLost)
 
@@ -156,7 +156,7 @@ class HttpConnection(asyncio.Protocol):
         if not self._is_early():
             self._wake_reader()
         elif self._lines and self._pacing is None:
-            self._pacing = self._loop.call_at(self._next_taking_s, self._on_pace)
+            self._pacing = self._loop.call_at(self._next_read_s, self._on_pace)
 
     # Called by the parser.
 
@@ -176,11 +176,11 @@ class HttpConnection(asyncio.Protocol):
         if end < 0:
             self._keep_partial_line(body)
             return
-        self._torn.append(body[:end])
-        whole = b"".join(self._torn)
-        self._torn, self._num_torn_bytes = [], 0
+        self._partial_line.append(body[:end])
+        text = b"".join(self._partial_line)
+        self._partial_line, self._num_partial_bytes = [], 0
         self._keep_partial_line(body[end + 1 :])
-        for line in whole.split(b"\n"):
+        for line in text.split(b"\n"):
             if len(line) > MAX_LINE_BYTES:
                 self._fail_stream(MalformedResponse)
             elif line.startswith(_DATA):
@@ -195,25 +195,25 @@ class HttpConnection(asyncio.Protocol):
         if not self._parser.should_keep_alive() or self._transport.get_write_buffer_size():
             self._close(ConnectionLost)
         if self._on_end is not None:
-            then, self._on_end = self._on_end, None
-            then(self)
+            on_end, self._on_end = self._on_end, None
+            on_end(self)
 
     def _keep_partial_line(self, piece: bytes) -> None:
         if not piece:
             return
-        self._torn.append(piece)
-        self._num_torn_bytes += len(piece)
-        if self._num_torn_bytes > MAX_LINE_BYTES:
+        self._partial_line.append(piece)
+        self._num_partial_bytes += len(piece)
+        if self._num_partial_bytes > MAX_LINE_BYTES:
             self._fail_stream(MalformedResponse)
 
     def _is_early(self) -> bool:
         """Return whether more data may come and lines were just read."""
         is_open = self._is_awaiting_response and self._failure is None
-        return is_open and self._loop.time() < self._next_taking_s
+        return is_open and self._loop.time() < self._next_read_s
 
     def _on_pace(self) -> None:
         self._pacing = None
-        self._next_taking_s = 0.0  # event loops round their timers
+        self._next_read_s = 0.0  # event loops round their timers
         self._wake_reader()
 
     def _on_stall(self) -> None:

@@ -14,7 +14,7 @@ from inference.pools.pool_config import PoolConfig, Replica
 from inference.prefix_cache.cache_index import PrefixCacheIndex
 from inference.prefix_cache.kv_event_feed import KvEventFeed, KvEventPublication
 
-LOOK_EVERY_S: Final = 1.0
+CHECK_INTERVAL_S: Final = 1.0
 _AFTER_DEFECT_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
@@ -37,7 +37,7 @@ class KvEventFeeds:
                     self._index.remove_replica(replica.url)
                 for replica in publishers - feeds.keys():
                     feeds[replica] = group.create_task(self._follow_replica(replica))
-                await asyncio.sleep(LOOK_EVERY_S)
+                await asyncio.sleep(CHECK_INTERVAL_S)
 
     async def _follow_replica(self, replica: Replica) -> None:
         """Run one feed. A defect in it does not stop the others."""

@@ -56,7 +56,7 @@ class JournalBacklog(Protocol):
 @dataclass(frozen=True, slots=True)
 class GatewayMetrics:
     concurrency: ConcurrencyLimiter
-    authority: SnapshotStore
+    snapshot_store: SnapshotStore
     pools: PoolConfig
     replicas: ReplicaStates
     journal: JournalBacklog
@@ -71,11 +71,11 @@ class GatewayMetrics:
         yield _make_gauge(
             "caret_completions_in_flight", "Completions in flight.", self.concurrency.num_in_flight
         )
-        watchers = self.authority.num_watchers
+        watchers = self.snapshot_store.num_watchers
         yield _make_gauge(
             "caret_connected_clients", "Connections, and HTTP completions in flight.", watchers
         )
-        if (age_s := self.authority.age_s) is not None:
+        if (age_s := self.snapshot_store.age_s) is not None:
             yield _make_gauge(
                 "caret_snapshot_age_seconds", "Time since the last comparison with Redis.", age_s
             )

@@ -27,18 +27,22 @@ log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def metrics_page(
-    sources: Iterable[Families], *, host: str, port: int, others: Mapping[str, Bytes] | None = None
+async def serve_metrics_page(
+    sources: Iterable[Families],
+    *,
+    host: str,
+    port: int,
+    extra_pages: Mapping[str, Bytes] | None = None,
 ) -> AsyncIterator[None]:
-    """Serve until the context is left. `others` maps further paths to their data.
+    """Serve until the context is left. `extra_pages` maps further paths to their data.
 
     If the port is in use, the gateway continues without metrics: each gateway on a machine needs
     its own.
     """
     application = web.Application()
     application.router.add_get("/metrics", _MetricsPage(tuple(sources)).respond)
-    for path, make in (others or {}).items():
-        application.router.add_get(path, partial(_respond_with_bytes, make))
+    for path, make_body in (extra_pages or {}).items():
+        application.router.add_get(path, partial(_respond_with_bytes, make_body))
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
@@ -51,8 +55,8 @@ async def metrics_page(
         await runner.cleanup()
 
 
-async def _respond_with_bytes(make: Bytes, _request: web.Request) -> web.Response:
-    return web.Response(body=make(), content_type="application/octet-stream")
+async def _respond_with_bytes(make_body: Bytes, _request: web.Request) -> web.Response:
+    return web.Response(body=make_body(), content_type="application/octet-stream")
 
 
 class _MetricsPage:

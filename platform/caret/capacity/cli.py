@@ -11,10 +11,10 @@ from typing import Any, Final
 from rich.console import Console
 
 from caret.capacity.inputs import CapacityInputs, InvalidInput, Queue, requests_per_s
-from caret.capacity.measurements import from_file, read_metrics
+from caret.capacity.measurements import read_file, read_metrics
 from caret.capacity.plan import compute_plan
 from caret.capacity.plot import draw
-from caret.capacity.table import show
+from caret.capacity.table import print_plan
 
 MAX_DURING_S: Final = 600.0
 _DEFAULTS: Final = {each.name: each.default for each in fields(CapacityInputs)}
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
     if options.json:
         sys.stdout.write(json.dumps(asdict(plan)) + "\n")
     else:
-        show(plan, Console(highlight=False))
+        print_plan(plan, Console(highlight=False))
     return 0
 
 
@@ -106,7 +106,7 @@ def _make_parser() -> argparse.ArgumentParser:
 def _read_inputs(options: argparse.Namespace) -> CapacityInputs:
     if not 0 < options.during <= MAX_DURING_S:  # rejects NaN, too
         raise InvalidInput(f"--during must be more than 0 and at most {MAX_DURING_S:.0f} seconds.")
-    figures: dict[str, Any] = from_file(options.figures) if options.figures else {}
+    figures: dict[str, Any] = read_file(options.figures) if options.figures else {}
     if options.url:
         figures |= read_metrics(options.url, during_s=options.during)
     figures |= {

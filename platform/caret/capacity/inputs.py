@@ -98,7 +98,7 @@ def requests_per_s(*, tokens_per_day: float, output_tokens: float) -> float:
     return tokens_per_day / SECONDS_PER_DAY / output_tokens
 
 
-def _require_valid(name: str, is_right: bool, what: str, figures: CapacityInputs) -> None:
+def _require_valid(name: str, is_right: bool, requirement: str, figures: CapacityInputs) -> None:
     value = getattr(figures, name)
     if not is_right or not math.isfinite(value):  # NaN is never valid; infinity would often pass
-        raise InvalidInput(f"{name} is {value:g}; it must be {what}.")
+        raise InvalidInput(f"{name} is {value:g}; it must be {requirement}.")

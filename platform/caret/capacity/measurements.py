@@ -20,7 +20,7 @@ _TIMEOUT_S: Final = 10.0
 _COLD: Final = "direct.cold."  # tests.benchmarks.first_token: directly from the engine, uncached
 
 
-def from_file(path: Path) -> MeasuredInputs:
+def read_file(path: Path) -> MeasuredInputs:
     """Read a JSON object of figures, or the output lines of a benchmark.
 
     Raises InvalidInput.
@@ -38,7 +38,7 @@ def from_file(path: Path) -> MeasuredInputs:
     return inputs | _cold_prefill(objects)
 
 
-def from_metrics(before: Totals, after: Totals, *, seconds: float) -> MeasuredInputs:
+def compute_inputs(before: Totals, after: Totals, *, seconds: float) -> MeasuredInputs:
     """Return inputs from two readings of the metrics, `seconds` apart.
 
     The load is the difference of both. Ratios use all counts since the start, so that they exist
@@ -75,12 +75,12 @@ def read_metrics(urls: Iterable[str], *, during_s: float) -> MeasuredInputs:
     Raises InvalidInput.
     """
     urls = list(urls)
-    before = totals(_fetch_text(url) for url in urls)
+    before = sum_metrics(_fetch_text(url) for url in urls)
     time.sleep(during_s)
-    return from_metrics(before, totals(_fetch_text(url) for url in urls), seconds=during_s)
+    return compute_inputs(before, sum_metrics(_fetch_text(url) for url in urls), seconds=during_s)
 
 
-def totals(texts: Iterable[str]) -> Totals:
+def sum_metrics(texts: Iterable[str]) -> Totals:
     """Sum up metrics, without warm-ups, which only serve the hit rate of real requests.
 
     Raises InvalidInput for a text that is not in Prometheus's format.

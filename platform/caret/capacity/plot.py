@@ -84,10 +84,10 @@ class Drawing:
 
 def draw(plan: CapacityPlan) -> str:
     """Return a standalone SVG file with its styles."""
-    return drawing(plan, style=_STYLE).svg + "\n"
+    return draw_plot(plan, style=_STYLE).svg + "\n"
 
 
-def drawing(
+def draw_plot(
     plan: CapacityPlan, *, style: str = "", steps: int = _CURVE_STEPS, words: PlotLabels = _ENGLISH
 ) -> Drawing:
     """Draw the plot; without `style` for a page that styles the classes itself."""

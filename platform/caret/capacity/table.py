@@ -14,7 +14,7 @@ from caret.capacity.time_to_first_token import FirstTokenLatency
 _TITLE: Final[dict[str, Any]] = {"title_justify": "left", "title_style": "bold"}
 
 
-def show(plan: CapacityPlan, console: Console) -> None:
+def print_plan(plan: CapacityPlan, console: Console) -> None:
     console.print(
         Group(
             _build_input_table(plan.figures),
@@ -79,18 +79,18 @@ def _hit_rates(plan: CapacityPlan) -> Table:
     return table
 
 
-def _build_row(at: HitRateRow, target_ms: float) -> list[Text]:
-    cells = [Text(f"{at.hit_rate * 100:.4g}%")]
-    if at.sustained is None:
+def _build_row(row: HitRateRow, target_ms: float) -> list[Text]:
+    cells = [Text(f"{row.hit_rate * 100:.4g}%")]
+    if row.sustained is None:
         cells += [Text("overloaded", style="red"), Text(""), Text("")]
     else:
-        sustained = at.sustained
+        sustained = row.sustained
         cells += [
             _format_ms(value, target_ms)
             for value in (sustained.p50_ms, sustained.p95_ms, sustained.p99_ms)
         ]
-    cells.append(_format_peak(at.burst, target_ms))
-    cells.append(Text(f"{at.gpus:,}"))
+    cells.append(_format_peak(row.burst, target_ms))
+    cells.append(Text(f"{row.gpus:,}"))
     return cells
 
 

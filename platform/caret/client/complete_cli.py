@@ -171,11 +171,11 @@ async def _stream_completion(
 
 async def _print_json(stream: CompletionStream, frame: Frame) -> bool:
     text = ""
-    async for answer in stream.complete(frame):
-        if answer["type"] == "delta":
-            text += answer["text"]
+    async for received_frame in stream.complete(frame):
+        if received_frame["type"] == "delta":
+            text += received_frame["text"]
             continue
-        sys.stdout.write(json.dumps({"text": text, **answer}) + "\n")
+        sys.stdout.write(json.dumps({"text": text, **received_frame}) + "\n")
     return True
 
 
@@ -185,22 +185,22 @@ async def _print_terminal(
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"{frame['path']}, line {line}", style="bold"))
     console.print(Text("\n".join(cut.prefix.split("\n")[-_CONTEXT_LINES:]), style="dim"), end="")
-    async for answer in stream.complete(frame):
-        if answer["type"] == "delta":
-            console.print(Text(answer["text"], style="bold green"), end="")
+    async for received_frame in stream.complete(frame):
+        if received_frame["type"] == "delta":
+            console.print(Text(received_frame["text"], style="bold green"), end="")
             continue
         lines_after = cut.suffix.split("\n")[:3]
         console.print(Text("\n".join(lines_after).rstrip("\n"), style="dim"))
-        console.print(Text(_format_numbers(answer), style="cyan"))
+        console.print(Text(_format_numbers(received_frame), style="cyan"))
     return True
 
 
-def _format_numbers(done: Frame) -> str:
-    meta = done["meta"]
+def _format_numbers(done_frame: Frame) -> str:
+    meta = done_frame["meta"]
     first = meta["first_token_ms"]
     cached = meta["cached_tokens"]
     times = (
-        f"finish_reason {done['finish_reason']}",
+        f"finish_reason {done_frame['finish_reason']}",
         "no text" if first is None else f"first token {first:.1f} ms",
         f"total {meta['total_ms']:.1f} ms",
     )

@@ -53,14 +53,14 @@ class CompletionStream:
         """
         await self.send({"type": "complete", **frame})
         while True:
-            answer = await self.receive()
+            received_frame = await self.receive()
             # An empty ID: the gateway could not read the ID of the frame.
-            if answer.get("id") not in (frame["id"], ""):
+            if received_frame.get("id") not in (frame["id"], ""):
                 continue
-            if answer["type"] == "error":
-                raise GatewayRefused(answer["code"], answer["message"])
-            yield answer
-            if answer["type"] == "done":
+            if received_frame["type"] == "error":
+                raise GatewayRefused(received_frame["code"], received_frame["message"])
+            yield received_frame
+            if received_frame["type"] == "done":
                 return
 
 

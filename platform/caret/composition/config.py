@@ -22,7 +22,7 @@ KUBERNETES_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TRACE_SHARE: Final = 0.1  # a span costs 10 us, and a completion has ten
 
 
-def data_plane_config() -> DataPlaneConfig:
+def read_data_plane_config() -> DataPlaneConfig:
     """Read the configuration from the environment.
 
     Raises BadSetting.

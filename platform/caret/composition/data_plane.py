@@ -10,7 +10,7 @@ import aiohttp
 from redis.asyncio import BlockingConnectionPool, Redis
 
 from caret.composition.background_tasks import Run, run_background_tasks
-from caret.composition.metrics import MetricSources, metrics_served
+from caret.composition.metrics import MetricSources, serve_metrics
 from caret.foundation.clock import SystemClock
 from caret.foundation.environment import BadSetting
 from caret.foundation.garbage_collection import GcScheduler, install_gc_scheduler
@@ -34,7 +34,7 @@ from inference.gateway.protocol.recent_suggestions import RecentSuggestions
 from inference.gateway.rate_limits.body_quota import BodyQuota
 from inference.gateway.rate_limits.leases import Leases
 from inference.gateway.rate_limits.quotas import Quotas
-from inference.gateway.rate_limits.redis_lease_store import RedisLeaseStore, redis_for_leases
+from inference.gateway.rate_limits.redis_lease_store import RedisLeaseStore, open_lease_redis
 from inference.gateway.snapshots.snapshot_feed import SnapshotFeed
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.gateway.supersession.feed import ClaimQueue, SupersessionFeed
@@ -61,7 +61,7 @@ from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.journal import FileJournal
 from inference.recording.metrics.completion_metrics import CompletionMetrics, CountingJournal
 from inference.recording.record import CompletionObserver, Recorder
-from inference.recording.redis_shipper import RedisShipment
+from inference.recording.redis_shipper import RedisShipper
 from inference.recording.slowest_requests import SlowestRequests, SlowestRequestsJournal, SlowLog
 from inference.retrieval import Retrieval
 from inference.routing.pool_selection import PoolSelector
@@ -90,7 +90,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
     When the block ends, the journal is shipped and leases are returned.
     """
     clock = SystemClock()
-    authority = SnapshotStore(
+    snapshot_store = SnapshotStore(
         root_secret=config.root_secret,
         clock=clock,
         max_age_s=config.max_snapshot_age_s,
@@ -104,7 +104,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
     slowest = SlowestRequests(clock)
     async with (
         redis,
-        redis_for_leases(config.redis_url, socket_timeout_s=_REDIS_TIMEOUT_S) as leases,
+        open_lease_redis(config.redis_url, socket_timeout_s=_REDIS_TIMEOUT_S) as leases,
         aiohttp.ClientSession() as session,
         engines,
         _open_traces(config) as traces,
@@ -116,28 +116,28 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         )
         load_all()
         links = SharedConnections(redis, leases, engines, session, ClaimQueue())
-        plane = _build_plane(config, clock, authority, recorder, links)
+        plane = _build_plane(config, clock, snapshot_store, recorder, links)
         drains = DrainFeed(redis, plane.router.replicas)
-        membership, watches = membership_of(config, plane, session)
-        additions = AddedReplicaFeed(redis, membership)
+        pool_members, watches = make_pool_members(config, plane, session)
+        additions = AddedReplicaFeed(redis, pool_members)
         experiments = ExperimentFeed(redis, plane.admission.experiments, _check_variants)
         await experiments.start()
         await drains.start()
         await additions.start()
-        await membership.reconcile()  # before any replica is called
+        await pool_members.reconcile()  # before any replica is called
         async with (
-            _run_delivery(journal, RedisShipment(redis)) as shipping,
+            _run_delivery(journal, RedisShipper(redis)) as shipping,
             _run_leases(plane.admission.quotas.leases) as returning,
             run_background_tasks(
                 (
                     *(("journal", shipping), ("leases", returning), ("drains", drains.run)),
-                    *(("membership", membership.run), ("additions", additions.run), *watches),
+                    *(("membership", pool_members.run), ("additions", additions.run), *watches),
                     ("experiments", experiments.run),
                     *_list_background_tasks(config, plane, links),
                 )
             ),
-            metrics_served(
-                config, plane, metrics, MetricSources(journal, session, slowest, membership)
+            serve_metrics(
+                config, plane, metrics, MetricSources(journal, session, slowest, pool_members)
             ),
         ):
             with install_gc_scheduler():
@@ -156,12 +156,12 @@ def _make_redis(url: str) -> Redis:
 
 
 @asynccontextmanager
-async def _run_delivery(journal: FileJournal, shipment: RedisShipment) -> AsyncIterator[Run]:
+async def _run_delivery(journal: FileJournal, shipper: RedisShipper) -> AsyncIterator[Run]:
     """Yield the task that ships the journal; at the end ship the rest of it."""
     try:
-        yield partial(journal.run, shipment)
+        yield partial(journal.run, shipper)
     finally:
-        await journal.close(shipment)
+        await journal.close(shipper)
 
 
 @asynccontextmanager
@@ -233,17 +233,17 @@ def _make_gc_scheduler(plane: DataPlane) -> GcScheduler:
 def _build_plane(
     config: DataPlaneConfig,
     clock: SystemClock,
-    authority: SnapshotStore,
+    snapshot_store: SnapshotStore,
     recorder: Recorder,
     links: SharedConnections,
 ) -> DataPlane:
     pools = read_catalog(config.pools_file)
-    selector = PoolSelector(pools, authority.may_use_pool)
+    selector = PoolSelector(pools, snapshot_store.may_use_pool)
     speculation = SpeculationTracker(pools, VllmMetrics(links.session), clock)
     content_capture = ContentCapture(links.redis, root_secret=config.root_secret, clock=clock)
     return DataPlane(
         clock=clock,
-        snapshots=authority,
+        snapshots=snapshot_store,
         admission=_build_admission(config, clock, pools, selector, links),
         pool_selector=selector,
         prompt_writers={
@@ -269,12 +269,12 @@ def _build_plane(
         engine=VllmEngine(links.engines),
         recorder=replace(
             recorder,
-            followers=(speculation,),
+            listeners=(speculation,),
             observers=(*recorder.observers, content_capture),
             models={name: pool.model for name, pool in pools.by_name.items()},
         ),
-        suggestions=RecentSuggestions(clock=clock, keep=recorder.journal.append),
-        late_outcomes=LateOutcomeRecorder(clock=clock, keep=recorder.journal.append),
+        suggestions=RecentSuggestions(clock=clock, append_record=recorder.journal.append),
+        late_outcomes=LateOutcomeRecorder(clock=clock, append_record=recorder.journal.append),
         warmup_queue=WarmupQueue(clock),
         body_quota=BodyQuota(),
         public_code=PublicCodeIndexFile(config.public_code_file)
@@ -331,7 +331,7 @@ def _check_variants(variants: Iterable[Variant]) -> None:
     validate_variants(listed)
 
 
-def membership_of(
+def make_pool_members(
     config: DataPlaneConfig, plane: DataPlane, session: aiohttp.ClientSession
 ) -> tuple[PoolMembers, tuple[tuple[str, Run], ...]]:
     """Return the pool members and the named background tasks that they need.
@@ -340,7 +340,7 @@ def membership_of(
     """
     router, load = plane.router, plane.admission.load_shedder
     kubernetes = _make_kubernetes_resolver(config, router.pools.by_name.values(), session)
-    membership = PoolMembers(
+    pool_members = PoolMembers(
         router.pools,
         router.replicas,
         identities=VllmIdentity(session),
@@ -353,9 +353,9 @@ def membership_of(
             for name, writer in plane.prompt_writers.items()
         },
     )
-    membership.changed.append(lambda pool: load.set_capacity(pool.name, _capacity_of(pool)))
-    kubernetes.changed.append(membership.request_reconcile)
-    return membership, (("endpoints", kubernetes.run),) if kubernetes.names else ()
+    pool_members.changed.append(lambda pool: load.set_capacity(pool.name, _capacity_of(pool)))
+    kubernetes.changed.append(pool_members.request_reconcile)
+    return pool_members, (("endpoints", kubernetes.run),) if kubernetes.names else ()
 
 
 def _make_kubernetes_resolver(

@@ -1,12 +1,12 @@
 """The ASGI application factory of the gateway."""
 
-from caret.composition.config import data_plane_config
+from caret.composition.config import read_data_plane_config
 from caret.composition.data_plane import open_data_plane
 from inference.consumers.application import GatewayApplication
 
 
 def gateway_application() -> GatewayApplication:
-    config = data_plane_config()
+    config = read_data_plane_config()
     return GatewayApplication(
         lambda: open_data_plane(config),
         allowed_origins=config.allowed_origins,

@@ -22,7 +22,7 @@ from inference.recording.metrics.gateway_metrics import (
     EventLoopLagProbe,
     GatewayMetrics,
 )
-from inference.recording.metrics.metrics_server import metrics_page
+from inference.recording.metrics.metrics_server import serve_metrics_page
 from inference.recording.slowest_requests import SlowestRequests
 
 
@@ -32,11 +32,11 @@ class MetricSources(NamedTuple):
     journal: FileJournal
     session: aiohttp.ClientSession
     slowest: SlowestRequests
-    membership: PoolMembers
+    pool_members: PoolMembers
 
 
 @asynccontextmanager
-async def metrics_served(
+async def serve_metrics(
     config: DataPlaneConfig, plane: DataPlane, metrics: CompletionMetrics, sources: MetricSources
 ) -> AsyncIterator[None]:
     if not config.metrics_port:
@@ -46,11 +46,11 @@ async def metrics_served(
     engines = EngineMetricsPoller(VllmMetrics(sources.session), plane.router.pools.list_replicas)
     gauges = GatewayMetrics(
         concurrency=plane.admission.concurrency,
-        authority=plane.snapshots,
+        snapshot_store=plane.snapshots,
         pools=plane.router.pools,
         replicas=plane.router.replicas,
         journal=sources.journal,
-        rejected_replicas=lambda: sources.membership.rejected_replicas,
+        rejected_replicas=lambda: sources.pool_members.rejected_replicas,
         region=config.region,
         capabilities=lambda: {
             "public_code_filter": plane.public_code is not None,
@@ -69,11 +69,11 @@ async def metrics_served(
         background.collect,
         *(metric.collect for metric in connections.METRICS),
     )
-    page = metrics_page(
+    page = serve_metrics_page(
         families,
         host=config.metrics_host,
         port=config.metrics_port,
-        others={"/slow": sources.slowest.encode},
+        extra_pages={"/slow": sources.slowest.encode},
     )
     watching = partial(engines.run, every_s=config.engine_metrics_interval_s)
     async with run_background_tasks((("lag", lag.run), ("engines", watching))), page:

@@ -107,13 +107,13 @@ def prices_at(spending: SpendingLimits, now_ms: int) -> TokenPrices | None:
     return effective_prices[-1] if effective_prices else None
 
 
-def encode_indexes(places: Iterable[int]) -> bytes:
+def encode_indexes(indexes: Iterable[int]) -> bytes:
     """Encode indexes of budgets as a bit set (see SpendingLimits)."""
-    number = sum(1 << place for place in frozenset(places))
+    number = sum(1 << index for index in frozenset(indexes))
     return number.to_bytes((number.bit_length() + 7) // 8, "little")
 
 
-def read_places(encoded_indexes: bytes, *, num_indexes: int) -> tuple[int, ...]:
+def decode_indexes(encoded_indexes: bytes, *, num_indexes: int) -> tuple[int, ...]:
     """Decode a bit set in ascending order; ignore indexes from `num_indexes` on."""
     number = int.from_bytes(encoded_indexes, "little")
     return tuple(index for index in range(num_indexes) if number >> index & 1)

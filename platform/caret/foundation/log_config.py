@@ -49,8 +49,8 @@ def configure_logging(process: str) -> None:
 def describe(error: BaseException) -> dict[str, str]:
     """Return an error's type and location as log fields. Its message may quote content."""
     frames = traceback.extract_tb(error.__traceback__)
-    places = (f"{Path(frame.filename).name}:{frame.lineno}:{frame.name}" for frame in frames)
-    return {"error": type(error).__name__, "trace": " > ".join(places)}
+    locations = (f"{Path(frame.filename).name}:{frame.lineno}:{frame.name}" for frame in frames)
+    return {"error": type(error).__name__, "trace": " > ".join(locations)}
 
 
 def _without_message(record: logging.LogRecord) -> bool:

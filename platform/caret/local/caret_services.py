@@ -10,8 +10,8 @@ from caret.local.errors import ServiceFailed
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import LOOPBACK
 from caret.local.processes.child_process import POLL_S, ChildSpec, dying_with_parent
-from caret.local.processes.health_checks import answers_ok, worker_answers
-from caret.local.processes.log_rotation import rotate_at_start, tail
+from caret.local.processes.health_checks import is_responding, is_worker_responding
+from caret.local.processes.log_rotation import read_tail, rotate_at_start
 from caret.local.processes.service import CommandService
 
 _READY_TIMEOUT_S = 120.0
@@ -24,7 +24,7 @@ def manage(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, str(REPOSITORY / "manage.py"), *arguments)
 
 
-def web_part(
+def web_service(
     name: str,
     *,
     port: int,
@@ -45,13 +45,13 @@ def web_part(
     )
     return CommandService(
         make_spec=lambda: spec,
-        ready_check=lambda: answers_ok(f"http://{host}:{port}/healthz"),
+        ready_check=lambda: is_responding(f"http://{host}:{port}/healthz"),
         name=name,
         ready_timeout_s=_READY_TIMEOUT_S,
     )
 
 
-def worker_part(
+def worker_service(
     *, paths: EmbeddedPaths, environment: Mapping[str, str], concurrency: int = 1
 ) -> CommandService:
     spec = ChildSpec(
@@ -71,13 +71,15 @@ def worker_part(
     )
     return CommandService(
         make_spec=lambda: spec,
-        ready_check=lambda: worker_answers(paths, environment=environment, worker=_WORKER_NAME),
+        ready_check=lambda: is_worker_responding(
+            paths, environment=environment, worker=_WORKER_NAME
+        ),
         name="Worker",
         ready_timeout_s=_READY_TIMEOUT_S,
     )
 
 
-def beat_part(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> CommandService:
+def beat_service(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> CommandService:
     pid_file = paths.home / "beat.pid"
 
     def make_spec() -> ChildSpec:
@@ -149,7 +151,7 @@ def _await_end(
                     if time.monotonic() > deadline_s:
                         raise ServiceFailed(
                             f"{name} did not end within {_COMMAND_TIMEOUT_S:.0f} s.",
-                            log_tail=tail(log_file),
+                            log_tail=read_tail(log_file),
                         ) from None
         except BaseException:
             process.kill()
@@ -157,7 +159,7 @@ def _await_end(
     if process.returncode != 0:
         raise ServiceFailed(
             f"{name} failed with status {process.returncode}. Its log: {log_file}",
-            log_tail=tail(log_file),
+            log_tail=read_tail(log_file),
         )
     return output
 

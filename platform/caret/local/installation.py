@@ -19,7 +19,7 @@ from caret.local.processes.service import Service
 from caret.local.processes.supervisor import Supervisor
 from caret.local.processes.watchdog import Watchdog
 from caret.local.progress import StartProgress
-from caret.local.services import environment_of_children, make_parts
+from caret.local.services import environment_of_children, make_services
 from caret.local.state_file import RunningInstallation, StatePoolEntry, TenantEntry, write_up_file
 from caret.local.up_settings import UpSettings
 
@@ -35,12 +35,13 @@ class Installation:
     def __init__(self, settings: UpSettings, *, progress: StartProgress) -> None:
         self._settings = settings
         self.progress = progress
-        self._mark = new_tag(settings.paths.home)
-        self.environment = environment_of_children(settings, mark=self._mark)
+        self._tag = new_tag(settings.paths.home)
+        self.environment = environment_of_children(settings, tag=self._tag)
         self._supervisor = Supervisor(
-            tell=lambda text: self.progress.print_line(text), tolerates_broken=settings.has_reload
+            print_line=lambda text: self.progress.print_line(text),
+            tolerates_broken=settings.has_reload,
         )
-        self._watchdog = Watchdog(self._mark)
+        self._watchdog = Watchdog(self._tag)
         self._tenants: list[TenantEntry] = []
 
     def __enter__(self) -> Self:
@@ -51,7 +52,7 @@ class Installation:
         self._end_leftovers()
         require_free(*self._settings.needed_ports)
         write_credentials(self._settings.paths)
-        self._parts = make_parts(self._settings, mark=self._mark)
+        self._services = make_services(self._settings, tag=self._tag)
         self._watchdog.__enter__()
         return self
 
@@ -73,18 +74,18 @@ class Installation:
 
         Raises ServiceFailed.
         """
-        for part in self._parts.engines:
-            self._supervisor.launch(part)
-        for part in self._parts.foundations:
-            self._start(part, is_foundation=True)
+        for service in self._services.engines:
+            self._supervisor.launch(service)
+        for service in self._services.foundations:
+            self._start(service, is_foundation=True)
         self._migrate()
-        for part in self._parts.programs:
-            self._supervisor.launch(part)
+        for service in self._services.programs:
+            self._supervisor.launch(service)
         self._make_tenants()
-        for part in self._parts.programs:
-            self._await(part)
-        for part in self._parts.engines:
-            self._await(part)
+        for service in self._services.programs:
+            self._await(service)
+        for service in self._services.engines:
+            self._await(service)
         self._write_up_file()
 
     def supervise(self) -> None:
@@ -94,12 +95,12 @@ class Installation:
         """
         changes = changed_files(REPOSITORY) if self._settings.has_reload else repeat(())
 
-        def look() -> bool:
+        def check() -> bool:
             self._watchdog.ensure_running()
             self._restart_after(next(changes))
             return False
 
-        self._supervisor.supervise(until=look, on_launch=self._write_up_file)
+        self._supervisor.supervise(until=check, on_launch=self._write_up_file)
 
     def describe(self) -> RunningInstallation:
         ports = self._settings.ports
@@ -114,11 +115,13 @@ class Installation:
     def _restart_after(self, files: Iterable[str]) -> None:
         """Restart the processes that run these files."""
         for file in sorted(files):
-            parts = [part for part in self._parts.programs if part.name in programs_of(file)]
-            if parts:
-                names = ", ".join(part.name for part in parts)
+            services = [
+                service for service in self._services.programs if service.name in programs_of(file)
+            ]
+            if services:
+                names = ", ".join(service.name for service in services)
                 self.progress.print_line(f"{file} was saved; restarting: {names}.")
-                self._supervisor.restart(parts)
+                self._supervisor.restart(services)
 
     def _end_leftovers(self) -> None:
         """End processes of an earlier run, in case its supervisor and its watchdog were killed."""
@@ -130,23 +133,23 @@ class Installation:
                 f"Ended {num_ended} processes that an earlier run had left behind."
             )
 
-    def _start(self, part: Service, *, is_foundation: bool) -> None:
-        with self.progress.show_step(part.name, _WHAT[part.name]) as tick:
-            self._supervisor.launch(part, is_foundation=is_foundation)
-            self._supervisor.await_ready(part, on_wait=tick)
+    def _start(self, service: Service, *, is_foundation: bool) -> None:
+        with self.progress.show_step(service.name, _DESCRIPTIONS[service.name]) as tick:
+            self._supervisor.launch(service, is_foundation=is_foundation)
+            self._supervisor.await_ready(service, on_wait=tick)
 
-    def _await(self, part: Service) -> None:
-        with self.progress.show_step(part.name, _WHAT[part.name]) as tick:
-            self._supervisor.await_ready(part, on_wait=tick)
+    def _await(self, service: Service) -> None:
+        with self.progress.show_step(service.name, _DESCRIPTIONS[service.name]) as tick:
+            self._supervisor.await_ready(service, on_wait=tick)
 
     def _migrate(self) -> None:
-        with self.progress.show_step("Migrations", _WHAT["Migrations"]) as tick:
-            for what, *arguments in (
+        with self.progress.show_step("Migrations", _DESCRIPTIONS["Migrations"]) as tick:
+            for description, *arguments in (
                 ("The migration of the database", "migrate", *_MIGRATE),
                 ("The making of partitions", "create_partitions"),
             ):
                 run_to_end(
-                    what,
+                    description,
                     manage(*arguments),
                     log_file=self._settings.paths.logs / "migrate.log",
                     environment=self.environment,
@@ -154,7 +157,7 @@ class Installation:
                 )
 
     def _make_tenants(self) -> None:
-        with self.progress.show_step("Tenants", _WHAT["Tenants"]) as tick:
+        with self.progress.show_step("Tenants", _DESCRIPTIONS["Tenants"]) as tick:
             self._tenants = ensure_demo_tenants(
                 self._settings.paths, environment=self.environment, on_wait=tick
             )
@@ -164,10 +167,10 @@ class Installation:
 
     def _describe_pools(self) -> list[StatePoolEntry]:
         pids = {
-            engine.url: part.child.pid
-            # Without engines of its own, an installation has no parts here.
-            for engine, part in zip(
-                self._settings.engines, self._parts.completion_engines, strict=False
+            engine.url: service.child.pid
+            # Without engines of its own, an installation has no engine services here.
+            for engine, service in zip(
+                self._settings.engines, self._services.completion_engines, strict=False
             )
         }
         return [
@@ -181,7 +184,7 @@ class Installation:
 # them at its start.
 _MIGRATE = ("--database", "owner", "--no-input", "--skip-checks")
 # Descriptions of the steps, as the terminal shows them.
-_WHAT = {
+_DESCRIPTIONS = {
     "Postgres": "the control plane's database",
     "Valkey": "snapshots, queues and usage events",
     "Migrations": "tables and row-level security policies",
@@ -196,7 +199,7 @@ _WHAT = {
 }
 
 
-def steps(settings: UpSettings) -> tuple[str, ...]:
+def list_step_titles(settings: UpSettings) -> tuple[str, ...]:
     """Return the titles of the steps in the order of the terminal."""
     retrieval = () if settings.embeddings is None else ("Embeddings",)
     engines = () if settings.own_pools else tuple(each.name for each in settings.engines)

@@ -18,12 +18,12 @@ from rich.text import Text
 # How often the reader of a pipe sees that a long step is still running.
 _REMINDER_S = 10.0
 _TITLE_WIDTH = 12
-_WHAT_WIDTH = 50
+_DESCRIPTION_WIDTH = 50
 
 
 class StartProgress(Protocol):
     @contextmanager
-    def show_step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
+    def show_step(self, title: str, description: str) -> Iterator[Callable[[], None]]:
         """Show a step; yield a function to call often while waiting."""
 
     def print_line(self, text: str = "") -> None: ...
@@ -53,9 +53,9 @@ class PlainProgress:
         self._now_s = now_s
 
     @contextmanager
-    def show_step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
+    def show_step(self, title: str, description: str) -> Iterator[Callable[[], None]]:
         began_s = reminded_s = self._now_s()
-        self.print_line(f"  ... {title}: {what} (next: {self._plan.next_after(title)})")
+        self.print_line(f"  ... {title}: {description} (next: {self._plan.next_after(title)})")
 
         def tick() -> None:
             nonlocal reminded_s
@@ -78,37 +78,44 @@ class TerminalProgress:
         self._console = console
 
     @contextmanager
-    def show_step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
+    def show_step(self, title: str, description: str) -> Iterator[Callable[[], None]]:
         began_s = time.monotonic()
         spinner = Spinner("dots", style="cyan")
 
-        def moving() -> Table:
+        def build_moving_line() -> Table:
             note = Text(f"next: {self._plan.next_after(title)}", style="dim")
-            return _build_line(spinner, title, what, time.monotonic() - began_s, note=note)
+            return _build_line(spinner, title, description, time.monotonic() - began_s, note=note)
 
-        with Live(moving(), console=self._console, auto_refresh=False, transient=True) as live:
-            yield lambda: live.update(moving(), refresh=True)
-        done = Text("✓", style="green")
-        self._console.print(_build_line(done, title, what, time.monotonic() - began_s))
+        with Live(
+            build_moving_line(), console=self._console, auto_refresh=False, transient=True
+        ) as live:
+            yield lambda: live.update(build_moving_line(), refresh=True)
+        check_mark = Text("✓", style="green")
+        self._console.print(_build_line(check_mark, title, description, time.monotonic() - began_s))
 
     def print_line(self, text: str = "") -> None:
         self._console.print(text, highlight=False, markup=False)
 
 
 def _build_line(
-    sign: Spinner | Text, title: str, what: str, elapsed_s: float, *, note: Text | None = None
+    sign: Spinner | Text,
+    title: str,
+    description: str,
+    elapsed_s: float,
+    *,
+    note: Text | None = None,
 ) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(width=3, justify="right")
     table.add_column(width=_TITLE_WIDTH, style="bold")
-    table.add_column(width=_WHAT_WIDTH, overflow="ellipsis", no_wrap=True)
+    table.add_column(width=_DESCRIPTION_WIDTH, overflow="ellipsis", no_wrap=True)
     table.add_column(width=7, justify="right", style="cyan")
     table.add_column(no_wrap=True)
-    table.add_row(sign, title, what, f"{elapsed_s:.1f} s", note or Text(""))
+    table.add_row(sign, title, description, f"{elapsed_s:.1f} s", note or Text(""))
     return table
 
 
-def progress_for(plan: StepList) -> StartProgress:
+def choose_progress(plan: StepList) -> StartProgress:
     console = Console()
     if console.is_terminal and not console.is_dumb_terminal:
         return TerminalProgress(plan, console=console)

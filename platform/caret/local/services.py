@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from caret.local.caret_services import beat_part, web_part, worker_part
+from caret.local.caret_services import beat_service, web_service, worker_service
 from caret.local.databases.postgres import EmbeddedPostgres
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.engines.embedding_engine import embeddings_service
@@ -12,7 +12,7 @@ from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_service, first
 from caret.local.engines.pools_file import render_pools, write_pools
 from caret.local.ports import LOOPBACK, Port
 from caret.local.processes.preloaded import PreloadedService
-from caret.local.processes.process_tag import environment_with
+from caret.local.processes.process_tag import tag_environment
 from caret.local.processes.service import CommandService, Service
 from caret.local.up_settings import UpSettings
 
@@ -30,7 +30,7 @@ class Services:
 
     @property
     def foundations(self) -> tuple[Service, ...]:
-        return tuple(part for part in (self.postgres, self.valkey) if part is not None)
+        return tuple(service for service in (self.postgres, self.valkey) if service is not None)
 
     @property
     def engines(self) -> tuple[Service, ...]:
@@ -42,35 +42,39 @@ class Services:
         return (self.gateway, self.console, self.worker, self.beat)
 
 
-def make_parts(settings: UpSettings, *, mark: str) -> Services:
+def make_services(settings: UpSettings, *, tag: str) -> Services:
     paths = settings.paths
-    environment = environment_of_children(settings, mark=mark)
-    marked = environment_with(mark)
+    environment = environment_of_children(settings, tag=tag)
+    tag_variables = tag_environment(tag)
     return Services(
-        postgres=None if settings.has_own_postgres else EmbeddedPostgres(paths, mark=marked),
-        valkey=None if settings.has_own_redis else EmbeddedValkey(paths, mark=marked),
+        postgres=None
+        if settings.has_own_postgres
+        else EmbeddedPostgres(paths, tag_environment=tag_variables),
+        valkey=None
+        if settings.has_own_redis
+        else EmbeddedValkey(paths, tag_environment=tag_variables),
         completion_engines=_make_engines(settings, environment=environment),
         embeddings=_make_embedding_engine(settings, environment=environment),
         gateway=_make_web_service("Gateway", settings.ports.gateway, settings, environment),
         console=_make_console(settings, environment),
-        worker=worker_part(
+        worker=worker_service(
             paths=paths,
             environment=environment,
             # An embedding or a webhook may take seconds, a long export or an erasure minutes. One
             # of each may run at a time, and must not delay usage records.
             concurrency=3,
         ),
-        beat=beat_part(paths=paths, environment=environment),
+        beat=beat_service(paths=paths, environment=environment),
     )
 
 
-def environment_of_children(settings: UpSettings, *, mark: str) -> dict[str, str]:
+def environment_of_children(settings: UpSettings, *, tag: str) -> dict[str, str]:
     targets = {} if settings.own_pools else first_token_targets(settings.engines[0])
     return (
         targets
         | {"CARET_ALLOWED_ORIGINS": ",".join(_origins_of(settings.ports.console))}
         | dict(os.environ)
-        | environment_with(mark)
+        | tag_environment(tag)
         | {
             "CARET_HOME": str(settings.paths.home),
             "CARET_POOLS_FILE": str(settings.pools_file),
@@ -121,14 +125,14 @@ def _make_embedding_engine(
 
 
 def _make_console(settings: UpSettings, environment: Mapping[str, str]) -> Service:
-    part = _make_web_service("Console", settings.ports.console, settings, environment)
-    return PreloadedService(part) if settings.has_reload else part
+    service = _make_web_service("Console", settings.ports.console, settings, environment)
+    return PreloadedService(service) if settings.has_reload else service
 
 
 def _make_web_service(
     name: str, port: Port, settings: UpSettings, environment: Mapping[str, str]
 ) -> CommandService:
-    return web_part(
+    return web_service(
         name,
         port=port.number,
         host=port.reachable_host,

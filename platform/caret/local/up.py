@@ -15,12 +15,12 @@ from caret.foundation.environment import env_text
 from caret.local.caret_services import manage
 from caret.local.engines.engine_plan import require_hardware
 from caret.local.errors import ExitCode, NoDiskSpace, StartupError
-from caret.local.installation import Installation, steps
+from caret.local.installation import Installation, list_step_titles
 from caret.local.paths import REPOSITORY, EmbeddedPaths, make_folders
 from caret.local.processes.log_rotation import rotate_at_start
 from caret.local.processes.pid_lock import HomeLock, supervisor_pid
 from caret.local.processes.signals import ShutdownRequested, raise_on_stop_signals
-from caret.local.progress import PlainProgress, StepList, progress_for
+from caret.local.progress import PlainProgress, StepList, choose_progress
 from caret.local.state_file import RunningInstallation, read_up_file
 from caret.local.up_settings import UpSettings, settings_from_environment
 
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     options = _parse_options(arguments)
     settings = settings_from_environment()
     if supervisor_pid(settings.paths) is not None:
-        return _say_that_it_runs(settings.paths)
+        return _report_running(settings.paths)
     make_folders(settings.paths)
     require_room(settings.paths.home)
     if settings.own_pools is None:
@@ -69,7 +69,7 @@ def _parse_options(arguments: list[str]) -> argparse.Namespace:
 
 
 def _run_installation(settings: UpSettings, *, ready_descriptor: int | None) -> int:
-    progress = progress_for(StepList(steps(settings)))
+    progress = choose_progress(StepList(list_step_titles(settings)))
     with raise_on_stop_signals(), HomeLock(settings.paths):
         try:
             with Installation(settings, progress=progress) as installation:
@@ -78,7 +78,7 @@ def _run_installation(settings: UpSettings, *, ready_descriptor: int | None) -> 
                     installation.progress.print_line("  Ctrl-C stops everything.")
                 else:
                     _detach_from_terminal(settings.paths, ready_descriptor=ready_descriptor)
-                    installation.progress = PlainProgress(StepList(steps(settings)))
+                    installation.progress = PlainProgress(StepList(list_step_titles(settings)))
                 installation.supervise()
         except ShutdownRequested:
             installation.progress.print_line("  Stopped.")
@@ -87,22 +87,22 @@ def _run_installation(settings: UpSettings, *, ready_descriptor: int | None) -> 
 
 def _start_services(installation: Installation, *, settings: UpSettings) -> None:
     began_s = time.monotonic()
-    say = installation.progress.print_line
-    say("")
-    say(f"  Caret starts in {settings.paths.home}")
+    print_line = installation.progress.print_line
+    print_line("")
+    print_line(f"  Caret starts in {settings.paths.home}")
     if settings.own_pools is None:
-        say(f"  {settings.engine_plan.sentence}")
-    for sentence in _own_parts(settings):
-        say(f"  {sentence}")
-    say("")
+        print_line(f"  {settings.engine_plan.sentence}")
+    for sentence in _describe_own_services(settings):
+        print_line(f"  {sentence}")
+    print_line("")
     installation.start()
-    say("")
-    say(f"  Caret is ready, after {time.monotonic() - began_s:.1f} s.")
-    print_summary(installation.describe(), say=say)
-    stream_smoke_test(environment=installation.environment, say=say)
+    print_line("")
+    print_line(f"  Caret is ready, after {time.monotonic() - began_s:.1f} s.")
+    print_summary(installation.describe(), print_line=print_line)
+    stream_smoke_test(environment=installation.environment, print_line=print_line)
 
 
-def _own_parts(settings: UpSettings) -> list[str]:
+def _describe_own_services(settings: UpSettings) -> list[str]:
     """Return sentences about the services that settings name, and that are not started here."""
     sentences = {
         "Postgres is your own (DATABASE_URL).": settings.has_own_postgres,
@@ -114,14 +114,14 @@ def _own_parts(settings: UpSettings) -> list[str]:
     return [sentence for sentence, is_so in sentences.items() if is_so]
 
 
-def _say_that_it_runs(paths: EmbeddedPaths) -> int:
+def _report_running(paths: EmbeddedPaths) -> int:
     entry = read_up_file(paths.up_file)
     if entry is None:
         raise StartupError(
             f"Another `up` is starting or stopping in {paths.home}; see its output for details."
         )
     _write("Caret runs already. `make down` stops it.")
-    print_summary(entry, say=_write)
+    print_summary(entry, print_line=_write)
     return ExitCode.OK
 
 
@@ -129,17 +129,17 @@ def _write(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def print_summary(entry: RunningInstallation, *, say: Callable[[str], None]) -> None:
+def print_summary(entry: RunningInstallation, *, print_line: Callable[[str], None]) -> None:
     tenant = entry["tenants"][0]
-    say("")
-    say(f"  Console   {entry['console_url']}")
-    say(f"            {tenant['owner_email']}  {tenant['owner_password']}  (owner)")
-    say(f"            {tenant['admin_email']}  {tenant['admin_password']}  (administrator)")
-    say(f"  Gateway   {entry['gateway_url']}")
-    say(f"            API key of {tenant['slug']}: {tenant['api_key']}")
+    print_line("")
+    print_line(f"  Console   {entry['console_url']}")
+    print_line(f"            {tenant['owner_email']}  {tenant['owner_password']}  (owner)")
+    print_line(f"            {tenant['admin_email']}  {tenant['admin_password']}  (administrator)")
+    print_line(f"  Gateway   {entry['gateway_url']}")
+    print_line(f"            API key of {tenant['slug']}: {tenant['api_key']}")
     for pool in entry["pools"]:
-        say(f"  Pool      {pool['name']} ({pool['tier']}): {pool['url']}")
-    say("")
+        print_line(f"  Pool      {pool['name']} ({pool['tier']}): {pool['url']}")
+    print_line("")
 
 
 EXAMPLE = REPOSITORY / "platform" / "examples" / "readings.py"
@@ -154,12 +154,12 @@ def find_spot(text: str, *, before_cursor: str) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-def stream_smoke_test(*, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
+def stream_smoke_test(*, environment: Mapping[str, str], print_line: Callable[[str], None]) -> None:
     """Print a completion. A failure is printed and never raised: the installation keeps running."""
     line, column = find_spot(EXAMPLE.read_text(), before_cursor=BEFORE_CURSOR)
     name = str(EXAMPLE.relative_to(REPOSITORY))
-    say(f"  A completion of {name}, line {line}, column {column}:")
-    say("")
+    print_line(f"  A completion of {name}, line {line}, column {column}:")
+    print_line("")
     command = manage("complete", name, "--line", str(line), "--column", str(column))
     try:
         finished = subprocess.run(
@@ -171,11 +171,11 @@ def stream_smoke_test(*, environment: Mapping[str, str], say: Callable[[str], No
             check=False,
         )
     except subprocess.TimeoutExpired:
-        say(f"  The completion was not finished after {_TIMEOUT_S:.0f} s.")
+        print_line(f"  The completion was not finished after {_TIMEOUT_S:.0f} s.")
         return
     if finished.returncode != 0:
-        say(f"  The completion failed with status {finished.returncode}.")
-    say("")
+        print_line(f"  The completion failed with status {finished.returncode}.")
+    print_line("")
 
 
 def _run_detached() -> int:

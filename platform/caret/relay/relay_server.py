@@ -24,9 +24,9 @@ Entry = tuple[bytes, dict[bytes, bytes]]
 
 
 class UsageForwarder:
-    def __init__(self, home: Redis, here: Redis) -> None:
-        self._home = home
-        self._here = here
+    def __init__(self, home_redis: Redis, local_redis: Redis) -> None:
+        self._home_redis = home_redis
+        self._local_redis = local_redis
 
     async def forward(self) -> int:
         """Forward a batch and return its number of entries; after an error they stay.
@@ -34,16 +34,17 @@ class UsageForwarder:
         Raises RedisError, OSError.
         """
         entries = cast(
-            "list[Entry]", await cast(Any, self._here.xrange(USAGE_STREAM, count=BATCH_ENTRIES))
+            "list[Entry]",
+            await cast(Any, self._local_redis.xrange(USAGE_STREAM, count=BATCH_ENTRIES)),
         )
         if not entries:
             return 0
-        async with self._home.pipeline(transaction=False) as pipeline:
+        async with self._home_redis.pipeline(transaction=False) as pipeline:
             for _, fields in entries:
                 _ = pipeline.xadd(USAGE_STREAM, cast(Any, fields))
             await pipeline.execute()
         # If cancelled here, they are sent again, but counted once.
-        await self._here.xdel(USAGE_STREAM, *(identifier for identifier, _ in entries))
+        await self._local_redis.xdel(USAGE_STREAM, *(identifier for identifier, _ in entries))
         return len(entries)
 
 
@@ -59,24 +60,26 @@ def main() -> int:
 
     Raises BadSetting.
     """
-    here_url = env_secret("REDIS_URL", default_file=home_folder() / "secrets" / "redis-url")
+    local_url = env_secret("REDIS_URL", default_file=home_folder() / "secrets" / "redis-url")
     home_url = env_secret("CARET_HOME_REGION_REDIS_URL")
     region = env_text("CARET_REGION", "local")
     max_cut_s = env_int("CARET_RELAY_MAX_DISCONNECT_S", 7_200, low=10, high=604_800)
     configure_logging("relay")
-    asyncio.run(_run_relay(home_url, here_url, region=region, max_cut_s=max_cut_s))
+    asyncio.run(_run_relay(home_url, local_url, region=region, max_cut_s=max_cut_s))
     return 0
 
 
-async def _run_relay(home_url: str, here_url: str, *, region: str, max_cut_s: int) -> None:
+async def _run_relay(home_url: str, local_url: str, *, region: str, max_cut_s: int) -> None:
     # Two connections home: a large or stuck snapshot must not delay usage.
     async with (
-        _make_redis(home_url) as asking,
-        _make_redis(home_url) as telling,
-        _make_redis(here_url) as here,
+        _make_redis(home_url) as snapshot_connection,
+        _make_redis(home_url) as usage_connection,
+        _make_redis(local_url) as local_redis,
     ):
-        outward = SnapshotReplicator(asking, here, region=region, max_cut_s=max_cut_s)
-        homeward = UsageForwarder(telling, here)
+        outward = SnapshotReplicator(
+            snapshot_connection, local_redis, region=region, max_cut_s=max_cut_s
+        )
+        homeward = UsageForwarder(usage_connection, local_redis)
         ways = [
             asyncio.create_task(_repeat_step("snapshots", outward.sync)),
             asyncio.create_task(_repeat_step("usage", homeward.forward)),

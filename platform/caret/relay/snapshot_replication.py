@@ -32,9 +32,11 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotReplicator:
-    def __init__(self, home: Redis, here: Redis, *, region: str, max_cut_s: int) -> None:
-        self._home = home
-        self._here = here
+    def __init__(
+        self, home_redis: Redis, local_redis: Redis, *, region: str, max_cut_s: int
+    ) -> None:
+        self._home_redis = home_redis
+        self._local_redis = local_redis
         self._region = region
         self._max_cut_s = max_cut_s
         self._last_counter: bytes | None = None  # home's counter at the last copy
@@ -47,8 +49,8 @@ class SnapshotReplicator:
 
         Raises RedisError or OSError if either Redis is unreachable.
         """
-        changes = cast("bytes | None", await self._home.get(CHANGES))
-        has_memory = await self._here.exists(HOME_HEARD)
+        changes = cast("bytes | None", await self._home_redis.get(CHANGES))
+        has_memory = await self._local_redis.exists(HOME_HEARD)
         if changes is None:
             return  # home's Redis has lost its data: snapshots here stay and age
         if changes != self._last_counter or not has_memory:
@@ -56,18 +58,18 @@ class SnapshotReplicator:
                 self._foreign_versions.clear()
             await self._copy_newer()
             self._last_counter = changes
-        await self._here.set(HOME_HEARD, "1", ex=self._max_cut_s)
+        await self._local_redis.set(HOME_HEARD, "1", ex=self._max_cut_s)
 
     async def _copy_newer(self) -> None:
-        own_versions = await _read_versions(self._here)
+        own_versions = await _read_versions(self._local_redis)
         newer = [
             tenant
-            for tenant, version in (await _read_versions(self._home)).items()
+            for tenant, version in (await _read_versions(self._home_redis)).items()
             if version > max(own_versions.get(tenant, -1), self._foreign_versions.get(tenant, -1))
         ]
         for start in range(0, len(newer), _BATCH):
             tenants = newer[start : start + _BATCH]
-            encoded = await cast(Any, self._home.hmget(SNAPSHOTS, tenants))
+            encoded = await cast(Any, self._home_redis.hmget(SNAPSHOTS, tenants))
             for tenant, data in zip(tenants, encoded, strict=True):
                 if data is not None:
                     await self._copy_snapshot(tenant, data, is_held=tenant in own_versions)
@@ -84,7 +86,7 @@ class SnapshotReplicator:
             return
         keys = (SNAPSHOTS, VERSIONS, CHANGES)
         arguments = (tenant, snapshot.version, data, CHANGED)
-        await cast(Any, self._here.eval(PUBLISH_SCRIPT, len(keys), *keys, *arguments))
+        await cast(Any, self._local_redis.eval(PUBLISH_SCRIPT, len(keys), *keys, *arguments))
         log.info("relay.snapshot", tenant_id=snapshot.tenant_id, version=snapshot.version)
 
 

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from caret_ls import frames
 from caret_ls.clock import LoopClock
 from caret_ls.completion_context import CompletionContext
-from caret_ls.debounce import USUAL_ANSWER_MS, Debouncer
+from caret_ls.debounce import USUAL_RESPONSE_MS, Debouncer
 from caret_ls.frames import Frame, RequestContext
 from caret_ls.gateway_connection import RequestEnded
 from caret_ls.in_flight_request import CompletionResult, InFlightRequest
@@ -20,15 +20,15 @@ from caret_ls.suggestion import Suggestion, create_suggestion
 from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.workspace import OpenFile
 
-_WHOLE: Final = ("stop", "length")
-_BUDGET: Final = ("budget_exceeded", "token_quota_exceeded")
+_COMPLETE_REASONS: Final = ("stop", "length")
+_BUDGET_CODES: Final = ("budget_exceeded", "token_quota_exceeded")
 # A budget may be raised even before the time that the gateway named. The user should not have to
 # restart the editor then.
-_MAX_HOLD_S: Final = 60.0
+_MAX_BACKOFF_S: Final = 60.0
 # Nobody waits this long; the gateway itself gives up after 30 s.
-MAX_ANSWER_S: Final = 20.0
+MAX_RESPONSE_S: Final = 20.0
 _TOO_SLOW: Final = "deadline_exceeded"  # the gateway's error code
-_POLICY: Final = ("path_excluded", "path_required", "feature_disabled")
+_POLICY_CODES: Final = ("path_excluded", "path_required", "feature_disabled")
 
 
 class GatewayApi(Protocol):
@@ -51,51 +51,51 @@ class CompletionClient:
     def __init__(
         self,
         gateway: GatewayApi,
-        learning: ResponseHandlers,
+        handlers: ResponseHandlers,
         *,
-        around: Callable[[OpenFile], RequestContext],
+        build_request_context: Callable[[OpenFile], RequestContext],
         new_id: Callable[[], str],
         on_grown: Callable[[Suggestion], None] | None = None,
-        max_answer_s: float = MAX_ANSWER_S,
+        max_response_s: float = MAX_RESPONSE_S,
     ) -> None:
         """`on_grown` is called when a suggestion that was offered has more text or is whole."""
         self._gateway = gateway
-        self._learns = learning
-        self._around = around
+        self._handlers = handlers
+        self._build_request_context = build_request_context
         self._new_id = new_id
         self._on_grown = on_grown
-        self._max_answer_s = max_answer_s
+        self._max_response_s = max_response_s
         self._growing: dict[str, asyncio.Task[None]] = {}  # by file
         self._flights: dict[str, InFlightRequest] = {}  # by file
-        self._held_until_s = 0.0
+        self._backoff_until_s = 0.0
         self._unknown_languages: set[str] = set()  # by the gateway; they are no longer sent
 
     @property
     def is_backing_off(self) -> bool:
         """True while the gateway's delay for retries has not passed."""
-        return self._learns.clock.monotonic_s() < self._held_until_s
+        return self._handlers.clock.monotonic_s() < self._backoff_until_s
 
     def resume(self) -> None:
-        """Forget the hold, because the gateway or the key has changed."""
-        self._held_until_s = 0.0
-        self._learns.board.set(is_over_budget=False)
+        """Forget the delay, because the gateway or the key has changed."""
+        self._backoff_until_s = 0.0
+        self._handlers.board.set(is_over_budget=False)
 
-    def get_or_start(self, place: CompletionContext) -> InFlightRequest | None:
+    def get_or_start(self, context: CompletionContext) -> InFlightRequest | None:
         """Return a request to join; cancel one that does not match the context."""
-        flight = self._flights.get(place.uri)
-        if flight is not None and not flight.matches(place):
-            self.cancel(place.uri)
+        flight = self._flights.get(context.uri)
+        if flight is not None and not flight.matches(context):
+            self.cancel(context.uri)
             return None
         return flight
 
     def start(
-        self, file: OpenFile, place: CompletionContext, *, is_prefetch: bool
+        self, file: OpenFile, context: CompletionContext, *, is_prefetch: bool
     ) -> InFlightRequest:
-        self.cancel(place.uri)
+        self.cancel(context.uri)
         flight = InFlightRequest(
-            place, id=self._new_id(), is_prefetch=is_prefetch, ask=partial(self._send, file)
+            context, id=self._new_id(), is_prefetch=is_prefetch, send=partial(self._send, file)
         )
-        self._flights[place.uri] = flight
+        self._flights[context.uri] = flight
         return flight
 
     def cancel(self, uri: str) -> None:
@@ -104,15 +104,15 @@ class CompletionClient:
             flight.cancel()
 
     def offer_part(self, flight: InFlightRequest) -> None:
-        """Make the text that has passed a suggestion, and let it grow with the request."""
+        """Offer the text that has passed as a suggestion, which grows with the request."""
         is_growing = bool(flight.offered)
         if len(flight.passed_text) > len(flight.offered):
             self._store_passed(flight)
         if is_growing:
             return
         task = asyncio.create_task(self._grow(flight))
-        self._growing[flight.place.uri] = task
-        task.add_done_callback(lambda _: self._forget_growing(flight.place.uri, task))
+        self._growing[flight.context.uri] = task
+        task.add_done_callback(lambda _: self._forget_growing(flight.context.uri, task))
 
     def cancel_growing(self, uri: str) -> None:
         if uri in self._growing:
@@ -124,99 +124,108 @@ class CompletionClient:
 
     async def _grow(self, flight: InFlightRequest) -> None:
         while await flight.wait_passed(len(flight.offered)):
-            self._tell_grown(self._store_passed(flight))
+            self._notify_grown(self._store_passed(flight))
         result = await flight.wait_result()
-        if result is None:  # typed against: nobody sees it
-            self._learns.cache.discard(flight.id)
+        if result is None:  # the user typed other text: nobody sees it
+            self._handlers.cache.discard(flight.id)
             return
-        self._tell_grown(_whole_suggestion(flight, result))
+        self._notify_grown(_whole_suggestion(flight, result))
 
     def _store_passed(self, flight: InFlightRequest) -> Suggestion:
         flight.offered = flight.passed_text
-        suggestion = create_suggestion(flight.place, flight.offered, id=flight.id, is_whole=False)
-        self._learns.cache.store(suggestion)
+        suggestion = create_suggestion(flight.context, flight.offered, id=flight.id, is_whole=False)
+        self._handlers.cache.store(suggestion)
         return suggestion
 
-    def _tell_grown(self, suggestion: Suggestion) -> None:
+    def _notify_grown(self, suggestion: Suggestion) -> None:
         if self._on_grown is not None:
             self._on_grown(suggestion)
 
     async def _send(self, file: OpenFile, flight: InFlightRequest) -> CompletionResult:
         if flight.is_prefetch:
             return await self._receive(file, flight)
-        self._learns.board.on_request_started()
+        self._handlers.board.on_request_started()
         try:
             return await self._receive(file, flight)
         finally:
-            self._learns.board.on_request_ended()
+            self._handlers.board.on_request_ended()
 
     async def _receive(self, file: OpenFile, flight: InFlightRequest) -> CompletionResult:
-        clock = self._learns.clock
+        clock = self._handlers.clock
         began_s, retry_after_s = clock.monotonic_s(), None
         try:
-            async with asyncio.timeout(self._max_answer_s):
+            async with asyncio.timeout(self._max_response_s):
                 finish_reason = await self._read_frames(file, flight)
         except TimeoutError:
             finish_reason = _TOO_SLOW
         except RequestEnded as error:
             finish_reason, retry_after_s = error.code, error.retry_after_s
         except asyncio.CancelledError:
-            self._record_slow_answer(flight, began_s)
+            self._record_slow_response(flight, began_s)
             raise
         took_ms = (clock.monotonic_s() - began_s) * 1000
-        landing = CompletionResult(finish_reason, flight.text, took_ms, retry_after_s)
-        self._record_result(flight, landing)
-        return landing
+        result = CompletionResult(finish_reason, flight.text, took_ms, retry_after_s)
+        self._record_result(flight, result)
+        return result
 
     async def _read_frames(self, file: OpenFile, flight: InFlightRequest) -> str:
         """Read the response and return its finish reason.
 
         Raises RequestEnded.
         """
-        language = flight.place.language
+        language = flight.context.language
         supported_language = "" if language in self._unknown_languages else language
-        place = replace(flight.place, language=supported_language)
-        frame = frames.complete(flight.id, place, self._around(file), trigger=_trigger_of(flight))
-        async with self._gateway.request(frame) as answers:
-            async for answer in answers:
-                if answer["type"] == "done":
-                    flight.request_id = _request_id(answer)
-                    return str(answer.get("finish_reason"))
-                flight.append(str(answer.get("text", "")))
+        context = replace(flight.context, language=supported_language)
+        frame = frames.build_complete(
+            flight.id, context, self._build_request_context(file), trigger=_trigger_of(flight)
+        )
+        async with self._gateway.request(frame) as frames_of_request:
+            async for received_frame in frames_of_request:
+                if received_frame["type"] == "done":
+                    flight.request_id = _request_id(received_frame)
+                    return str(received_frame.get("finish_reason"))
+                flight.append(str(received_frame.get("text", "")))
         raise RequestEnded("offline")
 
-    def _record_slow_answer(self, flight: InFlightRequest, began_s: float) -> None:
+    def _record_slow_response(self, flight: InFlightRequest, began_s: float) -> None:
         """Learn from a cancelled request: its response would have taken at least this long."""
-        waited_ms = (self._learns.clock.monotonic_s() - began_s) * 1000
-        if not flight.is_prefetch and waited_ms > USUAL_ANSWER_MS:
-            self._learns.debouncer.on_answer(waited_ms)
+        waited_ms = (self._handlers.clock.monotonic_s() - began_s) * 1000
+        if not flight.is_prefetch and waited_ms > USUAL_RESPONSE_MS:
+            self._handlers.debouncer.on_response(waited_ms)
 
-    def _record_result(self, flight: InFlightRequest, landing: CompletionResult) -> None:
-        if landing.finish_reason in (*_WHOLE, "filtered") or flight.offered:
-            self._learns.cache.store(_whole_suggestion(flight, landing))
-        if landing.finish_reason in (*_WHOLE, "filtered", _TOO_SLOW) and not flight.is_prefetch:
-            self._learns.debouncer.on_answer(landing.took_ms)
-        if landing.finish_reason == "unknown_language":
-            self._unknown_languages.add(flight.place.language)
-        if landing.finish_reason in _POLICY:
-            self._learns.policies.invalidate()
-        self._back_off(landing)
+    def _record_result(self, flight: InFlightRequest, result: CompletionResult) -> None:
+        if result.finish_reason in (*_COMPLETE_REASONS, "filtered") or flight.offered:
+            self._handlers.cache.store(_whole_suggestion(flight, result))
+        if (
+            result.finish_reason in (*_COMPLETE_REASONS, "filtered", _TOO_SLOW)
+            and not flight.is_prefetch
+        ):
+            self._handlers.debouncer.on_response(result.took_ms)
+        if result.finish_reason == "unknown_language":
+            self._unknown_languages.add(flight.context.language)
+        if result.finish_reason in _POLICY_CODES:
+            self._handlers.policies.invalidate()
+        self._back_off(result)
 
-    def _back_off(self, landing: CompletionResult) -> None:
-        is_spent = landing.finish_reason in _BUDGET
-        if is_spent or landing.finish_reason in (*_WHOLE, "filtered"):
-            self._learns.board.set(is_over_budget=is_spent)
-        hold_s = landing.retry_after_s or (_MAX_HOLD_S if is_spent else 0.0)
-        if hold_s:
-            now_s = self._learns.clock.monotonic_s()
-            self._held_until_s = now_s + min(hold_s, _MAX_HOLD_S)
+    def _back_off(self, result: CompletionResult) -> None:
+        is_over_budget = result.finish_reason in _BUDGET_CODES
+        if is_over_budget or result.finish_reason in (*_COMPLETE_REASONS, "filtered"):
+            self._handlers.board.set(is_over_budget=is_over_budget)
+        backoff_s = result.retry_after_s or (_MAX_BACKOFF_S if is_over_budget else 0.0)
+        if backoff_s:
+            now_s = self._handlers.clock.monotonic_s()
+            self._backoff_until_s = now_s + min(backoff_s, _MAX_BACKOFF_S)
 
 
 def _whole_suggestion(flight: InFlightRequest, result: CompletionResult) -> Suggestion:
     """Return the suggestion of a finished request: one that failed keeps what was offered."""
-    text = result.text if result.finish_reason in _WHOLE and result.text.strip() else flight.offered
+    text = (
+        result.text
+        if result.finish_reason in _COMPLETE_REASONS and result.text.strip()
+        else flight.offered
+    )
     return create_suggestion(
-        flight.place, text.rstrip(), id=flight.id, request_id=flight.request_id
+        flight.context, text.rstrip(), id=flight.id, request_id=flight.request_id
     )
 
 
@@ -228,4 +237,4 @@ def _request_id(done: Frame) -> str:
 def _trigger_of(flight: InFlightRequest) -> str:
     if flight.is_prefetch:
         return "prefetch"
-    return "manual" if flight.place.is_invoked else "automatic"
+    return "manual" if flight.context.is_invoked else "automatic"

@@ -16,7 +16,7 @@ from caret_ls.in_flight_request import CompletionResult, InFlightRequest
 from caret_ls.outcome_tracker import OutcomeTracker, ShownSuggestion
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.settings import Settings
-from caret_ls.skip_rules import SkipReason, SkipRules, skip_reason
+from caret_ls.skip_rules import SkipReason, SkipRules, find_skip_reason
 from caret_ls.status_board import StatusBoard
 from caret_ls.suggestion import RemainingSuggestion
 from caret_ls.suggestion_cache import SuggestionCache
@@ -72,11 +72,9 @@ class ProviderState:
 
 
 class CompletionProvider:
-    def __init__(
-        self, knowledge: ProviderState, asking: CompletionClient, settings: Settings
-    ) -> None:
-        self._knows = knowledge
-        self._asking = asking
+    def __init__(self, state: ProviderState, client: CompletionClient, settings: Settings) -> None:
+        self._state = state
+        self._client = client
         self.settings = settings
         self.can_grow = False  # whether the editor requests a suggestion again when it has grown
         # For the newest request; None: there was something to offer.
@@ -102,7 +100,7 @@ class CompletionProvider:
         return None if isinstance(item, SkipReason) else item
 
     async def _provide(self, uri: str, inline_request: InlineRequest) -> InlineItem | SkipReason:
-        file = self._knows.files.get(uri)
+        file = self._state.files.get(uri)
         if file is None:
             return SkipReason.FILE_CLOSED
         lead = (
@@ -112,22 +110,22 @@ class CompletionProvider:
         )
         if lead is None:
             return SkipReason.COMPLETION_LIST_OPEN
-        place = file.context_at(
+        context = file.context_at(
             inline_request.position, is_invoked=inline_request.is_invoked, lead=lead
         )
         revision = file.revision
-        remaining = await self._wait_turn(file, place)
+        remaining = await self._wait_turn(file, context)
         if file.revision != revision:
             return SkipReason.NEWER_KEYSTROKE
         if isinstance(remaining, SkipReason):
             return remaining
         if remaining.suggestion.is_whole:
-            self._prefetch_soon(file, place, remaining)
+            self._prefetch_soon(file, context, remaining)
         return self._make_item(file, inline_request.position, lead, remaining)
 
     def on_rejected(self, uri: str) -> None:
         """Stop a suggestion that is still growing: nobody sees it any more."""
-        self._asking.cancel_growing(uri)
+        self._client.cancel_growing(uri)
 
     def cancel(self, uri: str) -> None:
         """Cancel everything for a closed file."""
@@ -135,17 +133,17 @@ class CompletionProvider:
             task = tasks.pop(uri, None)
             if task is not None:
                 task.cancel()
-        self._asking.cancel(uri)
+        self._client.cancel(uri)
 
     async def _wait_turn(
-        self, file: OpenFile, place: CompletionContext
+        self, file: OpenFile, context: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
         """Run the task of the file's newest keystroke; it cancels the previous one."""
         for tasks in (self._turns, self._prefetches):
             older = tasks.pop(file.uri, None)
             if older is not None:
                 older.cancel()
-        turn = asyncio.create_task(self._find(file, place))
+        turn = asyncio.create_task(self._find_suggestion(file, context))
         self._turns[file.uri] = turn
         try:
             await asyncio.wait({turn})
@@ -155,78 +153,78 @@ class CompletionProvider:
                 del self._turns[file.uri]
         return SkipReason.NEWER_KEYSTROKE if turn.cancelled() else turn.result()
 
-    async def _find(
-        self, file: OpenFile, place: CompletionContext
+    async def _find_suggestion(
+        self, file: OpenFile, context: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
-        reason = skip_reason(
-            place, self._build_rules(file), nature=file.kind, has_selection=file.has_selection
+        reason = find_skip_reason(
+            context, self._build_rules(file), kind=file.kind, has_selection=file.has_selection
         )
         if reason is not None:
-            self._asking.cancel(file.uri)
+            self._client.cancel(file.uri)
             return reason
-        cached = self._find_known(place)
-        return cached if cached is not None else await self._request(file, place)
+        cached = self._find_cached(context)
+        return cached if cached is not None else await self._request_suggestion(file, context)
 
-    def _find_known(self, place: CompletionContext) -> RemainingSuggestion | SkipReason | None:
+    def _find_cached(self, context: CompletionContext) -> RemainingSuggestion | SkipReason | None:
         """Find a cached suggestion; None if nothing is known for this context."""
-        cached = self._knows.cache.find(place)
+        cached = self._state.cache.find(context)
         if cached is None:
             return None
         return cached if cached.text else SkipReason.NOTHING_TO_SUGGEST
 
-    async def _request(
-        self, file: OpenFile, place: CompletionContext
+    async def _request_suggestion(
+        self, file: OpenFile, context: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
         for _ in range(_MAX_TRIES):
-            flight = self._asking.get_or_start(place)
+            flight = self._client.get_or_start(context)
             if flight is None:
-                reason = self._reason_to_wait(place)
+                reason = self._find_wait_reason(context)
                 if reason is not None:
                     return reason
-                await asyncio.sleep(self._pause_s(place))
-                flight = self._asking.start(file, place, is_prefetch=False)
-            reason = await self._wait_for_text(flight, place)
+                await asyncio.sleep(self._compute_pause_s(context))
+                flight = self._client.start(file, context, is_prefetch=False)
+            reason = await self._wait_for_text(flight, context)
             if reason is not None:
                 return reason
-            cached = self._find_known(place)
+            cached = self._find_cached(context)
             if cached is not None:
                 return cached
         return SkipReason.NEWER_KEYSTROKE
 
     async def _wait_for_text(
-        self, flight: InFlightRequest, place: CompletionContext
+        self, flight: InFlightRequest, context: CompletionContext
     ) -> SkipReason | None:
         """Wait for a suggestion, or its first line if the editor shows more as it arrives."""
-        num_typed = len(place.prefix) - len(flight.place.prefix)
+        num_typed = len(context.prefix) - len(flight.context.prefix)
         if self.can_grow and await flight.wait_passed(num_typed):
-            self._asking.offer_part(flight)
+            self._client.offer_part(flight)
             return None
         result = await flight.wait_result()
         return None if flight.offered else _reason_of(result)
 
-    def _reason_to_wait(self, place: CompletionContext) -> SkipReason | None:
-        """Return why no request may be sent now; an explicit request ignores the gateway's hold."""
-        board = self._knows.board
+    def _find_wait_reason(self, context: CompletionContext) -> SkipReason | None:
+        """Return why no request may be sent now. Explicit requests ignore the retry delay."""
+        board = self._state.board
         if board.is_signed_out:
             return SkipReason.SIGNED_OUT
         if not board.is_connected:
             return SkipReason.OFFLINE
-        if place.is_invoked or not self._asking.is_backing_off:
+        if context.is_invoked or not self._client.is_backing_off:
             return None
         return SkipReason.OVER_BUDGET if board.is_over_budget else SkipReason.OVERLOADED
 
-    def _pause_s(self, place: CompletionContext) -> float:
-        return self._knows.debouncer.delay_s(
-            self._knows.clock.monotonic_s(),
-            is_invoked=place.is_invoked,
-            is_fresh_line=not place.line_before.strip(),
+    def _compute_pause_s(self, context: CompletionContext) -> float:
+        return self._state.debouncer.delay_s(
+            self._state.clock.monotonic_s(),
+            is_invoked=context.is_invoked,
+            is_fresh_line=not context.line_before.strip(),
         )
 
     def _build_rules(self, file: OpenFile) -> SkipRules:
-        now_s = self._knows.clock.monotonic_s()
-        policy = self._knows.policies.get(file.repository_name, now_s)
+        now_s = self._state.clock.monotonic_s()
+        policy = self._state.policies.get(file.repository_name, now_s)
         return SkipRules(
-            is_paused=self._knows.board.is_paused,
+            is_paused=self._state.board.is_paused,
             disabled_languages=frozenset(self.settings.disabled_languages),
             excluded=(*policy.excluded, *self.settings.excluded_globs),
             complete_in_comments=self.settings.complete_in_comments,
@@ -238,51 +236,52 @@ class CompletionProvider:
         self, file: OpenFile, position: Position, lead: str, remaining: RemainingSuggestion
     ) -> InlineItem:
         text = lead + remaining.text
-        self._knows.outcomes.show(
+        self._state.outcomes.show(
             file.uri,
             ShownSuggestion(
                 remaining.suggestion.id,
                 file.buffer.to_offset(position),
                 text,
-                num_led=len(lead),
+                num_from_list=len(lead),
                 request_id=remaining.suggestion.request_id,
                 is_whole=remaining.suggestion.is_whole,
                 num_before=len(remaining.suggestion.text) - len(remaining.text),
             ),
-            now_s=self._knows.clock.monotonic_s(),
+            now_s=self._state.clock.monotonic_s(),
         )
         return InlineItem(remaining.suggestion.id, text, position, remaining.replaces)
 
     def _prefetch_soon(
-        self, file: OpenFile, place: CompletionContext, remaining: RemainingSuggestion
+        self, file: OpenFile, context: CompletionContext, remaining: RemainingSuggestion
     ) -> None:
         if self.settings.prefetch:
-            prefetch = self._prefetch(file, place, remaining)
+            prefetch = self._prefetch(file, context, remaining)
             self._prefetches[file.uri] = asyncio.create_task(prefetch)
 
     async def _prefetch(
-        self, file: OpenFile, place: CompletionContext, remaining: RemainingSuggestion
+        self, file: OpenFile, context: CompletionContext, remaining: RemainingSuggestion
     ) -> None:
         """Prefetch the completion that would follow once the suggestion is accepted."""
         await asyncio.sleep(PREFETCH_AFTER_S)
         following = CompletionContext(
-            uri=place.uri,
-            path=place.path,
-            language=place.language,
-            prefix=place.prefix + remaining.text,
-            suffix=place.suffix[remaining.replaces :],
+            uri=context.uri,
+            path=context.path,
+            language=context.language,
+            prefix=context.prefix + remaining.text,
+            suffix=context.suffix[remaining.replaces :],
         )
         is_idle = (
-            self._reason_to_wait(following) is None and self._asking.get_or_start(following) is None
+            self._find_wait_reason(following) is None
+            and self._client.get_or_start(following) is None
         )
-        if is_idle and self._knows.cache.find(following) is None:
-            self._asking.start(file, following, is_prefetch=True)
+        if is_idle and self._state.cache.find(following) is None:
+            self._client.start(file, following, is_prefetch=True)
 
 
-def _reason_of(landing: CompletionResult | None) -> SkipReason | None:
+def _reason_of(result: CompletionResult | None) -> SkipReason | None:
     """Return why there is no suggestion; None if the request completed, with or without text."""
-    if landing is None:
+    if result is None:
         return SkipReason.NEWER_KEYSTROKE
-    if landing.finish_reason in ("stop", "length", "filtered"):
+    if result.finish_reason in ("stop", "length", "filtered"):
         return None
-    return _REASONS.get(landing.finish_reason, SkipReason.REFUSED)
+    return _REASONS.get(result.finish_reason, SkipReason.REFUSED)

@@ -19,12 +19,12 @@ MAX_WAIT_MS: Final = 250.0
 # From replays of typing in simulated time. With the whole gap the text comes 100 ms later; with
 # half of it, a weak model gets a request at every second key.
 _GAP_SHARE: Final = 0.75
-USUAL_ANSWER_MS: Final = 150.0  # slower responses extend the wait
+USUAL_RESPONSE_MS: Final = 150.0  # slower responses extend the wait
 _NUM_KEYS: Final = 12  # the last ones; a dozen show the current speed of typing
-_THINKS_S: Final = 1.0  # a longer pause is not typing
-_NUM_ANSWERS: Final = 8
-_PASSED_SHARE: Final = 0.1  # how much longer the wait gets with each rejected suggestion
-_MAX_PASSED: Final = 4
+_MAX_TYPING_GAP_S: Final = 1.0  # a longer pause is not typing
+_NUM_RESPONSES: Final = 8
+_WAIT_GROWTH: Final = 0.1  # how much longer the wait gets with each rejected suggestion
+_MAX_REJECTIONS: Final = 4
 
 
 @dataclass(slots=True)
@@ -33,20 +33,20 @@ class Debouncer:
 
     min_delay_ms: float = MIN_WAIT_MS
     _keys_s: deque[float] = field(default_factory=lambda: deque(maxlen=_NUM_KEYS))
-    _answers_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_NUM_ANSWERS))
-    _num_passed: int = 0
+    _responses_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_NUM_RESPONSES))
+    _num_rejections: int = 0
 
     def on_keystroke(self, at_s: float) -> None:
         self._keys_s.append(at_s)
 
-    def on_answer(self, took_ms: float) -> None:
-        self._answers_ms.append(took_ms)
+    def on_response(self, took_ms: float) -> None:
+        self._responses_ms.append(took_ms)
 
-    def on_ignored(self) -> None:
-        self._num_passed = min(self._num_passed + 1, _MAX_PASSED)
+    def on_rejected(self) -> None:
+        self._num_rejections = min(self._num_rejections + 1, _MAX_REJECTIONS)
 
     def on_accepted(self) -> None:
-        self._num_passed = 0
+        self._num_rejections = 0
 
     def delay_s(self, now_s: float, *, is_invoked: bool, is_fresh_line: bool) -> float:
         """Return the seconds to wait from now on."""
@@ -56,14 +56,14 @@ class Debouncer:
         return max(self._compute_pause_ms() / 1000 - passed_s, 0.0)
 
     def _compute_pause_ms(self) -> float:
-        slow_ms = max(_median(self._answers_ms) - USUAL_ANSWER_MS, 0.0)
-        patience = 1 + _PASSED_SHARE * self._num_passed
+        slow_ms = max(_median(self._responses_ms) - USUAL_RESPONSE_MS, 0.0)
+        patience = 1 + _WAIT_GROWTH * self._num_rejections
         wanted_ms = max(self.min_delay_ms + slow_ms, _GAP_SHARE * self._usual_gap_ms()) * patience
         return min(max(wanted_ms, self.min_delay_ms), max(MAX_WAIT_MS, self.min_delay_ms))
 
     def _usual_gap_ms(self) -> float:
         gaps = [after - before for before, after in pairwise(self._keys_s)]
-        return _median([gap * 1000 for gap in gaps if gap < _THINKS_S])
+        return _median([gap * 1000 for gap in gaps if gap < _MAX_TYPING_GAP_S])
 
 
 def _median(values: "deque[float] | list[float]") -> float:

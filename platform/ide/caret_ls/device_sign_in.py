@@ -22,7 +22,7 @@ _SLOWER_BY_S: Final = 5.0  # section 3.5
 _MAX_INTERVAL_S: Final = 60.0
 _MAX_LIFETIME_S: Final = 3_600.0
 _TIMEOUT_S: Final = 10.0
-_MAX_ANSWER_BYTES: Final = 64 * 1024
+_MAX_RESPONSE_BYTES: Final = 64 * 1024
 _MAX_NAME_CHARS: Final = 55
 _log = logging.getLogger(__name__)
 
@@ -57,19 +57,19 @@ async def request_codes(post: Post, *, editor: str) -> DeviceCodes:
     """Begin a sign-in. Raises SignInFailed."""
     fields = {
         "client_id": _CLIENT_ID,
-        "editor": _printable(editor) or "Editor",
-        "machine": _printable(platform.node()) or "unknown machine",
+        "editor": _keep_printable(editor) or "Editor",
+        "machine": _keep_printable(platform.node()) or "unknown machine",
     }
     try:
-        answer = await post("/oauth/device_authorization", fields)
-        page = _web_address(answer["verification_uri"])
+        response = await post("/oauth/device_authorization", fields)
+        page = _web_address(response["verification_uri"])
         return DeviceCodes(
-            device_code=str(answer["device_code"]),
-            user_code=str(answer["user_code"]),
+            device_code=str(response["device_code"]),
+            user_code=str(response["user_code"]),
             verification_uri=page,
-            verification_uri_complete=_web_address(answer.get("verification_uri_complete", page)),
-            expires_in_s=min(float(answer["expires_in"]), _MAX_LIFETIME_S),
-            interval_s=float(answer.get("interval", _DEFAULT_INTERVAL_S)),
+            verification_uri_complete=_web_address(response.get("verification_uri_complete", page)),
+            expires_in_s=min(float(response["expires_in"]), _MAX_LIFETIME_S),
+            interval_s=float(response.get("interval", _DEFAULT_INTERVAL_S)),
         )
     except (OSError, KeyError, ValueError, TypeError) as error:
         _log.info("sign_in.no_codes error=%s", type(error).__name__)
@@ -84,13 +84,13 @@ async def wait_for_key(post: Post, codes: DeviceCodes, sleep: Sleep = asyncio.sl
         await sleep(interval_s)
         waited_s += interval_s
         try:
-            answer = await post("/oauth/token", fields)
+            response = await post("/oauth/token", fields)
         except (OSError, ValueError):  # section 3.5: poll less often after a timeout
             interval_s = min(interval_s * 2, _MAX_INTERVAL_S)
             continue
-        if isinstance(answer.get("access_token"), str):
-            return str(answer["access_token"])
-        error = answer.get("error")
+        if isinstance(response.get("access_token"), str):
+            return str(response["access_token"])
+        error = response.get("error")
         if error == "slow_down":
             interval_s += _SLOWER_BY_S
         elif error != "authorization_pending":
@@ -99,7 +99,7 @@ async def wait_for_key(post: Post, codes: DeviceCodes, sleep: Sleep = asyncio.sl
     raise SignInFailed(SignInProblem.EXPIRED)
 
 
-def poster(console_url: str) -> Post:
+def make_post(console_url: str) -> Post:
     """Return a function that posts a form to the console and returns the JSON of the answer."""
 
     async def post(path: str, fields: Mapping[str, str]) -> Json:
@@ -114,14 +114,14 @@ def _post(url: str, fields: Mapping[str, str]) -> Json:
     request = urllib.request.Request(_web_address(url), body)  # noqa: S310  # checked
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310
-            text = response.read(_MAX_ANSWER_BYTES)
+            text = response.read(_MAX_RESPONSE_BYTES)
     except urllib.error.HTTPError as error:
         with error:
-            text = error.read(_MAX_ANSWER_BYTES)
-    answer = json.loads(text)
-    if not isinstance(answer, dict):
+            text = error.read(_MAX_RESPONSE_BYTES)
+    document = json.loads(text)
+    if not isinstance(document, dict):
         raise ValueError("not an object")
-    return answer
+    return document
 
 
 def _web_address(value: object) -> str:
@@ -132,5 +132,5 @@ def _web_address(value: object) -> str:
     return text
 
 
-def _printable(text: str) -> str:
+def _keep_printable(text: str) -> str:
     return "".join(char for char in text if char.isprintable())[:_MAX_NAME_CHARS].strip()

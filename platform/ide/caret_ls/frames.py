@@ -42,43 +42,47 @@ class RequestContext:
         }
 
 
-def complete(id: str, place: CompletionContext, around: RequestContext, *, trigger: str) -> Frame:
+def build_complete(
+    id: str, context: CompletionContext, request_context: RequestContext, *, trigger: str
+) -> Frame:
     return {
         "type": "complete",
         "id": id,
         "mode": "inline",
-        "path": place.path[:MAX_NAME_CHARS],
-        "language": place.language,
-        "prefix": place.prefix,
-        "suffix": place.suffix,
+        "path": context.path[:MAX_NAME_CHARS],
+        "language": context.language,
+        "prefix": context.prefix,
+        "suffix": context.suffix,
         "trigger": trigger,
-        **around.to_fields(),
+        **request_context.to_fields(),
     }
 
 
-def opened(path: str, language: str, text: str, around: RequestContext) -> Frame:
+def build_file_opened(
+    path: str, language: str, text: str, request_context: RequestContext
+) -> Frame:
     return {
         "type": "file_opened",
         "path": path[:MAX_NAME_CHARS],
         "language": language,
         "text": text,
-        **around.to_fields(),
+        **request_context.to_fields(),
     }
 
 
-def cancel(id: str) -> Frame:
+def build_cancel(id: str) -> Frame:
     return {"type": "cancel", "id": id}
 
 
-def policy(repository: str) -> Frame:
+def build_policy_query(repository: str) -> Frame:
     return {"type": "policy", "repository": repository[:MAX_NAME_CHARS]}
 
 
-def typed(chars: dict[str, int]) -> Frame:
+def build_typing(chars: dict[str, int]) -> Frame:
     return {"type": "typing", "chars": chars}
 
 
-def outcome(report: EditorOutcome, *, shares_text: bool) -> Frame:
+def build_outcome(report: EditorOutcome, *, shares_text: bool) -> Frame:
     """Create an outcome frame: only numbers, and the edited text if the user shares it."""
     frame: Frame = {
         "type": "outcome",
@@ -95,12 +99,12 @@ def outcome(report: EditorOutcome, *, shares_text: bool) -> Frame:
     return frame
 
 
-def encode(frame: Frame) -> str:
+def encode_frame(frame: Frame) -> str:
     """Encode a frame. JSON escapes a lone surrogate, which UTF-8 cannot encode."""
     return json.dumps(frame, separators=(",", ":"))
 
 
-def decode(text: str) -> Frame:
+def decode_frame(text: str) -> Frame:
     """Decode a frame; return {} for anything but an object, which a proxy may have sent."""
     try:
         frame = json.loads(text)

@@ -22,10 +22,10 @@ from caret_ls.clock import LoopClock
 from caret_ls.frames import Frame
 
 _OPEN_TIMEOUT_S: Final = 10.0
-_WELL_AFTER_S: Final = 5.0  # a connection that lived this long resets the backoff
+_STABLE_AFTER_S: Final = 5.0  # a connection that lived this long resets the backoff
 _SIGNED_OUT_S: Final = 300.0  # between attempts with a rejected key
 _CLOSE_KEY_ENDED: Final = 4401
-_CLOCKS_APART_S: Final = 20.0
+_MAX_CLOCK_JUMP_S: Final = 20.0
 _TICK_S: Final = 5.0
 MAX_BACKLOG: Final = 64  # frames waiting to be sent
 
@@ -76,7 +76,7 @@ class GatewayConnection:
         self._is_refused = False
         self._should_reconnect = asyncio.Event()  # another address, or awake again: reconnect
         self._outgoing: asyncio.Queue[Frame] | None = None
-        self._answers: dict[str, asyncio.Queue[Frame | RequestEnded]] = {}
+        self._responses: dict[str, asyncio.Queue[Frame | RequestEnded]] = {}
 
     def set_address(self, address: Address | None) -> None:
         """Connect to another address; None if there is no key.
@@ -101,18 +101,18 @@ class GatewayConnection:
         Leaving the block earlier cancels the request at the gateway. Raises RequestEnded, here or
         while the frames are read.
         """
-        answers: asyncio.Queue[Frame | RequestEnded] = asyncio.Queue()
-        self._answers[frame["id"]] = answers
+        responses: asyncio.Queue[Frame | RequestEnded] = asyncio.Queue()
+        self._responses[frame["id"]] = responses
         is_over = False
 
         async def read() -> AsyncIterator[Frame]:
             nonlocal is_over
             while not is_over:
-                answer = await answers.get()
-                is_over = isinstance(answer, RequestEnded) or answer["type"] != "delta"
-                if isinstance(answer, RequestEnded):
-                    raise answer
-                yield answer
+                response = await responses.get()
+                is_over = isinstance(response, RequestEnded) or response["type"] != "delta"
+                if isinstance(response, RequestEnded):
+                    raise response
+                yield response
 
         try:
             if not self.send(frame):
@@ -120,9 +120,9 @@ class GatewayConnection:
                 raise RequestEnded("offline")
             yield read()
         finally:
-            del self._answers[frame["id"]]
+            del self._responses[frame["id"]]
             if not is_over:
-                self.send(frames.cancel(frame["id"]))
+                self.send(frames.build_cancel(frame["id"]))
 
     async def run(self) -> None:
         """Connect and reconnect forever."""
@@ -156,7 +156,7 @@ class GatewayConnection:
             state = ConnectionState.OFFLINE
         self._is_refused = state is ConnectionState.UNAUTHENTICATED
         self._listener.on_state(state)
-        if self._clock.monotonic_s() - began_s > _WELL_AFTER_S:
+        if self._clock.monotonic_s() - began_s > _STABLE_AFTER_S:
             self._backoff.reset()
         return (
             _SIGNED_OUT_S
@@ -168,42 +168,42 @@ class GatewayConnection:
         """Serve the connection until it ends, or until the address changes."""
         self._outgoing = asyncio.Queue(MAX_BACKLOG)
         self._listener.on_state(ConnectionState.CONNECTED)
-        duties = [
-            asyncio.create_task(duty)
-            for duty in (
-                self._read(socket),
-                self._write(socket, self._outgoing),
-                self._end_requests(),
+        tasks = [
+            asyncio.create_task(task)
+            for task in (
+                self._read_frames(socket),
+                self._write_frames(socket, self._outgoing),
+                self._wait_for_reconnect(),
             )
         ]
         try:
-            await asyncio.wait(duties, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._outgoing = None
-            for duty in duties:
-                duty.cancel()
-            await asyncio.gather(*duties, return_exceptions=True)
-            for answers in self._answers.values():
-                answers.put_nowait(RequestEnded("offline"))
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for responses in self._responses.values():
+                responses.put_nowait(RequestEnded("offline"))
 
-    async def _read(self, socket: ClientConnection) -> None:
+    async def _read_frames(self, socket: ClientConnection) -> None:
         async for text in socket:
-            frame = frames.decode(text if isinstance(text, str) else "")
-            answers = self._answers.get(frame.get("id", ""))
-            if frame.get("type") == "error" and answers is not None:
+            frame = frames.decode_frame(text if isinstance(text, str) else "")
+            responses = self._responses.get(frame.get("id", ""))
+            if frame.get("type") == "error" and responses is not None:
                 code, retry_after_s = str(frame.get("code")), frame.get("retry_after_s")
-                answers.put_nowait(RequestEnded(code, retry_after_s=retry_after_s))
+                responses.put_nowait(RequestEnded(code, retry_after_s=retry_after_s))
             elif frame.get("type") in ("delta", "done"):
-                if answers is not None:
-                    answers.put_nowait(frame)
+                if responses is not None:
+                    responses.put_nowait(frame)
             else:
                 self._listener.on_frame(frame)
 
-    async def _write(self, socket: ClientConnection, outgoing: asyncio.Queue[Frame]) -> None:
+    async def _write_frames(self, socket: ClientConnection, outgoing: asyncio.Queue[Frame]) -> None:
         while True:
-            await socket.send(frames.encode(await outgoing.get()))
+            await socket.send(frames.encode_frame(await outgoing.get()))
 
-    async def _end_requests(self) -> None:
+    async def _wait_for_reconnect(self) -> None:
         await self._should_reconnect.wait()
 
     async def _watch_sleep(self) -> None:
@@ -212,14 +212,14 @@ class GatewayConnection:
         During sleep the wall clock advances, but the monotonic clock stands still. The connection
         is dead then, and would otherwise be noticed only by a timeout.
         """
-        apart_s = self._clock.wall_s() - self._clock.monotonic_s()
+        clock_difference_s = self._clock.wall_s() - self._clock.monotonic_s()
         while True:
             await asyncio.sleep(self._tick_s)
-            now_apart_s = self._clock.wall_s() - self._clock.monotonic_s()
-            if abs(now_apart_s - apart_s) > _CLOCKS_APART_S:
+            new_difference_s = self._clock.wall_s() - self._clock.monotonic_s()
+            if abs(new_difference_s - clock_difference_s) > _MAX_CLOCK_JUMP_S:
                 self._backoff.reset()
                 self._should_reconnect.set()
-            apart_s = now_apart_s
+            clock_difference_s = new_difference_s
 
 
 def _open(address: Address) -> connect:

@@ -31,13 +31,13 @@ class InFlightRequest:
 
     def __init__(
         self,
-        place: CompletionContext,
+        context: CompletionContext,
         *,
         id: str,
         is_prefetch: bool,
-        ask: Callable[["InFlightRequest"], Coroutine[None, None, CompletionResult]],
+        send: Callable[["InFlightRequest"], Coroutine[None, None, CompletionResult]],
     ) -> None:
-        self.place = place
+        self.context = context
         self.id = id
         self.is_prefetch = is_prefetch
         self.text = ""
@@ -45,18 +45,18 @@ class InFlightRequest:
         self._has_news = asyncio.Event()  # text has arrived, or the request is over
         self.request_id = ""  # the gateway's ID, known at the end
         self._num_waiting = 0
-        self._task = asyncio.create_task(ask(self))
+        self._task = asyncio.create_task(send(self))
         self._task.add_done_callback(lambda _: self._has_news.set())
 
     @property
     def is_over(self) -> bool:
         return self._task.done()
 
-    def matches(self, place: CompletionContext) -> bool:
+    def matches(self, context: CompletionContext) -> bool:
         """Return whether the text typed since the request matches the completion so far."""
-        if self.is_over or not place.prefix.startswith(self.place.prefix):
+        if self.is_over or not context.prefix.startswith(self.context.prefix):
             return False
-        typed_text = place.prefix[len(self.place.prefix) :]
+        typed_text = context.prefix[len(self.context.prefix) :]
         return self.text.startswith(typed_text) or typed_text.startswith(self.text)
 
     def append(self, text: str) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from caret_ls.clock import LoopClock
 from caret_ls.frames import Frame
 
-MAX_UNTOLD: Final = 256  # the oldest are dropped first
+MAX_UNSENT: Final = 256  # the oldest are dropped first
 MAX_AT_ONCE: Final = 32  # half of the connection's backlog, so that requests fit in, too
 # A silently broken connection lives until its keep-alive gives up after twice 20 s. The monotonic
 # clock stands still during sleep, when nothing is sent.
@@ -21,11 +21,11 @@ RESEND_WINDOW_S: Final = 60.0
 class OutcomeQueue:
     """Sends outcomes by a callback, which returns False without a connection or room."""
 
-    def __init__(self, tell: Callable[[Frame], bool], clock: LoopClock) -> None:
-        self._tell = tell
+    def __init__(self, send_frame: Callable[[Frame], bool], clock: LoopClock) -> None:
+        self._send_frame = send_frame
         self._clock = clock
-        self._unsent: deque[Frame] = deque(maxlen=MAX_UNTOLD)
-        self._sent_frames: deque[tuple[float, Frame]] = deque(maxlen=MAX_UNTOLD)
+        self._unsent: deque[Frame] = deque(maxlen=MAX_UNSENT)
+        self._sent_frames: deque[tuple[float, Frame]] = deque(maxlen=MAX_UNSENT)
 
     def add(self, frame: Frame) -> None:
         if self._unsent or not self._send(frame):
@@ -44,7 +44,7 @@ class OutcomeQueue:
     def on_reconnect(self) -> None:
         now_s = self._clock.monotonic_s()
         unconfirmed = [
-            frame for told_s, frame in self._sent_frames if now_s - told_s <= RESEND_WINDOW_S
+            frame for sent_s, frame in self._sent_frames if now_s - sent_s <= RESEND_WINDOW_S
         ]
         pending = [*unconfirmed, *self._unsent]
         self._sent_frames.clear()
@@ -58,7 +58,7 @@ class OutcomeQueue:
         self._sent_frames.clear()
 
     def _send(self, frame: Frame) -> bool:
-        if not self._tell(frame):
+        if not self._send_frame(frame):
             return False
         if _is_known_elsewhere(frame):
             self._sent_frames.append((self._clock.monotonic_s(), _without_text(frame)))

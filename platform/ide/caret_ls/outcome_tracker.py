@@ -59,12 +59,12 @@ class EditorOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ShownSuggestion:
-    """A suggestion to show. Its first `num_led` characters are from the completion list."""
+    """A suggestion to show. Its first `num_from_list` characters are from the completion list."""
 
     id: str
     at: int  # start offset, in characters
     text: str
-    num_led: int = 0
+    num_from_list: int = 0
     request_id: str = ""
     is_whole: bool = True  # False: more text may arrive (`OutcomeTracker.grow`)
     num_before: int = 0  # characters of the whole suggestion that were typed before
@@ -77,19 +77,19 @@ class _VisibleSuggestion:
     id: str
     at: int
     text: str
-    num_led: int
+    num_from_list: int
     shown_s: float
     request_id: str
     is_whole: bool
-    num_listed: int  # like num_led, when it appeared
+    initial_num_from_list: int  # num_from_list when it appeared
     num_before: int
-    num_gone: int = 0  # number of its characters that were typed or accepted
-    num_taken: int = 0  # number of these that were accepted in parts
+    num_consumed: int = 0  # number of its characters that were typed or accepted
+    num_accepted: int = 0  # number of these that were accepted in parts
 
     def consume(self, typed_text: str) -> str:
         """Consume typed characters; return the part that belongs to the suggestion."""
-        suggested_part = typed_text[max(self.num_led - self.num_gone, 0) :]
-        self.num_gone += len(typed_text)
+        suggested_part = typed_text[max(self.num_from_list - self.num_consumed, 0) :]
+        self.num_consumed += len(typed_text)
         return suggested_part
 
 
@@ -100,20 +100,20 @@ class _AcceptedSuggestion:
     text: str
     start: int
     end: int
-    taken_s: float
+    accepted_s: float
     request_id: str
     spans_s: list[int] = field(default_factory=lambda: list(SPANS_S))
 
     def apply_edit(self, edit: TextEdit) -> None:
         """Follow an edit of the file; text inserted at either end does not count as accepted."""
         by = len(edit.inserted) - edit.deleted
-        gone_to = edit.at + edit.deleted
-        if gone_to <= self.start and (edit.deleted or edit.at < self.end):
+        deleted_end = edit.at + edit.deleted
+        if deleted_end <= self.start and (edit.deleted or edit.at < self.end):
             self.start, self.end = self.start + by, self.end + by
         elif edit.at < self.end:
             # Text deleted at the front moves the start.
             self.start = min(self.start, edit.at + len(edit.inserted))
-            self.end = max(self.end, gone_to) + by
+            self.end = max(self.end, deleted_end) + by
 
 
 class OutcomeTracker:
@@ -129,20 +129,20 @@ class OutcomeTracker:
         """Note that a suggestion is shown; return False if its rest is already visible."""
         visible = self._visible.get(uri)
         if visible is not None and visible.id == suggestion.id:
-            visible.num_led = visible.num_gone + suggestion.num_led
-            visible.text = visible.text[: visible.num_gone] + suggestion.text
+            visible.num_from_list = visible.num_consumed + suggestion.num_from_list
+            visible.text = visible.text[: visible.num_consumed] + suggestion.text
             visible.is_whole = suggestion.is_whole
             return False
-        self._on_ignored(uri, now_s)
+        self._report_rejection(uri, now_s)
         self._visible[uri] = _VisibleSuggestion(
             suggestion.id,
             suggestion.at,
             suggestion.text,
-            suggestion.num_led,
+            suggestion.num_from_list,
             now_s,
             suggestion.request_id,
             is_whole=suggestion.is_whole,
-            num_listed=suggestion.num_led,
+            initial_num_from_list=suggestion.num_from_list,
             num_before=suggestion.num_before,
         )
         return True
@@ -152,16 +152,16 @@ class OutcomeTracker:
         for uri, visible in list(self._visible.items()):
             if visible.id != id:
                 continue
-            list_part = visible.text[: visible.num_listed]
+            list_part = visible.text[: visible.initial_num_from_list]
             visible.text = list_part + text[visible.num_before :]
             visible.is_whole = is_whole
             visible.request_id = request_id or visible.request_id
-            if visible.is_whole and visible.num_gone >= len(visible.text):
-                self._report_shown(visible, now_s, is_certain=visible.num_taken > 0)
+            if visible.is_whole and visible.num_consumed >= len(visible.text):
+                self._report_shown(visible, now_s, is_certain=visible.num_accepted > 0)
                 del self._visible[uri]
 
     def dismiss(self, uri: str, now_s: float) -> None:
-        self._on_ignored(uri, now_s)
+        self._report_rejection(uri, now_s)
 
     def report_long_shown(self, now_s: float) -> None:
         """Report suggestions that have been visible for a long time. Call it regularly."""
@@ -181,18 +181,20 @@ class OutcomeTracker:
         """Note an acceptance that the editor reports; usually a change has shown it before."""
         for uri, visible in list(self._visible.items()):
             # A part that an edit accepted was reported then. More text may have arrived since.
-            if visible.id == id and visible.is_whole and not visible.num_taken:
+            if visible.id == id and visible.is_whole and not visible.num_accepted:
                 self._on_accepted(uri, visible, now_s)
 
     def close(self, uri: str, now_s: float) -> None:
         """Stop tracking a closed file."""
-        self._on_ignored(uri, now_s)
+        self._report_rejection(uri, now_s)
         self._accepted = [accepted for accepted in self._accepted if accepted.uri != uri]
 
     def check_persistence(self, read: Callable[[str], str | None], now_s: float) -> None:
         """Check accepted text when it is due; `read` returns a file's text, or None if closed."""
         for accepted in self._accepted:
-            passed_spans = [span for span in accepted.spans_s if now_s - accepted.taken_s >= span]
+            passed_spans = [
+                span for span in accepted.spans_s if now_s - accepted.accepted_s >= span
+            ]
             if not passed_spans:
                 continue
             del accepted.spans_s[: len(passed_spans)]
@@ -221,15 +223,15 @@ class OutcomeTracker:
     def _classify_edit(
         self, uri: str, visible: _VisibleSuggestion, edit: TextEdit, now_s: float
     ) -> EditorOutcomeEvent | None:
-        cursor = visible.at + visible.num_gone
+        cursor = visible.at + visible.num_consumed
         if edit.at + edit.deleted < visible.at:
             visible.at += len(edit.inserted) - edit.deleted  # an edit above it, such as an import
             return None
-        remaining_text = visible.text[visible.num_gone :]
-        typed_text = _as_typed(edit, cursor, remaining_text)
+        remaining_text = visible.text[visible.num_consumed :]
+        typed_text = _find_typed_part(edit, cursor, remaining_text)
         if typed_text is None:
             is_seen = _is_seen(visible, now_s)
-            self._on_ignored(uri, now_s)
+            self._report_rejection(uri, now_s)
             return EditorOutcomeEvent.REJECTED if is_seen else None
         suggested_part = visible.consume(typed_text)
         if typed_text == remaining_text and visible.is_whole:
@@ -241,7 +243,7 @@ class OutcomeTracker:
             return None
         if len(suggested_part) > 1:
             self._report_shown(visible, now_s, is_certain=True)
-            visible.num_taken += len(suggested_part)
+            visible.num_accepted += len(suggested_part)
             self._emit(
                 _build_outcome(
                     visible, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, suggested_part
@@ -262,7 +264,7 @@ class OutcomeTracker:
         )
         del self._accepted[:-_MAX_TRACKED]
 
-    def _on_ignored(self, uri: str, now_s: float) -> None:
+    def _report_rejection(self, uri: str, now_s: float) -> None:
         """Report a rejection, unless a part was accepted.
 
         The gateway compares the parts with the whole.
@@ -271,7 +273,7 @@ class OutcomeTracker:
         if visible is None:
             return
         self._report_shown(visible, now_s)
-        if not visible.num_taken and _is_seen(visible, now_s):
+        if not visible.num_accepted and _is_seen(visible, now_s):
             self._emit(_build_outcome(visible, EditorOutcomeEvent.REJECTED, now_s))
 
     def _report_shown(
@@ -279,15 +281,15 @@ class OutcomeTracker:
     ) -> None:
         """Report that the user saw it; certain if a part was accepted."""
         if is_certain or _is_seen(visible, now_s):
-            own = visible.text[visible.num_listed :]
-            self._emit(_build_outcome(visible, EditorOutcomeEvent.SHOWN, now_s, own))
+            suggested_text = visible.text[visible.initial_num_from_list :]
+            self._emit(_build_outcome(visible, EditorOutcomeEvent.SHOWN, now_s, suggested_text))
 
 
 def _is_seen(visible: _VisibleSuggestion, now_s: float) -> bool:
     return now_s - visible.shown_s >= MIN_SHOWN_S
 
 
-def _as_typed(edit: TextEdit, cursor: int, remaining_text: str) -> str | None:
+def _find_typed_part(edit: TextEdit, cursor: int, remaining_text: str) -> str | None:
     """Return the part of the suggestion that the edit inserts; None if it inserts other text.
 
     A closing bracket that the editor adds after the cursor does not count.
@@ -321,7 +323,7 @@ def _persistence_outcome(
     distance = edit_distance(accepted.text, current_text[:_MAX_COMPARED_CHARS])
     num_kept_chars = max(len(accepted.text) - distance, 0)
     share = min(distance / max(len(accepted.text), 1), 1.0)
-    after_ms = _to_ms(now_s - accepted.taken_s)
+    after_ms = _to_ms(now_s - accepted.accepted_s)
     return EditorOutcome(
         accepted.id,
         EditorOutcomeEvent.PERSISTED,

@@ -26,16 +26,16 @@ _ALL_ALLOWED: Final = EditorPolicy()
 class PolicyCache:
     """Policies by repository. A callback sends queries; responses arrive as frames."""
 
-    def __init__(self, ask: Callable[[str], bool]) -> None:
-        self._ask = ask
+    def __init__(self, send_query: Callable[[str], bool]) -> None:
+        self._send_query = send_query
         self._policies: dict[str, EditorPolicy] = {}
-        self._asked_s: dict[str, float] = {}
+        self._queried_s: dict[str, float] = {}
 
     def get(self, repository: str, now_s: float) -> EditorPolicy:
         """Return the known policy, and query it again if it is old."""
-        asked_s = self._asked_s.get(repository)
-        if (asked_s is None or now_s - asked_s > MAX_AGE_S) and self._ask(repository):
-            self._asked_s[repository] = now_s
+        queried_s = self._queried_s.get(repository)
+        if (queried_s is None or now_s - queried_s > MAX_AGE_S) and self._send_query(repository):
+            self._queried_s[repository] = now_s
         return self._policies.get(repository, _ALL_ALLOWED)
 
     def update(self, frame: Frame) -> None:
@@ -48,4 +48,4 @@ class PolicyCache:
 
         Known policies apply until then.
         """
-        self._asked_s.clear()
+        self._queried_s.clear()

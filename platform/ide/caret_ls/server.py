@@ -40,7 +40,7 @@ from caret_ls.device_sign_in import (
     DeviceCodes,
     SignInFailed,
     SignInProblem,
-    poster,
+    make_post,
     request_codes,
     wait_for_key,
 )
@@ -140,7 +140,7 @@ class CaretServer(LanguageServer):
         if isinstance(self._editor_settings, dict):
             self._editor_key = self._editor_settings.get("api_key")
         self._session = Session(
-            Settings(), SystemLoopClock(), self._send_status, tell_grown=self._send_grown
+            Settings(), SystemLoopClock(), self._send_status, send_grown=self._send_grown
         )
         experimental = params.capabilities.experimental
         self._session.assistant.can_grow = _has_capability(experimental, _GROWING)
@@ -175,23 +175,25 @@ class CaretServer(LanguageServer):
 
     async def _sign_in_by_device(self) -> None:
         settings = self.session.settings
-        post = poster(settings.console_url)
+        post = make_post(settings.console_url)
         try:
             codes = await request_codes(post, editor=self._editor)
             self._show_codes(codes)
             key = await wait_for_key(post, codes)
-            await self._keep_key(settings, key)
+            await self._store_key(settings, key)
         except SignInFailed as error:
             _log.info("sign_in.failed problem=%s", error.problem)
-            self._say(_PROBLEMS[error.problem].format(console=settings.console_url), is_error=True)
+            self._show_message(
+                _PROBLEMS[error.problem].format(console=settings.console_url), is_error=True
+            )
         except OSError as error:
             _log.error("sign_in.not_stored error=%s", type(error).__name__)
-            self._say("Caret is signed in, but could not store the key.", is_error=True)
+            self._show_message("Caret is signed in, but could not store the key.", is_error=True)
         else:
-            self._say("Caret is signed in.")
+            self._show_message("Caret is signed in.")
 
     def _show_codes(self, codes: DeviceCodes) -> None:
-        self._say(
+        self._show_message(
             f"Caret: confirm the code {codes.user_code} in your browser, "
             f"at {codes.verification_uri}"
         )
@@ -200,7 +202,7 @@ class CaretServer(LanguageServer):
             page = types.ShowDocumentParams(uri=codes.verification_uri_complete, external=True)
             self.window_show_document(page)
 
-    async def _keep_key(self, settings: Settings, key: str) -> None:
+    async def _store_key(self, settings: Settings, key: str) -> None:
         """Use the key, and store it. Raises OSError."""
         await self.sign_in(key)
         if self._has_secret_storage:
@@ -209,7 +211,7 @@ class CaretServer(LanguageServer):
         store = partial(store_key, config_folder(), gateway_url=settings.gateway_url, key=key)
         await asyncio.to_thread(store)
 
-    def _say(self, text: str, *, is_error: bool = False) -> None:
+    def _show_message(self, text: str, *, is_error: bool = False) -> None:
         kind = types.MessageType.Error if is_error else types.MessageType.Info
         self.window_show_message(types.ShowMessageParams(kind, text))
 

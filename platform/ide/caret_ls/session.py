@@ -57,39 +57,41 @@ class Session:
         self,
         settings: Settings,
         clock: LoopClock,
-        tell: Callable[[ServerStatus], None],
+        send_status: Callable[[ServerStatus], None],
         *,
-        tell_grown: Callable[[str], None] = lambda _: None,
+        send_grown: Callable[[str], None] = lambda _: None,
         upkeep_every_s: float = UPKEEP_EVERY_S,
     ) -> None:
-        """`tell_grown` gets the file of a suggestion that has more text now."""
+        """`send_grown` gets the file of a suggestion that has more text now."""
         self._clock = clock
-        self._tell_grown = tell_grown
+        self._send_grown = send_grown
         self._upkeep_every_s = upkeep_every_s
         self._typing = TypingCount()
         self._recency = RecentFiles()
         self._checkouts: dict[Repository, GitHead | None] = {}
-        self.board = StatusBoard(tell, is_paused=not settings.enabled)
+        self.board = StatusBoard(send_status, is_paused=not settings.enabled)
         self.files = OpenFiles()
         self.cache = SuggestionCache()
         self.link = GatewayConnection(self, Backoff(random.random), clock, tick_s=upkeep_every_s)
-        self._reports = OutcomeQueue(self.link.send, clock)
+        self._outcome_queue = OutcomeQueue(self.link.send, clock)
         self._gateway_url: str | None = None  # None: no gateway yet
-        self.outcomes = OutcomeTracker(self._report)
+        self.outcomes = OutcomeTracker(self._send_outcome)
         self.debouncer = Debouncer(min_delay_ms=settings.debounce_ms)
-        self.policies = PolicyCache(lambda repository: self.link.send(frames.policy(repository)))
-        learning = ResponseHandlers(self.cache, self.debouncer, self.policies, self.board, clock)
-        self._asking = CompletionClient(
+        self.policies = PolicyCache(
+            lambda repository: self.link.send(frames.build_policy_query(repository))
+        )
+        handlers = ResponseHandlers(self.cache, self.debouncer, self.policies, self.board, clock)
+        self._client = CompletionClient(
             self.link,
-            learning,
-            around=self._build_context,
+            handlers,
+            build_request_context=self._build_context,
             new_id=_request_id_generator(),
             on_grown=self._on_grown,
         )
-        knowledge = ProviderState(
+        state = ProviderState(
             self.files, self.cache, self.debouncer, self.outcomes, self.policies, self.board, clock
         )
-        self.assistant = CompletionProvider(knowledge, self._asking, settings)
+        self.assistant = CompletionProvider(state, self._client, settings)
 
     @property
     def settings(self) -> Settings:
@@ -105,14 +107,14 @@ class Session:
             self.board.set(is_signed_out=True)
         elif address.url != self._gateway_url:
             self._gateway_url = address.url
-            self._reports.clear()
+            self._outcome_queue.clear()
         self.link.set_address(address)  # the gateway decides whether the key is valid
 
     async def run(self) -> None:
         """Run forever."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.link.run())
-            group.create_task(self._keep_up())
+            group.create_task(self._run_upkeep_forever())
 
     # --- events of the editor
 
@@ -165,11 +167,11 @@ class Session:
             is_connected=is_connected, is_signed_out=state is ConnectionState.UNAUTHENTICATED
         )
         if is_connected:
-            self._asking.resume()
+            self._client.resume()
             self.policies.invalidate()
             for file in self.files:
                 self.policies.get(file.repository_name, self._clock.monotonic_s())
-            self._reports.on_reconnect()
+            self._outcome_queue.on_reconnect()
 
     def on_frame(self, frame: Frame) -> None:
         if frame.get("type") == "policy":
@@ -179,33 +181,33 @@ class Session:
 
     # --- periodic work
 
-    async def _keep_up(self) -> None:
+    async def _run_upkeep_forever(self) -> None:
         while True:
             await asyncio.sleep(self._upkeep_every_s)
             try:
-                self.keep_up()
+                self.run_upkeep()
             except Exception as error:  # noqa: BLE001  # suggestions must continue
                 _log.error("upkeep.failed kind=%s", type(error).__name__)
 
-    def keep_up(self) -> None:
+    def run_upkeep(self) -> None:
         now_s = self._clock.monotonic_s()
         self.outcomes.check_persistence(self._text_of, now_s)
         self.outcomes.report_long_shown(now_s)
-        self._reports.flush()
+        self._outcome_queue.flush()
         chars = self._typing.take_due(now_s)
         if chars is not None:
-            self.link.send(frames.typed(chars))
+            self.link.send(frames.build_typing(chars))
         self._check_git_heads()
 
     def _check_git_heads(self) -> None:
         """After a switch or a pull, forget suggestions for old code and warm up the new files."""
         for repository in {file.repository for file in self.files if file.repository}:
             checkout = read_head(repository)
-            before = self._checkouts.setdefault(repository, checkout)
-            if checkout == before:
+            previous = self._checkouts.setdefault(repository, checkout)
+            if checkout == previous:
                 continue
             self._checkouts[repository] = checkout
-            _log.info("repository.%s", _kind_of(before, checkout))
+            _log.info("repository.%s", _name_head_change(previous, checkout))
             for file in self.files:
                 if file.repository == repository:
                     self.cache.remove(file.uri)
@@ -221,7 +223,7 @@ class Session:
         self._recency.on_edit(file.uri, at=edit.at, now_s=self._clock.wall_s())
         event = self.outcomes.change(file.uri, edit, now_s)
         if event is EditorOutcomeEvent.REJECTED:
-            self.debouncer.on_ignored()
+            self.debouncer.on_rejected()
             self.assistant.on_rejected(file.uri)
         elif event is not None:
             self.debouncer.on_accepted()
@@ -230,28 +232,32 @@ class Session:
 
     def _warm_up(self, file: OpenFile) -> None:
         if self._can_send(file) and len(file.text) <= _MAX_WARMED_CHARS:
-            around = self._build_context(file)
-            self.link.send(frames.opened(file.path, file.language, file.text, around))
+            request_context = self._build_context(file)
+            self.link.send(
+                frames.build_file_opened(file.path, file.language, file.text, request_context)
+            )
 
     def _can_send(self, file: OpenFile) -> bool:
         policy = self.policies.get(file.repository_name, self._clock.monotonic_s())
         globs = (*policy.excluded, *self.settings.excluded_globs)
         return file.kind is FileKind.NORMAL and not is_excluded(file.path, globs)
 
-    def _build_context(self, own: OpenFile) -> RequestContext:
-        self._recency.on_view(own.uri)
-        others = self._recency.list(own.uri, partial(self._text_beside, own))
+    def _build_context(self, current_file: OpenFile) -> RequestContext:
+        self._recency.on_view(current_file.uri)
+        other_files = self._recency.list(
+            current_file.uri, partial(self._find_context_text, current_file)
+        )
         return RequestContext(
-            files=tuple(others),
-            repository=own.repository_name,
-            framework=own.framework,
-            imports=own.imports,
+            files=tuple(other_files),
+            repository=current_file.repository_name,
+            framework=current_file.framework,
+            imports=current_file.imports,
         )
 
-    def _text_beside(self, own: OpenFile, uri: str) -> str | None:
+    def _find_context_text(self, current_file: OpenFile, uri: str) -> str | None:
         """Return a file's text as context; None if it must not be sent."""
         file = self.files.get(uri)
-        if file is None or file.repository != own.repository or not self._can_send(file):
+        if file is None or file.repository != current_file.repository or not self._can_send(file):
             return None
         return file.text
 
@@ -267,10 +273,12 @@ class Session:
             request_id=suggestion.request_id,
             now_s=self._clock.monotonic_s(),
         )
-        self._tell_grown(suggestion.uri)
+        self._send_grown(suggestion.uri)
 
-    def _report(self, outcome: EditorOutcome) -> None:
-        self._reports.add(frames.outcome(outcome, shares_text=self.settings.share_accepted_text))
+    def _send_outcome(self, outcome: EditorOutcome) -> None:
+        self._outcome_queue.add(
+            frames.build_outcome(outcome, shares_text=self.settings.share_accepted_text)
+        )
 
 
 def _request_id_generator() -> Callable[[], str]:
@@ -279,6 +287,6 @@ def _request_id_generator() -> Callable[[], str]:
     return lambda: f"{prefix}-{next(numbers)}"
 
 
-def _kind_of(before: GitHead | None, now: GitHead | None) -> str:
-    is_switch = (before and before.branch) != (now and now.branch)
+def _name_head_change(previous: GitHead | None, current: GitHead | None) -> str:
+    is_switch = (previous and previous.branch) != (current and current.branch)
     return "switched" if is_switch else "pulled"

@@ -50,57 +50,63 @@ class SkipRules:
     is_allowed: bool = True  # the policy allows the mode
 
 
-_NATURES = {FileKind.SECRET: SkipReason.SECRET_FILE, FileKind.GENERATED: SkipReason.GENERATED_FILE}
-_REGIONS = {SyntaxRegion.COMMENT: SkipReason.IN_COMMENT, SyntaxRegion.STRING: SkipReason.IN_STRING}
+_KIND_REASONS = {
+    FileKind.SECRET: SkipReason.SECRET_FILE,
+    FileKind.GENERATED: SkipReason.GENERATED_FILE,
+}
+_REGION_REASONS = {
+    SyntaxRegion.COMMENT: SkipReason.IN_COMMENT,
+    SyntaxRegion.STRING: SkipReason.IN_STRING,
+}
 
 
-def skip_reason(
-    place: CompletionContext, rules: SkipRules, *, nature: FileKind, has_selection: bool
+def find_skip_reason(
+    context: CompletionContext, rules: SkipRules, *, kind: FileKind, has_selection: bool
 ) -> SkipReason | None:
     """Return why to skip the request, or None. An invoked one is skipped only if forbidden."""
-    prohibition = _find_prohibition(place, rules, nature)
-    if prohibition is not None or place.is_invoked:
+    prohibition = _find_prohibition(context, rules, kind)
+    if prohibition is not None or context.is_invoked:
         return prohibition
-    return _find_unpromising(place, rules, has_selection=has_selection)
+    return _find_unpromising(context, rules, has_selection=has_selection)
 
 
 def _find_prohibition(
-    place: CompletionContext, rules: SkipRules, nature: FileKind
+    context: CompletionContext, rules: SkipRules, kind: FileKind
 ) -> SkipReason | None:
-    if is_excluded(place.path, rules.excluded):
+    if is_excluded(context.path, rules.excluded):
         return SkipReason.EXCLUDED
     if not rules.is_allowed:
         return SkipReason.MODE_OFF
-    return _NATURES.get(nature)
+    return _KIND_REASONS.get(kind)
 
 
 def _find_unpromising(
-    place: CompletionContext, rules: SkipRules, *, has_selection: bool
+    context: CompletionContext, rules: SkipRules, *, has_selection: bool
 ) -> SkipReason | None:
     if rules.is_paused:
         return SkipReason.PAUSED
-    if place.language.lower() in rules.disabled_languages:
+    if context.language.lower() in rules.disabled_languages:
         return SkipReason.LANGUAGE_OFF
     if has_selection:
         return SkipReason.SELECTION
-    return _by_text(place, rules)
+    return _check_text(context, rules)
 
 
-def _by_text(place: CompletionContext, rules: SkipRules) -> SkipReason | None:
-    before, after = place.line_before, place.line_after
-    if not place.prefix.strip() and not place.suffix.strip():
+def _check_text(context: CompletionContext, rules: SkipRules) -> SkipReason | None:
+    before, after = context.line_before, context.line_after
+    if not context.prefix.strip() and not context.suffix.strip():
         return SkipReason.BLANK_FILE
     if before.rstrip().endswith((";", "}")) and not after.strip():
         return SkipReason.STATEMENT_ENDED
     # After the cursor there may be only characters that editors add, or that end a line.
     if after.strip(" \t)]}>\"'`;:,"):
         return SkipReason.MID_LINE
-    return _by_region(region_at(place.language, place.prefix), rules)
+    return _check_region(region_at(context.language, context.prefix), rules)
 
 
-def _by_region(region: SyntaxRegion, rules: SkipRules) -> SkipReason | None:
+def _check_region(region: SyntaxRegion, rules: SkipRules) -> SkipReason | None:
     is_wanted = {
         SyntaxRegion.COMMENT: rules.complete_in_comments,
         SyntaxRegion.STRING: rules.complete_in_strings,
     }
-    return None if is_wanted.get(region, True) else _REGIONS[region]
+    return None if is_wanted.get(region, True) else _REGION_REASONS[region]

@@ -41,49 +41,49 @@ class RemainingSuggestion:
 
 
 def create_suggestion(
-    place: CompletionContext, text: str, *, id: str, request_id: str = "", is_whole: bool = True
+    context: CompletionContext, text: str, *, id: str, request_id: str = "", is_whole: bool = True
 ) -> Suggestion:
     return Suggestion(
         id=id,
-        uri=place.uri,
+        uri=context.uri,
         text=text,
-        head=place.prefix[-HEAD_CHARS:],
-        tail=place.suffix[:_TAIL_CHARS],
-        line_before=place.line_before,
+        head=context.prefix[-HEAD_CHARS:],
+        tail=context.suffix[:_TAIL_CHARS],
+        line_before=context.line_before,
         request_id=request_id,
         is_whole=is_whole,
     )
 
 
 def remaining_at(
-    place: CompletionContext, suggestion: Suggestion, num_typed: int
+    context: CompletionContext, suggestion: Suggestion, num_typed: int
 ) -> RemainingSuggestion | None:
     """Return the rest, assuming that the last `num_typed` characters were typed since.
 
     None: they do not match, or nothing is left. An empty rest: there was nothing to suggest here.
     """
-    stop = len(place.prefix) - num_typed
+    stop = len(context.prefix) - num_typed
     remaining_text = suggestion.text[num_typed:]
     is_known_barren = not suggestion.text and num_typed == 0
     if stop < 0 or not (remaining_text.strip() or is_known_barren):
         return None
-    if not suggestion.text.startswith(place.prefix[stop:]):
+    if not suggestion.text.startswith(context.prefix[stop:]):
         return None
-    if not place.prefix.endswith(suggestion.head, 0, stop):
+    if not context.prefix.endswith(suggestion.head, 0, stop):
         return None
-    replaces = _num_closed(place, suggestion, remaining_text)
+    replaces = _count_closed(context, suggestion, remaining_text)
     return None if replaces is None else RemainingSuggestion(suggestion, remaining_text, replaces)
 
 
-def _num_closed(
-    place: CompletionContext, suggestion: Suggestion, remaining_text: str
+def _count_closed(
+    context: CompletionContext, suggestion: Suggestion, remaining_text: str
 ) -> int | None:
     """Return how many characters the editor has added after the cursor; None if others follow."""
     for count in range(_MAX_CLOSERS + 1):
-        closers = place.suffix[:count]
+        closers = context.suffix[:count]
         if not _CLOSERS.issuperset(closers):
             return None
-        tail = place.suffix[count : count + _TAIL_CHARS]
+        tail = context.suffix[count : count + _TAIL_CHARS]
         if tail == suggestion.tail and _contains_in_order(remaining_text, closers):
             return count
     return None

@@ -34,13 +34,13 @@ class SuggestionCache:
         if len(self._by_key) > self._size:
             self._by_key.popitem(last=False)
 
-    def find(self, place: CompletionContext) -> RemainingSuggestion | None:
+    def find(self, context: CompletionContext) -> RemainingSuggestion | None:
         """Find the rest of a suggestion; the one with the fewest typed characters is the newest."""
-        for key, num_typed in _ways_here(place):
+        for key, num_typed in _iterate_keys(context):
             suggestion = self._by_key.get(key)
             if suggestion is None:
                 continue
-            remainder = remaining_at(place, suggestion, num_typed)
+            remainder = remaining_at(context, suggestion, num_typed)
             if remainder is not None:
                 self._by_key.move_to_end(key)
                 return remainder
@@ -57,14 +57,14 @@ class SuggestionCache:
             del self._by_key[key]
 
 
-def _ways_here(place: CompletionContext) -> Iterator[tuple[_Key, int]]:
+def _iterate_keys(context: CompletionContext) -> Iterator[tuple[_Key, int]]:
     """Yield keys and typed characters: the cursor's line at each split, then lines above."""
-    stop = len(place.prefix)
+    stop = len(context.prefix)
     for _ in range(_MAX_TYPED_LINES):
-        start = max(place.prefix.rfind("\n", 0, stop), place.prefix.rfind("\r", 0, stop)) + 1
-        line = place.prefix[start:stop][:_MAX_LINE_CHARS]
+        start = max(context.prefix.rfind("\n", 0, stop), context.prefix.rfind("\r", 0, stop)) + 1
+        line = context.prefix[start:stop][:_MAX_LINE_CHARS]
         for column in range(len(line), -1, -1):
-            yield (place.uri, line[:column]), len(place.prefix) - start - column
+            yield (context.uri, line[:column]), len(context.prefix) - start - column
         if start == 0:
             return
         stop = start - 1

@@ -88,13 +88,13 @@ class TextDocument:
             first -= 1
             middle = self._lines[first] + middle
         self._lines[first : last + 1] = split_lines(middle)
-        same = _num_same(deleted, text)
+        same = _count_common(deleted, text)
         return TextEdit(at + same, len(deleted) - same, text[same:])
 
     def replace_all(self, text: str) -> TextEdit:
         before, self._lines = self.text, split_lines(text)
-        start = _num_same(before, text)
-        end = _num_same(before[start:][::-1], text[start:][::-1])
+        start = _count_common(before, text)
+        end = _count_common(before[start:][::-1], text[start:][::-1])
         return TextEdit(start, len(before) - start - end, text[start : len(text) - end])
 
     def _locate(self, position: Position) -> tuple[int, int]:
@@ -117,7 +117,7 @@ def split_lines(text: str) -> list[str]:
     return _LINE.findall(text)
 
 
-def _num_same(one: str, other: str) -> int:
+def _count_common(one: str, other: str) -> int:
     """Return the length of the common prefix."""
     most = range(min(len(one), len(other)))
     return bisect_left(most, True, key=lambda last: one[: last + 1] != other[: last + 1])

@@ -114,11 +114,11 @@ class OpenFiles:
         return self._open.get(uri)
 
     def open(self, uri: str, language: str, text: str) -> OpenFile:
-        place = _local_path(uri)
-        repository = self._find_repository(place) if place is not None else None
-        path = _path_of(uri, place, repository)
-        nature = detect_file_kind(path, text[:_HEAD_CHARS])
-        self._open[uri] = OpenFile(uri, language, path, repository, TextDocument(text), nature)
+        file_path = _local_path(uri)
+        repository = self._find_repository(file_path) if file_path is not None else None
+        path = _path_of(uri, file_path, repository)
+        kind = detect_file_kind(path, text[:_HEAD_CHARS])
+        self._open[uri] = OpenFile(uri, language, path, repository, TextDocument(text), kind)
         return self._open[uri]
 
     def close(self, uri: str) -> None:
@@ -134,10 +134,10 @@ def _local_path(uri: str) -> Path | None:
     return Path(re.sub(r"^/([A-Za-z]:)", r"\1", unquote(parts.path)))
 
 
-def _path_of(uri: str, place: Path | None, repository: Repository | None) -> str:
+def _path_of(uri: str, file_path: Path | None, repository: Repository | None) -> str:
     """Return the path in the repository, or else the name: nothing more is sent."""
-    if place is not None and repository is not None:
-        return repository.path_of(place)
+    if file_path is not None and repository is not None:
+        return repository.path_of(file_path)
     return PurePosixPath(unquote(urlsplit(uri).path)).name
 
 

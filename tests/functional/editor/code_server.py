@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from caret.local.paths import REPOSITORY
-from caret.local.processes.health_checks import answers_ok
-from caret.local.processes.process_tag import environment_with, new_tag
+from caret.local.processes.health_checks import is_responding
+from caret.local.processes.process_tag import new_tag, tag_environment
 from caret.local.processes.watchdog import Watchdog
 from tests.stack.language_server import environment_of
 from tests.stack.ports import free_port
@@ -108,7 +108,7 @@ def running(
         (folder / "settings.json").write_text(json.dumps(values))
     (home / "data" / "User" / "keybindings.json").write_text(json.dumps(_KEYS))
     mark = new_tag(home)
-    environment = environment_of(home) | environment_with(mark)
+    environment = environment_of(home) | tag_environment(mark)
     _run(*made.command(home, "--install-extension", str(vsix)), environment=environment)
     serve = ("--auth", "none", "--bind-addr", f"127.0.0.1:{port}", "--disable-telemetry")
     command = made.command(home, *serve, "--disable-update-check")
@@ -118,7 +118,7 @@ def running(
         subprocess.Popen(command, env=environment, cwd=home, stdout=log, stderr=log) as process,
     ):
         try:
-            wait_until(lambda: answers_ok(f"{url}/healthz"), timeout_s=_START_S)
+            wait_until(lambda: is_responding(f"{url}/healthz"), timeout_s=_START_S)
             yield url
         finally:
             process.terminate()

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from caret_ls.completion_client import MAX_ANSWER_S
+from caret_ls.completion_client import MAX_RESPONSE_S
 from tests.functional.editor.developer import Developer, make_developer
 from tests.functional.editor.slow_proxy import SlowProxy, slow_proxy
 from tests.functional.editor.typist import open_file
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.deep]
 
 _PATIENCE_S: Final = 30.0
 _LATE_S: Final = 3.0
-_THINKS_S: Final = 1.1  # between keys: such a long pause does not count as typing
+_MAX_TYPING_GAP_S: Final = 1.1  # between keys: such a long pause does not count as typing
 _PATIENT_S: Final = 0.2  # 75 ms grow to 250 ms with slow responses
 _NUM_KEYS: Final = 5
 
@@ -55,7 +55,7 @@ async def quick_waits_s(proxy: SlowProxy, buffer: OpenBuffer) -> list[float]:
     waits_s = []
     for number in range(_NUM_KEYS):
         waits_s.append(await waited_s(proxy, buffer, f"quick_{number}"))
-        await asyncio.sleep(_THINKS_S)
+        await asyncio.sleep(_MAX_TYPING_GAP_S)
         await buffer.server.reaches("ready")
     return waits_s
 
@@ -103,7 +103,7 @@ async def test_missing_responses_cause_no_error_in_the_editor(
         for number in range(_NUM_KEYS):
             buffer.types(f"\n        lost_{number} = self.")
             answers.append(asyncio.create_task(buffer.asks()))
-            await asyncio.sleep(_THINKS_S)
+            await asyncio.sleep(_MAX_TYPING_GAP_S)
         given_up = await asyncio.gather(*answers[:-1])
         assert server.statuses[-1] == "working"
         last = await answers[-1]
@@ -112,7 +112,7 @@ async def test_missing_responses_cause_no_error_in_the_editor(
         reason = await why_not(server)
 
     assert (given_up, last) == ([[]] * (_NUM_KEYS - 1), [])
-    assert took_s >= MAX_ANSWER_S
+    assert took_s >= MAX_RESPONSE_S
     assert reason == "overloaded"
     (pending,) = (frame["id"] for _, frame in proxy.requests)
     assert proxy.cancelled_ids == [pending], (

@@ -26,7 +26,7 @@ from caret.contracts.usage import (
 )
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.engines.pools_file import ReplicaEntry
-from caret.local.processes.process_tag import environment_with
+from caret.local.processes.process_tag import tag_environment
 from caret.local.processes.service import CommandService, await_ready
 from inference.recording.journal import SHIP_EVERY_S
 from tests.benchmarks.engine_metrics import num_running
@@ -152,7 +152,7 @@ def start_site(
 ) -> Iterator[Site]:
     """Run a gateway whose pools have these replicas; without any, the engine is the only one."""
     port, metrics_port = free_ports(2)
-    with EmbeddedValkey(home.paths, mark=environment_with(home.mark)) as valkey:
+    with EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)) as valkey:
         acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
         site = Site(
             url=f"http://127.0.0.1:{port}",

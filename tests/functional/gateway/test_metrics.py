@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from caret.capacity.measurements import Totals, totals
+from caret.capacity.measurements import Totals, sum_metrics
 from caret.client.websocket_client import CompletionStream
 from caret.local.paths import REPOSITORY
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText
@@ -20,7 +20,7 @@ _MAX_TRIES: Final = 5
 
 
 async def counted(site: Site) -> Totals:
-    return totals([await site.metrics()])
+    return sum_metrics([await site.metrics()])
 
 
 def frame_of(site: Site, code: CodeText) -> Frame:

@@ -12,10 +12,10 @@ import pytest
 
 from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
 from caret.local.processes.process_tag import (
-    environment_with,
     find_tagged_pids,
     home_digest,
     new_tag,
+    tag_environment,
     terminate_tagged,
 )
 from caret.local.processes.watchdog import Watchdog
@@ -25,7 +25,7 @@ from tests.stack.waiting import wait_until
 _SUPERVISOR = """
     import os, sys, time
     from pathlib import Path
-    from caret.local.processes.process_tag import environment_with
+    from caret.local.processes.process_tag import tag_environment
     from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
     from caret.local.processes.watchdog import Watchdog
 
@@ -36,7 +36,7 @@ _SUPERVISOR = """
         name="Child",
         command=dying_with_parent(("sh", "-c", "trap '' TERM; setsid sleep 600 & sleep 600")),
         log_file=log_file,
-        environment=dict(os.environ) | environment_with(mark),
+        environment=dict(os.environ) | tag_environment(mark),
     )
     child = ChildProcess(spec)
     child.start()
@@ -90,7 +90,7 @@ def test_an_orderly_stop_leaves_no_grandchildren(mark: str, tmp_path: Path) -> N
                 name="Child",
                 command=dying_with_parent(("sh", "-c", "setsid sleep 600 & sleep 600")),
                 log_file=tmp_path / "log",
-                environment=dict(os.environ) | environment_with(mark),
+                environment=dict(os.environ) | tag_environment(mark),
             )
         )
         child.start()
@@ -159,7 +159,7 @@ def _status(pid: int) -> dict[str, str]:
 def test_leftover_processes_of_a_home_are_terminated(tmp_path: Path) -> None:
     mark = new_tag(tmp_path)
     pipe = subprocess.PIPE
-    with subprocess.Popen("cat", env=environment_with(mark), stdin=pipe, stdout=pipe) as leftover:
+    with subprocess.Popen("cat", env=tag_environment(mark), stdin=pipe, stdout=pipe) as leftover:
         _await_echo(leftover)
         num_ended = terminate_tagged(home_digest(tmp_path), grace_s=1.0)
 
@@ -178,7 +178,7 @@ def _await_echo(cat: subprocess.Popen[bytes]) -> None:
 
 def test_processes_of_another_home_are_not_terminated(tmp_path: Path) -> None:
     mark = new_tag(tmp_path / "neighbour")
-    with subprocess.Popen(["sleep", "600"], env=environment_with(mark)) as other:
+    with subprocess.Popen(["sleep", "600"], env=tag_environment(mark)) as other:
         terminate_tagged(home_digest(tmp_path / "mine"), grace_s=0.0)
 
         assert other.poll() is None

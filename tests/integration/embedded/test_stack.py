@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from caret.local.processes.health_checks import answers_ok
+from caret.local.processes.health_checks import is_responding
 from tests.stack.running import Engine, Stack
 from tests.stack.waiting import wait_until
 
 
 def test_the_gateway_and_the_console_respond(stack: Stack) -> None:
     for url in (stack.gateway_url, stack.console_url):
-        assert answers_ok(f"{url}/healthz")
+        assert is_responding(f"{url}/healthz")
 
 
 def test_the_demo_tenants_exist(stack: Stack) -> None:
@@ -21,5 +21,5 @@ def test_the_demo_tenants_exist(stack: Stack) -> None:
 @pytest.mark.engine
 def test_the_engine_serves_the_demo_model(engine: Engine) -> None:
     # Another test may have just killed the engine.
-    wait_until(lambda: answers_ok(f"{engine.url}/v1/models"), timeout_s=120)
+    wait_until(lambda: is_responding(f"{engine.url}/v1/models"), timeout_s=120)
     assert Path(f"/proc/{engine.pid}").exists()

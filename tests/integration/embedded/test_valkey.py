@@ -8,7 +8,7 @@ from celery import Celery
 from caret.foundation.broker_url import broker_from_redis_url
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
-from caret.local.processes.health_checks import worker_answers
+from caret.local.processes.health_checks import is_worker_responding
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
 
@@ -80,7 +80,7 @@ def test_a_worker_is_unhealthy_if_valkey_disconnects_during_the_check(
     with EmbeddedValkey(paths), _client(paths) as client:
         killer = Thread(target=_kill_waiting_connections, args=(client,))
         killer.start()
-        answers = worker_answers(paths, environment={}, worker="nobody@localhost")
+        answers = is_worker_responding(paths, environment={}, worker="nobody@localhost")
         killer.join()
 
     assert not answers

@@ -18,7 +18,7 @@ from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
 from inference.gateway.rate_limits.leased_bucket import BucketSpec, LeaseGrant, LeaseRequest
 from inference.gateway.rate_limits.leases import Leases, RateLimitExceeded, SpendRequest
-from inference.gateway.rate_limits.redis_lease_store import RedisLeaseStore, redis_for_leases
+from inference.gateway.rate_limits.redis_lease_store import RedisLeaseStore, open_lease_redis
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
 from tests.fakes.tcp_proxy import fault_proxy
@@ -339,7 +339,7 @@ async def test_more_calls_than_connections_do_not_fail(valkey: EmbeddedPaths, re
     """Each is about another tenant, so that no call can be shared."""
     rules = [replace(RATE, holder=f"t{n}", key=f"caret:rate:{{t{n}}}:user:") for n in range(500)]
     url = valkey.redis_url.read_text().strip()
-    async with redis_for_leases(url, socket_timeout_s=30.0) as connection:
+    async with open_lease_redis(url, socket_timeout_s=30.0) as connection:
         leases = Leases(RedisLeaseStore(connection), SystemClock(), max_wait_s=30.0)
 
         admitted = await asyncio.gather(*(_is_admitted(leases, rule) for rule in rules))
@@ -380,7 +380,7 @@ async def test_a_slow_connection_refuses_no_request_and_loses_no_units(
         url = f"redis://:{there.password}@127.0.0.1:{proxy.port}/0"
         gateways = []
         for _ in range(8):
-            connection = await stack.enter_async_context(redis_for_leases(url, socket_timeout_s=2))
+            connection = await stack.enter_async_context(open_lease_redis(url, socket_timeout_s=2))
             gateways.append(Leases(RedisLeaseStore(connection), SystemClock()))
         tenant = Tenant(gateways, budget)
 

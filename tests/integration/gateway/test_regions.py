@@ -19,7 +19,7 @@ from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, CompletionRecord, d
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import REPOSITORY
 from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
-from caret.local.processes.process_tag import environment_with
+from caret.local.processes.process_tag import tag_environment
 from tests.benchmarks.installation import Home, create_home, new_tenant, publish, root_secret_of
 from tests.fakes.tcp_proxy import FaultProxy, fault_proxy
 from tests.functional.gateway.gateway_stack import (
@@ -106,7 +106,7 @@ def parts(fake_engine_url: str) -> Iterator[Parts]:
         url = urlsplit(home.paths.redis_url.read_text().strip())
         region.environment.update(CARET_REGION=EAST, CARET_BEHIND_RELAY="True")
         with (
-            EmbeddedValkey(home.paths, mark=environment_with(home.mark)),
+            EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)),
             fault_proxy(url.path) as proxy,
         ):
             # A home region without any snapshot may have lost its data: nothing would be trusted.

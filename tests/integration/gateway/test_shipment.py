@@ -10,7 +10,7 @@ from caret.contracts.usage import USAGE_STREAM, encode_records
 from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
 from inference.recording.journal import ShipmentReceipt
-from inference.recording.redis_shipper import RedisShipment
+from inference.recording.redis_shipper import RedisShipper
 from tests.fakes.usage import make_record
 
 BATCHES = [encode_records([make_record(number)]) for number in range(2)]
@@ -33,14 +33,14 @@ def _name(receipt: ShipmentReceipt) -> str:
 async def test_the_backlog_starts_with_the_oldest_entry_not_deleted(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths):
         async with _connected(paths) as redis:
-            shipment = RedisShipment(redis)
-            first = await shipment.send_batches(BATCHES[:1])
-            second = await shipment.send_batches(BATCHES[1:])
-            before = await shipment.read_backlog()
+            shipper = RedisShipper(redis)
+            first = await shipper.send_batches(BATCHES[:1])
+            second = await shipper.send_batches(BATCHES[1:])
+            before = await shipper.read_backlog()
             await redis.xdel(USAGE_STREAM, _name(first))
-            after = await shipment.read_backlog()
+            after = await shipper.read_backlog()
             await redis.xdel(USAGE_STREAM, _name(second))
-            end = await shipment.read_backlog()
+            end = await shipper.read_backlog()
 
     assert (before.oldest, after.oldest, end.oldest) == (first.entry, second.entry, None)
     assert {first.server, second.server, before.server, end.server} == {first.server}
@@ -49,7 +49,7 @@ async def test_the_backlog_starts_with_the_oldest_entry_not_deleted(paths: Embed
 async def test_a_receipt_names_the_last_entry_sent(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths):
         async with _connected(paths) as redis:
-            receipt = await RedisShipment(redis).send_batches(BATCHES)
+            receipt = await RedisShipper(redis).send_batches(BATCHES)
             newest: Any = await redis.xrevrange(USAGE_STREAM, count=1)
 
     assert newest[0][0].decode() == _name(receipt)
@@ -58,10 +58,10 @@ async def test_a_receipt_names_the_last_entry_sent(paths: EmbeddedPaths) -> None
 async def test_a_restarted_server_has_another_identity(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths):
         async with _connected(paths) as redis:
-            receipt = await RedisShipment(redis).send_batches(BATCHES)
+            receipt = await RedisShipper(redis).send_batches(BATCHES)
     with EmbeddedValkey(paths):
         async with _connected(paths) as redis:
-            backlog = await RedisShipment(redis).read_backlog()
+            backlog = await RedisShipper(redis).read_backlog()
 
     assert backlog.server != receipt.server
     assert backlog.oldest is not None  # its file existed

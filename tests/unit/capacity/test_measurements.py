@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from caret.capacity.inputs import InvalidInput
-from caret.capacity.measurements import from_file, from_metrics, read_metrics, totals
+from caret.capacity.measurements import compute_inputs, read_file, read_metrics, sum_metrics
 
 GATEWAY = """\
 # TYPE caret_completions_total counter
@@ -28,7 +28,7 @@ def test_inputs_are_read_from_a_json_object(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     file.write_text('{"hit_rate": 0.9, "requests_per_s": 12}')
 
-    assert from_file(file) == {"hit_rate": 0.9, "requests_per_s": 12}
+    assert read_file(file) == {"hit_rate": 0.9, "requests_per_s": 12}
 
 
 def test_cold_prompts_of_a_benchmark_give_prefill_rate_and_overhead(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_cold_prompts_of_a_benchmark_give_prefill_rate_and_overhead(tmp_path: Pa
     lines.append({"figure": "websocket.cold.512", "value": 900.0, "prompt_tokens": 512})
     file.write_text("\n".join(json.dumps(line) for line in lines))
 
-    found = from_file(file)
+    found = read_file(file)
 
     assert found["prefill_tokens_per_s"] == pytest.approx(10_000)
     assert found["overhead_ms"] == pytest.approx(7)
@@ -54,7 +54,7 @@ def test_a_benchmark_figure_named_like_an_input_is_used(tmp_path: Path) -> None:
         '{"benchmark": "typing", "figure": "else", "value": 3}\n'
     )
 
-    assert from_file(file) == {"hit_rate": 0.94}
+    assert read_file(file) == {"hit_rate": 0.94}
 
 
 @pytest.mark.parametrize(
@@ -65,19 +65,19 @@ def test_a_file_in_another_format_is_rejected(text: str, tmp_path: Path) -> None
     file.write_text(text)
 
     with pytest.raises(InvalidInput, match=str(file)):
-        from_file(file)
+        read_file(file)
 
 
 def test_a_missing_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
-        from_file(tmp_path / "missing.json")
+        read_file(tmp_path / "missing.json")
 
 
 def test_gateway_counters_give_load_and_ratios() -> None:
-    after = totals([GATEWAY])
-    before = totals(['caret_completions_total{finish_reason="stop"} 20\n'])
+    after = sum_metrics([GATEWAY])
+    before = sum_metrics(['caret_completions_total{finish_reason="stop"} 20\n'])
 
-    found = from_metrics(before, after, seconds=10)
+    found = compute_inputs(before, after, seconds=10)
 
     assert found == pytest.approx(
         {
@@ -90,7 +90,7 @@ def test_gateway_counters_give_load_and_ratios() -> None:
 
 
 def test_engine_counters_give_its_rates() -> None:
-    after = totals(
+    after = sum_metrics(
         [
             "vllm:prompt_tokens_total 10000\nvllm:prefix_cache_hits_total 4000\n"
             "vllm:request_prefill_time_seconds_sum 0.5\nvllm:generation_tokens_total 300\n"
@@ -98,20 +98,20 @@ def test_engine_counters_give_its_rates() -> None:
         ]
     )
 
-    found = from_metrics(totals([]), after, seconds=1)
+    found = compute_inputs(sum_metrics([]), after, seconds=1)
 
     assert found == {"prefill_tokens_per_s": 12_000, "stream_tokens_per_s": 100}
 
 
 def test_an_idle_gateway_gives_no_inputs() -> None:
-    nothing = totals(["caret_completions_total 0\n"])
+    nothing = sum_metrics(["caret_completions_total 0\n"])
 
-    assert from_metrics(nothing, nothing, seconds=10) == {}
+    assert compute_inputs(nothing, nothing, seconds=10) == {}
 
 
 def test_a_page_without_metrics_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="no Prometheus metrics"):
-        totals(["<html>Not here</html>"])
+        sum_metrics(["<html>Not here</html>"])
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "http://127.0.0.1:1/metrics", "127.0.0.1"])

@@ -16,7 +16,7 @@ from caret.capacity.inputs import (
     requests_per_s,
 )
 from caret.capacity.plan import compute_plan
-from caret.capacity.plot import drawing
+from caret.capacity.plot import draw_plot
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_any_inputs_are_either_planned_and_plotted_or_rejected(
     except InvalidInput:
         return
 
-    assert drawing(plan, steps=5).svg
+    assert draw_plot(plan, steps=5).svg
 
 
 @pytest.mark.parametrize("tokens", [0, -1, math.nan, math.inf])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from caret_ls.completion_client import MAX_ANSWER_S, CompletionClient, ResponseHandlers
+from caret_ls.completion_client import MAX_RESPONSE_S, CompletionClient, ResponseHandlers
 from caret_ls.completion_provider import (
     CompletionProvider,
     InlineItem,
@@ -53,9 +53,6 @@ class FakeGateway:
     # responses for the next requests
     ready: list[list[Frame | RequestEnded]] = field(default_factory=list)
 
-    def tell(self, _frame: Frame) -> bool:
-        return True
-
     @asynccontextmanager
     async def request(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
         self.requests.append(frame)
@@ -97,7 +94,7 @@ def response_frames(*texts: str, finish_reason: str | None = "stop") -> list[Fra
 class Desk:
     """One file, `URI`, with the cursor at `|`."""
 
-    def __init__(self, *, max_answer_s: float = MAX_ANSWER_S, **settings: Any) -> None:
+    def __init__(self, *, max_response_s: float = MAX_RESPONSE_S, **settings: Any) -> None:
         self.clock = ManualClock()
         self.gateway = FakeGateway()
         self.statuses: list[ServerStatus] = []
@@ -110,15 +107,15 @@ class Desk:
         self.files = OpenFiles(lambda _: None)
         self.outcomes = OutcomeTracker(self.reported.append)
         numbers = count(1)
-        self.asking = CompletionClient(
+        self.client = CompletionClient(
             self.gateway,
             ResponseHandlers(self.cache, self.debouncer, self.policies, self.board, self.clock),
-            around=lambda _: RequestContext(),
+            build_request_context=lambda _: RequestContext(),
             new_id=lambda: str(next(numbers)),
             on_grown=self._on_grown,
-            max_answer_s=max_answer_s,
+            max_response_s=max_response_s,
         )
-        knowledge = ProviderState(
+        state = ProviderState(
             self.files,
             self.cache,
             self.debouncer,
@@ -128,7 +125,7 @@ class Desk:
             self.clock,
         )
         values = {"prefetch": False} | settings
-        self.assistant = CompletionProvider(knowledge, self.asking, Settings(**values))
+        self.assistant = CompletionProvider(state, self.client, Settings(**values))
         self.at = Position(0, 0)
 
     def _on_grown(self, suggestion: Suggestion) -> None:

@@ -56,7 +56,7 @@ def test_there_is_no_delay_before_the_first_key() -> None:
 def test_slow_responses_increase_the_delay() -> None:
     pace, now_s = typed(5.0)
     for _ in range(8):
-        pace.on_answer(300.0)
+        pace.on_response(300.0)
 
     assert wait_ms(pace, now_s) == MIN_WAIT_MS + 150
 
@@ -64,15 +64,15 @@ def test_slow_responses_increase_the_delay() -> None:
 def test_usual_responses_do_not_change_the_delay() -> None:
     pace, now_s = typed(5.0)
     for _ in range(8):
-        pace.on_answer(100.0)
+        pace.on_response(100.0)
 
     assert wait_ms(pace, now_s) == MIN_WAIT_MS
 
 
 def test_ignored_suggestions_increase_the_delay_until_one_is_accepted() -> None:
     pace, now_s = typed(5.0)
-    pace.on_ignored()
-    pace.on_ignored()
+    pace.on_rejected()
+    pace.on_rejected()
     patient = wait_ms(pace, now_s)
     pace.on_accepted()
 
@@ -83,8 +83,8 @@ def test_ignored_suggestions_increase_the_delay_until_one_is_accepted() -> None:
 def test_the_delay_is_bounded() -> None:
     pace, now_s = typed(0.9)
     for _ in range(20):
-        pace.on_answer(10_000.0)
-        pace.on_ignored()
+        pace.on_response(10_000.0)
+        pace.on_rejected()
 
     assert wait_ms(pace, now_s) == MAX_WAIT_MS
 

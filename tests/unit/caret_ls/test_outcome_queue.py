@@ -3,7 +3,7 @@
 import pytest
 
 from caret_ls.frames import Frame
-from caret_ls.outcome_queue import MAX_AT_ONCE, MAX_UNTOLD, RESEND_WINDOW_S, OutcomeQueue
+from caret_ls.outcome_queue import MAX_AT_ONCE, MAX_UNSENT, RESEND_WINDOW_S, OutcomeQueue
 from tests.unit.caret_ls.provider_harness import ManualClock
 
 
@@ -107,13 +107,13 @@ def test_the_queue_is_bounded_and_drops_the_oldest(
     connection: FakeConnection, reports: OutcomeQueue
 ) -> None:
     connection.is_open = False
-    for number in range(MAX_UNTOLD + 10):
+    for number in range(MAX_UNSENT + 10):
         reports.add(outcome(str(number)))
     connection.is_open = True
-    for _ in range(MAX_UNTOLD):
+    for _ in range(MAX_UNSENT):
         reports.flush()
 
-    assert len(connection.sent) == MAX_UNTOLD
+    assert len(connection.sent) == MAX_UNSENT
     assert connection.ids[0] == "10"
 
 

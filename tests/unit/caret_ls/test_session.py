@@ -107,11 +107,11 @@ async def test_a_switch_of_branches_clears_the_cache(tmp_path: Path) -> None:
     uri = (tmp_path / "a.py").as_uri()
     session = create_session()
     session.open(uri, "python", "a = 1\nb = ")
-    place = CompletionContext(uri=uri, path="a.py", language="python", prefix="b = ", suffix="")
-    session.cache.store(create_suggestion(place, "2", id="1"))
+    context = CompletionContext(uri=uri, path="a.py", language="python", prefix="b = ", suffix="")
+    session.cache.store(create_suggestion(context, "2", id="1"))
 
     head.write_text("ref: refs/heads/other\n")
-    session.keep_up()
+    session.run_upkeep()
 
     assert len(session.cache) == 0
 
@@ -122,10 +122,10 @@ async def test_the_cache_is_kept_without_a_switch(tmp_path: Path) -> None:
     uri = (tmp_path / "a.py").as_uri()
     session = create_session()
     session.open(uri, "python", "a = 1\nb = ")
-    place = CompletionContext(uri=uri, path="a.py", language="python", prefix="b = ", suffix="")
-    session.cache.store(create_suggestion(place, "2", id="1"))
+    context = CompletionContext(uri=uri, path="a.py", language="python", prefix="b = ", suffix="")
+    session.cache.store(create_suggestion(context, "2", id="1"))
 
-    session.keep_up()
-    session.keep_up()
+    session.run_upkeep()
+    session.run_upkeep()
 
     assert len(session.cache) == 1

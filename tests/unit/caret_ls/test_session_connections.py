@@ -28,11 +28,11 @@ class FailingSession(Session):
     is_broken = False
     num_failed = 0
 
-    def keep_up(self) -> None:
+    def run_upkeep(self) -> None:
         if self.is_broken:
             self.num_failed += 1
             raise RuntimeError("broken")
-        super().keep_up()
+        super().run_upkeep()
 
 
 @dataclass

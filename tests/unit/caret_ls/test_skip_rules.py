@@ -4,14 +4,16 @@ from typing import Any
 import pytest
 
 from caret_ls.file_kind import FileKind
-from caret_ls.skip_rules import SkipReason, SkipRules, skip_reason
+from caret_ls.skip_rules import SkipReason, SkipRules, find_skip_reason
 from tests.unit.caret_ls.contexts import context_at
 
 RULES = SkipRules()
 
 
 def reason(text: str, rules: SkipRules = RULES, **more: Any) -> SkipReason | None:
-    return skip_reason(context_at(text, **more), rules, nature=FileKind.NORMAL, has_selection=False)
+    return find_skip_reason(
+        context_at(text, **more), rules, kind=FileKind.NORMAL, has_selection=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def test_pause_and_disabled_languages_apply_only_to_automatic_requests(
 
 
 @pytest.mark.parametrize(
-    ("rules", "nature", "expected"),
+    ("rules", "kind", "expected"),
     [
         (SkipRules(excluded=("a.*",)), FileKind.NORMAL, SkipReason.EXCLUDED),
         (SkipRules(is_allowed=False), FileKind.NORMAL, SkipReason.MODE_OFF),
@@ -64,20 +66,20 @@ def test_pause_and_disabled_languages_apply_only_to_automatic_requests(
 )
 @pytest.mark.parametrize("is_invoked", [False, True])
 def test_exclusions_apply_to_invoked_requests_too(
-    rules: SkipRules, nature: FileKind, expected: SkipReason, is_invoked: bool
+    rules: SkipRules, kind: FileKind, expected: SkipReason, is_invoked: bool
 ) -> None:
-    place = context_at("a = |", is_invoked=is_invoked)
+    context = context_at("a = |", is_invoked=is_invoked)
 
-    assert skip_reason(place, rules, nature=nature, has_selection=False) is expected
+    assert find_skip_reason(context, rules, kind=kind, has_selection=False) is expected
 
 
 def test_a_selection_skips_only_automatic_requests() -> None:
-    place = context_at("a = |")
-    skipped = skip_reason(place, RULES, nature=FileKind.NORMAL, has_selection=True)
-    invoked = replace(place, is_invoked=True)
+    context = context_at("a = |")
+    skipped = find_skip_reason(context, RULES, kind=FileKind.NORMAL, has_selection=True)
+    invoked = replace(context, is_invoked=True)
 
     assert skipped is SkipReason.SELECTION
-    assert skip_reason(invoked, RULES, nature=FileKind.NORMAL, has_selection=True) is None
+    assert find_skip_reason(invoked, RULES, kind=FileKind.NORMAL, has_selection=True) is None
 
 
 def test_invoked_requests_are_sent_in_any_context() -> None:

@@ -25,7 +25,7 @@ def wait_ms(desk: Desk) -> float:
 
 
 async def test_a_request_without_a_response_times_out() -> None:
-    desk = Desk(max_answer_s=0.05)
+    desk = Desk(max_response_s=0.05)
     desk.open("a = 1\nb = |\n")
 
     request = desk.request_suggestion()

@@ -18,7 +18,7 @@ from caret.client.api.openapi_operations import (
     UnsupportedApiDocument,
     read_operations,
 )
-from caret.client.api.output import show
+from caret.client.api.output import print_response
 
 DOCUMENT: dict[str, Any] = {
     "paths": {
@@ -338,7 +338,7 @@ def test_an_unreachable_server_is_reported() -> None:
 
 def render(response: Any) -> str:
     console = Console(width=100, file=io.StringIO())
-    show(console, response)
+    print_response(console, response)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

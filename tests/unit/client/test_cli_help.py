@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from caret import cli
-from caret.cli_help import GROUPS, overview
+from caret.cli_help import GROUPS, render_overview
 
 _REPOSITORY = Path(__file__).resolve().parents[3]
 _HELP = {"help", "--help", "-h"}
@@ -26,7 +26,7 @@ def test_the_overview_lists_each_caret_command_once() -> None:
 
 
 def test_the_overview_fits_into_80_columns() -> None:
-    assert max(len(line) for line in overview().splitlines()) <= 80
+    assert max(len(line) for line in render_overview().splitlines()) <= 80
 
 
 @pytest.mark.parametrize("argv", [[], ["help"], ["--help"], ["-h"]])
@@ -37,7 +37,7 @@ def test_the_overview_needs_no_installation(
 
     assert cli.run(["manage.py", *argv]) == 0
 
-    assert capsys.readouterr().out == overview()
+    assert capsys.readouterr().out == render_overview()
 
 
 def test_help_of_a_command_without_settings_is_its_usage(

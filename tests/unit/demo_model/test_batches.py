@@ -32,7 +32,7 @@ def tokenizer() -> Tokenizer:
     return small_tokenizer()
 
 
-def source(tokenizer: Tokenizer, seed: int = 1) -> DocumentSource:
+def make_source(tokenizer: Tokenizer, seed: int = 1) -> DocumentSource:
     return DocumentSource(small_corpus(), tokenizer, random.Random(seed))
 
 
@@ -40,13 +40,13 @@ def source(tokenizer: Tokenizer, seed: int = 1) -> DocumentSource:
 def test_a_row_has_the_requested_number_of_inputs_and_labels(
     tokenizer: Tokenizer, num_tokens: int
 ) -> None:
-    row = source(tokenizer).row(num_tokens)
+    row = make_source(tokenizer).draw_row(num_tokens)
 
     assert (len(row.inputs), len(row.labels)) == (num_tokens, num_tokens)
 
 
 def test_each_label_is_the_next_input_except_after_the_suffix_marker(tokenizer: Tokenizer) -> None:
-    row = source(tokenizer).row(256)
+    row = make_source(tokenizer).draw_row(256)
 
     wrong = {
         place
@@ -61,8 +61,8 @@ def test_each_label_is_the_next_input_except_after_the_suffix_marker(tokenizer: 
 def test_after_the_suffix_marker_the_label_is_the_first_token_of_the_answer(
     tokenizer: Tokenizer,
 ) -> None:
-    draw = source(tokenizer)
-    documents = [draw.document(300) for _ in range(300)]
+    source = make_source(tokenizer)
+    documents = [source.draw_document(300) for _ in range(300)]
 
     hinted = [d for d in documents if d.targets != d.tokens]
     assert hinted
@@ -73,7 +73,7 @@ def test_after_the_suffix_marker_the_label_is_the_first_token_of_the_answer(
 
 
 def test_padding_has_no_weight(tokenizer: Tokenizer) -> None:
-    rows = [source(tokenizer, seed).row(8192) for seed in range(5)]
+    rows = [make_source(tokenizer, seed).draw_row(8192) for seed in range(5)]
 
     pad = token_id(tokenizer, FIM_PAD)
     weights = [
@@ -86,7 +86,7 @@ def test_padding_has_no_weight(tokenizer: Tokenizer) -> None:
 
 
 def test_an_end_token_after_a_middle_has_the_weight_of_an_answer(tokenizer: Tokenizer) -> None:
-    rows = [source(tokenizer, seed).row(256) for seed in range(20)]
+    rows = [make_source(tokenizer, seed).draw_row(256) for seed in range(20)]
 
     end = token_id(tokenizer, END_OF_TEXT)
     weights = [
@@ -100,14 +100,14 @@ def test_an_end_token_after_a_middle_has_the_weight_of_an_answer(tokenizer: Toke
 
 
 def test_a_document_respects_its_limit(tokenizer: Tokenizer) -> None:
-    draw = source(tokenizer)
+    source = make_source(tokenizer)
 
-    assert max(len(draw.document(100).tokens) for _ in range(300)) <= 100
+    assert max(len(source.draw_document(100).tokens) for _ in range(300)) <= 100
 
 
 def test_a_document_with_a_prefix_has_a_whole_middle(tokenizer: Tokenizer) -> None:
-    draw = source(tokenizer)
-    documents = [draw.document(300).tokens for _ in range(300)]
+    source = make_source(tokenizer)
+    documents = [source.draw_document(300).tokens for _ in range(300)]
 
     filled = [d for d in documents if token_id(tokenizer, FIM_PREFIX) in d]
     assert len(filled) > 150
@@ -118,20 +118,20 @@ def test_a_document_with_a_prefix_has_a_whole_middle(tokenizer: Tokenizer) -> No
 
 
 def test_the_answer_to_an_echo_occurs_in_its_prefix(tokenizer: Tokenizer) -> None:
-    draw = source(tokenizer)
-    draw.mixture = ECHOES
+    source = make_source(tokenizer)
+    source.mixture = ECHOES
 
-    for document in [draw.document(100) for _ in range(100)]:
+    for document in [source.draw_document(100) for _ in range(100)]:
         num_given = len(document.weights) - document.weights[::-1].index(FIRST_WEIGHT) - 1
         given, answer = document.tokens[:num_given], document.tokens[num_given:-1]
         assert " ".join(map(str, answer)) in " ".join(map(str, given))
 
 
 def test_only_the_answer_to_an_echo_has_weight(tokenizer: Tokenizer) -> None:
-    draw = source(tokenizer)
-    draw.mixture = ECHOES
+    source = make_source(tokenizer)
+    source.mixture = ECHOES
 
-    assert {weight for _ in range(20) for weight in draw.document(100).weights} == {
+    assert {weight for _ in range(20) for weight in source.draw_document(100).weights} == {
         0.0,
         ANSWER_WEIGHT,
         FIRST_WEIGHT,
@@ -139,28 +139,28 @@ def test_only_the_answer_to_an_echo_has_weight(tokenizer: Tokenizer) -> None:
 
 
 def test_a_mixture_with_one_layout_draws_no_other(tokenizer: Tokenizer) -> None:
-    draw = source(tokenizer)
-    draw.mixture = Mixture({Group.PACKAGES: 1.0}, order=TrainingOrder.SPM)
+    source = make_source(tokenizer)
+    source.mixture = Mixture({Group.PACKAGES: 1.0}, order=TrainingOrder.SPM)
 
     prefix, suffix = (token_id(tokenizer, name) for name in (FIM_PREFIX, FIM_SUFFIX))
-    filled = [d for d in (draw.document(300).tokens for _ in range(100)) if prefix in d]
+    filled = [d for d in (source.draw_document(300).tokens for _ in range(100)) if prefix in d]
     assert len(filled) > 80
     assert {d[d.index(prefix) + 1] for d in filled} == {suffix}
 
 
 def test_a_row_longer_than_the_file_is_filled_with_context(tokenizer: Tokenizer) -> None:
     num_tokens = 2 * len(small_corpus().files[0])
-    draw = source(tokenizer)
-    draw.mixture = Mixture({Group.PACKAGES: 1.0})
-    rows = [draw.row(num_tokens) for _ in range(20)]
+    source = make_source(tokenizer)
+    source.mixture = Mixture({Group.PACKAGES: 1.0})
+    rows = [source.draw_row(num_tokens) for _ in range(20)]
 
     pad = token_id(tokenizer, FIM_PAD)
     assert min(row.labels.count(pad) for row in rows) < 0.1 * num_tokens
 
 
 def test_context_from_another_file_comes_before_the_prefix(tokenizer: Tokenizer) -> None:
-    draw = source(tokenizer)
-    documents = [draw.document(600).tokens for _ in range(200)]
+    source = make_source(tokenizer)
+    documents = [source.draw_document(600).tokens for _ in range(200)]
 
     texts = [tokenizer.decode(d, skip_special_tokens=False) for d in documents]
     with_context = [text for text in texts if text.startswith("<|repo_name|>package\n")]
@@ -169,7 +169,7 @@ def test_context_from_another_file_comes_before_the_prefix(tokenizer: Tokenizer)
 
 
 def test_the_same_seed_draws_the_same_row(tokenizer: Tokenizer) -> None:
-    assert source(tokenizer, 5).row(512) == source(tokenizer, 5).row(512)
+    assert make_source(tokenizer, 5).draw_row(512) == make_source(tokenizer, 5).draw_row(512)
 
 
 @pytest.mark.parametrize(

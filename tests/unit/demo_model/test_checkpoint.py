@@ -15,7 +15,7 @@ from inference.demo_model.training.checkpoint import (
     TrainedCheckpoint,
     TrainingProgress,
 )
-from inference.demo_model.training.optimiser import optimisers
+from inference.demo_model.training.optimiser import make_optimisers
 
 TINY = ModelDimensions(
     vocabulary_tokens=32, hidden=16, num_layers=2, num_heads=2, head_dim=8, feed_forward=16
@@ -26,7 +26,7 @@ TOKENS = torch.arange(16).view(2, 8)
 def trained(step: int = 0) -> TrainedCheckpoint:
     torch.manual_seed(1)
     model = Qwen3(TINY)
-    return TrainedCheckpoint(model, optimisers(model), TrainingProgress(step=step))
+    return TrainedCheckpoint(model, make_optimisers(model), TrainingProgress(step=step))
 
 
 def take_step(state: TrainedCheckpoint) -> None:
@@ -78,7 +78,7 @@ def test_an_empty_folder_has_no_checkpoint(tmp_path: Path) -> None:
 def test_only_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
     save_steps(tmp_path, 4)
 
-    names = [path.name for path in checkpoint.paths(tmp_path)]
+    names = [path.name for path in checkpoint.list_checkpoints(tmp_path)]
     assert names == ["checkpoint-00000003.pt", "checkpoint-00000004.pt"]
 
 
@@ -86,7 +86,7 @@ def test_the_previous_checkpoint_is_used_if_the_newest_is_truncated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save_steps(tmp_path, 2)
-    newest = checkpoint.paths(tmp_path)[-1]
+    newest = checkpoint.list_checkpoints(tmp_path)[-1]
     truncate(newest)
 
     assert resume(tmp_path).progress.step == 1
@@ -107,7 +107,7 @@ def test_a_checkpoint_truncated_at_its_beginning_is_rejected(
 
 def test_a_folder_with_only_damaged_checkpoints_is_rejected(tmp_path: Path) -> None:
     save_steps(tmp_path, 2)
-    for path in checkpoint.paths(tmp_path):
+    for path in checkpoint.list_checkpoints(tmp_path):
         truncate(path)
 
     with pytest.raises(CheckpointError, match="copy one from the mirror"):
@@ -118,10 +118,10 @@ def test_a_damaged_checkpoint_is_not_mirrored(tmp_path: Path) -> None:
     run, mirror = tmp_path / "run", tmp_path / "mirror"
     run.mkdir()
     save_steps(run, 2)
-    truncate(checkpoint.paths(run)[-1])
+    truncate(checkpoint.list_checkpoints(run)[-1])
     resume(run)
 
-    checkpoint.mirror(run, mirror)
+    checkpoint.mirror_checkpoint(run, mirror)
 
     assert resume(mirror).progress.step == 1
 
@@ -132,7 +132,7 @@ def test_the_mirror_contains_the_newest_checkpoint_and_the_log(tmp_path: Path) -
     save_steps(run, 2)
     (run / "log.jsonl").write_text("{}\n")
 
-    checkpoint.mirror(run, mirror)
+    checkpoint.mirror_checkpoint(run, mirror)
 
     assert resume(mirror).progress.step == 2
     assert (mirror / "log.jsonl").read_text() == "{}\n"

@@ -8,7 +8,7 @@ import pytest
 
 from inference.demo_model.corpus import SourceFile
 from inference.demo_model.dataset.licences import LicenceError
-from inference.demo_model.dataset.notices import compose
+from inference.demo_model.dataset.notices import compose_notices
 from inference.demo_model.dataset.packages import (
     Package,
     PackageError,
@@ -155,7 +155,7 @@ def test_the_list_contains_only_pinned_pure_python_wheels() -> None:
 
 
 def test_licences_that_differ_only_in_their_copyright_share_one_text() -> None:
-    notices = compose(
+    notices = compose_notices(
         {
             "one 1.0": [f"MIT License\n\nCopyright (c) 2020 Alice\n\n{MIT}"],
             "two 2.0": [f"The MIT License (MIT)\n\nCopyright 2021 Bob\n\n{MIT}\n"],

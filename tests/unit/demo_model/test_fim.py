@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.demo_model.fim import FimCut, FimIds, TrainingOrder, arrange, cut_line_at
+from inference.demo_model.fim import FimCut, FimIds, TrainingOrder, arrange_document, cut_line_at
 
 IDS = FimIds(prefix=1, suffix=2, middle=3, end=0)
 
@@ -18,17 +18,17 @@ def test_a_cut_in_the_last_line_ends_at_the_end_of_the_text() -> None:
 
 
 def test_prefix_first_layout_puts_the_suffix_before_the_middle_marker() -> None:
-    tokens = arrange(TrainingOrder.PSM, IDS, prefix=[10, 11], middle=[20], suffix=[30])
+    tokens = arrange_document(TrainingOrder.PSM, IDS, prefix=[10, 11], middle=[20], suffix=[30])
 
     assert tokens == [1, 10, 11, 2, 30, 3, 20, 0]
 
 
 def test_suffix_first_layout_joins_the_prefix_to_its_middle() -> None:
-    tokens = arrange(TrainingOrder.SPM, IDS, prefix=[10, 11], middle=[20], suffix=[30])
+    tokens = arrange_document(TrainingOrder.SPM, IDS, prefix=[10, 11], middle=[20], suffix=[30])
 
     assert tokens == [1, 2, 30, 3, 10, 11, 20, 0]
 
 
 @pytest.mark.parametrize("order", TrainingOrder)
 def test_a_sample_ends_with_the_end_token(order: TrainingOrder) -> None:
-    assert arrange(order, IDS, prefix=[], middle=[], suffix=[])[-1] == IDS.end
+    assert arrange_document(order, IDS, prefix=[], middle=[], suffix=[])[-1] == IDS.end

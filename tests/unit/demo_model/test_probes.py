@@ -3,7 +3,7 @@
 import pytest
 
 from inference.demo_model.corpus import SourceFile
-from inference.demo_model.evaluation.probes import EvalProbe, choose_probes, judge
+from inference.demo_model.evaluation.probes import EvalProbe, choose_probes, score_probe
 from inference.demo_model.fim import cut_line_at
 
 TEXT = '''"""A docstring of the module."""
@@ -33,13 +33,13 @@ def test_the_same_seed_chooses_the_same_probes() -> None:
 
 @pytest.mark.parametrize("completion", [" * height", " * height  ", " * height\n    return 1"])
 def test_a_completion_that_begins_with_the_rest_of_the_line_is_exact(completion: str) -> None:
-    assert judge(PROBE, completion).is_exact
+    assert score_probe(PROBE, completion).is_exact
 
 
 def test_another_line_is_not_exact() -> None:
-    assert not judge(PROBE, " * width").is_exact
+    assert not score_probe(PROBE, " * width").is_exact
 
 
 @pytest.mark.parametrize(("completion", "parses"), [(" * width", True), (" * (height", False)])
 def test_a_completion_parses_with_the_file_around_it(completion: str, parses: bool) -> None:
-    assert judge(PROBE, completion).is_parsable is parses
+    assert score_probe(PROBE, completion).is_parsable is parses

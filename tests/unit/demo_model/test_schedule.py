@@ -31,13 +31,13 @@ def test_a_cool_down_has_a_last_step_and_a_stable_run_has_none() -> None:
 
 
 def test_a_cool_down_changes_the_mixture_from_its_first_step() -> None:
-    assert COOLING.batch(999).mixture.group_shares == STABLE_SHARES
-    assert COOLING.batch(1000).mixture.group_shares == COOL_DOWN_SHARES
+    assert COOLING.compose_batch(999).mixture.group_shares == STABLE_SHARES
+    assert COOLING.compose_batch(1000).mixture.group_shares == COOL_DOWN_SHARES
 
 
 def test_early_rows_are_shorter_and_more_often_echoes() -> None:
-    early = [STABLE.batch(step) for step in range(200)]
-    late = [STABLE.batch(step) for step in range(10_000, 10_200)]
+    early = [STABLE.compose_batch(step) for step in range(200)]
+    late = [STABLE.compose_batch(step) for step in range(10_000, 10_200)]
 
     assert {batch.row_tokens for batch in early} == {256, 512, 1024}
     assert {batch.row_tokens for batch in late} == {256, 512, 1024, 2048}
@@ -45,10 +45,10 @@ def test_early_rows_are_shorter_and_more_often_echoes() -> None:
 
 
 def test_every_step_has_the_same_number_of_tokens() -> None:
-    batches = [STABLE.batch(step) for step in range(0, 20_000, 97)]
+    batches = [STABLE.compose_batch(step) for step in range(0, 20_000, 97)]
 
     assert {batch.num_rows * batch.row_tokens for batch in batches} == {TOKENS_PER_STEP}
 
 
 def test_a_step_does_not_depend_on_previous_steps() -> None:
-    assert LearningRateSchedule(seed=1).batch(5000) == STABLE.batch(5000)
+    assert LearningRateSchedule(seed=1).compose_batch(5000) == STABLE.compose_batch(5000)

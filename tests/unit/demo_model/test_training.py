@@ -16,7 +16,7 @@ from inference.demo_model.training.train import (
     BatchDataset,
     RunError,
     begin_cool_down,
-    lock,
+    lock_folder,
 )
 from tests.unit.demo_model.corpora import small_corpus, small_tokenizer
 
@@ -91,5 +91,5 @@ def test_a_cool_down_needs_a_checkpoint(tmp_path: Path) -> None:
 
 
 def test_two_processes_cannot_train_in_one_folder(run: Path) -> None:
-    with lock(run), pytest.raises(RunError, match="Another process trains"):
-        lock(run)
+    with lock_folder(run), pytest.raises(RunError, match="Another process trains"):
+        lock_folder(run)

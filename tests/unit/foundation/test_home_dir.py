@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from caret.composition.config import data_plane_config
+from caret.composition.config import read_data_plane_config
 from caret.foundation.home_dir import home_folder
 from caret.local.paths import home_from_environment
 
@@ -43,7 +43,7 @@ def test_the_gateway_and_the_supervisor_use_the_same_home(
     monkeypatch.setenv("REDIS_URL", "redis://localhost")
     monkeypatch.chdir(tmp_path)
 
-    config = data_plane_config()
+    config = read_data_plane_config()
 
     assert config.journal_dir == home_from_environment().journal
     assert config.pools_file == home_from_environment().pools

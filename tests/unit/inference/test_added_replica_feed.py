@@ -31,12 +31,12 @@ def _create_feed() -> tuple[FakeRedis, Fleet, AddedReplicaFeed]:
     pool = replace(make_pool(f"http://{ONE}"), allowed_replica_hosts=("10.0.0.0/24",))
     fleet, redis = Fleet((pool, make_pool(tier=Tier.QUALITY))), FakeRedis()
     fleet.network.said = {name: identity() for name in (ONE, TWO)}
-    return redis, fleet, AddedReplicaFeed(cast(Redis, redis), fleet.membership)
+    return redis, fleet, AddedReplicaFeed(cast(Redis, redis), fleet.pool_members)
 
 
 async def _sync(feed: AddedReplicaFeed, fleet: Fleet) -> None:
     await feed.sync()
-    await fleet.membership.reconcile(asks_everybody=False)
+    await fleet.pool_members.reconcile(checks_all=False)
 
 
 def _encoded(**fields: Any) -> bytes:

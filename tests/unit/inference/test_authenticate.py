@@ -30,24 +30,24 @@ BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
 def _authority(*snapshots: TenantSnapshot) -> SnapshotStore:
-    authority = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+    snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
     for snapshot in snapshots:
-        authority.replace(snapshot)
-    authority.mark_synced()
-    return authority
+        snapshot_store.replace(snapshot)
+    snapshot_store.mark_synced()
+    return snapshot_store
 
 
 def _authenticate(
-    authority: SnapshotStore, key_text: str | None, *, address: str | None = None
+    snapshot_store: SnapshotStore, key_text: str | None, *, address: str | None = None
 ) -> Principal:
-    return authenticate(authority, key_text, now_ms=NOW_MS, address=address)
+    return authenticate(snapshot_store, key_text, now_ms=NOW_MS, address=address)
 
 
 def _rejection(
-    authority: SnapshotStore, key_text: str | None, *, address: str | None = None
+    snapshot_store: SnapshotStore, key_text: str | None, *, address: str | None = None
 ) -> UnauthenticatedRequest:
     with pytest.raises(UnauthenticatedRequest) as rejected:
-        _authenticate(authority, key_text, address=address)
+        _authenticate(snapshot_store, key_text, address=address)
     return rejected.value
 
 
@@ -84,9 +84,9 @@ def test_an_absent_key_is_missing(key_text: str | None) -> None:
     ids=["not a key", "cut", "trailing line break", "leading space"],
 )
 def test_a_malformed_key_is_invalid(key_text: str) -> None:
-    authority = _authority(make_snapshot(make_credential(KEY)))
+    snapshot_store = _authority(make_snapshot(make_credential(KEY)))
 
-    assert _rejection(authority, key_text).code == "invalid_api_key"
+    assert _rejection(snapshot_store, key_text).code == "invalid_api_key"
 
 
 def test_a_key_with_a_wrong_checksum_is_invalid() -> None:
@@ -96,36 +96,36 @@ def test_a_key_with_a_wrong_checksum_is_invalid() -> None:
 
 
 def test_an_unknown_key_is_invalid() -> None:
-    authority = _authority(make_snapshot(make_credential(KEY)))
+    snapshot_store = _authority(make_snapshot(make_credential(KEY)))
 
-    error = _rejection(authority, generate_key(KeyKind.DEVELOPER).text)
+    error = _rejection(snapshot_store, generate_key(KeyKind.DEVELOPER).text)
 
     assert (error.code, error.http_status) == ("invalid_api_key", 401)
 
 
 def test_a_wrong_key_with_a_known_lookup_id_is_invalid() -> None:
-    authority = _authority(make_snapshot(make_credential(KEY)))
+    snapshot_store = _authority(make_snapshot(make_credential(KEY)))
 
-    assert _rejection(authority, _key_with_same_lookup_id(KEY).text).code == "invalid_api_key"
+    assert _rejection(snapshot_store, _key_with_same_lookup_id(KEY).text).code == "invalid_api_key"
 
 
 def test_a_revoked_key_is_rejected_as_revoked() -> None:
-    authority = _authority(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
+    snapshot_store = _authority(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
 
-    assert _rejection(authority, KEY.text).code == "revoked_api_key"
+    assert _rejection(snapshot_store, KEY.text).code == "revoked_api_key"
 
 
 def test_a_wrong_key_does_not_reveal_that_the_right_one_was_revoked() -> None:
-    authority = _authority(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
+    snapshot_store = _authority(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
 
-    assert _rejection(authority, _key_with_same_lookup_id(KEY).text).code == "invalid_api_key"
+    assert _rejection(snapshot_store, _key_with_same_lookup_id(KEY).text).code == "invalid_api_key"
 
 
 @pytest.mark.parametrize("expires_at_ms", [NOW_MS, NOW_MS - 1])
 def test_an_expired_key_is_rejected_as_expired(expires_at_ms: int) -> None:
-    authority = _authority(make_snapshot(make_credential(KEY, expires_at_ms=expires_at_ms)))
+    snapshot_store = _authority(make_snapshot(make_credential(KEY, expires_at_ms=expires_at_ms)))
 
-    assert _rejection(authority, KEY.text).code == "expired_api_key"
+    assert _rejection(snapshot_store, KEY.text).code == "expired_api_key"
 
 
 def test_a_key_is_valid_until_it_expires() -> None:
@@ -136,9 +136,9 @@ def test_a_key_is_valid_until_it_expires() -> None:
 
 @pytest.mark.parametrize("status", sorted(set(TenantStatus) - {TenantStatus.ACTIVE}))
 def test_the_key_of_an_inactive_tenant_is_rejected_with_its_status(status: TenantStatus) -> None:
-    authority = _authority(make_snapshot(make_credential(KEY), status=status))
+    snapshot_store = _authority(make_snapshot(make_credential(KEY), status=status))
 
-    refusal = _rejection(authority, KEY.text)
+    refusal = _rejection(snapshot_store, KEY.text)
 
     assert refusal.code == "tenant_suspended"
     assert f"This tenant is {status.value}" in refusal.message
@@ -159,10 +159,10 @@ def test_a_trial_ends_at_its_time_and_the_error_says_what_to_do() -> None:
 
 
 def test_a_gateway_with_stale_snapshots_rejects_all_keys() -> None:
-    authority = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
-    authority.replace(make_snapshot(make_credential(KEY)))
+    snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+    snapshot_store.replace(make_snapshot(make_credential(KEY)))
 
-    error = _rejection(authority, KEY.text)
+    error = _rejection(snapshot_store, KEY.text)
 
     assert (error.code, error.http_status) == ("snapshots_stale", 503)
 
@@ -170,20 +170,20 @@ def test_a_gateway_with_stale_snapshots_rejects_all_keys() -> None:
 @pytest.mark.parametrize("tenant_id", [ACME, GLOBEX])
 def test_the_digest_decides_between_two_tenants_with_one_lookup_id(tenant_id: TenantId) -> None:
     keys = {ACME: KEY, GLOBEX: _key_with_same_lookup_id(KEY)}
-    authority = _authority(
+    snapshot_store = _authority(
         make_snapshot(make_credential(keys[ACME])),
         make_snapshot(make_credential(keys[GLOBEX], user_id=GUS), tenant_id=GLOBEX),
     )
 
-    principal = _authenticate(authority, keys[tenant_id].text)
+    principal = _authenticate(snapshot_store, keys[tenant_id].text)
 
     assert principal.snapshot.tenant_id == tenant_id
 
 
 def test_a_key_with_another_pepper_version_is_valid() -> None:
-    authority = _authority(make_snapshot(make_credential(KEY, pepper_version=2)))
+    snapshot_store = _authority(make_snapshot(make_credential(KEY, pepper_version=2)))
 
-    assert _authenticate(authority, KEY.text).snapshot.tenant_id == ACME
+    assert _authenticate(snapshot_store, KEY.text).snapshot.tenant_id == ACME
 
 
 @pytest.mark.parametrize(
@@ -242,11 +242,11 @@ def test_a_restricted_key_does_not_reveal_its_end_elsewhere(end: dict[str, Any])
 def test_both_secrets_of_a_rotated_key_are_valid_until_the_old_one_expires() -> None:
     new = _key_with_same_lookup_id(KEY)
     old = make_credential(KEY, expires_at_ms=NOW_MS + 1)
-    authority = _authority(make_snapshot(old, make_credential(new)))
+    snapshot_store = _authority(make_snapshot(old, make_credential(new)))
 
     assert (
-        _authenticate(authority, KEY.text).credential.key_id
-        == _authenticate(authority, new.text).credential.key_id
+        _authenticate(snapshot_store, KEY.text).credential.key_id
+        == _authenticate(snapshot_store, new.text).credential.key_id
     )
     ended = _authority(
         make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS), make_credential(new))
@@ -265,8 +265,10 @@ def test_a_tenant_pinned_to_another_region_is_rejected() -> None:
 
 
 def test_a_tenant_pinned_to_this_region_is_accepted() -> None:
-    authority = _authority()
-    snapshot = msgspec.structs.replace(make_snapshot(make_credential(KEY)), region=authority.region)
-    authority.replace(snapshot)
+    snapshot_store = _authority()
+    snapshot = msgspec.structs.replace(
+        make_snapshot(make_credential(KEY)), region=snapshot_store.region
+    )
+    snapshot_store.replace(snapshot)
 
-    assert _authenticate(authority, KEY.text).snapshot is not None
+    assert _authenticate(snapshot_store, KEY.text).snapshot is not None

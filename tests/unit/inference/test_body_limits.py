@@ -33,21 +33,21 @@ def test_a_prompt_that_is_too_long_is_not_parsed(dialect: Dialect, part: str) ->
 def test_only_the_first_messages_are_parsed() -> None:
     body = json.dumps({"messages": [{"role": "user", "content": ""}] * 100_000}).encode()
 
-    assert len(openai_chat.understand(body).draft.messages) == MAX_MESSAGES + 1
+    assert len(openai_chat.parse_request(body).draft.messages) == MAX_MESSAGES + 1
 
 
 def test_only_the_first_stop_strings_are_parsed() -> None:
     stops = ["<|endoftext|>"] * 10_000 + ["a"]
     body = json.dumps({"prompt": "a", "stop": stops}).encode()
 
-    assert openai_completions.understand(body).draft.stop == ()
+    assert openai_completions.parse_request(body).draft.stop == ()
 
 
 def test_only_the_first_snippets_are_used() -> None:
     snippets = [{"filepath": f"{number}.py", "body": ""} for number in range(10_000)]
     body = json.dumps({"segments": {"prefix": "", "declarations": snippets}}).encode()
 
-    files = openai_completions.understand(body).draft.files
+    files = openai_completions.parse_request(body).draft.files
 
     assert [file.path for file in files] == [f"{number}.py" for number in range(MAX_FILES)]
 
@@ -56,7 +56,7 @@ def test_only_the_newest_extras_are_used_and_equal_ones_keep_their_order() -> No
     extras = [{"text": str(number), "time": number // 2} for number in range(10_000)]
     body = json.dumps({"input_extra": extras}).encode()
 
-    files = llama_cpp_infill.understand(body).draft.files
+    files = llama_cpp_infill.parse_request(body).draft.files
 
     assert len(files) == MAX_FILES
     assert [file.text for file in files[:4]] == ["9998", "9999", "9996", "9997"]

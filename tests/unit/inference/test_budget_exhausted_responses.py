@@ -22,7 +22,7 @@ SPENT = SpendingLimits((PRICES,), (HardBudget("b", BudgetScope.TENANT, 1),))
 @pytest.fixture
 def gateway() -> FakeGateway:
     gateway = FakeGateway()
-    gateway.authority.replace(make_snapshot(make_credential(KEY), version=2, spending=SPENT))
+    gateway.snapshot_store.replace(make_snapshot(make_credential(KEY), version=2, spending=SPENT))
     return gateway
 
 

@@ -238,7 +238,7 @@ async def test_a_revoked_key_ends_a_running_stream() -> None:
     await wait_until(lambda: len(server.messages) > 1)
 
     revoked = make_snapshot(make_credential(KEY, revoked_at_ms=1))
-    gateway.authority.replace(msgspec.structs.replace(revoked, version=2))
+    gateway.snapshot_store.replace(msgspec.structs.replace(revoked, version=2))
     await exchange
 
     assert gateway.engine.num_open == 0
@@ -256,6 +256,6 @@ async def test_a_broken_websocket_leaves_no_key_watcher() -> None:
         await app(server.scope, server.receive, server.send)
 
     # A remaining watcher of the key would be notified of its end, and would close the socket.
-    gateway.authority.replace(msgspec.structs.replace(make_snapshot(), version=2))
+    gateway.snapshot_store.replace(msgspec.structs.replace(make_snapshot(), version=2))
     await asyncio.sleep(0.01)
     assert [message["type"] for message in server.messages] == ["websocket.accept"]

@@ -59,7 +59,7 @@ def make_gauges(clock: FakeClock, *, replicas: ReplicaStates | None = None) -> G
     pool = make_pool("http://engine-1:8000", "http://engine-2:8000")
     return GatewayMetrics(
         concurrency=ConcurrencyLimiter(max_total=16),
-        authority=SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=300),
+        snapshot_store=SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=300),
         pools=make_pools(pool),
         replicas=replicas or ReplicaStates(clock),
         journal=FakeJournal(),
@@ -83,7 +83,7 @@ def test_snapshots_have_no_age_before_the_first_sync() -> None:
     gauges = make_gauges(clock)
     assert value(gauges.collect(), "caret_snapshot_age_seconds") is None
 
-    gauges.authority.mark_synced()
+    gauges.snapshot_store.mark_synced()
     clock.pass_s(7)
 
     assert value(gauges.collect(), "caret_snapshot_age_seconds") == 7

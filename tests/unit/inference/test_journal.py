@@ -1,4 +1,4 @@
-"""The journal: a failed shipment, a killed writer or a full disk loses no records."""
+"""The journal: a failed shipper, a killed writer or a full disk loses no records."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ from inference.recording.journal import (
     abandoned_segments,
     read_frames,
 )
-from tests.fakes.journal_shipper import FakeShipment
+from tests.fakes.journal_shipper import FakeShipper
 from tests.fakes.polling import wait_until
 from tests.fakes.usage import make_record
 
@@ -39,25 +39,25 @@ def _segments(folder: Path) -> list[Path]:
 
 
 async def test_records_are_shipped_in_order_and_in_batches(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal, shipper = FileJournal(tmp_path), FakeShipper()
     for record in RECORDS:
         journal.append(record)
 
-    delivered = await journal.ship(shipment)
+    delivered = await journal.ship(shipper)
 
     assert delivered
-    assert shipment.records == RECORDS
-    assert max(map(len, shipment.calls)) == FRAMES_PER_BATCH
+    assert shipper.records == RECORDS
+    assert max(map(len, shipper.calls)) == FRAMES_PER_BATCH
 
 
 async def test_shipped_records_are_not_shipped_again(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal, shipper = FileJournal(tmp_path), FakeShipper()
     journal.append(RECORDS[0])
-    await journal.ship(shipment)
+    await journal.ship(shipper)
 
-    await journal.ship(shipment)
+    await journal.ship(shipper)
 
-    assert shipment.records == RECORDS[:1]
+    assert shipper.records == RECORDS[:1]
     assert len(_segments(tmp_path)) == 1
 
 
@@ -79,115 +79,115 @@ def test_only_the_owner_may_read_the_journal(tmp_path: Path) -> None:
 
 
 async def test_a_failed_shipment_keeps_all_records_in_order(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment(fails=True)
+    journal, shipper = FileJournal(tmp_path), FakeShipper(fails=True)
     journal.append(RECORDS[0])
-    first = await journal.ship(shipment)
+    first = await journal.ship(shipper)
     journal.append(RECORDS[1])
 
-    shipment.fails = False
-    second = await journal.ship(shipment)
+    shipper.fails = False
+    second = await journal.ship(shipper)
 
     assert (first, second) == (False, True)
-    assert shipment.records == RECORDS[:2]
+    assert shipper.records == RECORDS[:2]
 
 
 async def test_a_segment_whose_shipment_fails_is_shipped_again_completely(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment(max_calls=1)
+    journal, shipper = FileJournal(tmp_path), FakeShipper(max_calls=1)
     for record in RECORDS:
         journal.append(record)
-    await journal.ship(shipment)
+    await journal.ship(shipper)
 
-    shipment.max_calls = None
-    await journal.ship(shipment)
+    shipper.max_calls = None
+    await journal.ship(shipper)
 
-    assert shipment.records == [*RECORDS[:FRAMES_PER_BATCH], *RECORDS]
+    assert shipper.records == [*RECORDS[:FRAMES_PER_BATCH], *RECORDS]
 
 
 async def test_closing_ships_all_records_and_deletes_the_segments(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal, shipper = FileJournal(tmp_path), FakeShipper()
     journal.append(RECORDS[0])
 
-    await journal.close(shipment)
+    await journal.close(shipper)
 
-    assert shipment.records == RECORDS[:1]
+    assert shipper.records == RECORDS[:1]
     assert _segments(tmp_path) == []
 
 
 async def test_undelivered_records_are_shipped_by_the_next_gateway(tmp_path: Path) -> None:
     journal = FileJournal(tmp_path)
     journal.append(RECORDS[0])
-    await journal.close(FakeShipment(fails=True))
-    shipment = FakeShipment()
+    await journal.close(FakeShipper(fails=True))
+    shipper = FakeShipper()
 
-    await _run_until_shipped(FileJournal(tmp_path), shipment, 1)
+    await _run_until_shipped(FileJournal(tmp_path), shipper, 1)
 
-    assert shipment.records == RECORDS[:1]
+    assert shipper.records == RECORDS[:1]
 
 
 async def test_a_shipped_segment_is_kept_until_it_is_ingested(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment(ingests=False)
+    journal, shipper = FileJournal(tmp_path), FakeShipper(ingests=False)
     journal.append(RECORDS[0])
-    await journal.ship(shipment)
+    await journal.ship(shipper)
 
-    await journal.ship(shipment)
+    await journal.ship(shipper)
 
     assert len(_segments(tmp_path)) == 2  # its own, and the one being written
-    assert shipment.records == RECORDS[:1]
+    assert shipper.records == RECORDS[:1]
 
 
 async def test_ingested_segments_are_deleted_and_later_ones_kept(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment(ingests=False)
+    journal, shipper = FileJournal(tmp_path), FakeShipper(ingests=False)
     for record in RECORDS[:3]:
         journal.append(record)
-        await journal.ship(shipment)
+        await journal.ship(shipper)
     _, second, *_others = _segments(tmp_path)
 
-    shipment.oldest = (2, 0)
-    await journal.ship(shipment)
+    shipper.oldest = (2, 0)
+    await journal.ship(shipper)
 
     assert _segments(tmp_path)[0] == second
 
 
 async def test_segments_are_shipped_again_after_the_server_changed(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment(ingests=False)
+    journal, shipper = FileJournal(tmp_path), FakeShipper(ingests=False)
     for record in RECORDS[:2]:
         journal.append(record)
-        await journal.ship(shipment)
+        await journal.ship(shipper)
 
-    shipment.server = "second"
-    await journal.ship(shipment)
+    shipper.server = "second"
+    await journal.ship(shipper)
 
-    assert shipment.records == [*RECORDS[:2], *RECORDS[:2]]
+    assert shipper.records == [*RECORDS[:2], *RECORDS[:2]]
 
 
 async def test_ingested_segments_are_not_shipped_to_a_new_server(
     tmp_path: Path,
 ) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal, shipper = FileJournal(tmp_path), FakeShipper()
     journal.append(RECORDS[0])
-    await journal.ship(shipment)
-    await journal.ship(shipment)
+    await journal.ship(shipper)
+    await journal.ship(shipper)
 
-    shipment.server = "second"
-    await journal.ship(shipment)
+    shipper.server = "second"
+    await journal.ship(shipper)
 
-    assert shipment.records == RECORDS[:1]
+    assert shipper.records == RECORDS[:1]
 
 
 async def test_a_segment_is_shipped_again_completely_if_the_server_changes_within_it(
     tmp_path: Path,
 ) -> None:
-    journal, shipment = FileJournal(tmp_path), ChangingServer(ingests=False)
+    journal, shipper = FileJournal(tmp_path), ChangingServer(ingests=False)
     for record in RECORDS:
         journal.append(record)
-    await journal.ship(shipment)
+    await journal.ship(shipper)
 
-    await journal.ship(shipment)
+    await journal.ship(shipper)
 
-    assert shipment.records == [*RECORDS, *RECORDS]
+    assert shipper.records == [*RECORDS, *RECORDS]
 
 
-class ChangingServer(FakeShipment):
+class ChangingServer(FakeShipper):
     """A server that restarts after its first delivery."""
 
     async def send_batches(self, batches: list[bytes]) -> ShipmentReceipt:
@@ -196,12 +196,10 @@ class ChangingServer(FakeShipment):
         return receipt
 
 
-async def _run_until_shipped(
-    journal: FileJournal, shipment: FakeShipment, num_records: int
-) -> None:
-    running = asyncio.create_task(journal.run(shipment))
+async def _run_until_shipped(journal: FileJournal, shipper: FakeShipper, num_records: int) -> None:
+    running = asyncio.create_task(journal.run(shipper))
     try:
-        await wait_until(lambda: len(shipment.records) >= num_records)
+        await wait_until(lambda: len(shipper.records) >= num_records)
         await asyncio.sleep(0.1)  # long enough to see a second delivery
     finally:
         running.cancel()
@@ -209,26 +207,26 @@ async def _run_until_shipped(
 
 
 async def test_a_running_journal_ships_records(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal, shipper = FileJournal(tmp_path), FakeShipper()
     journal.append(RECORDS[0])
 
-    await _run_until_shipped(journal, shipment, 1)
+    await _run_until_shipped(journal, shipper, 1)
 
-    assert shipment.records == RECORDS[:1]
+    assert shipper.records == RECORDS[:1]
 
 
 async def test_a_running_journal_continues_after_a_failed_shipment(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment(fails=True)
+    journal, shipper = FileJournal(tmp_path), FakeShipper(fails=True)
     journal.append(RECORDS[0])
-    running = asyncio.create_task(journal.run(shipment))
+    running = asyncio.create_task(journal.run(shipper))
     await asyncio.sleep(0.12)
 
-    shipment.fails = False
-    await wait_until(lambda: bool(shipment.records))
+    shipper.fails = False
+    await wait_until(lambda: bool(shipper.records))
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
-    assert shipment.records == RECORDS[:1]
+    assert shipper.records == RECORDS[:1]
 
 
 def test_the_segment_of_a_running_writer_is_not_abandoned(tmp_path: Path) -> None:
@@ -288,16 +286,16 @@ def test_an_empty_segment_has_no_frames() -> None:
 
 
 async def test_a_segment_that_disappeared_is_skipped(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal, shipper = FileJournal(tmp_path), FakeShipper()
     journal.append(RECORDS[0])
-    await journal.ship(FakeShipment(fails=True))
+    await journal.ship(FakeShipper(fails=True))
     _segments(tmp_path)[0].unlink()
     journal.append(RECORDS[1])
 
-    delivered = await journal.ship(shipment)
+    delivered = await journal.ship(shipper)
 
     assert delivered
-    assert shipment.records == [RECORDS[1]]
+    assert shipper.records == [RECORDS[1]]
 
 
 @contextmanager
@@ -324,39 +322,39 @@ def _no_more_files() -> Iterator[None]:
 
 
 async def test_a_full_disk_delays_records_and_loses_none(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal, shipper = FileJournal(tmp_path), FakeShipper()
     with _full_disk(1_000):
         for record in RECORDS[:20]:
             journal.append(record)
 
-    await journal.ship(shipment)
+    await journal.ship(shipper)
 
-    assert sorted(r.chars for r in shipment.records if isinstance(r, OutcomeRecord)) == [*range(20)]
+    assert sorted(r.chars for r in shipper.records if isinstance(r, OutcomeRecord)) == [*range(20)]
 
 
 async def test_records_delayed_by_a_full_disk_survive_a_failed_shipment(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment(fails=True)
+    journal, shipper = FileJournal(tmp_path), FakeShipper(fails=True)
     with _full_disk(1):
         for record in RECORDS[:2]:
             journal.append(record)
 
-    assert not await journal.ship(shipment)
-    shipment.fails = False
-    await journal.ship(shipment)
+    assert not await journal.ship(shipper)
+    shipper.fails = False
+    await journal.ship(shipper)
 
-    assert shipment.records == RECORDS[:2]
+    assert shipper.records == RECORDS[:2]
 
 
 async def test_records_written_after_a_full_disk_are_readable(tmp_path: Path) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal, shipper = FileJournal(tmp_path), FakeShipper()
     with _full_disk(300):
         for record in RECORDS[:3]:
             journal.append(record)
     journal.append(RECORDS[3])
 
-    await journal.ship(shipment)
+    await journal.ship(shipper)
 
-    assert sorted(r.chars for r in shipment.records if isinstance(r, OutcomeRecord)) == [*range(4)]
+    assert sorted(r.chars for r in shipper.records if isinstance(r, OutcomeRecord)) == [*range(4)]
 
 
 def test_a_partial_write_is_removed_from_the_segment(tmp_path: Path) -> None:
@@ -373,13 +371,13 @@ def test_a_partial_write_is_removed_from_the_segment(tmp_path: Path) -> None:
 async def test_a_journal_that_cannot_open_a_segment_continues_with_the_old_one(
     tmp_path: Path,
 ) -> None:
-    journal, shipment = FileJournal(tmp_path), FakeShipment()
+    journal, shipper = FileJournal(tmp_path), FakeShipper()
     journal.append(RECORDS[0])
     with _no_more_files():
-        delivered = await journal.ship(shipment)
+        delivered = await journal.ship(shipper)
     journal.append(RECORDS[1])
 
-    await journal.ship(shipment)
+    await journal.ship(shipper)
 
     assert not delivered
-    assert shipment.records == RECORDS[:2]
+    assert shipper.records == RECORDS[:2]

@@ -25,7 +25,7 @@ PUBLIC_PATHS = {"/health", "/healthz"}
 def gateway() -> FakeGateway:
     gateway = FakeGateway()
     bound = make_credential(KEY, networks=("192.0.2.0/24",))
-    gateway.authority.replace(make_snapshot(bound, version=2))
+    gateway.snapshot_store.replace(make_snapshot(bound, version=2))
     return gateway
 
 
@@ -103,7 +103,7 @@ async def test_an_open_stream_checks_the_network_at_each_completion(gateway: Fak
     await wait_until(lambda: bool(server.messages))
 
     moved = make_credential(KEY, networks=("203.0.113.0/24",))
-    gateway.authority.replace(make_snapshot(moved, version=3))
+    gateway.snapshot_store.replace(make_snapshot(moved, version=3))
     frame = '{"type":"complete","id":"1","mode":"inline","prefix":"a"}'
     server.sends("websocket.receive", text=frame)
     await wait_until(lambda: len(server.messages) > 1)

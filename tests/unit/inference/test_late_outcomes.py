@@ -140,7 +140,7 @@ async def test_an_outcome_with_a_revoked_key_is_rejected() -> None:
 
 async def test_late_outcomes_are_rate_limited_per_user() -> None:
     clock, journal = FakeClock(), FakeJournal()
-    recorder = LateOutcomeRecorder(clock=clock, keep=journal.append)
+    recorder = LateOutcomeRecorder(clock=clock, append_record=journal.append)
     requested_id, outcome = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
     for _ in range(MAX_AT_ONCE):
         recorder.record(make_principal(), requested_id, outcome)
@@ -156,7 +156,7 @@ async def test_late_outcomes_are_rate_limited_per_user() -> None:
 
 def test_late_outcomes_are_rate_limited_per_tenant() -> None:
     clock, journal = FakeClock(), FakeJournal()
-    recorder = LateOutcomeRecorder(clock=clock, keep=journal.append)
+    recorder = LateOutcomeRecorder(clock=clock, append_record=journal.append)
     requested_id, outcome = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
     for number in range(MAX_OF_TENANT_AT_ONCE):
         user_id = UserId(str(uuid.UUID(int=number // MAX_AT_ONCE)))

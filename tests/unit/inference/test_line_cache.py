@@ -50,7 +50,7 @@ def cache(counting: CountingTokenizer, clock: FakeClock) -> LineCache:
 def _encode(
     cache: LineCache, text: str, partition: PartitionKey, kind: FileType = PYTHON
 ) -> list[int]:
-    encoded = cache.encode(cache._tokens.split_lines(text), partition, kind)
+    encoded = cache.encode(cache._tokenizer.split_lines(text), partition, kind)
     return [token for line in encoded for token in line]
 
 
@@ -126,7 +126,7 @@ def test_half_a_surrogate_pair_is_accepted(cache: LineCache) -> None:
 def test_secrets_in_a_line_are_redacted(cache: LineCache) -> None:
     secret = _encode(cache, "password = 'hunter2-and-more'\n", ADA_PARTITION)
 
-    assert secret == cache._tokens.encode("password = 'REDACTED'\n")
+    assert secret == cache._tokenizer.encode("password = 'REDACTED'\n")
 
 
 def test_redaction_depends_on_the_kind_of_file(cache: LineCache) -> None:

@@ -7,7 +7,7 @@ import pytest
 import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from inference.recording.metrics.metrics_server import metrics_page
+from inference.recording.metrics.metrics_server import serve_metrics_page
 from tests.stack.ports import free_port
 
 HOST = "127.0.0.1"
@@ -31,7 +31,7 @@ async def _get(port: int, path: str = "/metrics") -> tuple[int, str, str]:
 async def test_the_page_has_the_prometheus_text_format() -> None:
     port = free_port()
 
-    async with metrics_page([families], host=HOST, port=port):
+    async with serve_metrics_page([families], host=HOST, port=port):
         status, kind, text = await _get(port)
 
     assert (status, kind) == (200, "text/plain; version=0.0.4")
@@ -42,7 +42,9 @@ async def test_the_page_has_the_prometheus_text_format() -> None:
 async def test_other_paths_may_return_bytes() -> None:
     port = free_port()
 
-    async with metrics_page([families], host=HOST, port=port, others={"/slow": lambda: b"some"}):
+    async with serve_metrics_page(
+        [families], host=HOST, port=port, extra_pages={"/slow": lambda: b"some"}
+    ):
         status, kind, text = await _get(port, "/slow")
 
     assert (status, kind, text) == (200, "application/octet-stream", "some")
@@ -51,7 +53,7 @@ async def test_other_paths_may_return_bytes() -> None:
 async def test_unknown_paths_are_not_found() -> None:
     port = free_port()
 
-    async with metrics_page([families], host=HOST, port=port):
+    async with serve_metrics_page([families], host=HOST, port=port):
         status, _, _ = await _get(port, "/")
 
     assert status == 404
@@ -63,7 +65,7 @@ async def test_a_port_in_use_is_logged_and_the_gateway_continues() -> None:
         listener.listen()
         port = listener.getsockname()[1]
 
-        async with metrics_page([families], host=HOST, port=port):
+        async with serve_metrics_page([families], host=HOST, port=port):
             pass
 
     (line,) = logs
@@ -80,7 +82,7 @@ async def test_the_event_loop_runs_between_metric_families() -> None:
             asyncio.get_running_loop().call_soon(seen.append, number)
             yield GaugeMetricFamily(f"caret_{number}", "", value=len(seen))
 
-    async with metrics_page([watched], host=HOST, port=port):
+    async with serve_metrics_page([watched], host=HOST, port=port):
         _, _, text = await _get(port)
 
     assert [f"caret_{number} {number}.0" in text for number in range(3)] == [True] * 3
@@ -88,7 +90,7 @@ async def test_the_event_loop_runs_between_metric_families() -> None:
 
 async def test_the_page_is_closed_with_its_context() -> None:
     port = free_port()
-    async with metrics_page([families], host=HOST, port=port):
+    async with serve_metrics_page([families], host=HOST, port=port):
         pass
 
     with pytest.raises(aiohttp.ClientConnectorError):

@@ -26,7 +26,7 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.recording.journal import FileJournal
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import TOKENS, WEIGHTS
-from tests.fakes.journal_shipper import FakeShipment
+from tests.fakes.journal_shipper import FakeShipper
 from tests.fakes.redis import FakeRedis
 from tests.fakes.requests import make_request
 from tests.fakes.stream_client import open_editor
@@ -57,8 +57,8 @@ def test_a_tenant_leaves_slots_free_whatever_its_policy_says() -> None:
 
 async def test_a_snapshot_that_stays_unreadable_locks_only_its_own_tenant() -> None:
     clock, redis = FakeClock(), FakeRedis()
-    authority = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=MAX_AGE_S)
-    feed = SnapshotFeed(cast(Redis, redis), authority)
+    snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=MAX_AGE_S)
+    feed = SnapshotFeed(cast(Redis, redis), snapshot_store)
     key, neighbours = generate_key(KeyKind.DEVELOPER), generate_key(KeyKind.DEVELOPER)
     redis.publish_snapshot(make_snapshot(make_credential(key)))
     redis.publish_snapshot(make_snapshot(make_credential(neighbours), tenant_id=GLOBEX))
@@ -69,35 +69,35 @@ async def test_a_snapshot_that_stays_unreadable_locks_only_its_own_tenant() -> N
     clock.pass_s(MAX_AGE_S + 1)
     await feed.sync()
 
-    principal = authenticate(authority, neighbours.text, now_ms=0, address=None)
+    principal = authenticate(snapshot_store, neighbours.text, now_ms=0, address=None)
     assert principal.snapshot.tenant_id == GLOBEX
     with pytest.raises(UnauthenticatedRequest, match="snapshots_stale"):
-        authenticate(authority, key.text, now_ms=0, address=None)
+        authenticate(snapshot_store, key.text, now_ms=0, address=None)
 
 
 async def test_an_unreadable_snapshot_is_read_again_without_another_change() -> None:
     redis = FakeRedis()
-    authority = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S)
-    feed = SnapshotFeed(cast(Redis, redis), authority)
+    snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S)
+    feed = SnapshotFeed(cast(Redis, redis), snapshot_store)
     redis.plant(ACME, 1, b"damage")
     await feed.sync()
     redis.mend(make_snapshot(version=1))
 
     await feed.sync()
 
-    assert authority.versions == {ACME: 1}
+    assert snapshot_store.versions == {ACME: 1}
 
 
 def test_the_connections_of_a_key_are_limited() -> None:
-    authority = SnapshotStore(
+    snapshot_store = SnapshotStore(
         root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S, max_watchers=1
     )
 
     with (
-        authority.watch_key(KeyId("key-1"), lambda: None),
-        authority.watch_key(KeyId("key-2"), lambda: None),
+        snapshot_store.watch_key(KeyId("key-1"), lambda: None),
+        snapshot_store.watch_key(KeyId("key-2"), lambda: None),
         pytest.raises(TooManyRequests, match="too_many_connections"),
-        authority.watch_key(KeyId("key-1"), lambda: None),
+        snapshot_store.watch_key(KeyId("key-1"), lambda: None),
     ):
         pass
 
@@ -179,7 +179,7 @@ async def test_a_record_after_closing_the_journal_waits_for_the_next_gateway(
     tmp_path: Path,
 ) -> None:
     journal = FileJournal(tmp_path)
-    await journal.close(FakeShipment())
+    await journal.close(FakeShipper())
 
     journal.append(make_record(1))
 

@@ -54,12 +54,12 @@ class Gateway:
     concurrency: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(max_total=2))
 
     def plane(self) -> DataPlane:
-        authority = SnapshotStore(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
-        authority.replace(make_snapshot(make_credential(KEY), policy=self.policy))
-        authority.mark_synced()
+        snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
+        snapshot_store.replace(make_snapshot(make_credential(KEY), policy=self.policy))
+        snapshot_store.mark_synced()
         return DataPlane(
             clock=self.clock,
-            snapshots=authority,
+            snapshots=snapshot_store,
             admission=make_admission(concurrency=self.concurrency),
             prompt_writers={make_pool(tier=tier).name: WRITER for tier in Tier},
             snippets=NullSnippetSource(),
@@ -67,8 +67,8 @@ class Gateway:
             router=make_router(clock=self.clock),
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
-            suggestions=RecentSuggestions(clock=self.clock, keep=self.journal.append),
-            late_outcomes=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append),
+            suggestions=RecentSuggestions(clock=self.clock, append_record=self.journal.append),
+            late_outcomes=LateOutcomeRecorder(clock=self.clock, append_record=self.journal.append),
             warmup_queue=WarmupQueue(self.clock),
             body_quota=BodyQuota(),
         )

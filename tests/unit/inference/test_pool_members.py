@@ -1,4 +1,4 @@
-"""The membership of replicas in a pool, over a fake network."""
+"""The pool_members of replicas in a pool, over a fake network."""
 
 import asyncio
 from dataclasses import replace
@@ -36,7 +36,7 @@ async def test_each_address_of_the_dns_name_is_a_replica() -> None:
     fleet = _discovering()
     fleet.network.leads_to("engines", ["10.0.0.2", "10.0.0.1"])
 
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE, TWO]
 
@@ -46,10 +46,10 @@ async def test_a_joining_replica_gets_requests_after_identifying_itself() -> Non
     fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
     stated = fleet.network.said.pop(TWO)
 
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
     before = (fleet.names(), fleet.reasons()[TWO])
     fleet.network.said[TWO] = stated
-    await fleet.membership.reconcile(asks_everybody=False)
+    await fleet.pool_members.reconcile(checks_all=False)
 
     assert before == ([ONE], MismatchReason.UNREACHABLE)
     assert fleet.names() == [ONE, TWO]
@@ -59,12 +59,12 @@ async def test_a_joining_replica_gets_requests_after_identifying_itself() -> Non
 async def test_a_leaving_replica_finishes_its_requests_and_gets_no_new_ones() -> None:
     fleet = _discovering()
     fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
     leaving = fleet.catalog.by_name["demo-fast"].replicas[1]
 
     with fleet.replicas.attempt(leaving):
         fleet.network.leads_to("engines", ["10.0.0.1"])
-        await fleet.membership.reconcile()
+        await fleet.pool_members.reconcile()
         under_way = fleet.replicas.num_in_flight(leaving)
 
     assert fleet.names() == [ONE]
@@ -74,10 +74,10 @@ async def test_a_leaving_replica_finishes_its_requests_and_gets_no_new_ones() ->
 async def test_a_failed_resolution_removes_no_replica() -> None:
     fleet = _discovering()
     fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
 
     fleet.network.names.clear()
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE, TWO]
 
@@ -85,11 +85,11 @@ async def test_a_failed_resolution_removes_no_replica() -> None:
 async def test_a_change_of_the_pool_is_reported_once() -> None:
     fleet = _discovering()
     sizes: list[int] = []
-    fleet.membership.changed.append(lambda pool: sizes.append(len(pool.replicas)))
+    fleet.pool_members.changed.append(lambda pool: sizes.append(len(pool.replicas)))
     fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
 
-    await fleet.membership.reconcile()
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
+    await fleet.pool_members.reconcile()
 
     assert sizes == [2]
 
@@ -111,7 +111,7 @@ async def test_a_replica_that_differs_from_the_majority_is_rejected(
     fleet = _listed(ONE, TWO, THREE)
     fleet.network.said[TWO] = stated
 
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE, THREE]
     assert fleet.reasons().get(TWO) == reason
@@ -120,10 +120,10 @@ async def test_a_replica_that_differs_from_the_majority_is_rejected(
 async def test_a_corrected_replica_is_accepted_again() -> None:
     fleet = _listed(ONE, TWO, THREE)
     fleet.network.said[TWO] = identity(block_tokens=16)
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
 
     fleet.network.said[TWO] = identity()
-    await fleet.membership.reconcile(asks_everybody=False)
+    await fleet.pool_members.reconcile(checks_all=False)
 
     assert fleet.names() == [ONE, TWO, THREE]
     assert fleet.reasons() == {}
@@ -134,21 +134,21 @@ async def test_the_block_size_in_the_pools_file_takes_precedence() -> None:
     fleet = Fleet(_pools(pool))
     fleet.network.said = {ONE: identity(), TWO: identity(block_tokens=16)}
 
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [TWO]
 
 
 async def test_the_older_of_two_versions_stays_until_the_newer_has_a_majority() -> None:
     fleet = _listed(ONE, TWO, THREE)
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
     newer = identity(root="/models/demo-2")
 
     fleet.network.said[THREE] = newer
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
     before = fleet.names()
     fleet.network.said[TWO] = newer
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
 
     assert before == [ONE, TWO]
     assert fleet.names() == [TWO, THREE]
@@ -158,7 +158,7 @@ async def test_a_replica_without_identity_is_accepted() -> None:
     fleet = _listed(ONE, TWO)
     fleet.network.said[TWO] = ReplicaIdentity()
 
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE, TWO]
 
@@ -167,7 +167,7 @@ async def test_an_engine_that_starts_after_its_gateway_stays_in_the_pool() -> No
     fleet = _listed(ONE, TWO)
     del fleet.network.said[TWO]
 
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE, TWO]
 
@@ -176,7 +176,7 @@ async def test_a_name_that_does_not_resolve_is_rejected() -> None:
     fleet = _listed(ONE, TWO)
     fleet.network.failing[TWO] = NameNotFound()
 
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
     assert fleet.reasons()[TWO] == MismatchReason.NAME_NOT_FOUND
@@ -184,10 +184,10 @@ async def test_a_name_that_does_not_resolve_is_rejected() -> None:
 
 async def test_a_known_replica_is_not_identified_again() -> None:
     fleet = _listed(ONE, TWO)
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
     fleet.network.asked.clear()
 
-    await fleet.membership.reconcile(asks_everybody=False)
+    await fleet.pool_members.reconcile(checks_all=False)
 
     assert ONE not in fleet.network.asked
 
@@ -202,9 +202,9 @@ def _with_allowed_hosts(*hosts: str) -> Fleet:
 async def test_an_added_replica_gets_requests_after_identifying_itself() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
 
-    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     before = fleet.names()
-    await fleet.membership.reconcile(asks_everybody=False)
+    await fleet.pool_members.reconcile(checks_all=False)
 
     assert before == [ONE]
     assert sorted(fleet.names()) == [ONE, TWO]
@@ -214,8 +214,8 @@ async def test_an_added_replica_that_differs_is_rejected() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
     fleet.network.said[TWO] = identity(token_ids=(5, 6))
 
-    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
-    await fleet.membership.reconcile()
+    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
     assert fleet.reasons()[TWO] == MismatchReason.TOKENIZER
@@ -227,8 +227,8 @@ async def test_a_replica_at_a_host_that_is_not_allowed_gets_no_request(
 ) -> None:
     fleet = _with_allowed_hosts(*hosts)
 
-    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
-    await fleet.membership.reconcile()
+    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
     assert TWO not in fleet.network.asked
@@ -239,18 +239,18 @@ async def test_kv_events_from_a_host_that_is_not_allowed_are_rejected() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
 
     added = Replica(TWO, f"http://{TWO}", kv_events="tcp://10.9.9.9:5557")
-    fleet.membership.add({"demo-fast": [added]})
-    await fleet.membership.reconcile()
+    fleet.pool_members.add({"demo-fast": [added]})
+    await fleet.pool_members.reconcile()
 
     assert fleet.reasons()[TWO] == MismatchReason.HOST_NOT_ALLOWED
 
 
 async def test_a_removed_addition_gets_no_requests() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
-    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
-    await fleet.membership.reconcile()
+    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.pool_members.reconcile()
 
-    fleet.membership.add({})  # without a round
+    fleet.pool_members.add({})  # without a round
 
     assert fleet.names() == [ONE]
 
@@ -258,8 +258,8 @@ async def test_a_removed_addition_gets_no_requests() -> None:
 async def test_the_pools_file_takes_precedence_over_an_addition() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
 
-    fleet.membership.add({"demo-fast": [Replica(ONE, f"http://{ONE}", kv_events=f"tcp://{TWO}")]})
-    await fleet.membership.reconcile()
+    fleet.pool_members.add({"demo-fast": [Replica(ONE, f"http://{ONE}", kv_events=f"tcp://{TWO}")]})
+    await fleet.pool_members.reconcile()
 
     (one,) = fleet.catalog.by_name["demo-fast"].replicas
     assert one.kv_events is None
@@ -268,8 +268,8 @@ async def test_the_pools_file_takes_precedence_over_an_addition() -> None:
 async def test_an_addition_of_a_replica_in_the_pools_file_is_not_checked() -> None:
     fleet = _with_allowed_hosts()
 
-    fleet.membership.add({"demo-fast": [Replica(ONE, f"http://{ONE}")]})
-    await fleet.membership.reconcile()
+    fleet.pool_members.add({"demo-fast": [Replica(ONE, f"http://{ONE}")]})
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
     assert fleet.reasons() == {}
@@ -278,8 +278,8 @@ async def test_an_addition_of_a_replica_in_the_pools_file_is_not_checked() -> No
 async def test_an_addition_with_another_scheme_does_not_change_the_pools_file() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
 
-    fleet.membership.add({"demo-fast": [Replica(ONE, f"https://{ONE}")]})
-    await fleet.membership.reconcile()
+    fleet.pool_members.add({"demo-fast": [Replica(ONE, f"https://{ONE}")]})
+    await fleet.pool_members.reconcile()
 
     assert fleet.catalog.by_name["demo-fast"].replicas == (Replica(ONE, f"http://{ONE}"),)
 
@@ -289,9 +289,9 @@ async def test_a_replica_added_during_a_round_waits_for_its_identification() -> 
     fleet.network.said[TWO] = identity(token_ids=(5, 6))
     may_respond = fleet.network.holds(ONE)
 
-    round_ = asyncio.create_task(fleet.membership.reconcile())
+    round_ = asyncio.create_task(fleet.pool_members.reconcile())
     await asyncio.sleep(0)
-    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     may_respond.set()
     await round_
 
@@ -301,13 +301,13 @@ async def test_a_replica_added_during_a_round_waits_for_its_identification() -> 
 async def test_a_replica_discovered_during_a_round_waits_for_its_identification() -> None:
     fleet = _discovering()
     fleet.network.leads_to("engines", ["10.0.0.1"])
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
     may_respond = fleet.network.holds(TWO)
     fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
 
-    round_ = asyncio.create_task(fleet.membership.reconcile())
+    round_ = asyncio.create_task(fleet.pool_members.reconcile())
     await asyncio.sleep(0.01)
-    fleet.membership.add({})  # settles the members while the round runs
+    fleet.pool_members.add({})  # settles the members while the round runs
     meanwhile = fleet.names()
     may_respond.set()
     await round_
@@ -319,7 +319,7 @@ async def test_rounds_run_one_after_the_other() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
     may_respond = fleet.network.holds(ONE)
 
-    rounds = [asyncio.create_task(fleet.membership.reconcile()) for _ in range(2)]
+    rounds = [asyncio.create_task(fleet.pool_members.reconcile()) for _ in range(2)]
     await asyncio.sleep(0.01)
     num_asked = fleet.network.asked.count(ONE)
     may_respond.set()
@@ -332,8 +332,8 @@ async def test_an_added_replica_must_state_its_identity() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
     fleet.network.said[TWO] = ReplicaIdentity()
 
-    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
-    await fleet.membership.reconcile()
+    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
     assert fleet.reasons()[TWO] == MismatchReason.NO_IDENTITY
@@ -347,8 +347,8 @@ async def test_added_replicas_have_no_vote(address: str) -> None:
     for name in others:
         fleet.network.said[name] = identity(root="/models/a")
 
-    fleet.membership.add({"demo-fast": [Replica(name, f"http://{name}") for name in others]})
-    await fleet.membership.reconcile()
+    fleet.pool_members.add({"demo-fast": [Replica(name, f"http://{name}") for name in others]})
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
     assert {fleet.reasons()[name] for name in others} == {MismatchReason.VERSION}
@@ -358,12 +358,12 @@ async def test_an_added_replica_is_outvoted_once_a_listed_one_responds() -> None
     fleet = _with_allowed_hosts("10.0.0.0/24")
     stated = fleet.network.said.pop(ONE)
     fleet.network.said[TWO] = identity(root="/models/a")
-    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
-    await fleet.membership.reconcile()
+    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.pool_members.reconcile()
     before = fleet.names()
 
     fleet.network.said[ONE] = stated
-    await fleet.membership.reconcile()
+    await fleet.pool_members.reconcile()
 
     assert (before, fleet.names()) == ([ONE, TWO], [ONE])
 
@@ -372,8 +372,8 @@ async def test_an_undecodable_response_counts_as_unreachable() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
     fleet.network.failing[TWO] = UnicodeError("label too long")
 
-    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
-    await fleet.membership.reconcile()
+    fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
     assert fleet.reasons()[TWO] == MismatchReason.UNREACHABLE

@@ -78,7 +78,7 @@ class _FullJournal:
         raise OverflowError("planted")
 
 
-class _Follower:
+class _Listener:
     def __init__(self) -> None:
         self.traces: list[RequestTrace] = []
 
@@ -89,9 +89,9 @@ class _Follower:
         self.traces.remove(trace)
 
 
-def test_a_completion_that_cannot_be_journalled_is_removed_from_followers() -> None:
-    clock, follower = FakeClock(), _Follower()
-    recorder = Recorder(_FullJournal(), clock, followers=(follower,))
+def test_a_completion_that_cannot_be_journalled_is_removed_from_listeners() -> None:
+    clock, listener = FakeClock(), _Listener()
+    recorder = Recorder(_FullJournal(), clock, listeners=(listener,))
 
     with (
         pytest.raises(OverflowError, match="planted"),
@@ -99,7 +99,7 @@ def test_a_completion_that_cannot_be_journalled_is_removed_from_followers() -> N
     ):
         _identify(trace)
 
-    assert follower.traces == []
+    assert listener.traces == []
 
 
 def test_an_internal_error_is_raised() -> None:

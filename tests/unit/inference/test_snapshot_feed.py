@@ -21,30 +21,30 @@ from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET, make_snapshot
 
 
 def _create_feed() -> tuple[FakeRedis, SnapshotStore, SnapshotFeed]:
-    authority = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+    snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
     redis = FakeRedis()
-    return redis, authority, SnapshotFeed(cast(Redis, redis), authority)
+    return redis, snapshot_store, SnapshotFeed(cast(Redis, redis), snapshot_store)
 
 
 async def test_a_published_snapshot_is_stored_and_the_store_is_fresh() -> None:
-    redis, authority, feed = _create_feed()
+    redis, snapshot_store, feed = _create_feed()
     redis.publish_snapshot(make_snapshot(version=3))
 
     await feed.sync()
 
-    assert authority.versions == {ACME: 3}
-    assert authority.is_fresh()
+    assert snapshot_store.versions == {ACME: 3}
+    assert snapshot_store.is_fresh()
 
 
 async def test_a_newer_version_replaces_the_older() -> None:
-    redis, authority, feed = _create_feed()
+    redis, snapshot_store, feed = _create_feed()
     redis.publish_snapshot(make_snapshot(version=3))
     await feed.sync()
 
     redis.publish_snapshot(make_snapshot(version=4))
     await feed.sync()
 
-    assert authority.versions == {ACME: 4}
+    assert snapshot_store.versions == {ACME: 4}
 
 
 async def test_versions_are_not_read_again_without_a_change() -> None:
@@ -58,18 +58,18 @@ async def test_versions_are_not_read_again_without_a_change() -> None:
 
 
 async def test_an_empty_redis_makes_an_empty_store_fresh() -> None:
-    _, authority, feed = _create_feed()
+    _, snapshot_store, feed = _create_feed()
 
     await feed.sync()
 
-    assert authority.is_fresh()
+    assert snapshot_store.is_fresh()
 
 
 async def test_lost_redis_data_does_not_make_the_store_fresh() -> None:
     redis, _, feed = _create_feed()
     clock = FakeClock()
-    authority = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=300)
-    feed = SnapshotFeed(cast(Redis, redis), authority)
+    snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=300)
+    feed = SnapshotFeed(cast(Redis, redis), snapshot_store)
     redis.publish_snapshot(make_snapshot())
     await feed.sync()
 
@@ -77,18 +77,18 @@ async def test_lost_redis_data_does_not_make_the_store_fresh() -> None:
     clock.pass_s(301)
     await feed.sync()
 
-    assert not authority.is_fresh()
+    assert not snapshot_store.is_fresh()
 
 
 async def test_lost_redis_data_removes_no_tenant() -> None:
-    redis, authority, feed = _create_feed()
+    redis, snapshot_store, feed = _create_feed()
     redis.publish_snapshot(make_snapshot())
     await feed.sync()
 
     redis.lose_everything()
     await feed.sync()
 
-    assert authority.versions == {ACME: 1}
+    assert snapshot_store.versions == {ACME: 1}
 
 
 class _RecordingStore(SnapshotStore):
@@ -105,20 +105,20 @@ class _RecordingStore(SnapshotStore):
 
 async def test_other_tasks_run_between_two_snapshots() -> None:
     redis = FakeRedis()
-    authority = _RecordingStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
-    authority.events, authority.has_begun = [], asyncio.Event()
+    snapshot_store = _RecordingStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+    snapshot_store.events, snapshot_store.has_begun = [], asyncio.Event()
     for tenant_id in (ACME, GLOBEX):
         redis.publish_snapshot(make_snapshot(tenant_id=tenant_id))
 
     async def run_between() -> None:
-        await authority.has_begun.wait()
-        authority.events.append("another task")
+        await snapshot_store.has_begun.wait()
+        snapshot_store.events.append("another task")
 
     async with asyncio.TaskGroup() as group:
         group.create_task(run_between())
-        group.create_task(SnapshotFeed(cast(Redis, redis), authority).sync())
+        group.create_task(SnapshotFeed(cast(Redis, redis), snapshot_store).sync())
 
-    assert authority.events == ["replaced", "another task", "replaced"]
+    assert snapshot_store.events == ["replaced", "another task", "replaced"]
 
 
 UNREADABLE = {
@@ -133,25 +133,25 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("damage", UNREADABLE)
 async def test_an_unreadable_snapshot_does_not_affect_other_tenants(damage: str) -> None:
-    redis, authority, feed = _create_feed()
+    redis, snapshot_store, feed = _create_feed()
     redis.plant(ACME, 7, UNREADABLE[damage])
     redis.publish_snapshot(make_snapshot(tenant_id=GLOBEX))
 
     await feed.sync()
 
-    assert authority.versions == {GLOBEX: 1}
+    assert snapshot_store.versions == {GLOBEX: 1}
 
 
 @pytest.mark.parametrize("damage", UNREADABLE)
 async def test_an_unreadable_snapshot_keeps_the_previous_one(damage: str) -> None:
-    redis, authority, feed = _create_feed()
+    redis, snapshot_store, feed = _create_feed()
     redis.publish_snapshot(make_snapshot(version=3))
     await feed.sync()
 
     redis.plant(ACME, 4, UNREADABLE[damage])
     await feed.sync()
 
-    assert authority.versions == {ACME: 3}
+    assert snapshot_store.versions == {ACME: 3}
 
 
 class _PubSub:
@@ -181,30 +181,30 @@ class _FlakyRedis(FakeRedis):
 
 
 async def test_the_feed_continues_after_redis_was_unreachable() -> None:
-    _, authority, _ = _create_feed()
+    _, snapshot_store, _ = _create_feed()
     redis = _FlakyRedis(num_failures=1)
     redis.publish_snapshot(make_snapshot())
 
-    running = asyncio.create_task(SnapshotFeed(cast(Redis, redis), authority).run())
+    running = asyncio.create_task(SnapshotFeed(cast(Redis, redis), snapshot_store).run())
     try:
-        await wait_until(authority.is_fresh)
+        await wait_until(snapshot_store.is_fresh)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
-    assert authority.versions == {ACME: 1}
+    assert snapshot_store.versions == {ACME: 1}
 
 
 async def test_behind_a_relay_the_store_is_stale_without_the_home_region() -> None:
-    redis, authority, _ = _create_feed()
-    feed = SnapshotFeed(cast(Redis, redis), authority, is_relayed=True)
+    redis, snapshot_store, _ = _create_feed()
+    feed = SnapshotFeed(cast(Redis, redis), snapshot_store, is_relayed=True)
     redis.publish_snapshot(make_snapshot())
 
     await feed.sync()
-    was_fresh = authority.is_fresh()
+    was_fresh = snapshot_store.is_fresh()
     redis.values[HOME_HEARD] = b"1"
     await feed.sync()
 
     assert not was_fresh
-    assert authority.is_fresh()
-    assert authority.versions == {ACME: 1}
+    assert snapshot_store.is_fresh()
+    assert snapshot_store.versions == {ACME: 1}

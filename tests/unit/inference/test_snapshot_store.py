@@ -35,32 +35,32 @@ def make_authority(clock: FakeClock | None = None) -> SnapshotStore:
 
 
 def test_a_newer_snapshot_replaces_an_older_one() -> None:
-    authority = make_authority()
-    authority.replace(make_snapshot(ACTIVE, version=1))
+    snapshot_store = make_authority()
+    snapshot_store.replace(make_snapshot(ACTIVE, version=1))
 
-    authority.replace(make_snapshot(version=2))
+    snapshot_store.replace(make_snapshot(version=2))
 
-    assert authority.versions == {ACME: 2}
-    assert authority.find_credentials(KEY.lookup_id) == ()
+    assert snapshot_store.versions == {ACME: 2}
+    assert snapshot_store.find_credentials(KEY.lookup_id) == ()
 
 
 def test_an_older_snapshot_never_replaces_a_newer_one() -> None:
-    authority = make_authority()
-    authority.replace(make_snapshot(REVOKED, version=2))
+    snapshot_store = make_authority()
+    snapshot_store.replace(make_snapshot(REVOKED, version=2))
 
-    authority.replace(make_snapshot(ACTIVE, version=1))
+    snapshot_store.replace(make_snapshot(ACTIVE, version=1))
 
-    assert authority.versions == {ACME: 2}
-    assert [pair[0] for pair in authority.find_credentials(KEY.lookup_id)] == [REVOKED]
+    assert snapshot_store.versions == {ACME: 2}
+    assert [pair[0] for pair in snapshot_store.find_credentials(KEY.lookup_id)] == [REVOKED]
 
 
 def test_a_snapshot_of_the_same_version_changes_nothing() -> None:
-    authority = make_authority()
-    authority.replace(make_snapshot(REVOKED, version=2))
+    snapshot_store = make_authority()
+    snapshot_store.replace(make_snapshot(REVOKED, version=2))
 
-    authority.replace(make_snapshot(ACTIVE, version=2))
+    snapshot_store.replace(make_snapshot(ACTIVE, version=2))
 
-    assert [pair[0] for pair in authority.find_credentials(KEY.lookup_id)] == [REVOKED]
+    assert [pair[0] for pair in snapshot_store.find_credentials(KEY.lookup_id)] == [REVOKED]
 
 
 def test_an_unknown_lookup_id_has_no_credentials() -> None:
@@ -68,23 +68,23 @@ def test_an_unknown_lookup_id_has_no_credentials() -> None:
 
 
 def test_two_tenants_may_have_the_same_lookup_id() -> None:
-    authority = make_authority()
+    snapshot_store = make_authority()
 
-    authority.replace(make_snapshot(ACTIVE))
-    authority.replace(make_snapshot(ACTIVE, tenant_id=GLOBEX))
+    snapshot_store.replace(make_snapshot(ACTIVE))
+    snapshot_store.replace(make_snapshot(ACTIVE, tenant_id=GLOBEX))
 
-    tenants = [snapshot.tenant_id for _, snapshot in authority.find_credentials(KEY.lookup_id)]
+    tenants = [snapshot.tenant_id for _, snapshot in snapshot_store.find_credentials(KEY.lookup_id)]
     assert tenants == [ACME, GLOBEX]
 
 
 def test_a_new_snapshot_of_a_tenant_keeps_the_lookup_id_of_another() -> None:
-    authority = make_authority()
-    authority.replace(make_snapshot(ACTIVE))
-    authority.replace(make_snapshot(ACTIVE, tenant_id=GLOBEX))
+    snapshot_store = make_authority()
+    snapshot_store.replace(make_snapshot(ACTIVE))
+    snapshot_store.replace(make_snapshot(ACTIVE, tenant_id=GLOBEX))
 
-    authority.replace(make_snapshot(tenant_id=GLOBEX, version=2))
+    snapshot_store.replace(make_snapshot(tenant_id=GLOBEX, version=2))
 
-    tenants = [snapshot.tenant_id for _, snapshot in authority.find_credentials(KEY.lookup_id)]
+    tenants = [snapshot.tenant_id for _, snapshot in snapshot_store.find_credentials(KEY.lookup_id)]
     assert tenants == [ACME]
 
 
@@ -94,109 +94,113 @@ def test_a_new_store_is_not_fresh() -> None:
 
 def test_a_store_is_fresh_until_its_maximum_age() -> None:
     clock = FakeClock()
-    authority = make_authority(clock)
-    authority.mark_synced()
+    snapshot_store = make_authority(clock)
+    snapshot_store.mark_synced()
 
     clock.pass_s(300)
 
-    assert authority.is_fresh()
+    assert snapshot_store.is_fresh()
 
 
 def test_a_store_beyond_its_maximum_age_is_stale() -> None:
     clock = FakeClock()
-    authority = make_authority(clock)
-    authority.mark_synced()
+    snapshot_store = make_authority(clock)
+    snapshot_store.mark_synced()
 
     clock.pass_s(300.1)
 
-    assert not authority.is_fresh()
+    assert not snapshot_store.is_fresh()
 
 
 def test_a_snapshot_alone_does_not_make_the_store_fresh() -> None:
-    authority = make_authority()
+    snapshot_store = make_authority()
 
-    authority.replace(make_snapshot())
+    snapshot_store.replace(make_snapshot())
 
-    assert not authority.is_fresh()
+    assert not snapshot_store.is_fresh()
 
 
 def test_peppers_differ_by_version() -> None:
-    authority = make_authority()
+    snapshot_store = make_authority()
 
-    assert authority.derive_pepper(1) == authority.derive_pepper(1) != authority.derive_pepper(2)
+    assert (
+        snapshot_store.derive_pepper(1)
+        == snapshot_store.derive_pepper(1)
+        != snapshot_store.derive_pepper(2)
+    )
 
 
 def test_a_watcher_is_notified_when_its_key_is_revoked() -> None:
-    authority, events = make_authority(), list[str]()
-    authority.replace(make_snapshot(ACTIVE))
+    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store.replace(make_snapshot(ACTIVE))
 
-    with authority.watch_key(KEY_ID, lambda: events.append("ended")):
-        authority.replace(make_snapshot(REVOKED, version=2))
+    with snapshot_store.watch_key(KEY_ID, lambda: events.append("ended")):
+        snapshot_store.replace(make_snapshot(REVOKED, version=2))
 
     assert events == ["ended"]
 
 
 def test_a_watcher_is_notified_when_its_key_disappears() -> None:
-    authority, events = make_authority(), list[str]()
-    authority.replace(make_snapshot(ACTIVE))
+    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store.replace(make_snapshot(ACTIVE))
 
-    with authority.watch_key(KEY_ID, lambda: events.append("ended")):
-        authority.replace(make_snapshot(version=2))
+    with snapshot_store.watch_key(KEY_ID, lambda: events.append("ended")):
+        snapshot_store.replace(make_snapshot(version=2))
 
     assert events == ["ended"]
 
 
 def test_a_watcher_is_notified_when_its_tenant_is_suspended() -> None:
-    authority, events = make_authority(), list[str]()
-    authority.replace(make_snapshot(ACTIVE))
+    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store.replace(make_snapshot(ACTIVE))
 
-    with authority.watch_key(KEY_ID, lambda: events.append("ended")):
-        authority.replace(make_snapshot(ACTIVE, version=2, status=TenantStatus.SUSPENDED))
+    with snapshot_store.watch_key(KEY_ID, lambda: events.append("ended")):
+        snapshot_store.replace(make_snapshot(ACTIVE, version=2, status=TenantStatus.SUSPENDED))
 
     assert events == ["ended"]
 
 
 def test_a_watcher_is_notified_only_once() -> None:
-    authority, events = make_authority(), list[str]()
-    authority.replace(make_snapshot(ACTIVE))
+    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store.replace(make_snapshot(ACTIVE))
 
-    with authority.watch_key(KEY_ID, lambda: events.append("ended")):
-        authority.replace(make_snapshot(REVOKED, version=2))
-        authority.replace(make_snapshot(REVOKED, version=3))
+    with snapshot_store.watch_key(KEY_ID, lambda: events.append("ended")):
+        snapshot_store.replace(make_snapshot(REVOKED, version=2))
+        snapshot_store.replace(make_snapshot(REVOKED, version=3))
 
     assert events == ["ended"]
 
 
 def test_all_watchers_of_a_key_are_notified() -> None:
-    authority, events = make_authority(), list[str]()
-    authority.replace(make_snapshot(ACTIVE))
+    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store.replace(make_snapshot(ACTIVE))
 
     with (
-        authority.watch_key(KEY_ID, lambda: events.append("first")),
-        authority.watch_key(KEY_ID, lambda: events.append("second")),
+        snapshot_store.watch_key(KEY_ID, lambda: events.append("first")),
+        snapshot_store.watch_key(KEY_ID, lambda: events.append("second")),
     ):
-        authority.replace(make_snapshot(REVOKED, version=2))
+        snapshot_store.replace(make_snapshot(REVOKED, version=2))
 
     assert sorted(events) == ["first", "second"]
 
 
 def test_an_ended_watch_is_not_notified() -> None:
-    authority, events = make_authority(), list[str]()
-    authority.replace(make_snapshot(ACTIVE))
-    with authority.watch_key(KEY_ID, lambda: events.append("ended")):
+    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store.replace(make_snapshot(ACTIVE))
+    with snapshot_store.watch_key(KEY_ID, lambda: events.append("ended")):
         pass
 
-    authority.replace(make_snapshot(REVOKED, version=2))
+    snapshot_store.replace(make_snapshot(REVOKED, version=2))
 
     assert events == []
 
 
 def test_a_watcher_of_another_key_is_not_notified() -> None:
-    authority, events = make_authority(), list[str]()
-    authority.replace(make_snapshot(ACTIVE, make_credential(OTHER_KEY, key_id="key-2")))
+    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store.replace(make_snapshot(ACTIVE, make_credential(OTHER_KEY, key_id="key-2")))
 
-    with authority.watch_key(KeyId("key-2"), lambda: events.append("ended")):
-        authority.replace(
+    with snapshot_store.watch_key(KeyId("key-2"), lambda: events.append("ended")):
+        snapshot_store.replace(
             make_snapshot(REVOKED, make_credential(OTHER_KEY, key_id="key-2"), version=2)
         )
 
@@ -204,13 +208,13 @@ def test_a_watcher_of_another_key_is_not_notified() -> None:
 
 
 def test_a_watcher_of_another_tenant_is_not_notified() -> None:
-    authority, events = make_authority(), list[str]()
-    authority.replace(make_snapshot(ACTIVE))
+    snapshot_store, events = make_authority(), list[str]()
+    snapshot_store.replace(make_snapshot(ACTIVE))
     other = make_credential(OTHER_KEY, key_id="key-of-globex")
-    authority.replace(make_snapshot(other, tenant_id=GLOBEX))
+    snapshot_store.replace(make_snapshot(other, tenant_id=GLOBEX))
 
-    with authority.watch_key(other.key_id, lambda: events.append("ended")):
-        authority.replace(make_snapshot(REVOKED, version=2))
+    with snapshot_store.watch_key(other.key_id, lambda: events.append("ended")):
+        snapshot_store.replace(make_snapshot(REVOKED, version=2))
 
     assert events == []
 
@@ -223,61 +227,61 @@ def _with_overrides(
     return replace(make_snapshot(*keys, service), overrides=overrides, override_indexes=of)
 
 
-def _policy_of(authority: SnapshotStore, key: ParsedKey) -> TenantPolicy:
-    ((_, snapshot),) = authority.find_credentials(key.lookup_id)
+def _policy_of(snapshot_store: SnapshotStore, key: ParsedKey) -> TenantPolicy:
+    ((_, snapshot),) = snapshot_store.find_credentials(key.lookup_id)
     return snapshot.policy
 
 
 def test_overrides_restrict_the_policy_of_their_users() -> None:
-    authority = make_authority()
+    snapshot_store = make_authority()
 
-    authority.replace(_with_overrides(NO_CHAT, NO_SRC, of={ADA: (0, 1), ALICE: (1,)}))
+    snapshot_store.replace(_with_overrides(NO_CHAT, NO_SRC, of={ADA: (0, 1), ALICE: (1,)}))
 
-    assert Mode.CHAT not in _policy_of(authority, KEY).features
-    assert Mode.CHAT in _policy_of(authority, ALICE_KEY).features
-    assert "src/*" in _policy_of(authority, KEY).content_exclusion["*"]
-    assert "src/*" in _policy_of(authority, ALICE_KEY).content_exclusion["*"]
+    assert Mode.CHAT not in _policy_of(snapshot_store, KEY).features
+    assert Mode.CHAT in _policy_of(snapshot_store, ALICE_KEY).features
+    assert "src/*" in _policy_of(snapshot_store, KEY).content_exclusion["*"]
+    assert "src/*" in _policy_of(snapshot_store, ALICE_KEY).content_exclusion["*"]
 
 
 def test_a_service_key_has_the_policy_of_the_tenant() -> None:
-    authority = make_authority()
+    snapshot_store = make_authority()
 
-    authority.replace(_with_overrides(NO_CHAT, of={ADA: (0,)}))
+    snapshot_store.replace(_with_overrides(NO_CHAT, of={ADA: (0,)}))
 
-    assert _policy_of(authority, SERVICE_KEY) == make_policy()
+    assert _policy_of(snapshot_store, SERVICE_KEY) == make_policy()
 
 
 def test_users_with_the_same_overrides_share_a_policy() -> None:
-    authority = make_authority()
+    snapshot_store = make_authority()
 
-    authority.replace(_with_overrides(NO_CHAT, of={ADA: (0,), ALICE: (0,)}))
+    snapshot_store.replace(_with_overrides(NO_CHAT, of={ADA: (0,), ALICE: (0,)}))
 
-    assert _policy_of(authority, KEY) is _policy_of(authority, ALICE_KEY)
+    assert _policy_of(snapshot_store, KEY) is _policy_of(snapshot_store, ALICE_KEY)
 
 
 def test_a_removed_override_no_longer_applies() -> None:
-    authority = make_authority()
-    authority.replace(_with_overrides(NO_CHAT, of={ADA: (0,)}))
+    snapshot_store = make_authority()
+    snapshot_store.replace(_with_overrides(NO_CHAT, of={ADA: (0,)}))
 
-    authority.replace(replace(make_snapshot(make_credential(KEY)), version=2))
+    snapshot_store.replace(replace(make_snapshot(make_credential(KEY)), version=2))
 
-    assert _policy_of(authority, KEY) == make_policy()
-    assert authority.find_credentials(ALICE_KEY.lookup_id) == ()
+    assert _policy_of(snapshot_store, KEY) == make_policy()
+    assert snapshot_store.find_credentials(ALICE_KEY.lookup_id) == ()
 
 
 def _with_budgets(*budgets: HardBudget) -> TenantSnapshot:
     return replace(_with_overrides(of={}), spending=SpendingLimits((), budgets))
 
 
-def _budgets_of(authority: SnapshotStore, key: ParsedKey) -> list[str]:
-    ((_, snapshot),) = authority.find_credentials(key.lookup_id)
+def _budgets_of(snapshot_store: SnapshotStore, key: ParsedKey) -> list[str]:
+    ((_, snapshot),) = snapshot_store.find_credentials(key.lookup_id)
     return [budget.budget_id for budget in snapshot.spending.budgets]
 
 
 def test_a_credential_has_the_budgets_that_apply_to_its_user() -> None:
-    authority = make_authority()
+    snapshot_store = make_authority()
 
-    authority.replace(
+    snapshot_store.replace(
         _with_budgets(
             HardBudget("both", BudgetScope.TEAM, 1, (ADA, ALICE)),
             HardBudget("all", BudgetScope.TENANT, 1),
@@ -286,31 +290,31 @@ def test_a_credential_has_the_budgets_that_apply_to_its_user() -> None:
         )
     )
 
-    assert _budgets_of(authority, KEY) == ["both", "all", "hers"]
-    assert _budgets_of(authority, ALICE_KEY) == ["both", "all"]
-    assert _budgets_of(authority, SERVICE_KEY) == ["all"]
+    assert _budgets_of(snapshot_store, KEY) == ["both", "all", "hers"]
+    assert _budgets_of(snapshot_store, ALICE_KEY) == ["both", "all"]
+    assert _budgets_of(snapshot_store, SERVICE_KEY) == ["all"]
 
 
 def test_the_snapshot_of_a_request_names_no_other_user() -> None:
-    authority = make_authority()
+    snapshot_store = make_authority()
 
-    authority.replace(_with_budgets(HardBudget("team", BudgetScope.TEAM, 1, (ADA, ALICE))))
+    snapshot_store.replace(_with_budgets(HardBudget("team", BudgetScope.TEAM, 1, (ADA, ALICE))))
 
-    ((_, hers),) = authority.find_credentials(KEY.lookup_id)
-    ((_, alices),) = authority.find_credentials(ALICE_KEY.lookup_id)
+    ((_, hers),) = snapshot_store.find_credentials(KEY.lookup_id)
+    ((_, alices),) = snapshot_store.find_credentials(ALICE_KEY.lookup_id)
     assert hers is alices
     assert hers.spending.budgets[0].users == ()
 
 
 def test_users_with_one_policy_and_different_budgets_share_the_policy() -> None:
-    authority = make_authority()
+    snapshot_store = make_authority()
     snapshot = _with_overrides(NO_CHAT, of={ADA: (0,), ALICE: (0,)})
 
-    authority.replace(
+    snapshot_store.replace(
         replace(
             snapshot, spending=SpendingLimits((), (HardBudget("b", BudgetScope.USER, 1, (ADA,)),))
         )
     )
 
-    assert _policy_of(authority, KEY) is _policy_of(authority, ALICE_KEY)
-    assert _budgets_of(authority, ALICE_KEY) == []
+    assert _policy_of(snapshot_store, KEY) is _policy_of(snapshot_store, ALICE_KEY)
+    assert _budgets_of(snapshot_store, ALICE_KEY) == []

@@ -142,7 +142,7 @@ async def test_ended_completions_are_not_kept() -> None:
 
     _complete(speculation, _trace("html", 100))
 
-    assert not speculation._under_way
+    assert not speculation._in_flight
 
 
 def _replicas_of(router: Router, language: str) -> set[str]:

@@ -18,7 +18,7 @@ def test_the_longest_overlap_is_found(text: str, parts: list[str]) -> None:
 
     grown = "".join(parts).rstrip()
     expected = max(n for n in range(len(text) + 1) if grown.endswith(text[:n]))
-    assert overlap.before_blank == expected
+    assert overlap.length_before_blank == expected
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -30,7 +30,7 @@ def test_a_restart_forgets_earlier_text(text: str, before: str, after: str) -> N
     overlap.feed(after)
     fresh.feed(after)
 
-    assert overlap.before_blank == fresh.before_blank
+    assert overlap.length_before_blank == fresh.length_before_blank
 
 
 def test_long_texts_take_linear_time() -> None:
@@ -39,4 +39,4 @@ def test_long_texts_take_linear_time() -> None:
     with cpu_guard():
         overlap.feed(("a" * 99_999 + "c") * 5)
 
-    assert overlap.before_blank == 0
+    assert overlap.length_before_blank == 0

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.filtering.syntax_excerpt import SIZES, excerpt
+from inference.filtering.syntax_excerpt import SIZES, extract_excerpt
 
 FILLER = "".join(f"        a{number} = {number}\n" for number in range(100))
 
 
 def test_a_small_file_is_kept_complete() -> None:
-    part = excerpt("def f(a):\n    b = ", "\n    return b\n", 0)
+    part = extract_excerpt("def f(a):\n    b = ", "\n    return b\n", 0)
 
     assert (part.before, part.after) == ("def f(a):\n    b = ", "\n    return b\n")
 
@@ -17,7 +17,7 @@ def test_a_small_file_is_kept_complete() -> None:
 def test_the_headers_of_enclosing_blocks_are_kept() -> None:
     prefix = f"import os\n\n\nclass A:\n    name = 1\n\n    def f(self):\n{FILLER}        b = "
 
-    lines = excerpt(prefix, "", 0).before.split("\n")
+    lines = extract_excerpt(prefix, "", 0).before.split("\n")
 
     assert lines[:2] == ["class A:", "    def f(self):"]
     assert lines[-1] == "        b = "
@@ -27,25 +27,25 @@ def test_the_headers_of_enclosing_blocks_are_kept() -> None:
 def test_a_header_of_several_lines_is_kept() -> None:
     prefix = f"def f(\n    a,\n    b,\n):\n{FILLER.replace('        ', '    ')}    c = "
 
-    assert excerpt(prefix, "", 0).before.startswith("def f(\n    a,\n    b,\n):\n")
+    assert extract_excerpt(prefix, "", 0).before.startswith("def f(\n    a,\n    b,\n):\n")
 
 
 def test_a_partial_first_line_opens_no_block() -> None:
     torn = f"rue, 0.1))\n    def f(self):\n{FILLER}        b = "
 
-    assert excerpt(torn, "", 0).before.startswith("    def f(self):\n        a9")
+    assert extract_excerpt(torn, "", 0).before.startswith("    def f(self):\n        a9")
 
 
 def test_a_header_close_to_the_cursor_is_kept_once() -> None:
     prefix = "from a import (\n    b,\n    c,\n    d,\n)\n\n\ne = [\n    'b',\n    'c',\n    'd"
 
-    assert excerpt(prefix, "", 0).before == prefix
+    assert extract_excerpt(prefix, "", 0).before == prefix
 
 
 def test_brackets_that_close_omitted_ones_are_omitted() -> None:
     suffix = f"\n{FILLER}\n    def g(\n        self,\n    ):\n        pass\n"
 
-    kept = excerpt("class A:\n    def f(self):\n        b = ", suffix, 0).after
+    kept = extract_excerpt("class A:\n    def f(self):\n        b = ", suffix, 0).after
 
     assert ")" not in kept
 
@@ -53,7 +53,7 @@ def test_brackets_that_close_omitted_ones_are_omitted() -> None:
 def test_a_branch_is_kept_with_a_stand_in_for_its_beginning() -> None:
     prefix = f"def f(a):\n    if a:\n{FILLER}    else:\n{FILLER}        c = "
 
-    assert excerpt(prefix, "", 0).before.startswith(
+    assert extract_excerpt(prefix, "", 0).before.startswith(
         "def f(a):\n    if 1:\n        pass\n    else:\n"
     )
 
@@ -61,7 +61,9 @@ def test_a_branch_is_kept_with_a_stand_in_for_its_beginning() -> None:
 def test_the_ends_of_enclosing_blocks_are_kept() -> None:
     suffix = f"\n{FILLER}      }}\n      g();\n    }}\n    h() {{}}\n  }}\n}}\n"
 
-    kept = excerpt("class A {\n  f() {\n    if (a) {\n      if (b) {\n        ", suffix, 0).after
+    kept = extract_excerpt(
+        "class A {\n  f() {\n    if (a) {\n      if (b) {\n        ", suffix, 0
+    ).after
 
     assert [line for line in kept.split("\n") if line.strip() in ("}", "},")] == [
         "      }",
@@ -75,11 +77,11 @@ def test_a_bracketed_list_is_not_split() -> None:
     items = "".join(f"    {number},\n" for number in range(15))
     prefix = f"import os\n\na = [\n{items}]\nb = "
 
-    assert "a = [\n" in excerpt(prefix, "\n", 0).before
+    assert "a = [\n" in extract_excerpt(prefix, "\n", 0).before
 
 
 def test_the_stable_text_excludes_the_line_of_the_cursor() -> None:
-    part = excerpt("def f(a):\n    b = ", ")\n    return b\n", 0)
+    part = extract_excerpt("def f(a):\n    b = ", ")\n    return b\n", 0)
 
     assert part.stable_lines == "def f(a):\n    return b\n"
     assert part.line_before == "    b = "
@@ -95,7 +97,7 @@ LINES = st.lists(
 
 @given(LINES, LINES, st.sampled_from(range(len(SIZES))))
 def test_an_excerpt_meets_the_cursor_on_both_sides(prefix: str, suffix: str, size: int) -> None:
-    part = excerpt(prefix, suffix, size)
+    part = extract_excerpt(prefix, suffix, size)
 
     assert part.line_before == prefix.rpartition("\n")[2]
     assert part.after.partition("\n")[0] == suffix.partition("\n")[0]
@@ -105,12 +107,12 @@ def test_an_excerpt_meets_the_cursor_on_both_sides(prefix: str, suffix: str, siz
 def test_the_excerpt_of_a_long_file_is_short(num_lines: int) -> None:
     text = "        a = 1\n" * num_lines
 
-    part = excerpt(f"class A:\n    def f(self):\n{text}        ", f"\n{text}", 0)
+    part = extract_excerpt(f"class A:\n    def f(self):\n{text}        ", f"\n{text}", 0)
 
     assert len(part.before) + len(part.after) < 1_000
 
 
 def test_a_very_long_line_is_cut() -> None:
-    part = excerpt("a" * 1_000_000, "b" * 1_000_000, 0)
+    part = extract_excerpt("a" * 1_000_000, "b" * 1_000_000, 0)
 
     assert len(part.before) + len(part.after) < 20_000

@@ -31,13 +31,13 @@ async def _server(models: Any, tokens: Any, metrics: str) -> AsyncIterator[str]:
     async def list_models(_request: web.Request) -> web.Response:
         return web.json_response(models)
 
-    async def metrics_page(_request: web.Request) -> web.Response:
+    async def serve_metrics_page(_request: web.Request) -> web.Response:
         return web.Response(text=metrics)
 
     app = web.Application()
     app.router.add_post("/tokenize", tokenize)
     app.router.add_get("/v1/models", list_models)
-    app.router.add_get("/metrics", metrics_page)
+    app.router.add_get("/metrics", serve_metrics_page)
     async with _served(app) as url:
         yield url
 

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from caret.local.processes.log_rotation import rotate_at_start, rotate_while_open, tail
+from caret.local.processes.log_rotation import read_tail, rotate_at_start, rotate_while_open
 
 
 def test_a_small_log_is_continued(tmp_path: Path) -> None:
@@ -39,8 +39,8 @@ def test_the_tail_consists_of_the_last_lines(tmp_path: Path) -> None:
     log_file = tmp_path / "engine.log"
     log_file.write_text("\n".join(str(number) for number in range(10_000)))
 
-    assert tail(log_file, max_lines=2) == "9998\n9999"
+    assert read_tail(log_file, max_lines=2) == "9998\n9999"
 
 
 def test_a_missing_log_has_an_empty_tail(tmp_path: Path) -> None:
-    assert tail(tmp_path / "absent.log") == ""
+    assert read_tail(tmp_path / "absent.log") == ""

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from caret.foundation.environment import BadSetting
-from caret.local.installation import steps
+from caret.local.installation import list_step_titles
 from caret.local.paths import REPOSITORY, home_from_environment
 from caret.local.services import environment_of_children
 from caret.local.up_settings import settings_from_environment
@@ -63,7 +63,7 @@ def test_retrieval_and_its_engine_are_started_if_enabled(
 
     assert (settings.embeddings is not None) is is_started
     assert (settings.ports.embeddings in settings.needed_ports) is is_started
-    assert ("Embeddings" in steps(settings)) is is_started
+    assert ("Embeddings" in list_step_titles(settings)) is is_started
     assert settings.has_retrieval is (retrieval == "True")
 
 
@@ -82,7 +82,7 @@ def test_the_home_is_in_the_repository_by_default(
 def test_the_console_is_an_allowed_origin_of_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_CONSOLE_PORT", "9400")
 
-    environment = environment_of_children(settings_from_environment(), mark="m")
+    environment = environment_of_children(settings_from_environment(), tag="m")
 
     origins = environment["CARET_ALLOWED_ORIGINS"].split(",")
     assert origins == ["http://127.0.0.1:9400", "http://localhost:9400"]
@@ -91,6 +91,6 @@ def test_the_console_is_an_allowed_origin_of_the_gateway(monkeypatch: pytest.Mon
 def test_allowed_origins_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_ALLOWED_ORIGINS", "https://console.example.com")
 
-    environment = environment_of_children(settings_from_environment(), mark="m")
+    environment = environment_of_children(settings_from_environment(), tag="m")
 
     assert environment["CARET_ALLOWED_ORIGINS"] == "https://console.example.com"

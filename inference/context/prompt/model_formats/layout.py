@@ -89,22 +89,22 @@ def ends_with_text(order: FimOrder, family: ModelFamily) -> bool:
     return family.middle is None or order in (FimOrder.SPM_VARIANT_2, FimOrder.EFIM)
 
 
-def resolve_markers(family: ModelFamily, tokens: Tokenizer) -> FimMarkers:
+def resolve_markers(family: ModelFamily, tokenizer: Tokenizer) -> FimMarkers:
     return FimMarkers(
-        begin=_token_ids_of(tokens, family.begin),
-        prefix=_token_ids_of(tokens, family.prefix),
-        suffix=_token_ids_of(tokens, family.suffix),
-        middle=_token_ids_of(tokens, family.middle),
+        begin=_token_ids_of(tokenizer, family.begin),
+        prefix=_token_ids_of(tokenizer, family.prefix),
+        suffix=_token_ids_of(tokenizer, family.suffix),
+        middle=_token_ids_of(tokenizer, family.middle),
     )
 
 
-def stop_token_ids(family: ModelFamily, tokens: Tokenizer) -> list[int]:
+def stop_token_ids(family: ModelFamily, tokenizer: Tokenizer) -> list[int]:
     names = (
         *(family.prefix, family.suffix, family.middle),
         *(family.file_separator, family.repository),
         *family.ends,
     )
-    return sorted({identifier for name in names for identifier in _token_ids_of(tokens, name)})
+    return sorted({identifier for name in names for identifier in _token_ids_of(tokenizer, name)})
 
 
 def lay_out(order: FimOrder, markers: FimMarkers, parts: PromptParts) -> list[int]:
@@ -155,8 +155,8 @@ _ORDERS: Final[dict[FimOrder, Callable[[FimMarkers, PromptParts], list[SegmentTo
 }
 
 
-def _token_ids_of(tokens: Tokenizer, name: str | None) -> list[int]:
+def _token_ids_of(tokenizer: Tokenizer, name: str | None) -> list[int]:
     if name is None:
         return []
-    identifier = tokens.get_token_id(name)
+    identifier = tokenizer.get_token_id(name)
     return [] if identifier is None else [identifier]

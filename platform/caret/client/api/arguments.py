@@ -92,17 +92,17 @@ def find_operation(options: argparse.Namespace) -> Operation:
     return operation
 
 
-def collect_arguments(options: argparse.Namespace, place: ParameterLocation) -> dict[str, Any]:
+def collect_arguments(options: argparse.Namespace, location: ParameterLocation) -> dict[str, Any]:
     """Return the given values of the fields in one location, by name."""
     values = vars(options)
     return {
         field.name: values[_find_key(field)]
         for field in find_operation(options).fields
-        if field.place is place and values.get(_find_key(field)) is not None
+        if field.place is location and values.get(_find_key(field)) is not None
     }
 
 
-def body_in(options: argparse.Namespace) -> dict[str, Any] | None:
+def read_body(options: argparse.Namespace) -> dict[str, Any] | None:
     """Return the body, or None if the operation has none.
 
     Raises ValueError, OSError for an invalid or unreadable file.
@@ -110,10 +110,10 @@ def body_in(options: argparse.Namespace) -> dict[str, Any] | None:
     if not find_operation(options).has_body:
         return None
     file = vars(options)[_BODY]
-    whole = {} if file is None else json.loads(_text_of(file))
-    if not isinstance(whole, dict):
+    body = {} if file is None else json.loads(_text_of(file))
+    if not isinstance(body, dict):
         raise ValueError("the body must be a JSON object")
-    return {**whole, **collect_arguments(options, ParameterLocation.BODY)}
+    return {**body, **collect_arguments(options, ParameterLocation.BODY)}
 
 
 def _text_of(file: str) -> str:

@@ -21,7 +21,7 @@ from urllib.parse import quote
 import httpx
 from rich.console import Console
 
-from caret.client.api.arguments import body_in, build_parser, collect_arguments, find_operation
+from caret.client.api.arguments import build_parser, collect_arguments, find_operation, read_body
 from caret.client.api.export_command import export
 from caret.client.api.http_client import ApiClient, ApiError, ApiRequest, ServerUnreachable
 from caret.client.api.openapi_operations import (
@@ -30,7 +30,7 @@ from caret.client.api.openapi_operations import (
     UnsupportedApiDocument,
     read_operations,
 )
-from caret.client.api.output import show
+from caret.client.api.output import print_response
 
 DESCRIPTION_PATH: Final = "/api/v1/openapi.json"
 DEFAULT_URL: Final = "http://127.0.0.1:8400"  # the console that `make up` starts
@@ -108,16 +108,16 @@ def _build_request(options: argparse.Namespace) -> ApiRequest:
         operation.method,
         path,
         {
-            name: _in_query(value)
+            name: _to_query_value(value)
             for name, value in collect_arguments(options, ParameterLocation.QUERY).items()
         },
         headers,
-        body_in(options),
+        read_body(options),
         is_repeatable=operation.is_repeatable,
     )
 
 
-def _in_query(value: Any) -> Any:
+def _to_query_value(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -131,7 +131,7 @@ def _print_response(response: httpx.Response, options: argparse.Namespace) -> No
     if options.json or not sys.stdout.isatty():
         sys.stdout.write(json.dumps(response.json(), ensure_ascii=False) + "\n")
         return
-    show(Console(), response.json())
+    print_response(Console(), response.json())
 
 
 def _read_setting(environment: Mapping[str, str], name: str) -> str | None:

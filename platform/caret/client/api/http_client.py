@@ -36,8 +36,8 @@ class ServerUnreachable(Exception):
 class ApiError(Exception):
     """The server responded with an error."""
 
-    def __init__(self, status: int, code: str, detail: str, place: str | None) -> None:
-        super().__init__(detail if place is None else f"{place}: {detail}")
+    def __init__(self, status: int, code: str, detail: str, field: str | None) -> None:
+        super().__init__(detail if field is None else f"{field}: {detail}")
         self.status = status
         self.code = code
 
@@ -79,7 +79,7 @@ class ApiClient:
             else:
                 if response.status_code not in _AGAIN or is_last or not api_request.is_repeatable:
                     return _require_success(response)
-                pause_s = max(pause_s, _wished_s(response))
+                pause_s = max(pause_s, _read_retry_after_s(response))
             self._sleep(min(pause_s, _MAX_PAUSE_S))
             pause_s *= 2
         raise AssertionError("the last try returns or raises")
@@ -110,7 +110,7 @@ class ApiClient:
         )
 
 
-def _wished_s(response: httpx.Response) -> float:
+def _read_retry_after_s(response: httpx.Response) -> float:
     text = response.headers.get("Retry-After", "")
     return float(text) if text.isdecimal() else 0.0
 

@@ -98,15 +98,15 @@ def _build_operation(document: Json, path: str, method: str, operation: Json) ->
 
 def _iterate_parameters(document: Json, operation: Json) -> Iterator[Parameter]:
     for parameter in operation.get("parameters", []):
-        place = (
+        location = (
             ParameterLocation(parameter["in"])
             if parameter["in"] in set(ParameterLocation)
             else None
         )
-        if place is not None:
+        if location is not None:
             is_required = bool(parameter.get("required"))
             yield _build_parameter(
-                document, parameter["name"], place, parameter["schema"], is_required
+                document, parameter["name"], location, parameter["schema"], is_required
             )
 
 
@@ -126,13 +126,13 @@ def _body_fields(document: Json, body: Json | None) -> Iterator[Parameter]:
 
 
 def _build_parameter(
-    document: Json, name: str, place: ParameterLocation, schema: Json, is_required: bool
+    document: Json, name: str, location: ParameterLocation, schema: Json, is_required: bool
 ) -> Parameter:
     shape = _not_null(document, schema)
     choices = tuple(str(each) for each in shape.get("enum", ()))
     return Parameter(
         name=name,
-        place=place,
+        place=location,
         kind=_find_type(document, shape),
         is_required=is_required,
         choices=choices,
@@ -171,8 +171,8 @@ def _not_null(document: Json, schema: Json) -> Json:
 
 def _resolve_reference(document: Json, schema: Json) -> Json:
     while "$ref" in schema:
-        place: Mapping[str, Any] = document
+        node: Mapping[str, Any] = document
         for name in schema["$ref"].removeprefix("#/").split("/"):
-            place = place[name]
-        schema = dict(place)
+            node = node[name]
+        schema = dict(node)
     return schema

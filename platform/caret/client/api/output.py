@@ -8,13 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 
-def show(console: Console, answer: Any) -> None:
+def print_response(console: Console, response: Any) -> None:
     """Print the result of `json.loads`."""
-    if not isinstance(answer, Mapping):
-        console.print_json(data=answer)
+    if not isinstance(response, Mapping):
+        console.print_json(data=response)
         return
-    single = {name: value for name, value in answer.items() if not _is_rows(value)}
-    for name, value in answer.items():
+    single = {name: value for name, value in response.items() if not _is_rows(value)}
+    for name, value in response.items():
         if _is_rows(value):
             console.print(_build_table(name, value))
     if single:

@@ -1,6 +1,6 @@
 """A bulkhead: limits how many operations run at once, for each holder and in total.
 
-It counts within this process. Nobody waits for a free place: a waiting caller would occupy the
+It counts within this process. Nobody waits for a free slot: a waiting caller would occupy the
 thread that the bulkhead protects.
 """
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 
 class BulkheadFull(Exception):
-    """All places are taken."""
+    """All slots are occupied."""
 
 
 class Bulkhead:
@@ -23,7 +23,7 @@ class Bulkhead:
 
     @contextmanager
     def acquire(self, holder: str) -> Iterator[None]:
-        """Occupy a place until the block ends.
+        """Occupy a slot until the block ends.
 
         Raises BulkheadFull.
         """
@@ -39,4 +39,4 @@ class Bulkhead:
         finally:
             with self._lock:
                 self._slots_in_use[holder] -= 1
-                self._slots_in_use += Counter()  # drops holders without a place
+                self._slots_in_use += Counter()  # drops holders without a slot

@@ -27,11 +27,13 @@ async def resolve(
 
     def run() -> None:
         try:
-            tell: Callable[[], None] = partial(future.set_result, _resolve_host(host, port, family))
+            resolve_future: Callable[[], None] = partial(
+                future.set_result, _resolve_host(host, port, family)
+            )
         except Exception as error:  # noqa: BLE001  # raised again in the caller
-            tell = partial(future.set_exception, error)
+            resolve_future = partial(future.set_exception, error)
         with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(lambda: None if future.done() else tell())
+            loop.call_soon_threadsafe(lambda: None if future.done() else resolve_future())
 
     threading.Thread(target=run, daemon=True).start()
     return await future

@@ -62,18 +62,18 @@ def send_request(
         url = urlsplit(outbound.url)
         with (
             closing(_connect_to_host(url, networks, deadline)) as plain,
-            _hung_up_at(deadline, plain),
+            _hang_up_at(deadline, plain),
         ):
-            answer = _exchange_messages(outbound, url, plain, limits)
+            response = _exchange_messages(outbound, url, plain, limits)
     except (OSError, http.client.HTTPException, ValueError) as error:
         if time.monotonic() >= deadline:
             raise RequestFailed("The request timed out.") from error
         raise RequestFailed(f"The endpoint did not respond ({type(error).__name__}).") from error
     if time.monotonic() >= deadline:  # closing looks like the end of a response
         raise RequestFailed("The request timed out.")
-    if len(answer.body) > limits.max_bytes:
+    if len(response.body) > limits.max_bytes:
         raise RequestFailed("The response was too large.")
-    return answer
+    return response
 
 
 def _exchange_messages(
@@ -160,7 +160,7 @@ def _resolve_host(host: str, port: int, deadline: float) -> list[AddressInfo]:
 
 
 @contextmanager
-def _hung_up_at(deadline: float, plain: socket.socket) -> Iterator[None]:
+def _hang_up_at(deadline: float, plain: socket.socket) -> Iterator[None]:
     """Shut the socket down at the deadline, to wake the thread that waits for it.
 
     A socket's own timeout restarts with each byte.

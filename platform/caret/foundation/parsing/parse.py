@@ -99,8 +99,8 @@ def _parse(grammar: Grammar, source: bytes, is_late: IsLate) -> Tree:
     def piece(offset: int, _: Point) -> bytes:
         """Return the whole text at first, then single bytes.
 
-        The parser asks behind the end, and again when it goes back from there. Python has only one
-        object for each single byte, so nothing leaks.
+        The parser asks for bytes after the end, and again when it goes back from there. Python has
+        only one object for each single byte, so nothing leaks.
         """
         return text[offset : offset + 1] if offset else text
 

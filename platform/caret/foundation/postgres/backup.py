@@ -68,7 +68,7 @@ def is_empty(server: PostgresServer) -> bool:
     return row == (True,)
 
 
-def which_database(server: PostgresServer) -> object:
+def identify_database(server: PostgresServer) -> object:
     """Return the database's identity (see WHICH_DATABASE)."""
     with psycopg.connect(server.address) as connection:
         return connection.execute(WHICH_DATABASE).fetchone()
@@ -88,7 +88,7 @@ def _run_program(server: PostgresServer, program: str, arguments: list[str]) -> 
     parts = {name: str(value) for name, value in conninfo_to_dict(server.address).items()}
     password = parts.pop("password", "")
     name = program if server.programs is None else str(server.programs / program)
-    done = subprocess.run(
+    process = subprocess.run(
         [name, f"--dbname={make_conninfo(**parts)}", "--no-password", *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -97,5 +97,5 @@ def _run_program(server: PostgresServer, program: str, arguments: list[str]) -> 
         timeout=_TIMEOUT_S,
         check=False,
     )
-    if done.returncode != 0:
-        raise DumpFailed(done.stderr.strip())
+    if process.returncode != 0:
+        raise DumpFailed(process.stderr.strip())

@@ -41,13 +41,15 @@ class AddPartitionedIndex(NotInTransactionMixin, AddIndex):
             if _fetch_column(schema_editor, _NOT_VALID, f'"{part}"'):
                 schema_editor.execute(f'DROP INDEX CONCURRENTLY "{part}"')
             schema_editor.execute(
-                _create_sql(statement, name=part, table=f'"{partition}"', how="CONCURRENTLY ")
+                _create_sql(statement, name=part, table=f'"{partition}"', method="CONCURRENTLY ")
             )
             schema_editor.execute(f'ALTER INDEX "{name}" ATTACH PARTITION "{part}"')
 
 
-def _create_sql(statement: Statement, *, name: str, table: str, how: str = "") -> str:
-    template = statement.template.replace("CREATE INDEX ", f"CREATE INDEX {how}IF NOT EXISTS ", 1)
+def _create_sql(statement: Statement, *, name: str, table: str, method: str = "") -> str:
+    template = statement.template.replace(
+        "CREATE INDEX ", f"CREATE INDEX {method}IF NOT EXISTS ", 1
+    )
     return str(Statement(template, **statement.parts | {"name": f'"{name}"', "table": table}))
 
 

@@ -54,17 +54,17 @@ class TooManyStalled(Exception):
 class _RequestSlot:
     """A slot, while a request has it."""
 
-    def __init__(self, places: asyncio.Semaphore) -> None:
-        self._places = places
+    def __init__(self, slots: asyncio.Semaphore) -> None:
+        self._slots = slots
         self.is_held = True
 
     def release(self) -> None:
         if self.is_held:
             self.is_held = False
-            self._places.release()
+            self._slots.release()
 
     async def acquire(self) -> None:
-        await self._places.acquire()
+        await self._slots.acquire()
         self.is_held = True
 
 
@@ -72,7 +72,7 @@ class ConcurrencyLimitMiddleware:
     def __init__(self, application: Application, limits: ConcurrencyLimits) -> None:
         self._application = application
         self._limits = limits
-        self._places = asyncio.Semaphore(limits.max_requests)
+        self._slots = asyncio.Semaphore(limits.max_requests)
         self._num_held_bytes = 0
         self._held_by_address: Counter[str] = Counter()
         self._num_stalled = 0
@@ -89,9 +89,9 @@ class ConcurrencyLimitMiddleware:
         try:
             if not await self._read_body(body, receive):
                 return  # the client has disconnected
-            async with self._acquire_slot() as place:
+            async with self._acquire_slot() as slot:
                 await self._application(
-                    scope, body.make_receive(receive), self._make_stallable_send(send, place)
+                    scope, body.make_receive(receive), self._make_stallable_send(send, slot)
                 )
         except _TransferTooSlow:
             await _refuse(send, 408, _SLOW)
@@ -139,16 +139,16 @@ class ConcurrencyLimitMiddleware:
     async def _acquire_slot(self) -> AsyncIterator[_RequestSlot]:
         try:
             async with asyncio.timeout(self._limits.max_wait_s):
-                await self._places.acquire()
+                await self._slots.acquire()
         except TimeoutError as error:
             raise _AtCapacity from error
-        place = _RequestSlot(self._places)
+        slot = _RequestSlot(self._slots)
         try:
-            yield place
+            yield slot
         finally:
-            place.release()
+            slot.release()
 
-    def _make_stallable_send(self, send: Send, place: _RequestSlot) -> Send:
+    def _make_stallable_send(self, send: Send, slot: _RequestSlot) -> Send:
         """Wrap `send`: it returns the slot after `stall_s` and acquires one again when done."""
         loop = asyncio.get_running_loop()
 
@@ -160,17 +160,17 @@ class ConcurrencyLimitMiddleware:
                         ending.reschedule(loop.time())
                         return
                     self._num_stalled += 1
-                    place.release()
+                    slot.release()
 
                 timer = loop.call_later(self._limits.stall_s, stall)
                 try:
                     await send(event)
                 finally:
                     timer.cancel()
-                    if not place.is_held:
+                    if not slot.is_held:
                         self._num_stalled -= 1
-            if not place.is_held:
-                await place.acquire()
+            if not slot.is_held:
+                await slot.acquire()
 
         return sent
 

@@ -147,9 +147,9 @@ class Connections:
         return slot
 
     def _enforce_bounds(self, key: str) -> None:
-        own = self._by_address.get(key)
-        if own is not None and own.num >= self._limits.max_unauthenticated_per_address:
-            self._make_room("too_many_from_address", own)
+        group = self._by_address.get(key)
+        if group is not None and group.num >= self._limits.max_unauthenticated_per_address:
+            self._make_room("too_many_from_address", group)
         if self._unauthenticated.num >= self._limits.max_unauthenticated:
             self._make_room("too_many_unauthenticated", self._unauthenticated)
 
@@ -190,9 +190,9 @@ class Connections:
         self.stop_waiting(slot)
         for group in self._groups_of(slot):
             group.num -= 1
-        own = None if slot.is_authenticated else slot.address
-        if own is not None and not self._by_address[own].num:
-            del self._by_address[own]
+        address = None if slot.is_authenticated else slot.address
+        if address is not None and not self._by_address[address].num:
+            del self._by_address[address]
 
     def _groups_of(self, slot: ConnectionSlot) -> tuple[_AddressGroup, ...]:
         if not slot.is_authenticated and slot.address is not None:

@@ -37,17 +37,17 @@ class HealthCheckMiddleware:
         self._cached_result: tuple[bool, float] = (False, float("-inf"))  # the result, its expiry
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        is_asked = scope["type"] == "http" and scope["path"] in (ALIVE_PATH, READY_PATH)
-        if not is_asked or scope["method"] not in ("GET", "HEAD"):
+        is_health_check = scope["type"] == "http" and scope["path"] in (ALIVE_PATH, READY_PATH)
+        if not is_health_check or scope["method"] not in ("GET", "HEAD"):
             await self._application(scope, receive, send)
             return
-        is_well = scope["path"] == ALIVE_PATH or await self._check_ready()
-        await _send_response(scope, send, 200 if is_well else 503)
+        is_healthy = scope["path"] == ALIVE_PATH or await self._check_ready()
+        await _send_response(scope, send, 200 if is_healthy else 503)
 
     async def _check_ready(self) -> bool:
-        answer, until_s = self._cached_result
+        is_ready, until_s = self._cached_result
         if self._monotonic_s() < until_s:
-            return answer
+            return is_ready
         # A single check at a time, for all callers and however long it hangs. A caller that
         # disconnects does not cancel it for the others.
         if self._running_check is None:
@@ -59,9 +59,9 @@ class HealthCheckMiddleware:
 
     async def _check_upstream(self) -> bool:
         try:
-            answer = await self._is_ready()
-            self._cached_result = (answer, self._monotonic_s() + _HELD_S)
-            return answer
+            is_ready = await self._is_ready()
+            self._cached_result = (is_ready, self._monotonic_s() + _HELD_S)
+            return is_ready
         finally:
             self._running_check = None
 

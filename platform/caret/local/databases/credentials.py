@@ -20,25 +20,25 @@ DATABASE = "caret"
 def write_credentials(paths: EmbeddedPaths) -> None:
     """Write missing credentials; cheap, so that Django's settings load before any service runs."""
     make_folders(paths)
-    _keep_or_write(paths.root_secret, secrets.token_hex(32))
+    _write_if_missing(paths.root_secret, secrets.token_hex(32))
     for role in (SUPERUSER, OWNER_ROLE, APP_ROLE):
-        _keep_or_write(_password_file(paths, role), secrets.token_urlsafe(32))
-    _keep_or_write(_password_file(paths, "valkey"), secrets.token_urlsafe(32))
+        _write_if_missing(_password_file(paths, role), secrets.token_urlsafe(32))
+    _write_if_missing(_password_file(paths, "valkey"), secrets.token_urlsafe(32))
     _write_private(paths.app_database_url, _database_url(paths, APP_ROLE))
     _write_private(paths.owner_database_url, _database_url(paths, OWNER_ROLE))
     _write_private(paths.redis_url, _redis_url(paths))
 
 
-def password_of(paths: EmbeddedPaths, who: str) -> str:
-    return _password_file(paths, who).read_text().strip()
+def password_of(paths: EmbeddedPaths, holder: str) -> str:
+    return _password_file(paths, holder).read_text().strip()
 
 
 def valkey_socket(paths: EmbeddedPaths) -> Path:
     return paths.sockets / "valkey.sock"
 
 
-def _password_file(paths: EmbeddedPaths, who: str) -> Path:
-    return paths.secrets / f"password-{who}"
+def _password_file(paths: EmbeddedPaths, holder: str) -> Path:
+    return paths.secrets / f"password-{holder}"
 
 
 def _database_url(paths: EmbeddedPaths, role: str) -> str:
@@ -50,18 +50,18 @@ def _redis_url(paths: EmbeddedPaths) -> str:
     return f"unix://:{password_of(paths, 'valkey')}@{valkey_socket(paths)}?db=0"
 
 
-def _keep_or_write(file: Path, text: str) -> None:
+def _write_if_missing(file: Path, secret: str) -> None:
     if not file.exists():
-        _write_private(file, text)
+        _write_private(file, secret)
 
 
-def _write_private(file: Path, text: str) -> None:
+def _write_private(file: Path, secret: str) -> None:
     """Write a file atomically; other users can never read it, not even for a moment."""
-    if file.exists() and file.read_text() == text + "\n":
+    if file.exists() and file.read_text() == secret + "\n":
         return
     draft = file.with_name(file.name + ".new")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as stream:
-        stream.write(text + "\n")
+        stream.write(secret + "\n")
     draft.replace(file)

@@ -32,14 +32,14 @@ class EmbeddedPostgres(LaunchedService):
         self,
         paths: EmbeddedPaths,
         *,
-        mark: dict[str, str] | None = None,
+        tag_environment: dict[str, str] | None = None,
         account: PostgresUser | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """`settings` are server settings that extend and override ours."""
         self._settings = settings or {}
         self._paths = paths
-        self._mark = mark or {}
+        self._tag_environment = tag_environment or {}
         self._account = account
 
     def launch(self) -> None:
@@ -77,7 +77,7 @@ class EmbeddedPostgres(LaunchedService):
             name=self.name,
             command=account.wrap(command),
             log_file=self._paths.logs / "postgres.log",
-            environment=postgres_environment() | self._mark,
+            environment=postgres_environment() | self._tag_environment,
             stop_signal=signal.SIGINT,  # "fast": rolls back transactions and waits for no client
             stop_grace_s=_STOP_GRACE_S,
         )

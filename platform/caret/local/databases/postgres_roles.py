@@ -21,7 +21,7 @@ _CONNECT_TIMEOUT_S = 5
 def reconcile_roles(paths: EmbeddedPaths) -> None:
     with _open_connection(paths, "postgres") as connection:
         for role in (OWNER_ROLE, APP_ROLE):
-            _put_role_right(connection, role=role, password=password_of(paths, role))
+            _reconcile_role(connection, role=role, password=password_of(paths, role))
         _make_database(connection)
     with _open_connection(paths, DATABASE) as connection:
         _grant_roles(connection)
@@ -49,7 +49,7 @@ def _open_connection(paths: EmbeddedPaths, database: str) -> psycopg.Connection[
     )
 
 
-def _put_role_right(
+def _reconcile_role(
     connection: psycopg.Connection[tuple[object, ...]], *, role: str, password: str
 ) -> None:
     existing_role = connection.execute(

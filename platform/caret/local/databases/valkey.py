@@ -31,12 +31,12 @@ class EmbeddedValkey(LaunchedService):
         self,
         paths: EmbeddedPaths,
         *,
-        mark: dict[str, str] | None = None,
+        tag_environment: dict[str, str] | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """`settings` extend and override our configuration."""
         self._paths = paths
-        self._mark = mark or {}
+        self._tag_environment = tag_environment or {}
         self._settings = settings or {}
 
     def launch(self) -> None:
@@ -51,7 +51,7 @@ class EmbeddedValkey(LaunchedService):
                 (_find_program(), str(self._write_configuration())), number=signal.SIGTERM
             ),
             log_file=self._paths.logs / "valkey.log",
-            environment={"PATH": os.environ.get("PATH", os.defpath)} | self._mark,
+            environment={"PATH": os.environ.get("PATH", os.defpath)} | self._tag_environment,
             stop_grace_s=_STOP_GRACE_S,
         )
 

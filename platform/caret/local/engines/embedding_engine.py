@@ -15,7 +15,7 @@ from caret.local.errors import MissingFeature
 from caret.local.paths import EmbeddedPaths
 from caret.local.ports import LOOPBACK
 from caret.local.processes.child_process import ChildSpec, dying_with_parent
-from caret.local.processes.health_checks import answers_ok
+from caret.local.processes.health_checks import is_responding
 from caret.local.processes.service import CommandService
 
 DEFAULT_EMBEDDINGS_MODEL = "all-minilm-l6-v2"
@@ -59,7 +59,7 @@ def embeddings_service(
     )
     return CommandService(
         make_spec=lambda: spec,
-        ready_check=lambda: answers_ok(f"{settings.url}/health"),
+        ready_check=lambda: is_responding(f"{settings.url}/health"),
         name="Embeddings",
         ready_timeout_s=_READY_TIMEOUT_S,
     )

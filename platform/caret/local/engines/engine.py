@@ -19,7 +19,7 @@ from caret.local.engines.profiles import QUANTIZATION, SPECULATION, Hardware, fi
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import LOOPBACK
 from caret.local.processes.child_process import ChildSpec, dying_with_parent
-from caret.local.processes.health_checks import answers_ok
+from caret.local.processes.health_checks import is_responding
 from caret.local.processes.service import CommandService
 
 DEMO_MODEL = REPOSITORY / "inference" / "demo_model" / "weights"
@@ -133,7 +133,7 @@ def engine_service(
     )
     return CommandService(
         make_spec=lambda: spec,
-        ready_check=lambda: answers_ok(f"{settings.url}/health"),
+        ready_check=lambda: is_responding(f"{settings.url}/health"),
         name=settings.name,
         ready_timeout_s=_READY_TIMEOUT_S,
     )

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from caret.local.errors import ServiceFailed
-from caret.local.processes.log_rotation import rotate_at_start, tail
+from caret.local.processes.log_rotation import read_tail, rotate_at_start
 
 POLL_S = 0.02
 
@@ -116,10 +116,10 @@ class ChildProcess:
         assert self._process is not None
         self._process.send_signal(number)
 
-    def _to_failure(self, what: str) -> ServiceFailed:
+    def _to_failure(self, description: str) -> ServiceFailed:
         return ServiceFailed(
-            f"{self.spec.name} {what}. Its log: {self.spec.log_file}",
-            log_tail=tail(self.spec.log_file),
+            f"{self.spec.name} {description}. Its log: {self.spec.log_file}",
+            log_tail=read_tail(self.spec.log_file),
         )
 
 

@@ -16,7 +16,9 @@ from caret.local.paths import EmbeddedPaths
 _PING_TIMEOUT_S = 0.5
 
 
-def worker_answers(paths: EmbeddedPaths, *, environment: Mapping[str, str], worker: str) -> bool:
+def is_worker_responding(
+    paths: EmbeddedPaths, *, environment: Mapping[str, str], worker: str
+) -> bool:
     url = _redis_url(paths, environment=environment)
     with Celery(broker=broker_from_redis_url(url), set_as_current=False) as asker:
         try:
@@ -37,7 +39,7 @@ _TIMEOUT_S = 2.0
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-def answers_ok(url: str) -> bool:
+def is_responding(url: str) -> bool:
     try:
         with _DIRECT.open(url, timeout=_TIMEOUT_S) as response:
             return bool(response.status == http.HTTPStatus.OK)

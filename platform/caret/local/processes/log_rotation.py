@@ -25,7 +25,7 @@ def rotate_while_open(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None
             stream.truncate(0)
 
 
-def tail(log_file: Path, *, max_lines: int = 12) -> str:
+def read_tail(log_file: Path, *, max_lines: int = 12) -> str:
     """Return the last lines, for an error message."""
     if not log_file.exists():
         return ""

@@ -27,10 +27,10 @@ _MANY_OBJECTS: Final = 100_000
 class PreloadedService:
     """A service whose next process starts to wait as soon as the current one is ready."""
 
-    def __init__(self, part: CommandService) -> None:
-        self._part = part
-        self.name = part.name
-        self.ready_timeout_s = part.ready_timeout_s
+    def __init__(self, service: CommandService) -> None:
+        self._service = service
+        self.name = service.name
+        self.ready_timeout_s = service.ready_timeout_s
         self._child: ChildProcess | None = None
         self._next: ChildProcess | None = None
 
@@ -40,20 +40,20 @@ class PreloadedService:
         return self._child
 
     def launch(self) -> None:
-        self._child = self._waiting_child()
+        self._child = self._get_waiting_child()
         self._next = None
         self._child.close_input()
 
     def is_ready(self) -> bool:
-        is_ready = self._part.is_ready()
+        is_ready = self._service.is_ready()
         if is_ready:
-            self._next = self._waiting_child()
+            self._next = self._get_waiting_child()
         return is_ready
 
-    def _waiting_child(self) -> ChildProcess:
+    def _get_waiting_child(self) -> ChildProcess:
         if self._next is not None and self._next.is_alive:
             return self._next
-        child = ChildProcess(_make_waiting_spec(self._part.make_spec()))
+        child = ChildProcess(_make_waiting_spec(self._service.make_spec()))
         child.start()
         return child
 

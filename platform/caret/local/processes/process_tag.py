@@ -25,10 +25,10 @@ def new_tag(home: Path) -> str:
     return f"{home_digest(home)}.{secrets.token_hex(8)}"
 
 
-def environment_with(mark: str) -> dict[str, str]:
+def tag_environment(tag: str) -> dict[str, str]:
     """Return the variables to add to a child's environment."""
     # setproctitle (Celery, vLLM) overwrites the environment with the process title unless disabled.
-    return {VARIABLE: mark, "SPT_NOENV": "1"}
+    return {VARIABLE: tag, "SPT_NOENV": "1"}
 
 
 def find_tagged_pids(prefix: str) -> list[int]:
@@ -42,19 +42,19 @@ def terminate_tagged(prefix: str, *, grace_s: float) -> int:
 
     Returns the number of processes.
     """
-    first = _signal_marked(prefix, signal.SIGTERM)
+    first = _signal_tagged(prefix, signal.SIGTERM)
     deadline_s = time.monotonic() + grace_s
     while first and time.monotonic() < deadline_s:
         if not find_tagged_pids(prefix):
             return first
         time.sleep(_POLL_S)
     # Repeated, because a process may fork between the listing and the signal.
-    while _signal_marked(prefix, signal.SIGKILL):
+    while _signal_tagged(prefix, signal.SIGKILL):
         time.sleep(_POLL_S)
     return first
 
 
-def _signal_marked(prefix: str, number: signal.Signals) -> int:
+def _signal_tagged(prefix: str, number: signal.Signals) -> int:
     pids = find_tagged_pids(prefix)
     for pid in pids:
         try:

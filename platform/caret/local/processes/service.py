@@ -26,15 +26,17 @@ class Service(Protocol):
         """Check within a few seconds whether it can be used."""
 
 
-def await_ready(part: Service, *, on_wait: Callable[[], None] = lambda: None) -> None:
+def await_ready(service: Service, *, on_wait: Callable[[], None] = lambda: None) -> None:
     """Wait until the service is ready.
 
     Raises ServiceFailed if it ends or takes too long; then it is stopped.
     """
     try:
-        part.child.wait_ready(part.is_ready, timeout_s=part.ready_timeout_s, on_wait=on_wait)
+        service.child.wait_ready(
+            service.is_ready, timeout_s=service.ready_timeout_s, on_wait=on_wait
+        )
     except BaseException:
-        part.child.stop()
+        service.child.stop()
         raise
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from caret.local.errors import ServiceFailed
-from caret.local.processes.log_rotation import rotate_while_open, tail
+from caret.local.processes.log_rotation import read_tail, rotate_while_open
 from caret.local.processes.service import Service, await_ready
 
 MAX_DEATHS = 6
@@ -38,8 +38,8 @@ class RestartPolicy:
         return float(_FIRST_DELAY_S * 2 ** (len(self._deaths_s) - 1))
 
 
-_LOOK_S = 0.1
-_LOG_CARE_S = 30.0
+_CHECK_INTERVAL_S = 0.1
+_LOG_ROTATION_INTERVAL_S = 30.0
 # A service whose code has changed need not finish its work.
 _RESTART_GRACE_S = 1.0
 # Console and gateway restart first: all services at once would start more slowly.
@@ -56,7 +56,7 @@ class _ServiceState(Enum):
 
 @dataclass(slots=True)
 class _WatchedService:
-    part: Service
+    service: Service
     is_foundation: bool
     state: _ServiceState = _ServiceState.STARTING
     launched_s: float = 0.0
@@ -72,20 +72,22 @@ class Supervisor:
     being edited.
     """
 
-    def __init__(self, *, tell: Callable[[str], None], tolerates_broken: bool = False) -> None:
-        self._tell = tell
+    def __init__(
+        self, *, print_line: Callable[[str], None], tolerates_broken: bool = False
+    ) -> None:
+        self._print_line = print_line
         self._tolerates_broken = tolerates_broken
         self._services: list[_WatchedService] = []
-        self._next_log_care_s = 0.0
+        self._next_log_rotation_s = 0.0
 
-    def launch(self, part: Service, *, is_foundation: bool = False) -> None:
+    def launch(self, service: Service, *, is_foundation: bool = False) -> None:
         """Launch a service. One with `is_foundation` is stopped last: the others write to it."""
-        part.launch()
-        self._services.append(_WatchedService(part, is_foundation, launched_s=time.monotonic()))
+        service.launch()
+        self._services.append(_WatchedService(service, is_foundation, launched_s=time.monotonic()))
 
-    def await_ready(self, part: Service, *, on_wait: Callable[[], None]) -> None:
-        await_ready(part, on_wait=on_wait)
-        self._find(part).state = _ServiceState.READY
+    def await_ready(self, service: Service, *, on_wait: Callable[[], None]) -> None:
+        await_ready(service, on_wait=on_wait)
+        self._find_watched(service).state = _ServiceState.READY
 
     def supervise(self, *, until: Callable[[], bool], on_launch: Callable[[], None]) -> None:
         """Supervise until `until` returns True; call `on_launch` after each restart.
@@ -93,88 +95,98 @@ class Supervisor:
         Raises ServiceFailed if a service dies too often.
         """
         while not until():
-            for service in self._services:
-                self._check_service(service, on_launch=on_launch)
+            for watched in self._services:
+                self._check_service(watched, on_launch=on_launch)
             self._rotate_logs()
-            time.sleep(_LOOK_S)
+            time.sleep(_CHECK_INTERVAL_S)
 
-    def restart(self, parts: Iterable[Service]) -> None:
+    def restart(self, services: Iterable[Service]) -> None:
         """Restart the services during supervision; this does not count as a death."""
-        for part in parts:
-            self._find(part).state = _ServiceState.OUTDATED
+        for service in services:
+            self._find_watched(service).state = _ServiceState.OUTDATED
 
     def stop(self) -> None:
         for is_foundation in (False, True):
-            parts = [w.part for w in reversed(self._services) if w.is_foundation is is_foundation]
-            for part in parts:
-                part.child.request_stop()
-            for part in parts:
-                part.child.stop()
+            services = [
+                watched.service
+                for watched in reversed(self._services)
+                if watched.is_foundation is is_foundation
+            ]
+            for service in services:
+                service.child.request_stop()
+            for service in services:
+                service.child.stop()
 
-    def _find(self, part: Service) -> _WatchedService:
-        return next(service for service in self._services if service.part is part)
+    def _find_watched(self, service: Service) -> _WatchedService:
+        return next(watched for watched in self._services if watched.service is service)
 
-    def _check_service(self, service: _WatchedService, *, on_launch: Callable[[], None]) -> None:
+    def _check_service(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
         now_s = time.monotonic()
-        if service.state is _ServiceState.PAUSING:
-            if now_s >= service.next_launch_s:
-                self._launch_again(service, on_launch=on_launch)
-        elif service.state is _ServiceState.OUTDATED:
-            self._replace(service, on_launch=on_launch)
-        elif service.state is _ServiceState.BROKEN:
+        if watched.state is _ServiceState.PAUSING:
+            if now_s >= watched.next_launch_s:
+                self._launch_again(watched, on_launch=on_launch)
+        elif watched.state is _ServiceState.OUTDATED:
+            self._replace(watched, on_launch=on_launch)
+        elif watched.state is _ServiceState.BROKEN:
             pass
-        elif not service.part.child.is_alive:
-            self._record_death(service, now_s=now_s)
-        elif service.state is _ServiceState.STARTING:
-            self._check_readiness(service, now_s=now_s)
+        elif not watched.service.child.is_alive:
+            self._record_death(watched, now_s=now_s)
+        elif watched.state is _ServiceState.STARTING:
+            self._check_readiness(watched, now_s=now_s)
 
-    def _record_death(self, service: _WatchedService, *, now_s: float) -> None:
-        part = service.part
-        status = part.child.exit_status
-        part.child.kill()  # the rest of its process group could still occupy its port
-        if self._tolerates_broken and service.state is _ServiceState.STARTING:
-            service.state = _ServiceState.BROKEN
-            self._tell(tail(part.child.spec.log_file))
-            self._tell(f"{part.name} does not start. It is started again when its code changes.")
+    def _record_death(self, watched: _WatchedService, *, now_s: float) -> None:
+        service = watched.service
+        status = service.child.exit_status
+        service.child.kill()  # the rest of its process group could still occupy its port
+        if self._tolerates_broken and watched.state is _ServiceState.STARTING:
+            watched.state = _ServiceState.BROKEN
+            self._print_line(read_tail(service.child.spec.log_file))
+            self._print_line(
+                f"{service.name} does not start. It is started again when its code changes."
+            )
             return
-        delay_s = service.restarts.next_delay_s(now_s)
+        delay_s = watched.restarts.next_delay_s(now_s)
         if delay_s is None:
             raise ServiceFailed(
-                f"{part.name} ended {MAX_DEATHS + 1} times within {WINDOW_S:.0f} s (last status"
-                f" {status}); Caret stops. Its log: {part.child.spec.log_file}",
-                log_tail=tail(part.child.spec.log_file),
+                f"{service.name} ended {MAX_DEATHS + 1} times within {WINDOW_S:.0f} s (last status"
+                f" {status}); Caret stops. Its log: {service.child.spec.log_file}",
+                log_tail=read_tail(service.child.spec.log_file),
             )
-        self._tell(f"{part.name} ended with status {status}; it is started again.")
-        service.state = _ServiceState.PAUSING
-        service.next_launch_s = now_s + delay_s
+        self._print_line(f"{service.name} ended with status {status}; it is started again.")
+        watched.state = _ServiceState.PAUSING
+        watched.next_launch_s = now_s + delay_s
 
-    def _replace(self, service: _WatchedService, *, on_launch: Callable[[], None]) -> None:
-        starting = [other for other in self._services if other.state is _ServiceState.STARTING]
+    def _replace(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
+        starting = [
+            watched_service
+            for watched_service in self._services
+            if watched_service.state is _ServiceState.STARTING
+        ]
         if len(starting) < _MAX_RESTARTS_AT_ONCE:
-            service.part.child.stop(max_grace_s=_RESTART_GRACE_S)
-            self._launch_again(service, on_launch=on_launch)
+            watched.service.child.stop(max_grace_s=_RESTART_GRACE_S)
+            self._launch_again(watched, on_launch=on_launch)
 
-    def _launch_again(self, service: _WatchedService, *, on_launch: Callable[[], None]) -> None:
-        service.part.launch()
-        service.state = _ServiceState.STARTING
-        service.launched_s = time.monotonic()
+    def _launch_again(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
+        watched.service.launch()
+        watched.state = _ServiceState.STARTING
+        watched.launched_s = time.monotonic()
         on_launch()
 
-    def _check_readiness(self, service: _WatchedService, *, now_s: float) -> None:
-        if now_s < service.next_check_s:
+    def _check_readiness(self, watched: _WatchedService, *, now_s: float) -> None:
+        if now_s < watched.next_check_s:
             return
-        service.next_check_s = now_s + 5 * _LOOK_S
-        if service.part.is_ready():
-            service.state = _ServiceState.READY
-            self._tell(
-                f"{service.part.name} is ready again after {now_s - service.launched_s:.1f} s."
+        watched.next_check_s = now_s + 5 * _CHECK_INTERVAL_S
+        if watched.service.is_ready():
+            watched.state = _ServiceState.READY
+            self._print_line(
+                f"{watched.service.name} is ready again after {now_s - watched.launched_s:.1f} s."
             )
-        elif now_s - service.launched_s > service.part.ready_timeout_s:
-            service.part.child.kill()  # the next check counts it as a death
+        elif now_s - watched.launched_s > watched.service.ready_timeout_s:
+            watched.service.child.kill()  # the next check counts it as a death
 
     def _rotate_logs(self) -> None:
-        if time.monotonic() < self._next_log_care_s:
+        if time.monotonic() < self._next_log_rotation_s:
             return
-        self._next_log_care_s = time.monotonic() + _LOG_CARE_S
-        for service in self._services:
-            rotate_while_open(service.part.child.spec.log_file)
+        self._next_log_rotation_s = time.monotonic() + _LOG_ROTATION_INTERVAL_S
+        for watched in self._services:
+            rotate_while_open(watched.service.child.spec.log_file)

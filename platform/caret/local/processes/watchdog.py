@@ -2,7 +2,7 @@
 
 It holds the reading end of a pipe, and only the supervisor has the writing end. The kernel closes
 that end even after SIGKILL. The watchdog runs as
-`python -m caret.local.processes.watchdog MARK GRACE_S`, in its own session, so
+`python -m caret.local.processes.watchdog TAG GRACE_S`, in its own session, so
 that neither Ctrl-C nor a closed terminal reaches it. It has no tag itself.
 """
 
@@ -23,8 +23,8 @@ _FINISH_TIMEOUT_S = GRACE_S + 5.0
 class Watchdog:
     """The supervisor's end of the pipe; leaving the `with` block ends all tagged processes."""
 
-    def __init__(self, mark: str, *, grace_s: float = GRACE_S) -> None:
-        self._mark = mark
+    def __init__(self, tag: str, *, grace_s: float = GRACE_S) -> None:
+        self._tag = tag
         self._grace_s = grace_s
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -55,7 +55,7 @@ class Watchdog:
                 sys.executable,
                 "-m",
                 "caret.local.processes.watchdog",
-                self._mark,
+                self._tag,
                 str(self._grace_s),
             ],
             stdin=subprocess.PIPE,
@@ -76,10 +76,10 @@ def _build_environment() -> dict[str, str]:
 def main(argv: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    _, mark, grace_s = argv
+    _, tag, grace_s = argv
     while sys.stdin.buffer.read(1):
         pass  # nothing is written; wait for the end of the input
-    terminate_tagged(mark, grace_s=float(grace_s))
+    terminate_tagged(tag, grace_s=float(grace_s))
     return 0
 
 

@@ -16,9 +16,9 @@ from caret.foundation.postgres.backup import (
     WHICH_DATABASE,
     DumpFailed,
     PostgresServer,
+    identify_database,
     is_empty,
     restore,
-    which_database,
 )
 from caret.local.databases.backup_target import backup_server
 from tenants.base.tombstones import WrongStore, require_store
@@ -78,7 +78,7 @@ def _require_usable(server: PostgresServer) -> None:
     with connections["default"].cursor() as cursor:
         cursor.execute(WHICH_DATABASE)
         own_database = cursor.fetchone()
-    if which_database(server) != own_database:
+    if identify_database(server) != own_database:
         raise CommandError(
             "DATABASE_URL names another database than CARET_BACKUP_DATABASE_URL. Set both to the"
             " one that you restore."

@@ -9,7 +9,7 @@ from caret.local.engines.engine import DEMO_MODEL
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.errors import EngineError
-from inference.evaluation.ask_pool import Subject, TaskCompletion, ask_pool
+from inference.evaluation.request_completions import Subject, TaskCompletion, request_completions
 from inference.evaluation.task import Task
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.evaluation import TASK
@@ -27,7 +27,9 @@ async def ask(engine: FakeEngine, tasks: Sequence[Task], *urls: str) -> list[Tas
     )
     done: list[int] = []
     pool = make_pool(*urls)
-    found = await ask_pool(engine, Subject(pool, writer), tasks, report_progress=done.append)
+    found = await request_completions(
+        engine, Subject(pool, writer), tasks, report_progress=done.append
+    )
     assert done == list(range(1, len(tasks) + 1))
     return found
 
@@ -74,4 +76,4 @@ async def test_a_pool_without_replicas_is_named() -> None:
     subject = Subject(replace(make_pool(), replicas=()), writer=None)  # type: ignore[arg-type]
 
     with pytest.raises(BadSetting, match="demo-fast has no replicas"):
-        await ask_pool(engine, subject, [TASK], report_progress=lambda _: None)
+        await request_completions(engine, subject, [TASK], report_progress=lambda _: None)

@@ -78,7 +78,7 @@ class TaskCompletion:
     error: str = ""  # the error's code; "": none
 
 
-async def ask_pool(
+async def request_completions(
     engine: Engine,
     subject: Subject,
     tasks: Sequence[Task],
