@@ -52,7 +52,7 @@ from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.queries import find_destruction_proofs
-from tests.fakes.exports import build_all, build_of, file_of, make_export, start_export
+from tests.fakes.exports import build_all, file_of, find_export, make_export, start_export
 from tests.fixtures.companies import make_completion
 from tests.fixtures.users import make_colleague
 from tests.integration.content_capture.consenting_tenant import files
@@ -279,8 +279,8 @@ def test_only_the_erasing_tenants_exports_expire(acme: TracedTenant, globex: Tra
 
     erase(acme)
 
-    assert build_of(acme.company, uuid.UUID(ours)).state is JobState.EXPIRED
-    assert build_of(globex.company, uuid.UUID(theirs)).state is JobState.FINISHED
+    assert find_export(acme.company, uuid.UUID(ours)).state is JobState.EXPIRED
+    assert find_export(globex.company, uuid.UUID(theirs)).state is JobState.FINISHED
     with tenant_scope(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
 
@@ -308,7 +308,7 @@ def test_a_running_export_restarts_without_the_erased_user(
     assert len(sealed_objects.object_ids(globex.company.tenant_id, theirs, member=0)) == 1
     assert any(acme.mark.encode() in zlib.decompress(part) for part in read)
     build_all(acme.company)
-    found = build_of(acme.company, ours)
+    found = find_export(acme.company, ours)
     assert (found.state, found.rows_done) == (JobState.FINISHED, len(acme.company.people) - 1)
     assert acme.mark.encode() not in file_of(acme.company, ours)
 

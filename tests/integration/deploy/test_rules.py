@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
+from tests.stack.monitoring import MONITORING
 from tests.stack.prometheus import program
-from tests.stack.watching import MONITORING
 
 
 @pytest.mark.parametrize(

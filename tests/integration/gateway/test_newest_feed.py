@@ -77,7 +77,7 @@ async def test_the_newer_request_continues(gateways: list[ClaimingGateway]) -> N
     here, there = gateways
     await _is_superseded_there(here, there)
 
-    newer = here.held[-1]
+    newer = here.requests[-1]
     await asyncio.sleep(0.1)
 
     assert newer.end is None

@@ -137,11 +137,11 @@ def test_the_least_recently_used_files_are_evicted(acme: TenantIndex) -> None:
 def test_an_invalid_engine_response_drops_the_file_only(
     acme: TenantIndex, embeddings: FakeEmbeddings, status: int, answer: bytes | None
 ) -> None:
-    embeddings.status, embeddings.answer = status, answer
+    embeddings.status, embeddings.raw_response = status, answer
     acme.send("work.py", code("invoice", "total"))
 
     served = acme.work()
-    embeddings.status, embeddings.answer = 200, None
+    embeddings.status, embeddings.raw_response = 200, None
     acme.index_file("work.py", code("invoice", "total"))
 
     assert list(served.dropped.values()) == [1]
