@@ -43,7 +43,7 @@ class KubernetesServer:
     asked: list[str] = field(default_factory=list)  # "list" and "watch VERSION", in order
     watches: set[web.StreamResponse] = field(default_factory=set)
 
-    def has(
+    def set_slice(
         self,
         name: str,
         *endpoints: dict[str, Any],
@@ -70,14 +70,14 @@ class KubernetesServer:
         }
         self.events.append((self.version, {"type": kind, "object": self.objects[name]}))
 
-    def loses(self, name: str) -> None:
+    def delete_slice(self, name: str) -> None:
         """Delete the slice."""
         deleted = self.objects.pop(name)
         self.version += 1
         deleted["metadata"]["resourceVersion"] = str(self.version)
         self.events.append((self.version, {"type": "DELETED", "object": deleted}))
 
-    def forgets(self) -> None:
+    def forget_versions(self) -> None:
         """Forget all earlier versions, so that no watch can continue from them."""
         self.oldest = self.version = self.version + 1
         self.events.clear()
