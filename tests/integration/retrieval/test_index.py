@@ -154,7 +154,7 @@ def test_an_unreachable_engine_drops_the_file_only(acme: TenantIndex) -> None:
     away = replace(acme, context=replace(acme.context, embedder=nowhere))
     acme.send_file("work.py", make_code("invoice", "total"))
 
-    served = away.work()
+    stats = away.run_worker()
 
     assert stats.dropped == {"no embeddings: URLError": 1}
     assert acme.indexed_paths() == set()

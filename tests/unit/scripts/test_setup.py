@@ -177,7 +177,7 @@ def test_an_unsuitable_python_is_rejected(setup: Any, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", "")
 
     with pytest.raises(setup.Refusal, match=r"3\.11 or 3\.12") as caught:
-        setup.find_suitable_python()
+        setup.ensure_suitable_python()
 
     assert caught.value.code == 2
 
