@@ -45,12 +45,12 @@ def make_plan(*, currency: Currency = Currency.EUR, effective_on: date = date(20
 def make_customer(company: Company, *, starts_on: date = START) -> str:
     """Subscribe the company to a new plan from that day on."""
     plan = make_plan()
-    make_older(company, starts_on)
+    backdate_company(company, starts_on)
     subscribe(actor=company.platform, plan=plan, starts_on=starts_on, now=NOW)
     return plan
 
 
-def make_older(company: Company, day: date) -> None:
+def backdate_company(company: Company, day: date) -> None:
     """Move the company's creation back to that day if it is younger."""
     younger = Tenant.objects.filter(id=company.tenant_id, created_at__gt=begins_at(day))
     younger.update(created_at=begins_at(day))

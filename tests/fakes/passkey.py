@@ -63,7 +63,7 @@ class SoftPasskey:
         flags |= _PRESENT | (_VERIFIED if self.verifies_user else 0)
         return hashlib.sha256(relying_party.encode()).digest() + bytes([flags]) + bytes(4)
 
-    def _client_authenticator_data(self, kind: str, options: dict[str, Any]) -> bytes:
+    def _client_data(self, kind: str, options: dict[str, Any]) -> bytes:
         message = {"type": kind, "challenge": options["challenge"], "origin": self.origin}
         return json.dumps(message).encode()
 

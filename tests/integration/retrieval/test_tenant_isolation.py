@@ -24,7 +24,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 from tenants.models import RetrievalChunk
 from tests.fakes.embeddings import embedding_of
-from tests.integration.retrieval.index_harness import SHOP, TenantIndex, add, make_code
+from tests.integration.retrieval.index_harness import SHOP, TenantIndex, add_to_stream, make_code
 from tests.stack.services import Services
 
 INVOICE = make_code("invoice", "total")
@@ -70,7 +70,7 @@ def test_a_message_forged_for_another_tenant_is_dropped(
     )
     envelope = msgspec.msgpack.decode(globex.seal(message), type=Envelope)
     forged = msgspec.structs.replace(envelope, tenant_id=acme.company.tenant_id)
-    add(stream, msgspec.msgpack.encode(forged))
+    add_to_stream(stream, msgspec.msgpack.encode(forged))
 
     served = acme.run_worker()
 
@@ -80,7 +80,7 @@ def test_a_message_forged_for_another_tenant_is_dropped(
 
 
 def test_an_unreadable_message_is_dropped_and_the_others_processed(acme: TenantIndex) -> None:
-    add(FILES, b"garbage")
+    add_to_stream(FILES, b"garbage")
     connect().xadd(FILES, {"other": b"x"})
 
     acme.index_file("invoices.py", INVOICE)
@@ -172,7 +172,7 @@ def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> 
     )
 
     acme.send_file(f"{plant}.py", make_code(plant, "total"))
-    add(QUESTIONS, acme.seal(question))
+    add_to_stream(QUESTIONS, acme.seal(question))
     sent = _all_of_redis()
     waits = [connect().pttl(name) for name in (FILES, QUESTIONS)]
     acme.run_worker()
