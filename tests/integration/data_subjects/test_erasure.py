@@ -88,9 +88,7 @@ def user_ids_of(traced: TracedTenant) -> dict[str, set[str]]:
     """Return the user IDs in the tables of usage."""
     with tenant_scope(traced.company.tenant_id):
         return {
-            model.__name__: {
-                str(user_id) for user_id in model.objects.values_list("user_id", flat=True)
-            }
+            model.__name__: set(map(str, model.objects.values_list("user_id", flat=True)))
             for model in USAGE_MODELS
         }
 
@@ -292,14 +290,12 @@ def test_a_running_export_restarts_without_the_erased_user(
     acme: TracedTenant, globex: TracedTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
-    acme_export = start_export(acme.company, "members")
-    globex_export = start_export(globex.company, "members")
+    acme_export, globex_export = (start_export(t.company, "members") for t in (acme, globex))
     for traced in (acme, globex):  # all data is read, no file is written yet
         assert jobs_run.visit(traced.company.tenant_id, timezone.now)
-    part_ids = sealed_objects.object_ids(acme.company.tenant_id, acme_export, member=0)
-    compressed = [
-        sealed_objects.get(acme.company.tenant_id, acme_export, part_id) for part_id in part_ids
-    ]
+    tenant_id = acme.company.tenant_id
+    part_ids = sealed_objects.object_ids(tenant_id, acme_export, member=0)
+    parts = [sealed_objects.get(tenant_id, acme_export, part_id) for part_id in part_ids]
     claim = claim_next(acme.company.tenant_id, timezone.now)
     assert claim is not None
 
@@ -312,7 +308,7 @@ def test_a_running_export_restarts_without_the_erased_user(
         scopes = DataKey.objects.filter(scope=sealed_objects.scope_of(acme_export))
         assert not scopes.filter(destroyed_at=None).exists()
     assert len(sealed_objects.object_ids(globex.company.tenant_id, globex_export, member=0)) == 1
-    assert any(acme.mark.encode() in zlib.decompress(part) for part in compressed)
+    assert any(acme.mark.encode() in zlib.decompress(part) for part in parts)
     build_all(acme.company)
     export = find_export(acme.company, acme_export)
     assert (export.state, export.rows_done) == (JobState.FINISHED, len(acme.company.people) - 1)
