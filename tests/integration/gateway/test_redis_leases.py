@@ -77,9 +77,8 @@ class LeaseHolder:
 async def _count_free_units(redis: Redis, rule: BucketSpec = RATE) -> int:
     """Return the units that another gateway could get."""
     other = LeaseHolder(RedisLeaseStore(redis), rule, name=secrets.token_hex(8))
-    (grant,) = await other.store.renew(
-        other.name, [replace(other.request(rule.capacity), number=2, least=0)]
-    )
+    request = replace(other.request(rule.capacity), number=2, least=0)
+    (grant,) = await other.store.renew(other.name, [request])
     (_,) = await other.store.renew(other.name, [replace(other.request(0), number=3)])
     return grant.granted_units
 
