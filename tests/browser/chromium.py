@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, sync_playwright
 _NAMES: Final = ("chromium-headless-shell", "chromium", "google-chrome")
 EXECUTABLE: Final = next(filter(None, map(shutil.which, _NAMES)), None)
 # With this variable, Django allows database access in a thread whose event loop is running.
-_ALLOW_UNSAFE: Final = "DJANGO_ALLOW_ASYNC_ALLOW_UNSAFE"
+_ALLOW_UNSAFE: Final = "DJANGO_ALLOW_ASYNC_UNSAFE"
 # Keeps the variable out of processes that a test starts while a browser runs.
 GUARDED: Final = {_ALLOW_UNSAFE: ""}
 _ARGUMENTS: Final = (
