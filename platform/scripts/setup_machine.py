@@ -17,13 +17,15 @@ BAD_SETTING, NO_DISK_SPACE, MISSING_FEATURE, FAILED, INTERRUPTED = 2, 4, 5, 6, 1
 
 
 class Refusal(Exception):
+    """The reason why Caret cannot be installed, with the exit code of the script."""
+
     def __init__(self, sentence: str, code: int, *, output: str = "") -> None:
         super().__init__(sentence)
         self.code = code
         self.output = output  # of the command that failed
 
 
-def find_suitable_python() -> None:
+def ensure_suitable_python() -> None:
     """Run the script again with Python 3.11 or 3.12 if this Python has another version.
 
     Raises Refusal.
@@ -32,7 +34,7 @@ def find_suitable_python() -> None:
         return
     for name in ("python3.11", "python3.12"):
         if shutil.which(name):
-            os.execvp(name, [name, *sys.argv])  # noqa: S606  # the same program, no shell wanted
+            os.execvp(name, [name, *sys.argv])  # noqa: S606  # runs this program again, without a shell
     raise Refusal(
         f"Caret needs Python 3.11 or 3.12. This is {platform.python_version()}, and neither"
         " python3.11 nor python3.12 is on the PATH. Install one of them.",

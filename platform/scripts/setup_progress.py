@@ -14,7 +14,8 @@ from pathlib import Path
 from setup_machine import FAILED, NO_DISK_SPACE, Refusal
 
 REMINDER_S = 15.0
-# A download that stalls writes nothing. The largest wheel (800 MB) takes this long at 1 MB/s.
+# A step without output for this long has stalled. Pip is silent during a download, and the
+# largest wheel (800 MB) takes 800 s at 1 MB/s.
 MAX_SILENCE_S = 900.0
 UNREACHABLE = re.compile(
     r"Failed to establish a new connection|NewConnectionError|ConnectTimeout|Read timed out"
@@ -22,30 +23,30 @@ UNREACHABLE = re.compile(
 )
 
 
-class Line:
-    """One line that is rewritten on a terminal. On a pipe, a new line every REMINDER_S."""
+class ProgressLine:
+    """A line that is rewritten on a terminal. On a pipe, a new line is printed every REMINDER_S."""
 
     def __init__(self, title: str, following: str) -> None:
         self.title, self.following = title, following
-        self.moves = sys.stdout.isatty()
-        self.next_s = 0.0
+        self.is_terminal = sys.stdout.isatty()
+        self.next_reminder_s = 0.0
 
-    def show(self, text: str, elapsed_s: float) -> None:
-        line = f"  ... {self.title:<18} {text:<44} {elapsed_s:5.0f} s  {self.following}"
-        if self.moves:
+    def show(self, status: str, elapsed_s: float) -> None:
+        line = f"  ... {self.title:<18} {status:<44} {elapsed_s:5.0f} s  {self.following}"
+        if self.is_terminal:
             columns = shutil.get_terminal_size().columns
             print(f"\r\033[K{line[: columns - 1]}", end="", flush=True)
-        elif elapsed_s >= self.next_s:
-            self.next_s = elapsed_s + REMINDER_S
+        elif elapsed_s >= self.next_reminder_s:
+            self.next_reminder_s = elapsed_s + REMINDER_S
             print(line.rstrip(), flush=True)
 
     def end(self, elapsed_s: float, *, ok: bool) -> None:
-        start = "\r\033[K" if self.moves else ""
+        start = "\r\033[K" if self.is_terminal else ""
         sign = "ok " if ok else "-- "
         print(f"{start}  {sign} {self.title:<18} {'':<44} {elapsed_s:5.0f} s", flush=True)
 
 
-def explain(title: str, status: int, output: str, *, log: Path) -> Refusal:
+def explain_failure(title: str, status: int, output: str, *, log: Path) -> Refusal:
     """Return the reason why a step failed, based on its exit status and output."""
     if "No space left on device" in output:
         return Refusal(

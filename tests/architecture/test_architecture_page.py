@@ -9,7 +9,7 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "platform" / "docs" / "architecture.md"
-# How many files an engineer reads to follow each path.
+# The most files that an engineer has to read to follow each path.
 MAX_FILES: Final = {
     "A completion: from the socket to its usage row": 45,
     "A policy change: until the gateway obeys": 25,
@@ -20,8 +20,8 @@ _PATH: Final = re.compile(r"`((?:platform|inference|tenants|console|tests)/[\w/.
 
 
 @pytest.mark.parametrize("title", MAX_FILES)
-def test_a_path_is_a_numbered_list_of_at_most_so_many_files(title: str) -> None:
-    section = _section(title)
+def test_each_path_is_a_numbered_list_of_few_files(title: str) -> None:
+    section = _read_section(title)
     numbers = [int(number) for number in re.findall(r"^(\d+)\. ", section, re.MULTILINE)]
     files = {file for _, file, _ in _STEP.findall(section)}
 
@@ -34,31 +34,31 @@ def test_a_path_is_a_numbered_list_of_at_most_so_many_files(title: str) -> None:
     [(file, names) for _, file, names in _STEP.findall(PAGE.read_text(encoding="utf-8"))],
 )
 def test_each_step_names_definitions_of_its_file(file: str, names: str) -> None:
-    named = set(re.findall(r"\w+", names))
+    step_names = set(re.findall(r"\w+", names))
 
-    assert named - _definitions(ROOT / file) == set()
+    assert step_names - _find_definitions(ROOT / file) == set()
 
 
 def test_every_path_on_the_page_exists() -> None:
-    named = _PATH.findall(PAGE.read_text(encoding="utf-8"))
+    paths = _PATH.findall(PAGE.read_text(encoding="utf-8"))
 
-    assert len(named) > 60
-    assert [path for path in named if not (ROOT / path).exists()] == []
+    assert len(paths) > 60
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def _section(title: str) -> str:
+def _read_section(title: str) -> str:
     return PAGE.read_text(encoding="utf-8").partition(f"## {title}\n")[2].partition("\n## ")[0]
 
 
-def _definitions(path: Path) -> set[str]:
-    """Names of functions, classes and constants on the level of the module."""
-    found: set[str] = set()
+def _find_definitions(path: Path) -> set[str]:
+    """Return the names of the module's functions, classes and constants."""
+    names: set[str] = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                found.add(node.name)
+                names.add(node.name)
             case ast.AnnAssign(target=ast.Name(id=name)):
-                found.add(name)
+                names.add(name)
             case ast.Assign(targets=[ast.Name(id=name)]):
-                found.add(name)
-    return found
+                names.add(name)
+    return names

@@ -1,4 +1,4 @@
-"""CSV files of the console contain notes with the figures beside the table and any truncation."""
+"""CSV files of the console contain notes: the figures beside the table, and any truncation."""
 
 import ast
 from collections.abc import Iterator
@@ -24,7 +24,9 @@ def lines_without_notes(code: str) -> list[int]:
     return [
         call.lineno
         for call in writer_calls(code)
-        if not any(each.arg == "notes" and not is_empty(each.value) for each in call.keywords)
+        if not any(
+            keyword.arg == "notes" and not is_empty(keyword.value) for keyword in call.keywords
+        )
     ]
 
 
@@ -45,9 +47,9 @@ def test_every_csv_file_has_notes(path: Path) -> None:
 
 def test_only_the_csv_response_module_writes_csv() -> None:
     """Otherwise the check above would miss files."""
-    places = [path for path in CONSOLE.rglob("*.py") if '"text/csv' in path.read_text()]
+    paths = [path for path in CONSOLE.rglob("*.py") if '"text/csv' in path.read_text()]
 
-    assert places == [CONSOLE / "layout" / "lists" / "csv_response.py"]
+    assert paths == [CONSOLE / "layout" / "lists" / "csv_response.py"]
 
 
 def test_the_check_finds_files_without_notes() -> None:
@@ -55,8 +57,8 @@ def test_the_check_finds_files_without_notes() -> None:
         "csv_response('a', h, rows)\n"
         "csv_response('b', h, rows, notes=[])\n"
         "csv_response.csv_response('c', h, rows, notes=())\n"
-        "csv_response('d', h, rows, notes=notes_of(found))\n"
-        "csv_response('e', h, rows, notes=[] if all_of_it else [said])\n"
+        "csv_response('d', h, rows, notes=notes_of(rows))\n"
+        "csv_response('e', h, rows, notes=[] if is_complete else [note])\n"
     )
 
     assert lines_without_notes(code) == [1, 2, 3]

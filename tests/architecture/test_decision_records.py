@@ -78,14 +78,14 @@ def test_index_lists_each_record_once_with_its_title_and_status() -> None:
 
 def test_references_in_the_repository_lead_to_records() -> None:
     known = {path.name[:4] for path in RECORDS}
-    found = {
+    unknown = {
         (path.relative_to(ROOT), number)
         for path, text in _read_sources()
         for number in _REFERENCE.findall(text)
         if number not in known
     }
 
-    assert found == set()
+    assert unknown == set()
 
 
 def _split_sections(lines: list[str]) -> list[list[str]]:
@@ -107,7 +107,7 @@ def _read_fields(record: Path) -> dict[str, str]:
 
 
 def _read_relations() -> Iterator[tuple[str, str, str]]:
-    """Source, field and target of each link; the link names the target's file."""
+    """Yield source, field and target of each link, and check the name of its file."""
     for record in RECORDS:
         for field, value in _read_fields(record).items():
             if field in INVERSES:
@@ -128,9 +128,9 @@ def _summarize_status(record: Path) -> str:
 
 
 def _read_sources() -> Iterator[tuple[Path, str]]:
-    """All text files that may refer to a record; records themselves use links."""
+    """Yield all text files that may refer to a record, without the records, which use links."""
     paths = [path for folder in SOURCES for path in (ROOT / folder).rglob("*") if path.is_file()]
     for path in [*paths, *ROOT.glob("*.md")]:
-        is_other = RECORDS_DIR in path.parents or "node_modules" in path.parts
-        if path.suffix in SUFFIXES and not is_other:
+        is_excluded = RECORDS_DIR in path.parents or "node_modules" in path.parts
+        if path.suffix in SUFFIXES and not is_excluded:
             yield path, path.read_text()

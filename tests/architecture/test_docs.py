@@ -9,8 +9,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "platform" / "docs"
 SOURCES = ("platform/caret", "platform/scripts", "inference", "tenants", "console")
-# Set by Caret itself, or composed of parts in the code.
+# Set by Caret itself.
 INTERNAL = {"CARET_SUPERVISOR_TAG"}
+# The code composes these names, so a search does not find them.
 COMPOSED = {f"CARET_FIRST_TOKEN_TARGET_{mode}_MS" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")}
 _SETTING = r"(?:CARET_[A-Z0-9_]*[A-Z0-9]|DATABASE_URL|REDIS_URL|OTEL_[A-Z_]+[A-Z])"
 _PATH = re.compile(r"\b(?:platform|inference|tenants|console|tests)/[\w./-]*[\w/]")
@@ -22,10 +23,10 @@ def test_the_settings_page_lists_exactly_the_settings_that_the_code_reads() -> N
 
 
 def test_the_index_lists_all_pages() -> None:
-    named = set(_LINK.findall((DOCS / "README.md").read_text()))
+    linked_pages = set(_LINK.findall((DOCS / "README.md").read_text()))
     pages = {path.name for path in DOCS.glob("*.md")} - {"README.md"}
 
-    assert pages <= named
+    assert pages <= linked_pages
 
 
 @pytest.mark.parametrize("page", [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))], ids=str)
@@ -45,7 +46,7 @@ def test_paths_in_contributing_exist() -> None:
 def _documented_settings() -> set[str]:
     """Return the settings in the tables' first column.
 
-    `..._FIM_MS` after a full name abbreviates another name.
+    `..._FIM_MS` after a full name stands for another name with the same prefix.
     """
     rows = [
         line.split("|")[1]
@@ -53,17 +54,19 @@ def _documented_settings() -> set[str]:
         if line.startswith("| `")
     ]
     names = {name for row in rows for name in re.findall(f"`({_SETTING})`", row)}
-    short = [part for row in rows for part in re.findall(r"`\.\.\.(_[A-Z_]+)`", row)]
-    abbreviated = {f"CARET_FIRST_TOKEN_TARGET{part}" for part in short if part.endswith("_MS")}
+    suffixes = [suffix for row in rows for suffix in re.findall(r"`\.\.\.(_[A-Z_]+)`", row)]
+    abbreviated = {
+        f"CARET_FIRST_TOKEN_TARGET{suffix}" for suffix in suffixes if suffix.endswith("_MS")
+    }
     return names | abbreviated
 
 
 def _settings_in_code() -> set[str]:
-    found = {name for text in _texts() for name in re.findall(f"[\"']({_SETTING})[\"']", text)}
-    return (found | COMPOSED) - INTERNAL
+    names = {name for text in _read_texts() for name in re.findall(f"[\"']({_SETTING})[\"']", text)}
+    return (names | COMPOSED) - INTERNAL
 
 
-def _texts() -> Iterator[str]:
+def _read_texts() -> Iterator[str]:
     for source in SOURCES:
         for path in (ROOT / source).rglob("*"):
             if path.suffix in (".py", "") and path.is_file():

@@ -23,7 +23,7 @@ MAX_QUESTION_SHARE: Final = 0.02
 def test_no_two_classes_have_the_same_name() -> None:
     conventional = set(_read_list("class_names")["conventional"])
     files: defaultdict[str, list[str]] = defaultdict(list)
-    for path, tree in _modules():
+    for path, tree in _parse_modules():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and node.name not in conventional:
                 files[node.name].append(path)
@@ -33,52 +33,52 @@ def test_no_two_classes_have_the_same_name() -> None:
 
 def test_no_class_has_a_vague_name() -> None:
     banned = set(_read_list("class_names")["banned"])
-    found = [
+    vague_names = [
         f"{path}: {node.name}"
-        for path, tree in _modules()
+        for path, tree in _parse_modules()
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and node.name.lstrip("_") in banned
     ]
 
-    assert found == []
+    assert vague_names == []
 
 
 def test_no_replaced_term_is_used() -> None:
     terms = _read_list("replaced_terms")
     words = "|".join(map(re.escape, sorted(terms, key=len, reverse=True)))
     replaced = re.compile(rf"(?<![\w.-])({words})(?![\w-])")
-    found = [
+    uses = [
         f"{name}: use {terms[match[1]]!r} instead of {match[1]!r}"
-        for name, text in _texts()
+        for name, text in _read_texts()
         for match in replaced.finditer(text)
     ]
 
-    assert found == []
+    assert uses == []
 
 
 def test_no_text_uses_masculine_pronouns() -> None:
     pronoun = re.compile(r"\b(he|him|his|himself)\b")
-    found = [
+    lines = [
         f"{name}:{number}"
-        for name, text in _texts()
+        for name, text in _read_texts()
         for number, line in enumerate(text.splitlines(), 1)
         if pronoun.search(line)
     ]
 
-    assert found == []
+    assert lines == []
 
 
 def test_few_docstrings_begin_with_a_question_word() -> None:
-    first = Counter(_first_words())
-    questions = sum(first[word] for word in ("What", "Of", "Whether", "Who", "Whose", "How"))
+    counts = Counter(_first_words())
+    num_questions = sum(counts[word] for word in ("What", "Of", "Whether", "Who", "Whose", "How"))
 
-    assert questions / first.total() <= MAX_QUESTION_SHARE
+    assert num_questions / counts.total() <= MAX_QUESTION_SHARE
 
 
-def test_packages_have_at_most_a_dozen_modules() -> None:
+def test_packages_have_at_most_a_dozen_parse_modules() -> None:
     exceptions = _read_list("large_packages")
     sizes = Counter(
-        str(Path(path).parent) for path, _ in _modules() if not path.endswith("__init__.py")
+        str(Path(path).parent) for path, _ in _parse_modules() if not path.endswith("__init__.py")
     )
     large = {package: size for package, size in sizes.items() if size > MAX_FLAT_MODULES}
 
@@ -88,12 +88,12 @@ def test_packages_have_at_most_a_dozen_modules() -> None:
 def test_small_modules_have_several_importers() -> None:
     exceptions = _read_list("small_modules")
     importers: defaultdict[str, set[str]] = defaultdict(set)
-    for path, tree in _modules():
-        for name in _imported(tree):
+    for path, tree in _parse_modules():
+        for name in _imported_modules(tree):
             importers[name].add(path)
     small = {
         path
-        for path, _ in _modules()
+        for path, _ in _parse_modules()
         if _is_small(path) and len(importers[_module_name(path)]) == 1
     }
 
@@ -102,7 +102,9 @@ def test_small_modules_have_several_importers() -> None:
 
 def test_each_term_of_the_glossary_is_used() -> None:
     terms = re.findall(r"^\| \*\*(.+?)\*\*", (_DOCS / "glossary.md").read_text(), re.MULTILINE)
-    text = "\n".join(text for name, text in _texts() if name != "platform/docs/glossary.md").lower()
+    text = "\n".join(
+        text for name, text in _read_texts() if name != "platform/docs/glossary.md"
+    ).lower()
     unused = [term for term in terms if not re.search(term.lower().replace(" ", r"[\s_-]+"), text)]
 
     assert terms
@@ -115,8 +117,8 @@ def _read_list(name: str) -> dict[str, Any]:
 
 
 @cache
-def _modules() -> tuple[tuple[str, ast.Module], ...]:
-    """The product's modules, but for migrations, with their syntax trees."""
+def _parse_modules() -> tuple[tuple[str, ast.Module], ...]:
+    """Return the product's modules and their syntax trees, without migrations."""
     return tuple(
         (str(path.relative_to(REPOSITORY)), ast.parse(path.read_text()))
         for root in _PRODUCT
@@ -126,9 +128,9 @@ def _modules() -> tuple[tuple[str, ast.Module], ...]:
 
 
 @cache
-def _texts() -> tuple[tuple[str, str], ...]:
+def _read_texts() -> tuple[tuple[str, str], ...]:
     """Return the code, templates and documents by path, without the changelog."""
-    paths = [REPOSITORY / path for path, _ in _modules()]
+    paths = [REPOSITORY / path for path, _ in _parse_modules()]
     paths += (REPOSITORY / "console" / "templates").rglob("*.html")
     paths += [path for path in _DOCS.rglob("*.md") if path.name != "CHANGELOG.md"]
     paths += REPOSITORY.glob("*.md")
@@ -137,13 +139,13 @@ def _texts() -> tuple[tuple[str, str], ...]:
 
 def _first_words() -> Iterator[str]:
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    for _, tree in _modules():
+    for _, tree in _parse_modules():
         for node in ast.walk(tree):
             if isinstance(node, documented) and (text := ast.get_docstring(node)):
                 yield re.split(r"[\s,:.]", text)[0]
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
+def _imported_modules(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

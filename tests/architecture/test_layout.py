@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("platform/caret", "platform/ide", "inference", "tenants", "console", "tests")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
-# The only places that may speak to the database as the tables' owner.
+# The only files that may connect to the database as the tables' owner.
 OWNERS = {
     "platform/caret/foundation/postgres/__init__.py",
     "tenants/management/commands/create_partitions.py",
@@ -26,8 +26,8 @@ def test_platform_imports_the_standard_library() -> None:
 
 
 def test_ninja_is_django_ninja_and_not_the_build_tool() -> None:
-    """vLLM depends on the build tool, whose package has a module of the same name. The package that
-    was installed last is imported."""
+    """vLLM depends on the build tool, whose package has a module of the same name. Python
+    imports the package that was installed last."""
     assert hasattr(ninja, "NinjaAPI")
 
 
@@ -47,7 +47,7 @@ def test_no_module_shadows_the_standard_library() -> None:
 def test_files_have_at_most_four_hundred_lines() -> None:
     long_files = {
         str(path.relative_to(ROOT)): length
-        for path in _files()
+        for path in _list_files()
         if path.parent.name != "migrations"  # generated
         if (length := len(path.read_text().splitlines())) > MAX_FILE_LINES
     }
@@ -58,7 +58,7 @@ def test_files_have_at_most_four_hundred_lines() -> None:
 def test_functions_have_at_most_sixty_lines() -> None:
     long_functions = {
         f"{path.relative_to(ROOT)}:{node.name}": length
-        for path, node in _functions()
+        for path, node in _list_functions()
         if (length := (node.end_lineno or 0) - node.lineno + 1) > MAX_FUNCTION_LINES
     }
 
@@ -68,13 +68,13 @@ def test_functions_have_at_most_sixty_lines() -> None:
 def test_no_module_has_a_vague_name() -> None:
     vague = {"utils", "util", "helpers", "common", "manager", "misc"}
 
-    assert [path for path in _files() if path.stem in vague] == []
+    assert [path for path in _list_files() if path.stem in vague] == []
 
 
 def test_every_product_module_has_a_docstring() -> None:
     undocumented = [
         str(path.relative_to(ROOT))
-        for path in _files()
+        for path in _list_files()
         if not path.is_relative_to(ROOT / "tests")
         and path.name not in ("apps.py", "__init__.py", "__main__.py", "assets.py")
         and ast.get_docstring(ast.parse(path.read_text())) is None
@@ -86,23 +86,24 @@ def test_every_product_module_has_a_docstring() -> None:
 def test_only_migrations_and_partitions_use_the_owner_connection() -> None:
     users = {
         str(path.relative_to(ROOT))
-        for path in _files()
+        for path in _list_files()
         if not path.is_relative_to(ROOT / "tests")
         and any(
-            sign in path.read_text() for sign in ("OWNER_ALIAS]", 'using="owner"', 'using("owner")')
+            marker in path.read_text()
+            for marker in ("OWNER_ALIAS]", 'using="owner"', 'using("owner")')
         )
     }
 
     assert users <= OWNERS
 
 
-def _files() -> Iterator[Path]:
+def _list_files() -> Iterator[Path]:
     for source in SOURCES:
         yield from (ROOT / source).rglob("*.py")
 
 
-def _functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for path in _files():
+def _list_functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for path in _list_files():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield path, node

@@ -7,7 +7,7 @@ from typing import Final
 
 from caret.local.paths import REPOSITORY
 
-_REFUSALS: Final = frozenset(
+_ERROR_CLASSES: Final = frozenset(
     {"Conflict", "Forbidden", "InvalidValue", "LimitReached", "NotFound", "Unauthenticated"}
 )
 
@@ -15,20 +15,22 @@ _REFUSALS: Final = frozenset(
 def test_the_catalogues_are_complete_and_compiled() -> None:
     script = REPOSITORY / "platform" / "scripts" / "messages"
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, script, "--check"], capture_output=True, text=True, check=False
     )
 
-    assert done.returncode == 0, f"Run platform/scripts/messages.\n{done.stdout}{done.stderr}"
+    assert result.returncode == 0, f"Run platform/scripts/messages.\n{result.stdout}{result.stderr}"
 
 
 def test_errors_use_constant_messages() -> None:
     """Values are passed separately, so that the message can be translated."""
     paths = sorted((REPOSITORY / "tenants").rglob("*.py"))
 
-    found = {str(path): lines for path in paths if (lines := _formatted_messages(path.read_text()))}
+    lines_by_path = {
+        str(path): lines for path in paths if (lines := _formatted_messages(path.read_text()))
+    }
 
-    assert found == {}
+    assert lines_by_path == {}
 
 
 def _formatted_messages(code: str) -> list[int]:
@@ -38,6 +40,6 @@ def _formatted_messages(code: str) -> list[int]:
         for node in ast.walk(ast.parse(code))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id in _REFUSALS
+        and node.func.id in _ERROR_CLASSES
         and any(isinstance(part, ast.JoinedStr) for part in node.args[-1:])
     ]

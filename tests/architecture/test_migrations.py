@@ -1,7 +1,8 @@
 """Migrations do not block requests that use the tables.
 
-A migration expands, another one fills, and a migration of a later release contracts
-(platform/docs/upgrading.md). A mistake would show only in production, on the first large table.
+One migration expands the schema, another fills the new columns, and a migration of a later release
+contracts the schema (platform/docs/upgrading.md). A mistake would show only in production, on the
+first large table.
 """
 
 from collections.abc import Iterator
@@ -16,9 +17,9 @@ from django.db.models import NOT_PROVIDED, CheckConstraint, Field, UniqueConstra
 from caret.foundation.postgres.partitioned_index import AddPartitionedIndex
 
 # Migrations up to this number are older than the first installation.
-LAST_FREE = 2
-# Why the migration is safe although the check reports it: migration -> sentence.
-EXCUSED: dict[str, str] = {
+LAST_UNCHECKED = 2
+# Migrations that are safe although the check reports them, with the reason.
+EXCEPTIONS: dict[str, str] = {
     "0003_usage_finish_reason": "No installation of an earlier release is upgraded while it runs.",
 }
 
@@ -34,29 +35,29 @@ _KEEPS_TABLE = (AddIndexConcurrently, AddPartitionedIndex, RemoveIndexConcurrent
 
 
 def test_new_migrations_do_not_block_running_processes() -> None:
-    found = {
+    faults_by_migration = {
         name: faults
-        for name, operations in _migrations()
-        if int(name[:4]) > LAST_FREE and name not in EXCUSED
+        for name, operations in _load_migrations()
+        if int(name[:4]) > LAST_UNCHECKED and name not in EXCEPTIONS
         if (faults := find_faults(operations))
     }
 
-    assert found == {}
+    assert faults_by_migration == {}
 
 
 def test_every_exception_is_needed() -> None:
-    wrong = {name for name, operations in _migrations() if find_faults(operations)}
+    reported = {name for name, operations in _load_migrations() if find_faults(operations)}
 
-    assert set(EXCUSED) <= wrong
+    assert set(EXCEPTIONS) <= reported
 
 
-def _text(**more: object) -> "Field[object, object]":
+def _text_field(**options: object) -> "Field[object, object]":
     from django.db.models import TextField
 
-    return TextField(**more)  # type: ignore[arg-type]  # as a migration has them
+    return TextField(**options)  # type: ignore[arg-type]  # any options of the field
 
 
-def _check() -> CheckConstraint:
+def _check_constraint() -> CheckConstraint:
     from django.db.models import Q
 
     return CheckConstraint(condition=Q(name="x"), name="x")
@@ -65,20 +66,20 @@ def _check() -> CheckConstraint:
 @pytest.mark.parametrize(
     ("operations", "fault"),
     [
-        ([migrations.AddField("t", "name", _text())], "default"),
-        ([migrations.AlterField("t", "name", _text())], "AlterField"),
+        ([migrations.AddField("t", "name", _text_field())], "default"),
+        ([migrations.AlterField("t", "name", _text_field())], "AlterField"),
         ([migrations.RenameField("t", "name", "other")], "RenameField"),
-        ([migrations.AddConstraint("t", _check())], "AddConstraint"),
+        ([migrations.AddConstraint("t", _check_constraint())], "AddConstraint"),
         (
             [
-                migrations.AddField("t", "name", _text(null=True)),
+                migrations.AddField("t", "name", _text_field(null=True)),
                 migrations.RemoveField("t", "old"),
             ],
-            "another release",
+            "a later one",
         ),
         (
             [
-                migrations.AddField("t", "name", _text(null=True)),
+                migrations.AddField("t", "name", _text_field(null=True)),
                 migrations.RunPython(migrations.RunPython.noop),
             ],
             "migration of its own",
@@ -95,9 +96,9 @@ def test_an_unsafe_migration_is_reported(operations: list[Operation], fault: str
 @pytest.mark.parametrize(
     "operations",
     [
-        [migrations.AddField("t", "name", _text(null=True))],
-        [migrations.AddField("t", "name", _text(default=""))],
-        [migrations.CreateModel("T", []), migrations.AddConstraint("T", _check())],
+        [migrations.AddField("t", "name", _text_field(null=True))],
+        [migrations.AddField("t", "name", _text_field(default=""))],
+        [migrations.CreateModel("T", []), migrations.AddConstraint("T", _check_constraint())],
         [migrations.RemoveField("t", "old")],
         [migrations.RunPython(migrations.RunPython.noop)],
     ],
@@ -108,41 +109,51 @@ def test_a_safe_migration_is_not_reported(operations: list[Operation]) -> None:
 
 def find_faults(operations: list[Operation]) -> list[str]:
     """Return the faults as sentences. Tables that the migration creates are not in use yet."""
-    created = {each.name.lower() for each in operations if isinstance(each, migrations.CreateModel)}
-    on_used = [each for each in operations if _table(each) not in created]
-    faults = [fault for each in on_used if (fault := _fault(each)) is not None]
-    adds = [each for each in operations if not isinstance(each, (*_REMOVALS, *_FILLS))]
-    if adds and any(isinstance(each, _REMOVALS) for each in on_used):
-        faults.append(
-            "Removing belongs into another release than adding: older processes still run."
-        )
-    if adds and any(isinstance(each, _FILLS) for each in operations):
-        faults.append("Filling belongs into a migration of its own: it holds the schema's locks.")
+    created = {
+        operation.name.lower()
+        for operation in operations
+        if isinstance(operation, migrations.CreateModel)
+    }
+    on_used_tables = [
+        operation for operation in operations if _table_name(operation) not in created
+    ]
+    faults = [
+        fault for operation in on_used_tables if (fault := _find_fault(operation)) is not None
+    ]
+    has_additions = any(
+        not isinstance(operation, (*_REMOVALS, *_FILLS)) for operation in operations
+    )
+    if has_additions and any(isinstance(operation, _REMOVALS) for operation in on_used_tables):
+        faults.append("Add in one release and remove in a later one: older processes still run.")
+    if has_additions and any(isinstance(operation, _FILLS) for operation in operations):
+        faults.append("Fill in a migration of its own: this one holds locks on the schema.")
     return faults
 
 
-def _table(operation: Operation) -> str:
+def _table_name(operation: Operation) -> str:
     name = getattr(operation, "model_name", None) or getattr(operation, "name", "")
     return str(name).lower()
 
 
-def _fault(operation: Operation) -> str | None:
+def _find_fault(operation: Operation) -> str | None:
     kind = type(operation).__name__
     if isinstance(operation, _KEEPS_TABLE):
         return None
     if isinstance(operation, _RENAMES):
-        return f"{kind} of a used table: older processes know it as it was. Add, fill, remove."
+        return (
+            f"{kind} of a used table: older processes use the old name or type. Add, fill, remove."
+        )
     if isinstance(operation, migrations.AddIndex):
         return (
-            f"{kind} locks the table while it builds: AddIndexConcurrently, atomic = False;"
-            " of a partitioned table AddPartitionedIndex."
+            f"{kind} locks the table. Use AddIndexConcurrently with atomic = False, or"
+            " AddPartitionedIndex for a partitioned table."
         )
     if isinstance(operation, migrations.AddConstraint) and isinstance(
         operation.constraint, (CheckConstraint, UniqueConstraint)
     ):
         return f"{kind} reads the whole table under a lock: add it NOT VALID, then validate it."
     if isinstance(operation, migrations.AddField) and _is_required(operation.field):
-        return "A field without null or a default is missing in what older processes write."
+        return "A field without null or a default is missing in the rows of older processes."
     return None
 
 
@@ -151,7 +162,7 @@ def _is_required(field: "Field[object, object]") -> bool:
     return not (field.null or has_default or field.many_to_many)
 
 
-def _migrations() -> Iterator[tuple[str, list[Operation]]]:
+def _load_migrations() -> Iterator[tuple[str, list[Operation]]]:
     loader = MigrationLoader(None)
     for (app, name), migration in sorted(loader.disk_migrations.items()):
         if app == "tenants":

@@ -1,4 +1,4 @@
-"""Row security, read from PostgreSQL's catalogue: it shows what a migration forgot."""
+"""Row security, read from PostgreSQL's catalogue: so it shows what a migration has forgotten."""
 
 from typing import Any
 
@@ -8,26 +8,26 @@ from django.db import connection
 from caret.foundation.postgres import APP_ROLE, OWNER_ROLE
 
 # Tables without row security, each with its reason.
-OUTSIDE = {
+EXCEPTIONS = {
     "tenants_tenant": "the directory, read before a tenant is chosen; no customer content",
-    "tenants_verified_domain": "says by an address which tenant to sign in to",
+    "tenants_verified_domain": "maps an email address to the tenant to sign in to",
     "account_emailaddress": "allauth's, not granted",
     "account_emailconfirmation": "allauth's, not granted",
-    "mfa_authenticator": "second factors, before a tenant is chosen; sealed",
-    "socialaccount_socialaccount": "allauth's, looked into and never written",
+    "mfa_authenticator": "second factors, read before a tenant is chosen; sealed",
+    "socialaccount_socialaccount": "allauth's, read and never written",
     "socialaccount_socialapp": "allauth's, not granted",
     "socialaccount_socialtoken": "allauth's, not granted",
-    "usersessions_usersession": "holds who is signed in, and from where",
-    "tenants_operator": "the platform's own people, who belong to no tenant",
-    "tenants_operatorkey": "the platform's own scripts, which belong to no tenant",
-    "tenants_user": "signing in comes before a tenant is chosen",
+    "usersessions_usersession": "signed-in users and their addresses, read without a tenant",
+    "tenants_operator": "operators, who belong to no tenant",
+    "tenants_operatorkey": "keys of operators' scripts, which belong to no tenant",
+    "tenants_user": "users, read at sign-in before a tenant is chosen",
     "tenants_plan": "the platform's price list; no tenant's",
     "tenants_price_version": "the platform's price list; no tenant's",
-    "tenants_capability_change": "what the installation can do; no tenant's",
+    "tenants_capability_change": "the features of the installation; no tenant's",
     "tenants_catalog_model": "the platform's list of models; no tenant's",
-    "tenants_pool_assignment": "says over all tenants which pools are dedicated; for operators",
-    "keyring_root_key": "which root keys are in use, looked at when a process starts",
-    "django_session": "holds who is signed in",
+    "tenants_pool_assignment": "pools dedicated to tenants; operators read it for all tenants",
+    "keyring_root_key": "the root keys in use, read when a process starts",
+    "django_session": "sessions, read before a tenant is chosen",
     "django_migrations": "Django's own",
     "django_content_type": "Django's own, not granted",
     "django_admin_log": "Django's own, not granted",
@@ -39,12 +39,12 @@ OUTSIDE = {
 
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
-    pass
+    """Give all of these tests the database."""
 
 
 @pytest.fixture
 def tables() -> dict[str, dict[str, Any]]:
-    """Every table of ours by name; a partition names its parent."""
+    """Return the properties of every table by its name; `parent` is that of a partition."""
     rows = _select(
         """
         SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity, parent.relname,
@@ -79,7 +79,7 @@ def test_tables_without_a_tenant_are_listed_with_a_reason(
 ) -> None:
     without_tenant = {name for name, table in tables.items() if not table["has_tenant"]}
 
-    assert without_tenant == set(OUTSIDE)
+    assert without_tenant == set(EXCEPTIONS)
 
 
 def test_partitions_are_accessible_only_through_their_parent(
@@ -141,7 +141,7 @@ def test_append_only_rows_may_be_deleted_with_their_tenant_and_anonymized() -> N
         " AND t.privilege_type = 'UPDATE' AND t.grantee = p.grantee) ORDER BY table_name"
     )
 
-    renamed = ["tenants_outcome", "tenants_typing_report", "tenants_usage_record"]
+    anonymized = ["tenants_outcome", "tenants_typing_report", "tenants_usage_record"]
     assert [(table, cmd) for table, cmd, _, _ in policies] == [
         ("tenants_outcome", "UPDATE"),
         ("tenants_policy_override_version", "DELETE"),
@@ -152,7 +152,7 @@ def test_append_only_rows_may_be_deleted_with_their_tenant_and_anonymized() -> N
     for _, cmd, roles, condition in policies:
         assert roles == f"{{{APP_ROLE}}}"
         assert ("tenants_erasure" if cmd == "DELETE" else "NOT (EXISTS") in condition
-    assert columns == [(table, "user_id") for table in renamed]
+    assert columns == [(table, "user_id") for table in anonymized]
 
 
 def test_unique_keys_of_tenant_tables_begin_with_the_tenant() -> None:
@@ -173,7 +173,7 @@ def test_unique_keys_of_tenant_tables_begin_with_the_tenant() -> None:
 
 
 def test_foreign_keys_between_tenant_tables_include_the_tenant() -> None:
-    loose = _select(
+    foreign_keys = _select(
         """
         SELECT k.conname FROM pg_constraint k
         JOIN pg_class target ON target.oid = k.confrelid
@@ -185,7 +185,7 @@ def test_foreign_keys_between_tenant_tables_include_the_tenant() -> None:
         """
     )
 
-    assert loose == []
+    assert foreign_keys == []
 
 
 def test_only_the_owner_may_truncate() -> None:

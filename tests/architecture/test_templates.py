@@ -12,7 +12,7 @@ from caret.local.paths import REPOSITORY
 
 TEMPLATES: Final = REPOSITORY / "console" / "templates"
 # Texts that are the same in each language: names, units, formats, and terms of protocols.
-_SAME: Final = re.compile(
+_UNTRANSLATED: Final = re.compile(
     r"\b(CSV|Caret|JSON|OpenID Connect|PDF|SAML|SHA|TXT|UTC|p50|p99)\b|\b(http|tcp)://\S+"
 )
 _MARKED: Final = re.compile(
@@ -20,43 +20,45 @@ _MARKED: Final = re.compile(
     r"|{#.*?#}|{%.*?%}|{{.*?}}",
     re.DOTALL,
 )
-# Titles inside a tag.
-_TITLED: Final = re.compile(r'{% component [^%]*\btitle="([^"]*)"')
+# A component's title is an argument of its tag.
+_COMPONENT_TITLE: Final = re.compile(r'{% component [^%]*\btitle="([^"]*)"')
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
-_READ: Final = frozenset({"alt", "aria-label", "hint", "label", "lead", "placeholder", "title"})
+_VISIBLE_ATTRIBUTES: Final = frozenset(
+    {"alt", "aria-label", "hint", "label", "lead", "placeholder", "title"}
+)
 # Addresses, numbers and program output, which are shown unchanged.
-_NOT_READ: Final = frozenset({"code", "kbd", "pre", "samp", "script", "style"})
+_UNTRANSLATED_TAGS: Final = frozenset({"code", "kbd", "pre", "samp", "script", "style"})
 
 
-class _Reader(HTMLParser):
+class _TextCollector(HTMLParser):
     """Collects the visible text of a page."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
-        self._within: list[str] = []
+        self.texts: list[str] = []
+        self._skipped_tags: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _NOT_READ:
-            self._within.append(tag)
-        self.found += [value for name, value in attrs if name in _READ and value]
+        if tag in _UNTRANSLATED_TAGS:
+            self._skipped_tags.append(tag)
+        self.texts += [value for name, value in attrs if name in _VISIBLE_ATTRIBUTES and value]
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in _NOT_READ and self._within:
-            self._within.pop()
+        if tag in _UNTRANSLATED_TAGS and self._skipped_tags:
+            self._skipped_tags.pop()
 
     def handle_data(self, data: str) -> None:
-        if not self._within:
-            self.found.append(data)
+        if not self._skipped_tags:
+            self.texts.append(data)
 
 
-def find_unmarked(template: str) -> Iterator[str]:
+def find_unmarked_texts(template: str) -> Iterator[str]:
     """Yield the visible texts that are not marked for translation."""
-    reader = _Reader()
+    reader = _TextCollector()
     reader.feed(_MARKED.sub(" ", template))
     reader.close()
-    for text in [*reader.found, *_TITLED.findall(template)]:
-        if _WORD.search(_SAME.sub("", text)):
+    for text in [*reader.texts, *_COMPONENT_TITLE.findall(template)]:
+        if _WORD.search(_UNTRANSLATED.sub("", text)):
             yield " ".join(text.split())
 
 
@@ -64,7 +66,7 @@ def find_unmarked(template: str) -> Iterator[str]:
     "path", sorted(TEMPLATES.rglob("*.html")), ids=lambda path: str(path.relative_to(TEMPLATES))
 )
 def test_visible_text_is_marked_for_translation(path: Path) -> None:
-    assert list(find_unmarked(path.read_text())) == []
+    assert list(find_unmarked_texts(path.read_text())) == []
 
 
 def test_the_check_finds_only_unmarked_text() -> None:
@@ -73,15 +75,15 @@ def test_the_check_finds_only_unmarked_text() -> None:
         '{% component "card.html" with title="Limits" %}{% endcomponent %}'
     )
 
-    assert list(find_unmarked(template)) == ["Keys", "now", "Limits"]
+    assert list(find_unmarked_texts(template)) == ["Keys", "now", "Limits"]
 
 
 def test_every_form_that_posts_has_a_csrf_token() -> None:
-    without = [
+    forms_without_token = [
         f"{path.relative_to(TEMPLATES)}: {form[:80]}"
         for path in TEMPLATES.rglob("*.html")
         for form in re.findall(r"<form\b.*?</form>", path.read_text(), re.DOTALL)
         if 'method="post"' in form and "{% csrf_token %}" not in form
     ]
 
-    assert without == []
+    assert forms_without_token == []

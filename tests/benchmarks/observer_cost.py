@@ -18,7 +18,7 @@ from inference.recording.metrics.completion_metrics import CompletionMetrics
 from inference.recording.otel_spans import SpanRecorder
 from inference.recording.slowest_requests import SlowLog
 from tests.benchmarks.results import Report
-from tests.fakes.request_traces import make_ended
+from tests.fakes.request_traces import make_ended_trace
 
 MAX_US: Final = 20.0
 _NUM_ROUNDS: Final = 7
@@ -27,7 +27,7 @@ _NUM_REQUESTS: Final = 5_000
 
 def main() -> int:
     report = Report("observers")
-    trace = make_ended(prompt_tokens=1_900, cached_tokens=1_800, generated_tokens=20)
+    trace = make_ended_trace(prompt_tokens=1_900, cached_tokens=1_800, generated_tokens=20)
     trace.clock = SystemClock()
     for name, observer in (
         ("metrics", CompletionMetrics()),

@@ -1,7 +1,7 @@
 """Requests that no browser sends: an attacker's requests to each URL.
 
-A form is filled with values that its page offers, and then some fields get bad values. Otherwise
-the first field would reject most requests, and the code behind it would never be reached.
+A form is filled with values that its page offers, and then some fields get bad values. With bad
+values only, the check of the first field would reject most requests.
 """
 
 import random
@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 FORM: Final = "application/x-www-form-urlencoded"
 # As bytes, because some are not valid text.
-NASTY: Final = (
+BAD_VALUES: Final = (
     b"",
     b"\0",
     b"a\0b",
@@ -53,7 +53,7 @@ NASTY: Final = (
     b"WzEsMl0",
     b"\xe2\x80\xae\xf0\x9f\x92\xa9",
 )
-# In queries, besides the names that a page's own forms and links use.
+# Tried in queries, besides the names in a page's forms and links.
 _PARAMETERS: Final = (
     "cursor",
     "format",
@@ -77,20 +77,20 @@ _PARAMETERS: Final = (
     "limit",
     "part",
 )
-_SOME: Final = {
+_DEFAULTS: Final = {
     "date": b"2026-11-01",
     "number": b"3",
     "email": b"a@b.example",
     "url": b"https://x.example/y",
 }
-_LINKED: Final = re.compile(r"[?&]([a-z_]{1,30})=")
+_QUERY_PARAMETER: Final = re.compile(r"[?&]([a-z_]{1,30})=")
 
 
 @dataclass(slots=True)
 class Form:
     """A form as its page offers it."""
 
-    action: str  # "": the page's own URL
+    action: str  # "": the page's URL
     is_post: bool
     offered: dict[str, list[bytes]] = field(default_factory=dict)  # allowed values, by field
 
@@ -100,37 +100,37 @@ def query_of(values: Mapping[str, bytes]) -> str:
 
 
 def forms_of(page: str) -> list[Form]:
-    reader = _Reader()
+    reader = _FormParser()
     reader.feed(page)
     return reader.forms
 
 
 def parameters_of(page: str) -> list[str]:
-    return sorted({*_PARAMETERS, *_LINKED.findall(page.replace("&amp;", "&"))})
+    return sorted({*_PARAMETERS, *_QUERY_PARAMETER.findall(page.replace("&amp;", "&"))})
 
 
-def filled(form: Form, chance: random.Random) -> dict[str, bytes]:
+def fill_form(form: Form, chance: random.Random) -> dict[str, bytes]:
     """Fill the form, with bad values in up to three fields; sometimes leave one out."""
     values = {name: chance.choice(offered) for name, offered in form.offered.items()}
     for name in chance.sample(sorted(values), min(len(values), chance.randint(1, 3))):
-        values[name] = chance.choice(NASTY)
+        values[name] = chance.choice(BAD_VALUES)
     if values and chance.random() < 0.1:
         del values[chance.choice(sorted(values))]
     return values
 
 
-def queries(names: list[str], chance: random.Random) -> Iterator[dict[str, bytes]]:
-    """Yield queries without end, with one or several bad parameters."""
+def generate_queries(names: list[str], chance: random.Random) -> Iterator[dict[str, bytes]]:
+    """Yield an endless sequence of queries with one or more bad parameters."""
     while True:
-        chosen = chance.sample(names, chance.choice((1, 1, 1, 2, 4)))
-        yield {name: chance.choice(NASTY) for name in chosen}
+        chosen_names = chance.sample(names, chance.choice((1, 1, 1, 2, 4)))
+        yield {name: chance.choice(BAD_VALUES) for name in chosen_names}
 
 
-class _Reader(HTMLParser):
+class _FormParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.forms: list[Form] = []
-        self._options = ""  # the name of the select element that is being read
+        self._select_name = ""  # the name of the select element that is being read
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
@@ -140,23 +140,24 @@ class _Reader(HTMLParser):
                 Form(attributes.get("action", ""), attributes.get("method", "").lower() == "post")
             )
         elif tag == "select":
-            self._options = name
+            self._select_name = name
         elif not self.forms:
             return
-        elif tag == "option" and self._options:
-            self._offer(self._options, attributes.get("value", "").encode())
+        elif tag == "option" and self._select_name:
+            self._add_offered_value(self._select_name, attributes.get("value", "").encode())
         elif tag in ("input", "textarea", "button") and name:
-            self._offer(
-                name, attributes.get("value", "").encode() or _some(attributes.get("type", ""))
+            self._add_offered_value(
+                name,
+                attributes.get("value", "").encode() or _default_value(attributes.get("type", "")),
             )
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "select":
-            self._options = ""
+            self._select_name = ""
 
-    def _offer(self, name: str, value: bytes) -> None:
+    def _add_offered_value(self, name: str, value: bytes) -> None:
         self.forms[-1].offered.setdefault(name, []).append(value)
 
 
-def _some(kind: str) -> bytes:
-    return _SOME.get(kind, b"Something")
+def _default_value(kind: str) -> bytes:
+    return _DEFAULTS.get(kind, b"Something")

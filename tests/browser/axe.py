@@ -55,18 +55,18 @@ _RUN_NEW: Final = f"""([known, mark, options]) => {{
 
 
 def serious(tab: Page) -> list[str]:
-    """Return each broken rule, with the place."""
-    return _broken(tab, {})
+    """Return each broken rule with the HTML of the element that breaks it."""
+    return _run_rules(tab, {})
 
 
 def serious_except_colour(tab: Page) -> list[str]:
     """Return broken rules as `serious` does, without the rules that depend on colours."""
-    return _broken(tab, _NOT_COLOUR)
+    return _run_rules(tab, _NOT_COLOUR)
 
 
 def serious_of_colour(tab: Page) -> list[str]:
     """Return broken rules as `serious` does, only of the rules that depend on colours."""
-    return _broken(tab, _COLOUR)
+    return _run_rules(tab, _COLOUR)
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class ColourChecks:
         return _serious_of(violations)
 
 
-def _broken(tab: Page, options: dict[str, Any]) -> list[str]:
+def _run_rules(tab: Page, options: dict[str, Any]) -> list[str]:
     _load_axe(tab)
     return _serious_of(tab.evaluate(_RUN, [None, _VIOLATIONS | options]))
 
@@ -98,7 +98,7 @@ def _load_axe(tab: Page) -> None:
 def _serious_of(violations: list[tuple[str, str, list[str]]]) -> list[str]:
     return [
         f"{rule}: {html}"
-        for rule, impact, places in violations
+        for rule, impact, elements in violations
         if impact in _SERIOUS
-        for html in places
+        for html in elements
     ]

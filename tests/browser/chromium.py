@@ -13,10 +13,10 @@ from playwright.sync_api import Browser, sync_playwright
 # 0.3 s of CPU time instead of 1.0, and a page 0.1 s instead of 0.5.
 _NAMES: Final = ("chromium-headless-shell", "chromium", "google-chrome")
 EXECUTABLE: Final = next(filter(None, map(shutil.which, _NAMES)), None)
-# A variable of Django: allow database access in a thread whose event loop is running.
-_UNSAFE: Final = "DJANGO_ALLOW_ASYNC_UNSAFE"
+# With this variable, Django allows database access in a thread whose event loop is running.
+_ALLOW_UNSAFE: Final = "DJANGO_ALLOW_ASYNC_UNSAFE"
 # Keeps the variable out of processes that a test starts while a browser runs.
-GUARDED: Final = {_UNSAFE: ""}
+GUARDED: Final = {_ALLOW_UNSAFE: ""}
 _ARGUMENTS: Final = (
     "--no-sandbox",  # root cannot use the sandbox; the browser opens only our own pages
     "--disable-gpu",
@@ -34,16 +34,16 @@ def chromium() -> Iterator[Browser]:
     """Run Chromium, or skip the test if it is not installed.
 
     Between two calls, Playwright leaves its event loop marked as running in this thread, although
-    it does not run. Django would refuse database access there, and pytest's own loop would not
+    it is idle. Django would refuse database access there, and pytest's own loop would not
     start. So no browser outlives its test file (CONTRIBUTING.md, "Test in a browser").
     """
     if EXECUTABLE is None:
         pytest.skip("neither Chromium nor Google Chrome is installed")
     with sync_playwright() as playwright:
-        os.environ[_UNSAFE] = "true"
+        os.environ[_ALLOW_UNSAFE] = "true"
         browser = playwright.chromium.launch(executable_path=EXECUTABLE, args=list(_ARGUMENTS))
         try:
             yield browser
         finally:
             browser.close()
-            del os.environ[_UNSAFE]
+            del os.environ[_ALLOW_UNSAFE]

@@ -52,8 +52,8 @@ def console_url(services: Services) -> Iterator[str]:
 def browser() -> Iterator[Browser]:
     from tests.browser.chromium import chromium
 
-    with chromium() as launched:
-        yield launched
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +63,9 @@ def scene(services: Services, django_db_blocker: DjangoDbBlocker) -> Iterator[Sc
     from tests.fixtures.companies import ACME, make_company
 
     with django_db_blocker.unblock():
-        made = Scene(make_company("acme", ACME))
-        yield made
-        made.clear()
+        scene = Scene(make_company("acme", ACME))
+        yield scene
+        scene.clear()
 
 
 @pytest.fixture

@@ -36,8 +36,8 @@ from tests.fixtures.users import Mailbox, send_invitation
 Example = Callable[[Scene], str]
 
 
-def below(example: Example, step: str) -> Example:
-    return lambda scene: f"{example(scene)}/{step}"
+def with_suffix(example: Example, suffix: str) -> Example:
+    return lambda scene: f"{example(scene)}/{suffix}"
 
 
 def invitation(scene: Scene) -> str:
@@ -60,8 +60,8 @@ def sign_up_link(scene: Scene) -> str:
 
 
 def key(scene: Scene) -> str:
-    made = make_key(scene.company, scene.company.developer)
-    return f"/keys/{made.key.lookup_id}"
+    created = make_key(scene.company, scene.company.developer)
+    return f"/keys/{created.key.lookup_id}"
 
 
 def device_request(scene: Scene) -> str:
@@ -82,7 +82,7 @@ def policy_version(scene: Scene) -> str:
     return f"/policies/versions/{get_policy(actor=_owner(scene)).version}"
 
 
-def policy_to_go_back_to(scene: Scene) -> str:
+def policy_version_to_restore(scene: Scene) -> str:
     return f"/policies/review?from={get_policy(actor=_owner(scene)).version}"
 
 
@@ -91,12 +91,12 @@ def policy_override(scene: Scene) -> str:
 
 
 def export(scene: Scene) -> str:
-    found = list_builds(actor=_owner(scene), limit=1, cursor=None).rows
+    builds = list_builds(actor=_owner(scene), limit=1, cursor=None).rows
     october = Period(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
     export_request = ExportRequest("members", "csv", october)
     build = (
-        found[0]
-        if found
+        builds[0]
+        if builds
         else request_export(actor=_owner(scene), export_request=export_request, now=timezone.now())
     )
     return f"/exports/{build.id}"
@@ -111,9 +111,9 @@ def budget(scene: Scene) -> str:
 
 
 def sink(scene: Scene) -> str:
-    found = list_sinks(actor=_owner(scene), limit=1, cursor=None).rows
-    if found:
-        return f"/audit-sinks/{found[0].id}"
+    sinks = list_sinks(actor=_owner(scene), limit=1, cursor=None).rows
+    if sinks:
+        return f"/audit-sinks/{sinks[0].id}"
     new = NewSink(name="Splunk", address="https://siem.example.com/hook", from_sequence=None)
     return f"/audit-sinks/{create_sink(actor=_owner(scene), new=new, now=timezone.now()).sink.id}"
 
@@ -124,8 +124,8 @@ def member(scene: Scene) -> str:
 
 def team(scene: Scene) -> str:
     name = f"Team {secrets.token_hex(4)}"
-    made = create_team(actor=scene.company.platform, name=name, now=timezone.now())
-    return f"/teams/{made.id}"
+    created = create_team(actor=scene.company.platform, name=name, now=timezone.now())
+    return f"/teams/{created.id}"
 
 
 def invitation_row(scene: Scene) -> str:
@@ -148,13 +148,13 @@ def group(scene: Scene) -> str:
 
 def domain(scene: Scene) -> str:
     name = f"{secrets.token_hex(4)}.example"
-    made = claim_domain(actor=scene.company.platform, name=name, now=timezone.now())
-    return f"/sign-in-settings/domains/{made.id}"
+    claimed = claim_domain(actor=scene.company.platform, name=name, now=timezone.now())
+    return f"/sign-in-settings/domains/{claimed.id}"
 
 
 def scim_token(scene: Scene) -> str:
-    made = create_scim_token(actor=scene.company.platform, name="Okta", now=timezone.now())
-    return f"/sign-in-settings/scim/{made.token.id}"
+    created = create_scim_token(actor=scene.company.platform, name="Okta", now=timezone.now())
+    return f"/sign-in-settings/scim/{created.token.id}"
 
 
 def consent_to_withdraw(scene: Scene) -> str:
@@ -170,21 +170,21 @@ def data_class(scene: Scene) -> str:
 
 
 def hold(scene: Scene) -> str:
-    found = list_holds(actor=_owner(scene), limit=1, cursor=None).rows
-    return f"/retention/holds/{found[0].id if found else make_hold(scene.company)}"
+    holds = list_holds(actor=_owner(scene), limit=1, cursor=None).rows
+    return f"/retention/holds/{holds[0].id if holds else make_hold(scene.company)}"
 
 
 def certificate(scene: Scene) -> str:
-    found = list_certificates(actor=_owner(scene), limit=1, cursor=None).rows
-    made = found[0].id if found else make_certificate(scene.company)
-    return f"/retention/certificates/{made}"
+    certificates = list_certificates(actor=_owner(scene), limit=1, cursor=None).rows
+    certificate_id = certificates[0].id if certificates else make_certificate(scene.company)
+    return f"/retention/certificates/{certificate_id}"
 
 
 def passkey(scene: Scene) -> str:
     return f"/account/passkeys/{scene.passkey_id}"
 
 
-def kept_form(scene: Scene) -> str:
+def pending_form(scene: Scene) -> str:
     form = PendingForm("/sign-in-settings/scim", {"token_name": ["Okta"]})
     return f"/account/resume/{store_pending_form(_owner(scene), form)}"
 

@@ -30,44 +30,48 @@ class Page:
     def name(self) -> str:
         """Return the name for files and tests: keys-one-revoke."""
         words = re.sub(r"<[^>]*>", "one", self.pattern).replace("/", "-")
-        named = "-".join(filter(None, [*words.split("-"), self.variant]))
-        return named or "overview"
+        name = "-".join(filter(None, [*words.split("-"), self.variant]))
+        return name or "overview"
 
     def path_in(self, scene: Scene) -> str:
         return f"/{self.pattern}" if self.path is None else self.path(scene)
 
-    def is_at(self, url: str, asked: str) -> bool:
-        """Return True if `url` is this page's; `asked` may redirect to it."""
-        own = asked if "<" in self.pattern or self.status != 200 else f"/{self.pattern}"
-        return urlsplit(url).path == urlsplit(own).path
+    def is_at(self, url: str, requested_path: str) -> bool:
+        """Return True if `url` is this page's; `requested_path` may redirect to it."""
+        own_path = (
+            requested_path if "<" in self.pattern or self.status != 200 else f"/{self.pattern}"
+        )
+        return urlsplit(url).path == urlsplit(own_path).path
 
 
 # Interfaces for other programs.
 OTHER_INTERFACES: Final = ("api/v1/", "oauth/", "scim/v2/")
-# Targets of forms, which are not opened as pages. With an example if they have arguments.
+# Targets of forms, which are not opened as pages, with an example if they have arguments.
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/experiments/<what>": lambda scene: "/operators/experiments/stop",
     "operators/models/<what>": lambda scene: "/operators/models/publish",
     "operators/preferences": lambda scene: "/operators/preferences",
     "operators/sign-out": lambda scene: "/operators/sign-out",
     "operators/tenants/<uuid:tenant_id>/edit/<field>": example_urls.operators_change,
-    "operators/tenants/<uuid:tenant_id>/owners": example_urls.below(
+    "operators/tenants/<uuid:tenant_id>/owners": example_urls.with_suffix(
         example_urls.operators_tenant, "owners"
     ),
     "operators/tenants/<uuid:tenant_id>/reason": example_urls.operators_reason,
     "sign-in/saml/<uuid:tenant_id>": example_urls.saml,
     "sign-out": lambda scene: "/sign-out",
     "tenant": lambda scene: "/tenant",
-    "budgets/<uuid:budget_id>/edit": example_urls.below(example_urls.budget, "edit"),
-    "budgets/<uuid:budget_id>/secret": example_urls.below(example_urls.budget, "secret"),
-    "budgets/<uuid:budget_id>/versions/<int:version>/undo": example_urls.below(
+    "budgets/<uuid:budget_id>/edit": example_urls.with_suffix(example_urls.budget, "edit"),
+    "budgets/<uuid:budget_id>/secret": example_urls.with_suffix(example_urls.budget, "secret"),
+    "budgets/<uuid:budget_id>/versions/<int:version>/undo": example_urls.with_suffix(
         example_urls.budget, "versions/1/undo"
     ),
     "sign-in-settings/domains": lambda scene: "/sign-in-settings/domains",
-    "sign-in-settings/domains/<uuid:domain_id>/verify": example_urls.below(
+    "sign-in-settings/domains/<uuid:domain_id>/verify": example_urls.with_suffix(
         example_urls.domain, "verify"
     ),
-    "sign-in-settings/groups/<uuid:group_id>/role": example_urls.below(example_urls.group, "role"),
+    "sign-in-settings/groups/<uuid:group_id>/role": example_urls.with_suffix(
+        example_urls.group, "role"
+    ),
     "sign-in-settings/scim": lambda scene: "/sign-in-settings/scim",
     "sign-in-settings/second-factor/optional": lambda scene: (
         "/sign-in-settings/second-factor/optional"
@@ -75,45 +79,47 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "sign-in-settings/second-factor/required": lambda scene: (
         "/sign-in-settings/second-factor/required"
     ),
-    "members/invitations/<uuid:invitation_id>/revoke": example_urls.below(
+    "members/invitations/<uuid:invitation_id>/revoke": example_urls.with_suffix(
         example_urls.invitation_row, "revoke"
     ),
-    "members/invitations/<uuid:invitation_id>/send": example_urls.below(
+    "members/invitations/<uuid:invitation_id>/send": example_urls.with_suffix(
         example_urls.invitation_row, "send"
     ),
     "onboarding/restore": lambda scene: "/onboarding/restore",
     "onboarding/dismiss": lambda scene: "/onboarding/dismiss",
-    "teams/<uuid:team_id>/add": example_urls.below(example_urls.team, "add"),
-    "teams/<uuid:team_id>/rename/undo": example_urls.below(
+    "teams/<uuid:team_id>/add": example_urls.with_suffix(example_urls.team, "add"),
+    "teams/<uuid:team_id>/rename/undo": example_urls.with_suffix(
         example_urls.team, "rename/undo?from=A&to=B"
     ),
-    "teams/<uuid:team_id>/members/<uuid:user_id>/back": example_urls.below(
+    "teams/<uuid:team_id>/members/<uuid:user_id>/back": example_urls.with_suffix(
         example_urls.membership_of_team, "back"
     ),
-    "teams/<uuid:team_id>/members/<uuid:user_id>/out": example_urls.below(
+    "teams/<uuid:team_id>/members/<uuid:user_id>/out": example_urls.with_suffix(
         example_urls.membership_of_team, "out"
     ),
     "account/my-data/bundle": lambda scene: "/account/my-data/bundle",
     "account/my-data/consent/<kind>": lambda scene: "/account/my-data/consent/content_capture",
-    "privacy/data-subjects/<uuid:user_id>/bundle": example_urls.below(
+    "privacy/data-subjects/<uuid:user_id>/bundle": example_urls.with_suffix(
         example_urls.person, "bundle"
     ),
-    "exports/<uuid:export_id>/cancel": example_urls.below(example_urls.export, "cancel"),
-    "exports/<uuid:export_id>/fetch": example_urls.below(example_urls.export, "fetch"),
+    "exports/<uuid:export_id>/cancel": example_urls.with_suffix(example_urls.export, "cancel"),
+    "exports/<uuid:export_id>/fetch": example_urls.with_suffix(example_urls.export, "fetch"),
     "keys/test": lambda scene: "/keys/test",
     "playground/end": lambda scene: "/playground/end",
     "playground/start": lambda scene: "/playground/start",
-    "policies/versions/<int:version>/undo": example_urls.below(example_urls.policy_version, "undo"),
-    "policies/overrides/<kind>/<uuid:subject_id>/versions/<int:version>/undo": example_urls.below(
-        example_urls.policy_override, "versions/1/undo"
+    "policies/versions/<int:version>/undo": example_urls.with_suffix(
+        example_urls.policy_version, "undo"
     ),
-    "retention/classes/<data_class>/versions/<int:version>/undo": example_urls.below(
+    "policies/overrides/<kind>/<uuid:subject_id>/versions/<int:version>/undo": (
+        example_urls.with_suffix(example_urls.policy_override, "versions/1/undo")
+    ),
+    "retention/classes/<data_class>/versions/<int:version>/undo": example_urls.with_suffix(
         example_urls.data_class, "versions/1/undo"
     ),
-    "audit-sinks/<uuid:sink_id>/replay": example_urls.below(example_urls.sink, "replay"),
-    "audit-sinks/<uuid:sink_id>/test": example_urls.below(example_urls.sink, "test"),
+    "audit-sinks/<uuid:sink_id>/replay": example_urls.with_suffix(example_urls.sink, "replay"),
+    "audit-sinks/<uuid:sink_id>/test": example_urls.with_suffix(example_urls.sink, "test"),
 }
-# With an example if they have arguments.
+# Downloads, with an example if it is to be tested.
 FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
     ".well-known/caret-signing-keys.json": None,
     "account/recovery-codes/file": None,
@@ -121,10 +127,10 @@ FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
     "billing/invoices/<int:number>/pdf": None,
     "downloads/<name>": None,
     "exports/file/<token>": None,
-    "exports/<uuid:export_id>/proof": example_urls.below(example_urls.export, "proof"),
+    "exports/<uuid:export_id>/proof": example_urls.with_suffix(example_urls.export, "proof"),
     "healthz": None,
     "operators/tenants/<uuid:tenant_id>/certificate": None,
-    "retention/certificates/<uuid:certificate_id>/file": example_urls.below(
+    "retention/certificates/<uuid:certificate_id>/file": example_urls.with_suffix(
         example_urls.certificate, "file"
     ),
     "sign-in/saml/<uuid:tenant_id>/metadata": None,
@@ -140,7 +146,7 @@ REDIRECTS: Final = frozenset(
         "sign-in/saml/<uuid:tenant_id>/done",
     }
 )
-_NAMED: Final = (
+_LISTED: Final = (
     Page("", max_queries=17),  # the steps of the setup need five
     Page("", variant="not-found", path=lambda scene: "/nothing", status=404),
     Page("help/<slug:name>", path=lambda scene: "/help/policies"),
@@ -156,42 +162,46 @@ _NAMED: Final = (
     Page("sign-up/sent", Visitor.NOBODY),
     Page("sign-up/confirm", Visitor.NOBODY, example_urls.sign_up_link),
     Page("keys/<lookup_id>", path=example_urls.key),
-    Page("keys/<lookup_id>/rotate", path=example_urls.below(example_urls.key, "rotate")),
-    Page("keys/<lookup_id>/revoke", path=example_urls.below(example_urls.key, "revoke")),
-    Page("policies/review", path=example_urls.policy_to_go_back_to),
+    Page("keys/<lookup_id>/rotate", path=example_urls.with_suffix(example_urls.key, "rotate")),
+    Page("keys/<lookup_id>/revoke", path=example_urls.with_suffix(example_urls.key, "revoke")),
+    Page("policies/review", path=example_urls.policy_version_to_restore),
     Page("policies/versions/<int:version>", path=example_urls.policy_version),
     Page("policies/overrides/<kind>/<uuid:subject_id>", path=example_urls.policy_override),
     Page(
         "policies/overrides/<kind>/<uuid:subject_id>/review",
-        path=example_urls.below(example_urls.policy_override, "review"),
+        path=example_urls.with_suffix(example_urls.policy_override, "review"),
     ),
     Page("members/<uuid:user_id>", path=example_urls.member),
-    Page("members/<uuid:user_id>/role", path=example_urls.below(example_urls.member, "role")),
+    Page("members/<uuid:user_id>/role", path=example_urls.with_suffix(example_urls.member, "role")),
     Page(
-        "members/<uuid:user_id>/transfer", path=example_urls.below(example_urls.member, "transfer")
+        "members/<uuid:user_id>/transfer",
+        path=example_urls.with_suffix(example_urls.member, "transfer"),
     ),
-    Page("members/<uuid:user_id>/remove", path=example_urls.below(example_urls.member, "remove")),
+    Page(
+        "members/<uuid:user_id>/remove",
+        path=example_urls.with_suffix(example_urls.member, "remove"),
+    ),
     Page("teams/<uuid:team_id>", path=example_urls.team),
-    Page("teams/<uuid:team_id>/rename", path=example_urls.below(example_urls.team, "rename")),
-    Page("teams/<uuid:team_id>/delete", path=example_urls.below(example_urls.team, "delete")),
+    Page("teams/<uuid:team_id>/rename", path=example_urls.with_suffix(example_urls.team, "rename")),
+    Page("teams/<uuid:team_id>/delete", path=example_urls.with_suffix(example_urls.team, "delete")),
     Page(
         "sign-in-settings/domains/<uuid:domain_id>/release",
-        path=example_urls.below(example_urls.domain, "release"),
+        path=example_urls.with_suffix(example_urls.domain, "release"),
     ),
     Page(
         "sign-in-settings/scim/<uuid:token_id>/revoke",
-        path=example_urls.below(example_urls.scim_token, "revoke"),
+        path=example_urls.with_suffix(example_urls.scim_token, "revoke"),
     ),
     Page("account/my-data/consent/<kind>/withdraw", path=example_urls.consent_to_withdraw),
     Page("privacy/data-subjects/<uuid:user_id>", path=example_urls.person),
     Page(
         "privacy/data-subjects/<uuid:user_id>/erase",
-        path=example_urls.below(example_urls.person, "erase"),
+        path=example_urls.with_suffix(example_urls.person, "erase"),
     ),
     Page("retention/classes/<data_class>", path=example_urls.data_class),
     Page(
         "retention/holds/<uuid:hold_id>/release",
-        path=example_urls.below(example_urls.hold, "release"),
+        path=example_urls.with_suffix(example_urls.hold, "release"),
     ),
     Page("retention/certificates/<uuid:certificate_id>", path=example_urls.certificate),
     Page("exports/<uuid:export_id>", path=example_urls.export),
@@ -201,8 +211,14 @@ _NAMED: Final = (
     Page("budgets/<uuid:budget_id>", path=example_urls.budget, variant="one"),
     Page("device"),
     Page("device", path=example_urls.device_request, variant="with-code"),
-    Page("budgets/<uuid:budget_id>/delete", path=example_urls.below(example_urls.budget, "delete")),
-    Page("audit-sinks/<uuid:sink_id>/delete", path=example_urls.below(example_urls.sink, "delete")),
+    Page(
+        "budgets/<uuid:budget_id>/delete",
+        path=example_urls.with_suffix(example_urls.budget, "delete"),
+    ),
+    Page(
+        "audit-sinks/<uuid:sink_id>/delete",
+        path=example_urls.with_suffix(example_urls.sink, "delete"),
+    ),
     Page("account/confirm", Visitor.HAS_APP),
     Page("account/confirm/code", Visitor.HAS_APP),
     Page("account/confirm/passkey", Visitor.HAS_PASSKEY),
@@ -214,14 +230,14 @@ _NAMED: Final = (
     Page(
         "account/passkeys/<int:pk>/remove",
         Visitor.HAS_PASSKEY,
-        example_urls.below(example_urls.passkey, "remove"),
+        example_urls.with_suffix(example_urls.passkey, "remove"),
     ),
     Page("account/recovery-codes", Visitor.HAS_APP),
     Page("account/recovery-codes/new", Visitor.HAS_APP),
-    Page("account/resume/<token>", path=example_urls.kept_form),
+    Page("account/resume/<token>", path=example_urls.pending_form),
     Page("usage/requests/<uuid:request_id>", path=example_urls.request),
     Page("operators/sign-in", Visitor.NOBODY),
-    # `test_operators.py` opens them with a gateway; here there is none.
+    # `test_operators.py` opens these pages with a gateway. Without one they do not exist.
     Page(
         "operators/replicas/<path:replica>/drain",
         Visitor.OPERATOR,
@@ -258,33 +274,36 @@ NO_PAGES: Final = ACTIONS.keys() | FILES.keys() | REDIRECTS
 
 
 def all_pages() -> list[Page]:
-    named = {page.pattern for page in _NAMED}
-    others = [route for route in _looked_at() if route.pattern not in named]
-    return [*_NAMED, *(_unnamed(route) for route in others if not route.has_arguments)]
+    listed_patterns = {page.pattern for page in _LISTED}
+    other_routes = [route for route in _routes_of_pages() if route.pattern not in listed_patterns]
+    return [
+        *_LISTED,
+        *(_page_without_example(route) for route in other_routes if not route.has_arguments),
+    ]
 
 
-def _unnamed(route: Route) -> Page:
+def _page_without_example(route: Route) -> Page:
     is_operators = route.pattern.startswith("operators/")
     return Page(route.pattern, Visitor.OPERATOR if is_operators else Visitor.MEMBER)
 
 
 def unknown_patterns() -> list[str]:
     """Return the patterns with arguments that have no example."""
-    named = {page.pattern for page in _NAMED}
+    listed_patterns = {page.pattern for page in _LISTED}
     return [
         route.pattern
-        for route in _looked_at()
-        if route.has_arguments and route.pattern not in named
+        for route in _routes_of_pages()
+        if route.has_arguments and route.pattern not in listed_patterns
     ]
 
 
 def vanished_patterns() -> list[str]:
     """Return the patterns named here that no longer exist."""
-    known = {route.pattern for route in all_routes()}
-    return sorted((NO_PAGES | {page.pattern for page in _NAMED}) - known)
+    existing = {route.pattern for route in all_routes()}
+    return sorted((NO_PAGES | {page.pattern for page in _LISTED}) - existing)
 
 
-def _looked_at() -> list[Route]:
+def _routes_of_pages() -> list[Route]:
     return [
         route
         for route in all_routes()

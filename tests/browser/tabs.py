@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 from tests.browser.sessions import Session
 
-_BAD: Final = ("warning", "error")
+_REPORTED_TYPES: Final = ("warning", "error")
 _TIMEOUT_MS: Final = 30_000  # for two busy cores
 
 
@@ -32,7 +32,7 @@ class Tabs:
 
     browser: Browser
     url: str
-    held: ExitStack
+    contexts: ExitStack
     errors: list[str] = field(default_factory=list)  # blocked scripts, errors, missing files
 
     def open(self, session: Session | None = None, look: Look = DESK) -> Page:
@@ -46,7 +46,7 @@ class Tabs:
             locale="en-GB",
             timezone_id="Europe/Oslo",
         )
-        self.held.callback(context.close)
+        self.contexts.callback(context.close)
         context.set_default_timeout(_TIMEOUT_MS)
         return self._new_page(context, session)
 
@@ -59,19 +59,19 @@ class Tabs:
     def _new_page(self, context: BrowserContext, session: Session | None) -> Page:
         page = context.new_page()
         self.sign_in(page, session)
-        page.on("console", lambda message: self._note(message))
+        page.on("console", lambda message: self._record_message(message))
         page.on("pageerror", lambda error: self.errors.append(f"{page.url}: {error}"))
         return page
 
-    def _note(self, message: ConsoleMessage) -> None:
-        if message.type in _BAD:
+    def _record_message(self, message: ConsoleMessage) -> None:
+        if message.type in _REPORTED_TYPES:
             self.errors.append(f"{message.location['url']}: {message.text}")
 
 
 @contextmanager
 def tabs_of(browser: Browser, url: str) -> Iterator[Tabs]:
-    """Open tabs and close them at the end; an unexpected error in them fails."""
-    with ExitStack() as held:
-        tabs = Tabs(browser, url, held)
+    """Close all tabs at the end, and fail if the browser reported errors in them."""
+    with ExitStack() as contexts:
+        tabs = Tabs(browser, url, contexts)
         yield tabs
     assert not tabs.errors, tabs.errors

@@ -197,7 +197,7 @@ def test_a_chart_loaded_by_htmx_is_drawn(tabs: Tabs) -> None:
     """htmx replaces the chart."""
     company = billing.make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
     now = timezone.now()
-    billing.use(company, company.developer, now, generated_tokens=2_000_000)
+    billing.ingest_completion(company, company.developer, now, generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=now + timedelta(minutes=1))
     tab = tabs.open(session_of(company.people[Role.BILLING]))
     tab.goto("/billing")

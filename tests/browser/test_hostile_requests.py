@@ -13,13 +13,13 @@ import pytest
 from django.test import Client
 
 from tests.browser.attack_requests import (
+    BAD_VALUES,
     FORM,
-    NASTY,
     Form,
-    filled,
+    fill_form,
     forms_of,
+    generate_queries,
     parameters_of,
-    queries,
     query_of,
 )
 from tests.browser.client import client_with
@@ -75,7 +75,7 @@ def test_hostile_queries_and_forms_cause_no_server_error(
     client.raise_request_exception = False
     shown = client.get(path).content.decode("utf-8", "replace")
 
-    for query in islice(queries(parameters_of(shown), chance), NUM_REQUESTS):
+    for query in islice(generate_queries(parameters_of(shown), chance), NUM_REQUESTS):
         _expect_no_error(client.get(f"{path}?{query_of(query)}"), query)
     forms = [form for form in forms_of(shown) if form.action not in _ON_EVERY_PAGE]
     for form in forms or [Form("", is_post=True)]:
@@ -87,7 +87,7 @@ def test_hostile_search_texts_cause_no_server_error(scene: Scene) -> None:
     client = client_with(scene.session(Visitor.MEMBER))
     client.raise_request_exception = False
 
-    for text in NASTY:
+    for text in BAD_VALUES:
         query = {"q": text}
         _expect_no_error(client.get(f"/search?{query_of(query)}"), query)
 
@@ -113,12 +113,12 @@ def test_made_up_urls_and_bodies_cause_no_server_error(
 def _argument(kind: str | None, chance: random.Random) -> str:
     if kind in _WELL_FORMED:
         return chance.choice(_WELL_FORMED[kind])
-    return quote(chance.choice(NASTY)[:6_000], safe="") or "x"
+    return quote(chance.choice(BAD_VALUES)[:6_000], safe="") or "x"
 
 
 def _send_form(client: Client, path: str, form: Form, chance: random.Random) -> Any:
     target = form.action if form.action.startswith("/") else path
-    body = query_of(filled(form, chance))
+    body = query_of(fill_form(form, chance))
     if form.is_post:
         return client.post(target, body.encode(), content_type=FORM)
     return client.get(f"{target.partition('?')[0]}?{body}")

@@ -27,14 +27,14 @@ def owner() -> Person:
     return make_company("initech", {Role.OWNER: "olga"}).people[Role.OWNER]
 
 
-def plug_in(page: Page, *, knows_its_user: bool = True) -> None:
+def plug_in(page: Page, *, verifies_user: bool = True) -> None:
     """Add an authenticator; one that knows its user verifies the right finger."""
     options = {
         "protocol": "ctap2",
-        "transport": "internal" if knows_its_user else "usb",
-        "hasResidentKey": knows_its_user,
-        "hasUserVerification": knows_its_user,
-        "isUserVerified": knows_its_user,
+        "transport": "internal" if verifies_user else "usb",
+        "hasResidentKey": verifies_user,
+        "hasUserVerification": verifies_user,
+        "isUserVerified": verifies_user,
         "automaticPresenceSimulation": True,
     }
     devices = page.context.new_cdp_session(page)
@@ -79,7 +79,7 @@ def test_a_created_passkey_signs_its_user_in(page: Page, owner: Person) -> None:
 
 
 def test_a_security_key_is_the_second_factor_after_the_password(page: Page, owner: Person) -> None:
-    plug_in(page, knows_its_user=False)
+    plug_in(page, verifies_user=False)
     sign_in(page, owner)
     add_passkey(page, "Key ring")
     sign_out(page)

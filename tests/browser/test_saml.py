@@ -47,7 +47,7 @@ def idp() -> Iterator[SamlProvider]:
                 f"http://{self.headers['Host']}{self.path}", provider.signed_in_email
             )
             page = _PAGE.format(
-                html.escape(str(assertion.acs_url)), provider.answer(assertion)
+                html.escape(str(assertion.acs_url)), provider.encode_response(assertion)
             ).encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/html")

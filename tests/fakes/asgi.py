@@ -8,8 +8,8 @@ from inference.consumers.base import Headers, Message, Scope
 
 
 class FakeServer:
-    """One exchange. `sends` queues a message for the application, `messages` contains its
-    responses."""
+    """One exchange: `queue_message` adds a message for the application to receive, and `messages`
+    lists the messages that the application sent."""
 
     def __init__(self, scope: Scope, *, breaks_at: str | None = None) -> None:
         """`breaks_at` is the type of the response message at which the client has disconnected."""
@@ -19,7 +19,7 @@ class FakeServer:
         self._incoming: asyncio.Queue[Message] = asyncio.Queue()
         self._breaks_at = breaks_at
 
-    def sends(self, kind: str, **fields: Any) -> None:
+    def queue_message(self, kind: str, **fields: Any) -> None:
         self._incoming.put_nowait({"type": kind, **fields})
 
     async def receive(self) -> Message:
@@ -37,7 +37,7 @@ class FakeServer:
         return int(self.messages[0]["status"])
 
     @property
-    def code(self) -> str:
+    def error_code(self) -> str:
         body = json.loads(self.messages[1]["body"])
         return str(body.get("error", body)["code"])
 

@@ -33,21 +33,23 @@ class Export:
     body: list[dict[str, Any]]  # entries and signed heads
     keys: SigningKeys = KEYS
 
-    def text(self) -> bytes:
-        """Return the export with correct signatures for the header and the body."""
+    def sign(self) -> bytes:
+        """Return the export's file with correct signatures for the header and the body."""
         header = self.keys.sign_document(self.header, purpose=HEADER_PURPOSE)
-        before = b"".join(canonicalize(line) + b"\n" for line in [header, *self.body])
+        signed_lines = b"".join(canonicalize(line) + b"\n" for line in [header, *self.body])
         trailer = {
             "kind": "trailer",
             "rows": self.header["rows"],
-            "sha256": hashlib.sha256(before).hexdigest(),
+            "sha256": hashlib.sha256(signed_lines).hexdigest(),
         }
-        return (
-            before + canonicalize(self.keys.sign_document(trailer, purpose=TRAILER_PURPOSE)) + b"\n"
-        )
+        signed_trailer = self.keys.sign_document(trailer, purpose=TRAILER_PURPOSE)
+        return signed_lines + canonicalize(signed_trailer) + b"\n"
 
 
-def chain(count: int, *, tenant_id: str = TENANT_ID, first: str = "made") -> list[dict[str, Any]]:
+def make_chain(
+    count: int, *, tenant_id: str = TENANT_ID, first_action: str = "made"
+) -> list[dict[str, Any]]:
+    """Return entries whose hashes form a chain; only the first has `first_action`."""
     entries: list[dict[str, Any]] = []
     previous = GENESIS.hex()
     for number in range(1, count + 1):
@@ -59,7 +61,7 @@ def chain(count: int, *, tenant_id: str = TENANT_ID, first: str = "made") -> lis
                 "sequence": number,
                 "previous_hash": previous,
                 "at": timestamp(NOON + timedelta(minutes=number)),
-                "action": first if number == 1 else "key.created",
+                "action": first_action if number == 1 else "key.created",
                 "after": {"name": "Zoë's laptop", "share": 0.25, "limit": None},
             }
         )
@@ -107,5 +109,5 @@ def signed_by(export: Export, keys: SigningKeys) -> Export:
     return replace(export, keys=keys)
 
 
-def verified(text: bytes) -> VerifiedExport:
-    return verify_export(io.BytesIO(text), KEYS.public_keys())
+def verify(export_bytes: bytes) -> VerifiedExport:
+    return verify_export(io.BytesIO(export_bytes), KEYS.public_keys())

@@ -27,7 +27,7 @@ from tests.fixtures.users import make_colleague
 
 START: Final = date(2026, 10, 1)
 NOW: Final = datetime(2026, 10, 20, 12, tzinfo=UTC)
-# Price of a million tokens: 0.15, 0.015 and 0.60 in the fast tier, ten times as much in the other.
+# Micros for a million tokens. The quality tier costs ten times as much as the fast one.
 FAST: Final = TierPrices(prompt=150_000, cached_prompt=15_000, generated=600_000)
 QUALITY: Final = TierPrices(prompt=1_500_000, cached_prompt=150_000, generated=6_000_000)
 TIERS: Final = {Tier.FAST: FAST, Tier.QUALITY: QUALITY}
@@ -45,15 +45,15 @@ def make_plan(*, currency: Currency = Currency.EUR, effective_on: date = date(20
 def make_customer(company: Company, *, starts_on: date = START) -> str:
     """Subscribe the company to a new plan from that day on."""
     plan = make_plan()
-    make_older(company, starts_on)
+    backdate_company(company, starts_on)
     subscribe(actor=company.platform, plan=plan, starts_on=starts_on, now=NOW)
     return plan
 
 
-def make_older(company: Company, day: date) -> None:
+def backdate_company(company: Company, day: date) -> None:
     """Move the company's creation back to that day if it is younger."""
-    found = Tenant.objects.filter(id=company.tenant_id, created_at__gt=begins_at(day))
-    found.update(created_at=begins_at(day))
+    younger = Tenant.objects.filter(id=company.tenant_id, created_at__gt=begins_at(day))
+    younger.update(created_at=begins_at(day))
 
 
 def make_old_customer(since: datetime) -> Company:
@@ -65,8 +65,10 @@ def make_old_customer(since: datetime) -> Company:
     return company
 
 
-def use(company: Company, person: Person | None, at: datetime, **fields: Any) -> RequestId:
-    """Ingest a completion of that time as its own batch."""
+def ingest_completion(
+    company: Company, person: Person | None, at: datetime, **fields: Any
+) -> RequestId:
+    """Insert a usage record of a completion at that time, as the only record of its batch."""
     request_id = new_request_id(now_ms=to_unix_ms(at))
     with tenant_scope(company.tenant_id):
         UsageRecord.objects.create(
@@ -80,7 +82,7 @@ def use(company: Company, person: Person | None, at: datetime, **fields: Any) ->
     return request_id
 
 
-def balances(tenant_id: TenantId) -> dict[str, int]:
+def read_balances(tenant_id: TenantId) -> dict[str, int]:
     """Return the balance of each account that is not zero."""
     totals: dict[str, int] = {}
     with tenant_scope(tenant_id):
@@ -114,17 +116,17 @@ def ensure_invoice(company: Company) -> int:
     """Return the number of an invoice, and issue one if there is none."""
     ensure_customer(company)
     with tenant_scope(company.tenant_id):
-        found = Invoice.objects.filter(tenant_id=company.tenant_id).order_by("number").first()
-    return make_invoice(company) if found is None else found.number
+        invoice = Invoice.objects.filter(tenant_id=company.tenant_id).order_by("number").first()
+    return make_invoice(company) if invoice is None else invoice.number
 
 
 def make_invoice(company: Company) -> int:
     """Issue an invoice for October with one completion."""
-    use(company, company.developer, datetime(2026, 10, 3, tzinfo=UTC))
-    after = datetime(2026, 11, 1, 7, tzinfo=UTC)
-    rate_tenant(company.tenant_id, now=after)
-    (issued,) = issue_due(company.tenant_id, now=after)
-    return int(issued.rpartition("-")[2])
+    ingest_completion(company, company.developer, datetime(2026, 10, 3, tzinfo=UTC))
+    november = datetime(2026, 11, 1, 7, tzinfo=UTC)
+    rate_tenant(company.tenant_id, now=november)
+    (invoice_number,) = issue_due(company.tenant_id, now=november)
+    return int(invoice_number.rpartition("-")[2])
 
 
 def make_users_budget(company: Company) -> BudgetView:
@@ -137,12 +139,15 @@ def make_users_budget(company: Company) -> BudgetView:
 def hard_budgets(company: Company) -> dict[str, tuple[str, ...]]:
     """Return each hard budget's users by the budget's ID, as gateways receive them."""
     spending = read_snapshot(tenant_id=company.tenant_id, now=NOW).spending
-    num_places = len(spending.budgets)
-    places = {
-        user: decode_indexes(written, num_indexes=num_places)
-        for user, written in spending.budgets_of.items()
+    # A snapshot names each user's budgets by their indexes in the list of all budgets.
+    num_budgets = len(spending.budgets)
+    indexes_by_user = {
+        user: decode_indexes(encoded, num_indexes=num_budgets)
+        for user, encoded in spending.budgets_of.items()
     }
     return {
-        budget.budget_id: tuple(user for user in places if place in places[user])
-        for place, budget in enumerate(spending.budgets)
+        budget.budget_id: tuple(
+            user for user, indexes in indexes_by_user.items() if index in indexes
+        )
+        for index, budget in enumerate(spending.budgets)
     }

@@ -10,7 +10,7 @@ from inference.errors import CompletionError
 class FakeClient:
     """A client that disconnects after `leaves_after` texts: later ones raise ClientDisconnected.
 
-    None: it stays.
+    It never disconnects if `leaves_after` is None.
     """
 
     def __init__(
@@ -24,21 +24,21 @@ class FakeClient:
         self.trace: RequestTrace | None = None
 
     async def write_delta(self, text: str) -> None:
-        self._check_presence()
+        self._check_connected()
         self.on_delta()
         self.texts.append(text)
 
     async def write_done(self, trace: RequestTrace) -> None:
-        self._check_presence()
+        self._check_connected()
         self.trace = trace
         self.ends.append("done")
 
     async def write_error(self, error: CompletionError, trace: RequestTrace) -> None:
-        self._check_presence()
+        self._check_connected()
         self.trace = trace
         self.ends.append(error.code)
         self.messages.append(error.message)
 
-    def _check_presence(self) -> None:
+    def _check_connected(self) -> None:
         if self.leaves_after is not None and len(self.texts) >= self.leaves_after:
             raise ClientDisconnected

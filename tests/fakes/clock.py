@@ -16,7 +16,6 @@ class FakeClock:
         self._now_ms += round(seconds * 1000)
         self._monotonic_s += seconds
 
-    def sets_wall_clock(self, by_ms: int) -> None:
-        """Set the wall clock, as an operator or a time server does; the monotonic clock is
-        unaffected."""
+    def shift_wall_clock(self, by_ms: int) -> None:
+        """Move the wall clock, as a time server does; the monotonic clock is unaffected."""
         self._now_ms += by_ms

@@ -1,4 +1,4 @@
-"""Completion records with given fields."""
+"""Completion records with the fields that a test sets, and defaults for the others."""
 
 from typing import Any, Final
 
@@ -6,7 +6,7 @@ from caret.contracts.policy import Mode, Tier
 from caret.contracts.usage import CompletionRecord, FinishReason
 from caret.foundation.ids import KeyId, RequestId, TenantId, UserId
 
-_USUAL: Final[dict[str, Any]] = {
+_DEFAULTS: Final[dict[str, Any]] = {
     "request_id": RequestId("0199aaaa-0000-7000-8000-000000000001"),
     "tenant_id": TenantId("0199aaaa-0000-7000-8000-000000000002"),
     "user_id": UserId("0199aaaa-0000-7000-8000-000000000004"),
@@ -35,9 +35,9 @@ _USUAL: Final[dict[str, Any]] = {
 
 
 def make_completion(**fields: Any) -> CompletionRecord:
-    return CompletionRecord(**{**_USUAL, **fields})
+    return CompletionRecord(**{**_DEFAULTS, **fields})
 
 
-def make_slow(first_token_ms: float, **fields: Any) -> CompletionRecord:
-    took = {"engine_ms": first_token_ms - 3, "total_ms": first_token_ms + 80}
-    return make_completion(first_token_ms=first_token_ms, **{**took, **fields})
+def make_slow_completion(first_token_ms: float, **fields: Any) -> CompletionRecord:
+    durations = {"engine_ms": first_token_ms - 3, "total_ms": first_token_ms + 80}
+    return make_completion(first_token_ms=first_token_ms, **{**durations, **fields})

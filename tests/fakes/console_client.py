@@ -10,7 +10,8 @@ from console.sign_in.sessions.session_store import SessionStore
 
 
 class Client(DjangoClient):
-    """A test client for cookies that hold a token; Django's client puts the session key there."""
+    """A test client whose session cookie contains a token, as the console's does. Django's own
+    client puts the session key there."""
 
     @property
     def session(self) -> Any:

@@ -1,6 +1,6 @@
-"""An engine that continues a known text from the point where the prompt ends in it.
+"""An engine that continues a known text from the point that the prompt has reached.
 
-It writes one token a millisecond, can close the connection on the way, and records its requests.
+It writes one token a millisecond, records its requests, and can close the connection early.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class ContinuationEngine:
     async def complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.requests.append(body)
-        begin = self._written(body["prompt"])
+        begin = self._count_known_tokens(body["prompt"])
         end = min(len(self.texts), begin + body["max_tokens"])
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
@@ -49,12 +49,12 @@ class ContinuationEngine:
         await response.write(b"data: [DONE]\n\n")
         return response
 
-    def _written(self, prompt: list[int]) -> int:
-        """Return the number of the text's tokens with which the prompt ends."""
-        each = range(len(self.token_ids), 0, -1)
-        return next((n for n in each if prompt[-n:] == list(self.token_ids[:n])), 0)
+    def _count_known_tokens(self, prompt: list[int]) -> int:
+        """Return how many of the text's first tokens are the end of the prompt."""
+        counts = range(len(self.token_ids), 0, -1)
+        return next((n for n in counts if prompt[-n:] == list(self.token_ids[:n])), 0)
 
-    async def is_well(self, _request: web.Request) -> web.Response:
+    async def report_health(self, _request: web.Request) -> web.Response:
         return web.Response()
 
 
@@ -82,7 +82,7 @@ def _serve(
     asyncio.set_event_loop(loop)
     application = web.Application()
     application.router.add_post("/v1/completions", engine.complete)
-    application.router.add_get("/health", engine.is_well)
+    application.router.add_get("/health", engine.report_health)
     runner = web.AppRunner(application)
     loop.run_until_complete(runner.setup())
     site = web.TCPSite(runner, engine.host, 0)

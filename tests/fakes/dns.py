@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-_GIVEN_UP_S = 20.0
+_MAX_HANG_S = 20.0
 
 
 @contextmanager
 def silent_names() -> Iterator[None]:
-    """Let `*.silent.test` hang, and resolve `*.known.test` to 127.0.0.1."""
-    over, real_getaddrinfo = threading.Event(), socket.getaddrinfo
+    """Let look-ups of `*.silent.test` hang, and resolve `*.known.test` to 127.0.0.1."""
+    test_ended, real_getaddrinfo = threading.Event(), socket.getaddrinfo
 
     def getaddrinfo(host: Any, *args: Any, **fields: Any) -> Any:
         if str(host).endswith(".silent.test"):
-            over.wait(_GIVEN_UP_S)
+            test_ended.wait(_MAX_HANG_S)
             raise socket.gaierror(socket.EAI_AGAIN, "no response")
         return real_getaddrinfo(
             "127.0.0.1" if str(host).endswith(".known.test") else host, *args, **fields
@@ -27,4 +27,4 @@ def silent_names() -> Iterator[None]:
         try:
             yield
         finally:
-            over.set()
+            test_ended.set()

@@ -28,23 +28,23 @@ class DnsServer(asyncio.DatagramProtocol):
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         self.num_queries += 1
         query = dns.message.from_wire(data)
-        answer = dns.message.make_response(query)
-        answer.flags |= dns.flags.RA
+        response = dns.message.make_response(query)
+        response.flags |= dns.flags.RA
         (question,) = query.question
-        known = self.addresses.get(question.name.to_text(omit_final_dot=True))
+        addresses = self.addresses.get(question.name.to_text(omit_final_dot=True))
         if self.is_broken:
-            answer.set_rcode(dns.rcode.SERVFAIL)
-        elif known is None:
-            answer.set_rcode(dns.rcode.NXDOMAIN)
+            response.set_rcode(dns.rcode.SERVFAIL)
+        elif addresses is None:
+            response.set_rcode(dns.rcode.NXDOMAIN)
         elif matching := [
             address
-            for address in known
+            for address in addresses
             if (":" in address) == (question.rdtype == dns.rdatatype.AAAA)
         ]:
-            answer.answer.append(
+            response.answer.append(
                 dns.rrset.from_text_list(question.name, 1, "IN", question.rdtype, matching)
             )
-        self._transport.sendto(answer.to_wire(), addr)
+        self._transport.sendto(response.to_wire(), addr)
 
 
 @asynccontextmanager
@@ -60,12 +60,12 @@ async def dns_server() -> AsyncIterator[DnsServer]:
 @contextmanager
 def dns_server_in_thread() -> Iterator[DnsServer]:
     """Run the server in its own thread, for tests that block their event loop."""
-    made: list[DnsServer] = []
+    servers: list[DnsServer] = []
     started, loop = threading.Event(), asyncio.new_event_loop()
 
     async def serve() -> None:
         async with dns_server() as server:
-            made.append(server)
+            servers.append(server)
             started.set()
             await ended.wait()
 
@@ -74,7 +74,7 @@ def dns_server_in_thread() -> Iterator[DnsServer]:
     thread.start()
     assert started.wait(10)
     try:
-        yield made[0]
+        yield servers[0]
     finally:
         loop.call_soon_threadsafe(ended.set)
         thread.join(10)

@@ -34,14 +34,14 @@ class FakeEmbeddings:
     model: str = MODEL
     texts: list[str] = field(default_factory=list)  # all texts that it received
     status: int = 200
-    answer: bytes | None = None  # None: it returns the vectors
+    raw_response: bytes | None = None  # sent instead of the vectors
 
     def reply(self, body: dict[str, Any]) -> bytes:
         assert body["model"] == self.model
         assert body["truncate_prompt_tokens"] == -1
         self.texts += body["input"]
-        if self.answer is not None:
-            return self.answer
+        if self.raw_response is not None:
+            return self.raw_response
         vectors = [embedding_of(text) for text in body["input"]]
         # In reverse order: the protocol allows any order.
         data = [{"index": n, "embedding": vector} for n, vector in enumerate(vectors)][::-1]
@@ -55,11 +55,11 @@ def serving_embeddings() -> Iterator[FakeEmbeddings]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            answer = fake.reply(json.loads(body)) if self.path == "/v1/embeddings" else b""
+            response = fake.reply(json.loads(body)) if self.path == "/v1/embeddings" else b""
             self.send_response(fake.status)
-            self.send_header("Content-Length", str(len(answer)))
+            self.send_header("Content-Length", str(len(response)))
             self.end_headers()
-            self.wfile.write(answer)
+            self.wfile.write(response)
 
         def log_message(self, *_: object) -> None:
             pass

@@ -21,9 +21,10 @@ def chunks_of(*texts: str, stop: EngineStop | None = EngineStop.STOP) -> list[En
 class FakeEngine:
     """Yields `chunks`, and can then hang or fail with `error`.
 
-    `error_at_start` is raised before anything is sent. `failing` contains such errors by a
-    replica's URL; errors in `silent` replace the first chunk. `torn` contains by URL the chunks
-    that a replica sends before its connection is lost. Replicas in `stuck` never send anything.
+    `error_at_start` is raised before the stream begins. The other options are for single replicas,
+    by URL: `failing` maps to an error before the stream begins, `silent` to an error instead of the
+    first chunk, and `torn` to the chunks that arrive before the connection is lost. Replicas in
+    `stuck` never respond.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class FakeEngine:
         self.requests: list[EngineRequest] = []
         self.num_open = 0
         self.max_open = 0
-        self.num_said = 0
+        self.num_yielded = 0
 
     @asynccontextmanager
     async def complete(self, request: EngineRequest) -> AsyncIterator[AsyncIterator[EngineChunk]]:
@@ -62,13 +63,15 @@ class FakeEngine:
             if request.replica.url in self.stuck:
                 await asyncio.Event().wait()
             if (torn := self.torn.get(request.replica.url)) is not None:
-                yield self._say(torn, EngineError("engine_disconnected", ""))
+                yield self._yield_chunks(torn, EngineError("engine_disconnected", ""))
             else:
-                yield self._say(self.chunks, self.error, self.silent.get(request.replica.url))
+                yield self._yield_chunks(
+                    self.chunks, self.error, self.silent.get(request.replica.url)
+                )
         finally:
             self.num_open -= 1
 
-    async def _say(
+    async def _yield_chunks(
         self,
         chunks: Sequence[EngineChunk],
         error: Exception | None,
@@ -78,7 +81,7 @@ class FakeEngine:
             raise error_before
         for chunk in chunks:
             await asyncio.sleep(0)
-            self.num_said += 1
+            self.num_yielded += 1
             yield chunk
         if error is not None:
             raise error

@@ -28,9 +28,9 @@ def start_export(
     period: Period = OCTOBER,
     actor: Actor | None = None,
 ) -> uuid.UUID:
-    wish = ExportRequest(definition, media, period)
+    export_request = ExportRequest(definition, media, period)
     actor = actor or company.administrator.actor
-    return request_export(actor=actor, export_request=wish, now=timezone.now()).id
+    return request_export(actor=actor, export_request=export_request, now=timezone.now()).id
 
 
 def build_all(company: Company) -> None:
@@ -38,14 +38,16 @@ def build_all(company: Company) -> None:
         pass
 
 
-def build_of(company: Company, build_id: uuid.UUID) -> BuildView:
+def find_export(company: Company, build_id: uuid.UUID) -> BuildView:
     return find_build(actor=company.administrator.actor, build_id=build_id)
 
 
 def file_of(company: Company, build_id: uuid.UUID) -> bytes:
     """Return the file that a download would deliver."""
     object_ids = sealed_objects.object_ids(company.tenant_id, build_id, member=None)
-    return b"".join(sealed_objects.get(company.tenant_id, build_id, each) for each in object_ids)
+    return b"".join(
+        sealed_objects.get(company.tenant_id, build_id, object_id) for object_id in object_ids
+    )
 
 
 def make_export(company: Company) -> str:

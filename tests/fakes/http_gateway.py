@@ -26,14 +26,14 @@ async def application(gateway: FakeGateway) -> AsyncIterator[GatewayApplication]
 
     app = GatewayApplication(open_plane, allowed_origins=frozenset())
     server = FakeServer({"type": "lifespan"})
-    server.sends("lifespan.startup")
-    living = asyncio.create_task(app(server.scope, server.receive, server.send))
+    server.queue_message("lifespan.startup")
+    running = asyncio.create_task(app(server.scope, server.receive, server.send))
     await wait_until(lambda: bool(server.messages))
     try:
         yield app
     finally:
-        server.sends("lifespan.shutdown")
-        await living
+        server.queue_message("lifespan.shutdown")
+        await running
 
 
 async def send_request(
@@ -45,19 +45,19 @@ async def send_request(
     key: str | None = KEY.text,
     headers: Headers | None = None,
 ) -> FakeServer:
-    """Send a request; `body` is sent as it is if it is bytes, and as JSON otherwise."""
+    """Send a request. A `body` of bytes is sent unchanged, any other as JSON."""
     server = FakeServer(http_scope(path, key=key, method=method, headers=headers))
-    server.sends("http.request", body=body if isinstance(body, bytes) else _json(body))
+    server.queue_message("http.request", body=body if isinstance(body, bytes) else _json(body))
     async with application(gateway) as app, asyncio.timeout(DEADLINE_S):
         await app(server.scope, server.receive, server.send)
     return server
 
 
-def drafted(gateway: FakeGateway) -> str:
+def read_engine_prompt(gateway: FakeGateway) -> str:
     """Return the prompt that reached the engine, as text."""
     (request,) = gateway.engine.requests
     (writer,) = set(gateway.plane.prompt_writers.values())
-    tokenizer = writer.tokenizer._with_markers  # the only access to a decoder of token IDs
+    tokenizer = writer.tokenizer._with_markers  # no public method decodes token IDs
     return str(tokenizer.decode(request.token_ids, skip_special_tokens=False))
 
 

@@ -17,10 +17,10 @@ def chunk(data: bytes) -> bytes:
 
 
 class Server:
-    """Reads a request, writes the next response, and so on; closes at None."""
+    """Answers each request with the next response; None closes the connection."""
 
-    def __init__(self, *answers: bytes | None) -> None:
-        self.answers = list(answers)
+    def __init__(self, *responses: bytes | None) -> None:
+        self.responses = list(responses)
         self.requests: list[bytes] = []
         self.writers: list[asyncio.StreamWriter] = []
         self.num_open = 0
@@ -30,12 +30,12 @@ class Server:
         self.writers.append(writer)
         self.num_open += 1
         try:
-            while (request := await _request(reader)) and self.answers:
+            while (request := await _read_request(reader)) and self.responses:
                 self.requests.append(request)
-                answer = self.answers.pop(0)
-                if answer is None:
+                response = self.responses.pop(0)
+                if response is None:
                     break
-                writer.write(answer)
+                writer.write(response)
                 await writer.drain()
         except OSError:
             pass  # the client has disconnected
@@ -44,7 +44,7 @@ class Server:
             writer.close()
 
 
-async def _request(reader: asyncio.StreamReader) -> bytes:
+async def _read_request(reader: asyncio.StreamReader) -> bytes:
     """Read a request; return no bytes at the end of the connection."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -56,9 +56,9 @@ async def _request(reader: asyncio.StreamReader) -> bytes:
 
 @asynccontextmanager
 async def serving(
-    *answers: bytes | None, context: ssl.SSLContext | None = None
+    *responses: bytes | None, context: ssl.SSLContext | None = None
 ) -> AsyncIterator[tuple[Server, HttpClient]]:
-    server = Server(*answers)
+    server = Server(*responses)
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=context)
     scheme, port = "https" if context else "http", listening.sockets[0].getsockname()[1]
     server.url = f"{scheme}://127.0.0.1:{port}/v1/completions"
@@ -68,12 +68,12 @@ async def serving(
 
 async def lines_of(server: Server, client: HttpClient, body: bytes = b"{}") -> list[bytes]:
     """Return all lines of one response."""
-    answer = await client.post(server.url, body)
+    response = await client.post(server.url, body)
     try:
-        found: list[bytes] = []
-        while lines := await answer.read_lines():
-            found += lines
-        answer.is_enough = True
-        return found
+        all_lines: list[bytes] = []
+        while lines := await response.read_lines():
+            all_lines += lines
+        response.is_enough = True
+        return all_lines
     finally:
-        answer.close()
+        response.close()

@@ -12,12 +12,12 @@ class FakeJournal:
 
     @property
     def completions(self) -> list[CompletionRecord]:
-        return [each for each in self.records if isinstance(each, CompletionRecord)]
+        return [record for record in self.records if isinstance(record, CompletionRecord)]
 
     @property
-    def belated(self) -> list[LateOutcomeRecord]:
-        return [each for each in self.records if isinstance(each, LateOutcomeRecord)]
+    def late_outcomes(self) -> list[LateOutcomeRecord]:
+        return [record for record in self.records if isinstance(record, LateOutcomeRecord)]
 
     @property
     def outcomes(self) -> list[OutcomeRecord]:
-        return [each for each in self.records if isinstance(each, OutcomeRecord)]
+        return [record for record in self.records if isinstance(record, OutcomeRecord)]

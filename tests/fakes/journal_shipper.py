@@ -10,12 +10,11 @@ class FakeShipper:
     def __init__(
         self, *, fails: bool = False, max_calls: int | None = None, ingests: bool = True
     ) -> None:
-        """Ingest every entry at once with `ingests`; without it, none until the test says so."""
+        """With `ingests`, each entry is ingested at once; otherwise `oldest` waits."""
         self.fails = fails
         self.max_calls = max_calls
         self.ingests = ingests
-        # the oldest entry that is not ingested, while it does not ingest
-        self.oldest: EntryId = (1, 0)
+        self.oldest: EntryId = (1, 0)  # the oldest entry that waits, unless `ingests` is set
         self.server = "first"
         self.calls: list[list[bytes]] = []
 

@@ -1,7 +1,7 @@
 """The Kubernetes API for EndpointSlices.
 
-It serves lists, watches by resource version as lines of a chunked body, bookmarks, 410 for versions
-that it no longer knows, and authorization.
+It checks the token and serves lists and watches. A watch starts at a resource version, sends an
+event a line, and may send bookmarks. It ends with 410 for a version that the server has forgotten.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ class KubernetesServer:
     token: str = "first"
     url: str = ""
     version: int = 100
-    oldest: int = 100  # of the versions from which a watch can continue
+    oldest: int = 100  # the oldest version from which a watch can continue
     is_broken: bool = False
-    # once set, new list responses wait for it after they are made
+    # if present, a list response is built and then waits for this event before it is sent
     held: asyncio.Event | None = None
     max_watch_s: float = 30.0
     bookmarks_every_s: float | None = None
@@ -43,7 +43,7 @@ class KubernetesServer:
     asked: list[str] = field(default_factory=list)  # "list" and "watch VERSION", in order
     watches: set[web.StreamResponse] = field(default_factory=set)
 
-    def has(
+    def set_slice(
         self,
         name: str,
         *endpoints: dict[str, Any],
@@ -70,19 +70,19 @@ class KubernetesServer:
         }
         self.events.append((self.version, {"type": kind, "object": self.objects[name]}))
 
-    def loses(self, name: str) -> None:
+    def delete_slice(self, name: str) -> None:
         """Delete the slice."""
-        gone = self.objects.pop(name)
+        deleted = self.objects.pop(name)
         self.version += 1
-        gone["metadata"]["resourceVersion"] = str(self.version)
-        self.events.append((self.version, {"type": "DELETED", "object": gone}))
+        deleted["metadata"]["resourceVersion"] = str(self.version)
+        self.events.append((self.version, {"type": "DELETED", "object": deleted}))
 
-    def forgets(self) -> None:
+    def forget_versions(self) -> None:
         """Forget all earlier versions, so that no watch can continue from them."""
         self.oldest = self.version = self.version + 1
         self.events.clear()
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def handle_request(self, request: web.Request) -> web.StreamResponse:
         if self.is_broken:
             return self._status(HTTPStatus.INTERNAL_SERVER_ERROR)
         if request.headers.get("Authorization") != f"Bearer {self.token}":
@@ -92,7 +92,7 @@ class KubernetesServer:
         if "watch" in request.query:
             return await self._watch(request, namespace, service)
         self.asked.append("list")
-        items = [each for each in self.objects.values() if _is_of(each, namespace, service)]
+        items = [slice_ for slice_ in self.objects.values() if _is_of(slice_, namespace, service)]
         metadata = {"resourceVersion": str(self.version)}
         listing = {"kind": "EndpointSliceList", "metadata": metadata, "items": items}
         if (held := self.held) is not None:
@@ -109,19 +109,19 @@ class KubernetesServer:
         await response.prepare(request)
         if since < self.oldest:
             status = {"kind": "Status", "code": 410, "reason": "Expired"}
-            await self._line(response, {"type": "ERROR", "object": status})
+            await self._write_event(response, {"type": "ERROR", "object": status})
             return response
         self.watches.add(response)
         try:
             async with asyncio.timeout(min(self.max_watch_s, int(request.query["timeoutSeconds"]))):
-                await self._tell(response, namespace, service, since)
+                await self._stream_events(response, namespace, service, since)
         except (TimeoutError, OSError):
             pass
         finally:
             self.watches.discard(response)
         return response
 
-    async def _tell(
+    async def _stream_events(
         self, response: web.StreamResponse, namespace: str, service: str, since: int
     ) -> None:
         loop, sent_version = asyncio.get_running_loop(), since
@@ -129,16 +129,16 @@ class KubernetesServer:
         while not self.is_broken:
             for version, event in tuple(self.events):
                 if version > sent_version and _is_of(event["object"], namespace, service):
-                    await self._line(response, event)
+                    await self._write_event(response, event)
             sent_version = max(sent_version, self.version)
             if self.bookmarks_every_s and loop.time() - marked_s > self.bookmarks_every_s:
                 marked_s = loop.time()
                 metadata = {"resourceVersion": str(self.version)}
                 mark = {"kind": "EndpointSlice", "metadata": metadata}
-                await self._line(response, {"type": "BOOKMARK", "object": mark})
+                await self._write_event(response, {"type": "BOOKMARK", "object": mark})
             await asyncio.sleep(_POLL_S)
 
-    async def _line(self, response: web.StreamResponse, event: dict[str, Any]) -> None:
+    async def _write_event(self, response: web.StreamResponse, event: dict[str, Any]) -> None:
         """Send a line in two chunks: a line need not be one chunk."""
         line = json.dumps(event).encode() + b"\n"
         await response.write(line[:20])
@@ -148,8 +148,8 @@ class KubernetesServer:
         return web.json_response({"kind": "Status", "code": int(status)}, status=status)
 
 
-def _is_of(each: dict[str, Any], namespace: str, service: str) -> bool:
-    metadata = each["metadata"]
+def _is_of(endpoint_slice: dict[str, Any], namespace: str, service: str) -> bool:
+    metadata = endpoint_slice["metadata"]
     return bool(
         metadata["namespace"] == namespace
         and metadata["labels"]["kubernetes.io/service-name"] == service
@@ -162,7 +162,7 @@ async def kubernetes_server(
 ) -> AsyncIterator[KubernetesServer]:
     server = KubernetesServer()
     application = web.Application()
-    application.router.add_get(PATH, server.answer)
+    application.router.add_get(PATH, server.handle_request)
     runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certificate)
@@ -178,12 +178,12 @@ async def kubernetes_server(
 @contextmanager
 def kubernetes_server_in_thread() -> Iterator[KubernetesServer]:
     """Run the server in its own thread, for tests that block their event loop."""
-    made: list[KubernetesServer] = []
+    servers: list[KubernetesServer] = []
     started, loop, ended = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
 
     async def serve() -> None:
         async with kubernetes_server() as server:
-            made.append(server)
+            servers.append(server)
             started.set()
             await ended.wait()
 
@@ -191,7 +191,7 @@ def kubernetes_server_in_thread() -> Iterator[KubernetesServer]:
     thread.start()
     assert started.wait(10)
     try:
-        yield made[0]
+        yield servers[0]
     finally:
         loop.call_soon_threadsafe(ended.set)
         thread.join(10)

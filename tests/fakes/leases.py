@@ -49,9 +49,9 @@ class Pool:
 class FakeLeaseStore:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.is_away = False
+        self.is_unavailable = False
         self.hangs = False
-        self.loses_answers = False
+        self.loses_responses = False
         self.calls: list[list[LeaseRequest]] = []
         self.pools: defaultdict[str, Pool] = defaultdict(Pool)
 
@@ -60,10 +60,10 @@ class FakeLeaseStore:
         if self.hangs:
             await asyncio.Event().wait()
         await asyncio.sleep(0)
-        if self.is_away:
+        if self.is_unavailable:
             raise OSError
         grants = self.apply(gateway, requests)
-        if self.loses_answers:
+        if self.loses_responses:
             await asyncio.Event().wait()
         return grants
 

@@ -21,7 +21,7 @@ TENANTS = replace(RULE, kind="tenant", key="caret:rate:{acme}:tenant:", capacity
 BUDGET = replace(RULE, kind="tokens", key="caret:token-quota:{acme}", interval_s=None, max_debt=100)
 
 
-class TurnedStore(FakeLeaseStore):
+class ManualClockLeaseStore(FakeLeaseStore):
     """A lease store whose clock only a test advances."""
 
     clock: FakeClock
@@ -30,7 +30,7 @@ class TurnedStore(FakeLeaseStore):
 class Gateway:
     """One of the gateways that share a store."""
 
-    def __init__(self, store: TurnedStore, *, max_buckets: int = 100) -> None:
+    def __init__(self, store: ManualClockLeaseStore, *, max_buckets: int = 100) -> None:
         self.leases = Leases(store, store.clock, max_buckets=max_buckets)
 
     async def spends(self, *wants: SpendRequest) -> float:
@@ -38,17 +38,17 @@ class Gateway:
         try:
             for spent in await self.leases.spend(wants):
                 self.leases.settle(spent, spent.units)
-        except RateLimitExceeded as over:
-            return over.wait_s
+        except RateLimitExceeded as exceeded:
+            return exceeded.wait_s
         finally:
-            await self.settles()
+            await self.run_background_tasks()
         return 0.0
 
     async def spends_many(self, want: SpendRequest, count: int) -> int:
         """Return how many of the requests were admitted."""
         return sum([await self.spends(want) == 0.0 for _ in range(count)])
 
-    async def settles(self) -> None:
+    async def run_background_tasks(self) -> None:
         """Let the background tasks finish."""
         for _ in range(6):
             await asyncio.sleep(0)

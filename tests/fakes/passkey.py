@@ -25,56 +25,56 @@ class SoftPasskey:
     )
     id: bytes = field(default_factory=lambda: secrets.token_bytes(32))
     user: bytes = b""  # the user handle from the challenge that created the passkey
-    knows_its_user: bool = True  # verified by a fingerprint or a PIN; False: any touch is enough
+    verifies_user: bool = True  # by a fingerprint or a PIN; False: a touch is enough
     origin: str = ORIGIN
 
-    def create(self, question: dict[str, Any]) -> dict[str, Any]:
-        options = question["publicKey"]
-        self.user = _bytes(options["user"]["id"])
-        numbers = self.key.public_key().public_numbers()
-        public = {1: 2, 3: -7, -1: 1, -2: numbers.x.to_bytes(32), -3: numbers.y.to_bytes(32)}
-        attested = bytes(16) + len(self.id).to_bytes(2) + self.id + cbor.encode(public)
-        data = self._data(options["rp"]["id"], _ATTESTED) + attested
+    def create(self, challenge: dict[str, Any]) -> dict[str, Any]:
+        options = challenge["publicKey"]
+        self.user = _decode_base64(options["user"]["id"])
+        point = self.key.public_key().public_numbers()
+        public_key = {1: 2, 3: -7, -1: 1, -2: point.x.to_bytes(32), -3: point.y.to_bytes(32)}
+        attested = bytes(16) + len(self.id).to_bytes(2) + self.id + cbor.encode(public_key)
+        data = self._authenticator_data(options["rp"]["id"], _ATTESTED) + attested
         response = {
-            "clientDataJSON": _text(self._client_data("webauthn.create", options)),
-            "attestationObject": _text(
+            "clientDataJSON": _encode_base64(self._client_data("webauthn.create", options)),
+            "attestationObject": _encode_base64(
                 cbor.encode({"fmt": "none", "attStmt": {}, "authData": data})
             ),
         }
-        return self._answer(response) | {
-            "clientExtensionResults": {"credProps": {"rk": self.knows_its_user}}
+        return self._credential(response) | {
+            "clientExtensionResults": {"credProps": {"rk": self.verifies_user}}
         }
 
-    def get(self, question: dict[str, Any]) -> dict[str, Any]:
-        options = question["publicKey"]
-        data = self._data(options["rpId"])
+    def get(self, challenge: dict[str, Any]) -> dict[str, Any]:
+        options = challenge["publicKey"]
+        data = self._authenticator_data(options["rpId"])
         client_data = self._client_data("webauthn.get", options)
         signed = data + hashlib.sha256(client_data).digest()
-        return self._answer(
+        return self._credential(
             {
-                "clientDataJSON": _text(client_data),
-                "authenticatorData": _text(data),
-                "signature": _text(self.key.sign(signed, ec.ECDSA(hashes.SHA256()))),
-                "userHandle": _text(self.user),
+                "clientDataJSON": _encode_base64(client_data),
+                "authenticatorData": _encode_base64(data),
+                "signature": _encode_base64(self.key.sign(signed, ec.ECDSA(hashes.SHA256()))),
+                "userHandle": _encode_base64(self.user),
             }
         )
 
-    def _data(self, party: str, flags: int = 0) -> bytes:
-        flags |= _PRESENT | (_VERIFIED if self.knows_its_user else 0)
-        return hashlib.sha256(party.encode()).digest() + bytes([flags]) + bytes(4)
+    def _authenticator_data(self, relying_party: str, flags: int = 0) -> bytes:
+        flags |= _PRESENT | (_VERIFIED if self.verifies_user else 0)
+        return hashlib.sha256(relying_party.encode()).digest() + bytes([flags]) + bytes(4)
 
     def _client_data(self, kind: str, options: dict[str, Any]) -> bytes:
         message = {"type": kind, "challenge": options["challenge"], "origin": self.origin}
         return json.dumps(message).encode()
 
-    def _answer(self, response: dict[str, str]) -> dict[str, Any]:
-        name = _text(self.id)
+    def _credential(self, response: dict[str, str]) -> dict[str, Any]:
+        name = _encode_base64(self.id)
         return {"id": name, "rawId": name, "type": "public-key", "response": response}
 
 
-def _text(data: bytes) -> str:
+def _encode_base64(data: bytes) -> str:
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _bytes(text: str) -> bytes:
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+def _decode_base64(encoded: str) -> bytes:
+    return urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))

@@ -10,5 +10,5 @@ async def wait_until(condition: Callable[[], bool], *, timeout_s: float = 5.0) -
     Raises TimeoutError if it does not become true in time.
     """
     async with asyncio.timeout(timeout_s):
-        while not condition():  # noqa: ASYNC110  # what is waited for knows nothing of tests
+        while not condition():  # noqa: ASYNC110  # the tested code has no event to wait for
             await asyncio.sleep(0.001)

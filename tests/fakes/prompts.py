@@ -15,7 +15,7 @@ from tests.fakes.tenants import make_principal
 MAX_CONTEXT = 8_192
 
 
-def writer_of(max_context_tokens: int = MAX_CONTEXT, **style: Any) -> PromptWriter:
+def make_prompt_writer(max_context_tokens: int = MAX_CONTEXT, **style: Any) -> PromptWriter:
     return PromptWriter(
         TOKENS,
         model="demo",
@@ -25,14 +25,14 @@ def writer_of(max_context_tokens: int = MAX_CONTEXT, **style: Any) -> PromptWrit
     )
 
 
-WRITER = writer_of()
+WRITER = make_prompt_writer()
 MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|endoftext|>")
-PREFIX_ID, SUFFIX_ID, MIDDLE_ID, FILE_ID = (TOKENS.get_token_id(each) for each in MARKERS[:4])
+PREFIX_ID, SUFFIX_ID, MIDDLE_ID, FILE_ID = (TOKENS.get_token_id(marker) for marker in MARKERS[:4])
 PRINCIPAL = make_principal()
 CODE = "".join(f"def method_{n}(self):\n    return self.field_{n}\n\n" for n in range(3_000))
 
 
-def assembled(
+def assemble_prompt(
     writer: PromptWriter = WRITER, snippets: tuple[Snippet, ...] = (), **fields: Any
 ) -> Prompt:
     return assemble(writer, make_admitted(PRINCIPAL, **fields), snippets)

@@ -21,7 +21,7 @@ TARGET_S: Final = 0.08
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class OfferedRequest:
     at_s: float
     trigger: Trigger
     first_token_s: float | None  # None: shed
@@ -40,7 +40,7 @@ class QueueModel:
     tenants: Sequence[Principal] = ()  # each as often as its share of the requests
     seed: int = 1
     now_s: float = 0.0
-    offered: list[Offered] = field(default_factory=list)
+    offered: list[OfferedRequest] = field(default_factory=list)
     load: PoolLoadShedder = field(init=False)
     _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _num_events: int = 0
@@ -60,50 +60,52 @@ class QueueModel:
     def run(self, until_s: float) -> None:
         """Simulate until that time; a later call continues."""
         if not self._events:
-            self._at(self.now_s, self._arrive)
+            self._schedule(self.now_s, self._arrive)
         while self._events and self.now_s < until_s:
-            self.now_s, _, happen = heapq.heappop(self._events)
-            happen()
+            self.now_s, _, action = heapq.heappop(self._events)
+            action()
 
-    def between(self, start_s: float, end_s: float) -> list[Offered]:
-        return [each for each in self.offered if start_s <= each.at_s < end_s]
+    def between(self, start_s: float, end_s: float) -> list[OfferedRequest]:
+        return [request for request in self.offered if start_s <= request.at_s < end_s]
 
     def _arrive(self) -> None:
-        self._at(self.now_s + self._random.expovariate(self.rate(self.now_s)), self._arrive)
+        self._schedule(self.now_s + self._random.expovariate(self.rate(self.now_s)), self._arrive)
         request = make_request(trigger=self._random.choice(self.triggers))
         tenant = self._random.choice(self.tenants) if self.tenants else None
         trace = make_trace(FakeClock(monotonic_s=self.now_s))
         trace.principal = tenant
         if not self.load.can_admit(request, trace, self.now_s):
-            self.offered.append(Offered(self.now_s, request.trigger, None, tenant))
+            self.offered.append(OfferedRequest(self.now_s, request.trigger, None, tenant))
             return
         self.load.start(request, trace, self.now_s)
         replica = min(range(self.num_replicas), key=self._free_s.__getitem__)
         service_s = self._random.lognormvariate(0.0, self.spread) * self.service_s
         first_s = max(self._free_s[replica], self.now_s) + service_s
         self._free_s[replica] = first_s
-        self.offered.append(Offered(self.now_s, request.trigger, first_s - self.now_s, tenant))
-        self._at(first_s, lambda: self._answer(trace))
+        self.offered.append(
+            OfferedRequest(self.now_s, request.trigger, first_s - self.now_s, tenant)
+        )
+        self._schedule(first_s, lambda: self._emit_first_token(trace))
 
-    def _answer(self, trace: RequestTrace) -> None:
+    def _emit_first_token(self, trace: RequestTrace) -> None:
         trace.engine_first_token_s = self.now_s
-        self._at(
+        self._schedule(
             self.now_s + self.decode_s,
             lambda: self.load.finish(trace, self.now_s, was_refused=False),
         )
 
-    def _at(self, when_s: float, happen: Callable[[], None]) -> None:
+    def _schedule(self, when_s: float, action: Callable[[], None]) -> None:
         self._num_events += 1  # orders events of the same time
-        heapq.heappush(self._events, (when_s, self._num_events, happen))
+        heapq.heappush(self._events, (when_s, self._num_events, action))
 
 
-def shed_share(offered: Iterable[Offered]) -> float:
-    shed = [each.first_token_s is None for each in offered]
+def shed_share(offered: Iterable[OfferedRequest]) -> float:
+    shed = [request.first_token_s is None for request in offered]
     return sum(shed) / len(shed)
 
 
-def first_tokens_s(offered: Iterable[Offered]) -> list[float]:
-    return sorted(each.first_token_s for each in offered if each.first_token_s is not None)
+def first_tokens_s(offered: Iterable[OfferedRequest]) -> list[float]:
+    return sorted(request.first_token_s for request in offered if request.first_token_s is not None)
 
 
 def quantile(times: Sequence[float], share: float) -> float:

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 @dataclass
 class RawServer:
     url: str = ""
-    asked: list[bytes] = field(default_factory=list)
+    requests: list[bytes] = field(default_factory=list)
 
 
 @contextmanager
 def raw_server(pieces: Callable[[], Iterable[bytes]]) -> Iterator[RawServer]:
     """Run a server that writes `pieces` once it has read something."""
-    made = RawServer()
+    raw = RawServer()
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            made.asked.append(self.request.recv(65_536))
+            raw.requests.append(self.request.recv(65_536))
             with suppress(OSError):  # the client has disconnected
                 for piece in pieces():
                     self.request.sendall(piece)
@@ -29,11 +29,11 @@ def raw_server(pieces: Callable[[], Iterable[bytes]]) -> Iterator[RawServer]:
         daemon_threads = True
 
     with Server(("127.0.0.1", 0), Handler) as server:
-        made.url = f"http://127.0.0.1:{server.server_address[1]}"
+        raw.url = f"http://127.0.0.1:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
-            yield made
+            yield raw
         finally:
             server.shutdown()
             thread.join()

@@ -15,21 +15,21 @@ class FakeRedis:
         self.num_reads_of_versions = 0
 
     def publish_snapshot(self, snapshot: TenantSnapshot) -> None:
-        self.plant(snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot))
+        self.publish_bytes(snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot))
 
-    def plant(self, tenant_id: str, version: int, data: bytes) -> None:
+    def publish_bytes(self, tenant_id: str, version: int, data: bytes) -> None:
         """Publish any bytes as a snapshot, valid or not."""
         self.hashes[SNAPSHOTS][tenant_id.encode()] = data
         self.hashes[VERSIONS][tenant_id.encode()] = str(version).encode()
         self.values[CHANGES] = str(int(self.values.get(CHANGES, b"0")) + 1).encode()
 
-    def mend(self, snapshot: TenantSnapshot) -> None:
+    def repair_snapshot(self, snapshot: TenantSnapshot) -> None:
         """Replace a damaged snapshot without announcing the change."""
         self.hashes[SNAPSHOTS][snapshot.tenant_id.encode()] = encode_snapshot(snapshot)
 
     def drain(self, *names: str) -> None:
         """Set the drained replicas to exactly these."""
-        self.hashes[DRAINS] = {name.encode(): b"of a version that is not read" for name in names}
+        self.hashes[DRAINS] = {name.encode(): b"a value that is not read" for name in names}
         self.values[DRAINS_VERSION] = str(int(self.values.get(DRAINS_VERSION, b"0")) + 1).encode()
 
     def add(self, **entries: bytes) -> None:

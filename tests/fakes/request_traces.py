@@ -19,7 +19,7 @@ _MARKS: Final = {
 }
 
 
-def make_ended(
+def make_ended_trace(
     clock: FakeClock | None = None,
     *,
     until: str = "stream",

@@ -1,4 +1,4 @@
-"""A SAML identity provider that signs with its own key (libxmlsec) and asserts what a test says.
+"""A SAML identity provider that signs with its own key (libxmlsec) and asserts what a test wants.
 
 It runs no server: the test carries the messages that a browser would carry.
 """
@@ -49,18 +49,18 @@ _RESPONSE: Final = """<samlp:Response {spaces} ID="{id}" Version="2.0" IssueInst
 
 
 @dataclass(frozen=True)
-class Said:
+class AssertionData:
     """A response before it is signed; fields that are None are left out."""
 
     email: str  # XML, so that a test can include markup
-    question: str | None
+    request_id: str | None
     acs_url: str | None
     audience: str | None
     recipient: str | None
-    confirmed_question: str | None
+    confirmed_request_id: str | None
     lasts_s: float = 300.0
     signed_in_s_ago: float = 0.0
-    requests_new_sign_in: bool = False  # by ForceAuthn; the test decides on the response
+    requests_new_sign_in: bool = False  # the request had ForceAuthn
     has_name_id: bool = True
     sp_name_qualifier: str | None = None
     has_email_attribute: bool = True
@@ -88,9 +88,9 @@ class SamlProvider:
     def certificate(self) -> x509.Certificate:
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "login.example.com")])
         begin = datetime(2026, 1, 1, tzinfo=UTC)
-        made = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1)
-        made = made.not_valid_before(begin).not_valid_after(begin + timedelta(days=3_650))
-        return made.public_key(self.key.public_key()).sign(self.key, hashes.SHA256())
+        builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1)
+        builder = builder.not_valid_before(begin).not_valid_after(begin + timedelta(days=3_650))
+        return builder.public_key(self.key.public_key()).sign(self.key, hashes.SHA256())
 
     def metadata(self, **changes: str) -> str:
         der = self.certificate.public_bytes(serialization.Encoding.DER)
@@ -107,7 +107,7 @@ class SamlProvider:
             "</md:IDPSSODescriptor></md:EntityDescriptor>"
         ).format(**facts)
 
-    def assertion_for(self, url: str, email: str) -> Said:
+    def assertion_for(self, url: str, email: str) -> AssertionData:
         """Return the assertion about the signed-in user for the request in a redirect."""
         parts = urlsplit(url)
         assert f"{parts.scheme}://{parts.netloc}{parts.path}" == self.sso_url
@@ -116,32 +116,32 @@ class SamlProvider:
         acs_url = str(question.get("AssertionConsumerServiceURL"))
         (issuer,) = Xml.query(question, "/samlp:AuthnRequest/saml:Issuer")
         number = str(question.get("ID"))
-        assertion_data = Said(
+        assertion_data = AssertionData(
             escape(email), number, acs_url, str(issuer.text).strip(), acs_url, number
         )
         return replace(assertion_data, requests_new_sign_in=question.get("ForceAuthn") == "true")
 
-    def answer(self, assertion_data: Said, **changes: Any) -> str:
+    def encode_response(self, assertion_data: AssertionData, **changes: Any) -> str:
         """Return the response as a browser posts it."""
-        return encoded(self.response(replace(assertion_data, **changes)))
+        return encode(self.build_response(replace(assertion_data, **changes)))
 
-    def response(self, assertion_data: Said) -> str:
-        more = {"InResponseTo": assertion_data.question, "Destination": assertion_data.acs_url}
+    def build_response(self, assertion_data: AssertionData) -> str:
+        more = {"InResponseTo": assertion_data.request_id, "Destination": assertion_data.acs_url}
         response = _RESPONSE.format(
             spaces=_SPACES,
             id=f"_{secrets.token_hex(16)}",
             now=_instant(0),
             more="".join(f' {name}="{text}"' for name, text in more.items() if text is not None),
             issuer=assertion_data.issuer or self.entity_id,
-            assertion=self._signed(self._assertion(assertion_data), assertion_data)
+            assertion=self._sign(self._assertion(assertion_data), assertion_data)
             if assertion_data.is_signed
             else self._assertion(assertion_data),
         )
-        return self._signed(response, assertion_data) if assertion_data.signs_response else response
+        return self._sign(response, assertion_data) if assertion_data.signs_response else response
 
-    def _assertion(self, assertion_data: Said) -> str:
+    def _assertion(self, assertion_data: AssertionData) -> str:
         confirmed = {
-            "InResponseTo": assertion_data.confirmed_question,
+            "InResponseTo": assertion_data.confirmed_request_id,
             "Recipient": assertion_data.recipient,
             "NotOnOrAfter": _instant(assertion_data.lasts_s),
         }
@@ -162,7 +162,7 @@ class SamlProvider:
         )
         return assertion if assertion_data.edit is None else assertion_data.edit(assertion)
 
-    def _signed(self, xml: str, assertion_data: Said) -> str:
+    def _sign(self, xml: str, assertion_data: AssertionData) -> str:
         key = (self.signing_key or self.key).private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -180,24 +180,26 @@ class SamlProvider:
         return signed.decode()
 
 
-def _name_id(assertion_data: Said) -> str:
+def _name_id(assertion_data: AssertionData) -> str:
     qualifier = assertion_data.sp_name_qualifier
     more = "" if qualifier is None else f' SPNameQualifier="{qualifier}"'
     return _NAME_ID.format(more=more, email=assertion_data.email)
 
 
-def _attributes(assertion_data: Said) -> str:
+def _attributes(assertion_data: AssertionData) -> str:
     email = [(_EMAIL, assertion_data.email)] if assertion_data.has_email_attribute else []
-    written = [
+    elements = [
         _ATTRIBUTE.format(name=name, text=text)
         for name, text in [*email, *assertion_data.attributes]
     ]
     return (
-        f"<saml:AttributeStatement>{''.join(written)}</saml:AttributeStatement>" if written else ""
+        f"<saml:AttributeStatement>{''.join(elements)}</saml:AttributeStatement>"
+        if elements
+        else ""
     )
 
 
-def encoded(xml: str) -> str:
+def encode(xml: str) -> str:
     return base64.b64encode(xml.encode()).decode()
 
 

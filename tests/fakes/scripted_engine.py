@@ -1,6 +1,6 @@
-"""An engine that answers each completion at once and reports given values at /metrics.
+"""An engine that answers each completion at once and reports the metrics that a test sets.
 
-Tests of the views of operators use it.
+Tests of the operators' pages use it.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
-_MANY = 64 * 1024 * 1024
+_MAX_BODY_BYTES = 64 * 1024 * 1024
 
 
 @dataclass
@@ -53,7 +53,7 @@ class ScriptedEngine:
             raise web.HTTPNotFound
         return web.json_response({"data": [{"id": "demo", "root": self.root}]})
 
-    async def is_well(self, _request: web.Request) -> web.Response:
+    async def report_health(self, _request: web.Request) -> web.Response:
         return web.Response()
 
 
@@ -76,10 +76,10 @@ def _serve(
     engine: ScriptedEngine, loop: asyncio.AbstractEventLoop, started: threading.Event
 ) -> None:
     asyncio.set_event_loop(loop)
-    application = web.Application(client_max_size=_MANY)
+    application = web.Application(client_max_size=_MAX_BODY_BYTES)
     application.router.add_post("/v1/completions", engine.complete)
     application.router.add_get("/metrics", engine.report_metrics)
-    application.router.add_get("/health", engine.is_well)
+    application.router.add_get("/health", engine.report_health)
     application.router.add_get("/v1/models", engine.list_models)
     runner = web.AppRunner(application)
     loop.run_until_complete(runner.setup())

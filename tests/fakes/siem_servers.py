@@ -30,23 +30,23 @@ class Hook:
     payloads: list[dict[str, Any]] = field(default_factory=list)  # the payloads that it accepted
     ids: list[str] = field(default_factory=list)
     num_requests: int = 0
-    last: tuple[bytes, Mapping[str, str]] | None = None
+    last: tuple[bytes, Mapping[str, str]] | None = None  # body and headers of the last delivery
 
     @property
     def sequences(self) -> list[int]:
         return [payload["data"]["sequence"] for payload in self.payloads]
 
-    def take(self, body: bytes, headers: Mapping[str, str]) -> int:
+    def accept(self, body: bytes, headers: Mapping[str, str]) -> int:
         self.num_requests += 1
         status = self.statuses.pop(0) if self.statuses else 204
         if status == 204:
-            self.payloads.append(self._verified(body, headers))
+            self.payloads.append(self._verify(body, headers))
             self.ids.append(headers["webhook-id"])
             self.last = (body, headers)
         return status
 
-    def _verified(self, body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
-        """Verify the signature at any time, because tests change the clock."""
+    def _verify(self, body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
+        """Verify the signature, whatever its time: tests change the clock."""
         sent_at = datetime.datetime.fromtimestamp(int(headers["webhook-timestamp"]), datetime.UTC)
         signed = Webhook(self.secret).sign(headers["webhook-id"], sent_at, body.decode())
         assert signed == headers["webhook-signature"]
@@ -75,7 +75,7 @@ def webhook(context: ssl.SSLContext | None = None) -> Iterator[Hook]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(hook.take(body, dict(self.headers)))
+            self.send_response(hook.accept(body, dict(self.headers)))
             for name, value in hook.headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", "0")
@@ -106,16 +106,16 @@ def syslog_server(context: ssl.SSLContext | None = None) -> Iterator[Syslog]:
                 self.request.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")  # SO_LINGER 0: a reset
                 self.request.close()
                 return
-            while length := self._length():
+            while length := self._read_length():
                 syslog.lines.append(self.rfile.read(length).decode("ascii"))
 
-        def _length(self) -> int:
+        def _read_length(self) -> int:
             digits = b""
             while (char := self.rfile.read(1)) not in (b" ", b""):
                 digits += char
             return int(digits or 0)
 
-    server = _Quiet(("127.0.0.1", 0), Handler)
+    server = _QuietServer(("127.0.0.1", 0), Handler)
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)
     syslog.port = server.server_address[1]
@@ -123,7 +123,7 @@ def syslog_server(context: ssl.SSLContext | None = None) -> Iterator[Syslog]:
         yield syslog
 
 
-class _Quiet(socketserver.ThreadingTCPServer):
+class _QuietServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:

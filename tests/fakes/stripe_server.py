@@ -1,7 +1,7 @@
 """An HTTP server that follows Stripe's rules.
 
-It checks keys, idempotency, identifiers for 24 hours, times within 35 days, meters and their sums.
-It can fail, before or after it has done its work.
+It checks API keys and idempotency keys, rejects an event's identifier for 24 hours and times older
+than 35 days, and sums meter events. It can fail before or after it has handled a request.
 """
 
 import base64
@@ -23,11 +23,11 @@ _PAGE = 4  # meters on a page, so that there are several pages
 @dataclass(frozen=True, slots=True)
 class Fault:
     status: int | None  # None: it never responds
-    is_done_before: bool = False  # it fails after it has done its work
+    is_done_before: bool = False  # it handles the request and then fails
 
 
 @dataclass(slots=True)
-class Taken:
+class MeterEvent:
     identifier: str
     event_name: str
     customer: str
@@ -42,41 +42,41 @@ class StripeServer:
     meters: tuple[str, ...]  # event names
     faults: list[Fault] = field(default_factory=list)  # of the next calls
     customers: dict[str, str] = field(default_factory=dict)  # ID by idempotency key
-    events: list[Taken] = field(default_factory=list)
+    events: list[MeterEvent] = field(default_factory=list)
     num_calls: int = 0
     url: str = ""
     lock: Any = field(default_factory=Lock)
 
-    def answer(
+    def handle_request(
         self, method: str, target: str, headers: dict[str, str], form: dict[str, str]
     ) -> tuple[int, Any]:
         if headers.get("authorization") != f"Basic {_basic(SECRET)}":
             return 401, _error("api_key_invalid")
-        parts = urlsplit(target)
-        query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-        if (method, parts.path) == ("POST", "/v1/customers"):
-            return self._customer(headers, form)
-        if (method, parts.path) == ("POST", "/v1/billing/meter_events"):
-            return self._event(form)
-        if (method, parts.path) == ("GET", "/v1/billing/meters"):
+        url = urlsplit(target)
+        query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        if (method, url.path) == ("POST", "/v1/customers"):
+            return self._create_customer(headers, form)
+        if (method, url.path) == ("POST", "/v1/billing/meter_events"):
+            return self._record_event(form)
+        if (method, url.path) == ("GET", "/v1/billing/meters"):
             return self._list_meters(query)
-        if method == "GET" and parts.path.endswith("/event_summaries"):
-            return self._summary(parts.path.split("/")[-2], query)
+        if method == "GET" and url.path.endswith("/event_summaries"):
+            return self._summarize_events(url.path.split("/")[-2], query)
         return 404, _error("resource_missing")
 
-    def _customer(self, headers: dict[str, str], form: dict[str, str]) -> tuple[int, Any]:
+    def _create_customer(self, headers: dict[str, str], form: dict[str, str]) -> tuple[int, Any]:
         key = headers.get("idempotency-key", f"none-{len(self.customers)}")
         customer = self.customers.setdefault(key, f"cus_{len(self.customers):04}")
         return 200, {"id": customer, "object": "customer", "name": form["name"]}
 
-    def _event(self, form: dict[str, str]) -> tuple[int, Any]:
+    def _record_event(self, form: dict[str, str]) -> tuple[int, Any]:
         identifier, timestamp = form["identifier"], int(form["timestamp"])
-        known = [
-            each
-            for each in self.events
-            if each.identifier == identifier and self.now - each.at < timedelta(hours=24)
+        duplicates = [
+            event
+            for event in self.events
+            if event.identifier == identifier and self.now - event.at < timedelta(hours=24)
         ]
-        if known:
+        if duplicates:
             text = f"An event already exists with identifier {identifier}."
             return 400, {"error": {"type": "invalid_request_error", "message": text}}
         age_s = self.now.timestamp() - timestamp
@@ -88,8 +88,8 @@ class StripeServer:
         if customer not in self.customers.values():
             return 400, _error("resource_missing")
         value = int(form["payload[value]"])
-        taken = Taken(identifier, form["event_name"], customer, value, timestamp, self.now)
-        self.events.append(taken)
+        event = MeterEvent(identifier, form["event_name"], customer, value, timestamp, self.now)
+        self.events.append(event)
         return 200, {"object": "billing.meter_event", "identifier": identifier}
 
     def _list_meters(self, query: dict[str, str]) -> tuple[int, Any]:
@@ -99,16 +99,16 @@ class StripeServer:
         data = [{"id": f"mtr_{number}", "event_name": name} for number, name in page]
         return 200, {"data": data, "has_more": start + _PAGE < len(self.meters)}
 
-    def _summary(self, meter: str, query: dict[str, str]) -> tuple[int, Any]:
+    def _summarize_events(self, meter: str, query: dict[str, str]) -> tuple[int, Any]:
         since, until = int(query["start_time"]), int(query["end_time"])
         if since % 60 or until % 60:
             return 400, _error("parameter_invalid")
         total = sum(
-            each.value
-            for each in self.events
-            if each.event_name == self.meters[int(meter.removeprefix("mtr_"))]
-            and each.customer == query["customer"]
-            and since <= each.timestamp < until
+            event.value
+            for event in self.events
+            if event.event_name == self.meters[int(meter.removeprefix("mtr_"))]
+            and event.customer == query["customer"]
+            and since <= event.timestamp < until
         )
         return 200, {"data": [{"id": "mtrs_1", "aggregated_value": total}], "has_more": False}
 
@@ -136,17 +136,17 @@ def _handler(server: StripeServer) -> type[BaseHTTPRequestHandler]:
             with server.lock:
                 server.num_calls += 1
                 fault = server.faults.pop(0) if server.faults else None
-                status, answer = 500, _error("api_error")
+                status, response = 500, _error("api_error")
                 if fault is None or fault.is_done_before:
-                    status, answer = server.answer(self.command, self.path, headers, form)
+                    status, response = server.handle_request(self.command, self.path, headers, form)
             if fault is not None and fault.status is None:
                 time.sleep(0.4)  # longer than these tests' client waits
                 self.close_connection = True
                 return
-            self._say(status if fault is None else fault.status or 500, answer)
+            self._send_response(status if fault is None else fault.status or 500, response)
 
-        def _say(self, status: int, answer: Any) -> None:
-            data = json.dumps(answer).encode()
+        def _send_response(self, status: int, response: Any) -> None:
+            data = json.dumps(response).encode()
             self.send_response(status)
             self.send_header("content-length", str(len(data)))
             self.end_headers()

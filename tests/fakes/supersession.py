@@ -1,4 +1,4 @@
-"""A gateway that supersedes older requests, and tasks that hold a request open."""
+"""A gateway that supersedes older requests, and tasks that keep a request in flight."""
 
 import asyncio
 from contextlib import suppress
@@ -17,8 +17,8 @@ from tests.fakes.tenants import ROOT_SECRET, make_principal
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A request in flight, or the way in which it ended."""
+class OpenRequest:
+    """A request in flight; `end` says how it ended."""
 
     task: asyncio.Task[str]
 
@@ -32,29 +32,29 @@ class ClaimingGateway:
         self.clock = clock
         self.queue = ClaimQueue()
         self.newest = SupersessionRegistry(root_secret, self.queue)
-        self.held: list[Held] = []
+        self.requests: list[OpenRequest] = []
 
-    async def begins(self, principal: Principal | None = None, **fields: Any) -> Held:
+    async def begins(self, principal: Principal | None = None, **fields: Any) -> OpenRequest:
         """Begin a request a millisecond after the last one; it continues until it is superseded."""
         self.clock.pass_s(0.001)
         trace = RequestTrace(arrival=make_arrival(clock=self.clock), clock=self.clock)
-        holding = self._hold(principal or make_principal(), make_request(**fields), trace)
-        held = Held(asyncio.create_task(holding))
-        self.held.append(held)
+        claim = self._claim(principal or make_principal(), make_request(**fields), trace)
+        open_request = OpenRequest(asyncio.create_task(claim))
+        self.requests.append(open_request)
         await asyncio.sleep(0)
-        return held
+        return open_request
 
-    async def is_over(self, held: Held) -> bool:
+    async def is_over(self, open_request: OpenRequest) -> bool:
         for _ in range(3):
             await asyncio.sleep(0)
-        return held.task.done()
+        return open_request.task.done()
 
     async def ends(self) -> None:
-        for held in self.held:
-            held.task.cancel()
-        await asyncio.gather(*(held.task for held in self.held), return_exceptions=True)
+        for open_request in self.requests:
+            open_request.task.cancel()
+        await asyncio.gather(*(request.task for request in self.requests), return_exceptions=True)
 
-    async def _hold(self, principal: Principal, request: Any, trace: RequestTrace) -> str:
+    async def _claim(self, principal: Principal, request: Any, trace: RequestTrace) -> str:
         try:
             with suppress(CompletionDropped), self.newest.claim(principal, request, trace):
                 await asyncio.Event().wait()

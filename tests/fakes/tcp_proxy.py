@@ -1,7 +1,7 @@
 """A TCP proxy to a Unix socket that can be cut.
 
-Data in transit is then lost without notice, and new connections get no response. It can also delay
-or lose some responses.
+While it is cut, it discards all data and reports no error. It can also delay or lose some
+responses.
 """
 
 import asyncio
@@ -24,26 +24,26 @@ class FaultProxy:
         self.drops_responses = False  # requests arrive, responses do not
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_unix_connection(self._target)
+        server_reader, server_writer = await asyncio.open_unix_connection(self._target)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._pump(reader, back, is_answer=False))
-                group.create_task(self._pump(there, writer, is_answer=True))
+                group.create_task(self._pump(reader, server_writer, is_response=False))
+                group.create_task(self._pump(server_reader, writer, is_response=True))
         except* OSError:
             pass
         finally:
-            for end in (writer, back):
-                end.close()
+            for open_writer in (writer, server_writer):
+                open_writer.close()
 
     async def _pump(
-        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, is_answer: bool
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, is_response: bool
     ) -> None:
         while data := await source.read(65_536):
-            if self.is_cut or (is_answer and self.drops_responses):
+            if self.is_cut or (is_response and self.drops_responses):
                 continue
-            if is_answer and random.random() < self.lost_share:
+            if is_response and random.random() < self.lost_share:
                 continue
-            if is_answer and random.random() < self.slow_share:
+            if is_response and random.random() < self.slow_share:
                 await asyncio.sleep(_SLOW_S)
             target.write(data)
             await target.drain()

@@ -29,14 +29,14 @@ def make_policy(
     content_exclusion: dict[str, tuple[str, ...]] | None = None,
     max_concurrent_completions: int = 100,
     isolation: Isolation = Isolation.SHARED,
-    **later: Any,
+    **fields: Any,
 ) -> TenantPolicy:
     return TenantPolicy(
         features=features,
         content_exclusion=content_exclusion or {},
         max_concurrent_completions=max_concurrent_completions,
         isolation=isolation,
-        **later,
+        **fields,
     )
 
 
@@ -48,7 +48,7 @@ def make_credential(
     expires_at_ms: int | None = None,
     revoked_at_ms: int | None = None,
     pepper_version: int = 1,
-    **later: Any,
+    **fields: Any,
 ) -> Credential:
     pepper = derive_key(ROOT_SECRET, f"key-pepper/{pepper_version}")
     return Credential(
@@ -60,7 +60,7 @@ def make_credential(
         user_id=user_id,
         expires_at_ms=expires_at_ms,
         revoked_at_ms=revoked_at_ms,
-        **later,
+        **fields,
     )
 
 
@@ -94,10 +94,10 @@ def make_principal(
     policy: TenantPolicy | None = None,
     cache_epoch: int = 0,
     spending: SpendingLimits = NO_SPENDING,
-    **later: Any,
+    **fields: Any,
 ) -> Principal:
     kind = KeyKind.DEVELOPER if user_id else KeyKind.SERVICE
-    credential = make_credential(generate_key(kind), key_id=key_id, user_id=user_id, **later)
+    credential = make_credential(generate_key(kind), key_id=key_id, user_id=user_id, **fields)
     snapshot = make_snapshot(
         credential,
         tenant_id=tenant_id,
@@ -105,10 +105,10 @@ def make_principal(
         cache_epoch=cache_epoch,
         spending=spending,
     )
-    return Principal(credential=credential, snapshot=_of_user(snapshot, user_id))
+    return Principal(credential=credential, snapshot=_add_budgets(snapshot, user_id))
 
 
-def _of_user(snapshot: TenantSnapshot, user_id: UserId | None) -> TenantSnapshot:
-    """Return the snapshot with the user's budgets, as Authority does."""
+def _add_budgets(snapshot: TenantSnapshot, user_id: UserId | None) -> TenantSnapshot:
+    """Return the snapshot with the user's budgets, as SnapshotStore does."""
     spending = UserBudgets(snapshot.spending).for_user(user_id)
     return msgspec.structs.replace(snapshot, spending=spending)

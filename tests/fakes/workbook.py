@@ -17,7 +17,7 @@ def read_workbook(data: bytes) -> list[dict[str, str | float | bool | None]]:
         sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))  # noqa: S314  # our own
     assert sheet.find(f".//{_SPACE}f") is None
     header, *rows = [_cells(row) for row in sheet.iter(f"{_SPACE}row")]
-    return [{str(name): row.get(place) for place, name in header.items()} for row in rows]
+    return [{str(name): row.get(column) for column, name in header.items()} for row in rows]
 
 
 def _cells(row: ElementTree.Element) -> dict[str, str | float | bool]:

@@ -12,29 +12,33 @@ from tests.stack.ports import free_port
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
 
-_START_S = 90.0  # on two cores that others use too
+_START_S = 90.0  # on two cores that other processes use too
 
 
 @contextmanager
 def console(services: Services, **settings: str) -> Iterator[int]:
     """Start a console with `settings` and return the port on which it listens."""
-    own = {"CARET_CONSOLE_PORT": str(free_port()), "CARET_CONSOLE_HOST": "127.0.0.1", **settings}
-    number = int(own["CARET_CONSOLE_PORT"])
+    own_settings = {
+        "CARET_CONSOLE_PORT": str(free_port()),
+        "CARET_CONSOLE_HOST": "127.0.0.1",
+        **settings,
+    }
+    port = int(own_settings["CARET_CONSOLE_PORT"])
     process = subprocess.Popen(
         [sys.executable, "manage.py", "console"],
         cwd=REPOSITORY,
-        env={**os.environ, **services.mark, **own},
+        env={**os.environ, **services.mark, **own_settings},
         stderr=subprocess.PIPE,
     )
     try:
-        wait_until(lambda: _answers(number), timeout_s=_START_S)
-        yield number
+        wait_until(lambda: _is_healthy(port), timeout_s=_START_S)
+        yield port
     finally:
         process.terminate()
         process.communicate(timeout=20)
 
 
-def _answers(port: int) -> bool:
+def _is_healthy(port: int) -> bool:
     connection = HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.request("GET", "/healthz")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.fixtures.companies import Cast
     from tests.stack.services import Services
 
-FEW_TENANTS: Final = 30  # emptying a hundred tables costs as much as visiting this many
+FEW_TENANTS: Final = 30  # truncating a hundred tables takes as long as visiting this many tenants
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,4 @@
-"""Set-up of Django for test folders that import its models: their conftest.py imports the hook
-below.
+"""The set-up of Django for the test folders that need it: their conftest.py imports the hook below.
 
 Other tests start without Django, which takes a second to set up.
 """

@@ -21,28 +21,28 @@ class LanguageServer:
     process: asyncio.subprocess.Process
     statuses: list[str] = field(default_factory=list)  # in the order of their notifications
     num_grown: int = 0  # notifications that a suggestion has grown
-    _answers: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
+    _responses: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
     _ids: "count[int]" = field(default_factory=lambda: count(1))
-    _told: asyncio.Event = field(default_factory=asyncio.Event)
+    _notified: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def ask(self, method: str, params: Any) -> Any:
         """Send a request and return its result.
 
         Raises RuntimeError for an error response.
         """
-        identifier, answer = self.begin(method, params)
+        identifier, response = self.begin(method, params)
         try:
             async with asyncio.timeout(PATIENCE_S):
-                return await answer
+                return await response
         finally:
-            self._answers.pop(identifier, None)
+            self._responses.pop(identifier, None)
 
     def begin(self, method: str, params: Any) -> tuple[int, asyncio.Future[Any]]:
         """Send a request and return its ID, for a cancel, and its future response."""
         identifier = next(self._ids)
-        self._answers[identifier] = asyncio.get_running_loop().create_future()
+        self._responses[identifier] = asyncio.get_running_loop().create_future()
         self._send({"id": identifier, "method": method, "params": params})
-        return identifier, self._answers[identifier]
+        return identifier, self._responses[identifier]
 
     def tell(self, method: str, params: Any) -> None:
         self._send({"method": method, "params": params})
@@ -51,15 +51,15 @@ class LanguageServer:
         """Wait until this is the last reported status."""
         async with asyncio.timeout(PATIENCE_S):
             while self.statuses[-1:] != [status]:
-                self._told.clear()
-                await self._told.wait()
+                self._notified.clear()
+                await self._notified.wait()
 
     async def grows(self, num_known: int) -> int:
-        """Wait for more notifications than this that a suggestion has grown; return how many."""
+        """Wait until the suggestion has grown more than `num_known` times; return how often."""
         async with asyncio.timeout(PATIENCE_S):
             while self.num_grown <= num_known:
-                self._told.clear()
-                await self._told.wait()
+                self._notified.clear()
+                await self._notified.wait()
         return self.num_grown
 
     async def listen(self) -> None:
@@ -69,22 +69,22 @@ class LanguageServer:
             length = int(header.split(b":")[1])
             while (await self.process.stdout.readline()).strip():
                 pass  # other headers
-            self._take(json.loads(await self.process.stdout.readexactly(length)))
+            self._on_message(json.loads(await self.process.stdout.readexactly(length)))
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _on_message(self, message: dict[str, Any]) -> None:
         if message.get("method") == "$/caret/status":
             self.statuses.append(message["params"]["status"])
-            self._told.set()
+            self._notified.set()
         if message.get("method") == "$/caret/suggestionGrown":
             self.num_grown += 1
-            self._told.set()
-        answer = self._answers.get(message.get("id", 0))
-        if "method" in message or answer is None or answer.done():
+            self._notified.set()
+        response = self._responses.get(message.get("id", 0))
+        if "method" in message or response is None or response.done():
             return
         if "error" in message:
-            answer.set_exception(RuntimeError(message["error"]["message"]))
+            response.set_exception(RuntimeError(message["error"]["message"]))
         else:
-            answer.set_result(message["result"])
+            response.set_result(message["result"])
 
     def _send(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -199,8 +199,10 @@ class OpenBuffer:
 
     async def asks(self, *, trigger: int = AUTOMATIC) -> list[dict[str, Any]]:
         """Request inline completions and return the items."""
-        answer = await self.server.ask("textDocument/inlineCompletion", self.wish(trigger=trigger))
-        return list(answer["items"])
+        response = await self.server.ask(
+            "textDocument/inlineCompletion", self.wish(trigger=trigger)
+        )
+        return list(response["items"])
 
     def takes(self, item: dict[str, Any]) -> None:
         """Accept an item as an editor does: insert its text, then run its command."""

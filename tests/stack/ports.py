@@ -1,8 +1,7 @@
 """Free ports for processes that are started next and may be restarted.
 
-They lie below the range from which the system takes client ports. Otherwise a connection could get
-the port of a process that is down for a moment, and the process could not restart. This has
-happened to an engine.
+They lie below the range of client ports. Otherwise a client connection could take the port of a
+process that is restarting, and the process could not start again. This has happened to an engine.
 """
 
 import random
@@ -21,12 +20,12 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different ports: all are bound until the last is found."""
-    with ExitStack() as held:
-        return [held.enter_context(_bound()).getsockname()[1] for _ in range(count)]
+    """Return different ports: each stays bound until the last is found."""
+    with ExitStack() as sockets:
+        return [sockets.enter_context(_bind_free_port()).getsockname()[1] for _ in range(count)]
 
 
-def _bound() -> socket.socket:
+def _bind_free_port() -> socket.socket:
     for _ in range(_MAX_TRIES):
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:

@@ -1,7 +1,7 @@
 """The seed of random tests.
 
 The default suite uses the same seed in every run. The deep suite (`make test-deep`) draws one,
-prints it and passes it on in `CARET_TEST_SEED`; the same value repeats the run.
+prints it, and passes it to its processes in `CARET_TEST_SEED`; the same value repeats the run.
 """
 
 import os

@@ -24,8 +24,8 @@ from caret.local.processes.watchdog import Watchdog
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
 
-# A killed server loses nothing with these settings, only a machine that loses power does. Writing
-# each commit to the disk takes longer than most tests.
+# With these settings data is lost only if the machine loses power, not if the server is killed.
+# Writing each commit to the disk takes longer than most tests.
 _NOT_DURABLE: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
@@ -35,13 +35,14 @@ class Services:
     database_url: str  # role caret_app
     owner_database_url: str  # role caret_owner
     redis_url: str
-    mark: dict[str, str]  # in a process's environment: it is ended with this session
+    mark: dict[str, str]  # environment variables; processes that have them end with this session
 
 
 @contextmanager
 def running_services(paths: EmbeddedPaths) -> Iterator[Services]:
     """Start the services of a home for which Django is set up. `migrate` creates the tables."""
-    # Not the home's mark: a supervisor that starts there would end these processes as leftovers.
+    # The tag differs from the home's: a supervisor that starts in this home ends all processes with
+    # the home's tag, as leftovers of an earlier run.
     mark = new_tag(paths.home / "services")
     marked = tag_environment(mark)
     with (

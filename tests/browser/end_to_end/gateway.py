@@ -8,8 +8,8 @@ from tests.fixtures.companies import Company, make_key
 from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
-KNOWN_S: Final = 10.0  # until gateways know a new object, on two busy cores
-IN_FORCE_S: Final = 1.0  # the console's promise for changes
+MAX_SYNC_S: Final = 10.0  # until gateways know a new key or budget, on two busy cores
+MAX_EFFECT_DELAY_S: Final = 1.0  # the console promises that changes take effect within this time
 _PATIENCE_S: Final = 60.0
 _PROMPT: Final = {"prompt": "import ", "max_tokens": 4}
 
@@ -23,7 +23,7 @@ def complete(stack: Stack, key: str, *, file: str = "", **body: Any) -> httpx.Re
         return client.post("/v1/completions", headers=headers, json=_PROMPT | body)
 
 
-def chat(stack: Stack, key: str) -> httpx.Response:
+def request_chat(stack: Stack, key: str) -> httpx.Response:
     body = {"messages": [{"role": "user", "content": "import"}], "max_tokens": 4}
     with httpx.Client(base_url=stack.gateway_url, timeout=_PATIENCE_S) as client:
         return client.post(
@@ -31,19 +31,19 @@ def chat(stack: Stack, key: str) -> httpx.Response:
         )
 
 
-def num_generated(answer: httpx.Response) -> int:
-    """Return the number of generated tokens; editors show nothing for 0, an empty completion."""
-    assert answer.is_success, answer.text
-    return int(answer.json()["usage"]["completion_tokens"])
+def num_generated_tokens(response: httpx.Response) -> int:
+    """Return the number of generated tokens: 0 if editors show nothing."""
+    assert response.is_success, response.text
+    return int(response.json()["usage"]["completion_tokens"])
 
 
-def refusal(answer: httpx.Response) -> str:
+def error_code_of(response: httpx.Response) -> str:
     """Return the error code, or "" for a success."""
-    return "" if answer.is_success else str(answer.json()["error"]["code"])
+    return "" if response.is_success else str(response.json()["error"]["code"])
 
 
-def known_key(stack: Stack, company: Company) -> str:
-    """Return the developer's key once the gateway accepts it."""
+def make_known_key(stack: Stack, company: Company) -> str:
+    """Create a key of the developer and return it once the gateway accepts it."""
     key = make_key(company, company.developer).text
-    wait_until(lambda: complete(stack, key).is_success, timeout_s=KNOWN_S)
+    wait_until(lambda: complete(stack, key).is_success, timeout_s=MAX_SYNC_S)
     return key

@@ -1,6 +1,6 @@
-"""A budget is made, used up and raised.
+"""A budget is created, exhausted and raised.
 
-Completions stop when it is used up. No editor shows an error, and a chat user sees a message.
+Completions stop when it is exhausted. No editor shows an error, and a chat user sees a message.
 """
 
 import pytest
@@ -9,13 +9,13 @@ from playwright.sync_api import Page, expect
 from tenants.base.permissions import Role
 from tests.browser.axe import serious
 from tests.browser.end_to_end.gateway import (
-    IN_FORCE_S,
-    KNOWN_S,
-    chat,
+    MAX_EFFECT_DELAY_S,
+    MAX_SYNC_S,
     complete,
-    known_key,
-    num_generated,
-    refusal,
+    error_code_of,
+    make_known_key,
+    num_generated_tokens,
+    request_chat,
 )
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs
@@ -26,34 +26,36 @@ from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
 # A request reserves its maximum cost, some 0.0003; with 512 tokens it would be 0.0006.
-_LIMIT, _MORE = "0.001", "50"
+_LIMIT, _RAISED_LIMIT = "0.001", "50"
 _LONG = {"prompt": "value = value + 1\n" * 400, "suffix": "\n"}
 _RATED_S = 240.0  # every 15 s, after ingestion; the worker shares two cores with all other tests
 
 
 @pytest.fixture
 def company() -> Company:
-    made = make_company("initech", {Role.OWNER: "olga", Role.DEVELOPER: "dan"})
-    make_customer(made)
-    return made
+    company = make_company("initech", {Role.OWNER: "olga", Role.DEVELOPER: "dan"})
+    make_customer(company)
+    return company
 
 
 def test_completions_stop_at_a_budget_and_resume_after_it_is_raised(
     tabs: Tabs, stack: Stack, company: Company
 ) -> None:
-    key = known_key(stack, company)
+    key = make_known_key(stack, company)
     page = tabs.open(session_of(company.people[Role.OWNER]))
 
     make_budget(page, _LIMIT)
-    wait_until(lambda: num_generated(complete(stack, key, **_LONG)) == 0, timeout_s=KNOWN_S)
-    stopped, chat_response = complete(stack, key), chat(stack, key)
+    wait_until(
+        lambda: num_generated_tokens(complete(stack, key, **_LONG)) == 0, timeout_s=MAX_SYNC_S
+    )
+    stopped, chat_response = complete(stack, key), request_chat(stack, key)
     check_exhausted(page)
     assert serious(page) == []
-    raise_to(page, _MORE)
+    raise_budget(page, _RAISED_LIMIT)
 
-    wait_until(lambda: num_generated(complete(stack, key)) > 0, timeout_s=IN_FORCE_S)
+    wait_until(lambda: num_generated_tokens(complete(stack, key)) > 0, timeout_s=MAX_EFFECT_DELAY_S)
     assert (stopped.status_code, stopped.json()["choices"][0]["text"]) == (200, "")
-    assert (chat_response.status_code, refusal(chat_response)) == (402, "budget_exceeded")
+    assert (chat_response.status_code, error_code_of(chat_response)) == (402, "budget_exceeded")
 
 
 def make_budget(page: Page, limit: str) -> None:
@@ -75,7 +77,7 @@ def check_exhausted(page: Page) -> None:
     expect(page.get_by_text("Completions stopped", exact=True)).to_be_visible()
 
 
-def raise_to(page: Page, limit: str) -> None:
+def raise_budget(page: Page, limit: str) -> None:
     page.get_by_label("Monthly limit").fill(limit)
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Budget saved. It applies immediately.")).to_be_visible()

@@ -10,7 +10,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import ContentObject
 from tests.browser.axe import serious
-from tests.browser.end_to_end.gateway import complete, known_key
+from tests.browser.end_to_end.gateway import complete, make_known_key
 from tests.browser.end_to_end.offline import change_middle_byte, download_file, run_verifier
 from tests.browser.end_to_end.worker import run_now
 from tests.browser.sessions import session_of
@@ -20,8 +20,8 @@ from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
-_KEPT_S = 240.0
-_GOOD = "the signature is valid"
+_MAX_WORKER_S = 240.0
+_VALID_SIGNATURE = "the signature is valid"
 
 
 @pytest.fixture
@@ -32,32 +32,32 @@ def company() -> Company:
 def test_withdrawing_consent_erases_captured_content_and_leaves_a_certificate(
     tabs: Tabs, stack: Stack, company: Company, tmp_path: Path
 ) -> None:
-    key = known_key(stack, company)
-    allow(tabs.open(session_of(company.people[Role.OWNER])))
-    mine = tabs.open(session_of(company.developer))
-    agree(mine)
-    wait_until(lambda: has_captured_content(stack, key, company), timeout_s=_KEPT_S)
-    withdraw(mine)
+    key = make_known_key(stack, company)
+    allow_content_capture(tabs.open(session_of(company.people[Role.OWNER])))
+    developers_page = tabs.open(session_of(company.developer))
+    give_consent(developers_page)
+    wait_until(lambda: has_captured_content(stack, key, company), timeout_s=_MAX_WORKER_S)
+    withdraw_consent(developers_page)
     run_now("tenants.privacy.tasks.clean_up_content")
-    wait_until(lambda: num_kept(company) == 0, timeout_s=_KEPT_S)
+    wait_until(lambda: num_captured(company) == 0, timeout_s=_MAX_WORKER_S)
     complete(stack, key)
 
-    auditors = tabs.open(session_of(company.people[Role.AUDITOR]))
-    check_withdrawal(auditors, company.developer.email)
-    open_certificate(auditors)
-    expect(auditors.get_by_role("status")).to_contain_text(_GOOD)
-    assert serious(auditors) == []
-    file = download_file(auditors, "link", "Download", tmp_path)
-    keys = download_file(auditors, "link", "public keys", tmp_path)
+    auditors_page = tabs.open(session_of(company.people[Role.AUDITOR]))
+    check_withdrawal(auditors_page, company.developer.email)
+    open_certificate(auditors_page)
+    expect(auditors_page.get_by_role("status")).to_contain_text(_VALID_SIGNATURE)
+    assert serious(auditors_page) == []
+    file = download_file(auditors_page, "link", "Download", tmp_path)
+    keys = download_file(auditors_page, "link", "public keys", tmp_path)
 
     assert run_verifier("verify_certificate", file, keys).startswith("OK")
     change_middle_byte(file)
     assert run_verifier("verify_certificate", file, keys).startswith("BROKEN")
-    assert "verification failed" in verify_on_page(auditors, file)
-    assert num_kept(company) == 0
+    assert "verification failed" in verify_on_page(auditors_page, file)
+    assert num_captured(company) == 0
 
 
-def allow(page: Page) -> None:
+def allow_content_capture(page: Page) -> None:
     page.goto("/privacy")
     page.get_by_role("link", name="Change settings").click()
     page.get_by_label("Allow content capture").check()
@@ -68,7 +68,7 @@ def allow(page: Page) -> None:
     expect(page.get_by_text("Version 2 saved.")).to_be_visible()
 
 
-def agree(page: Page) -> None:
+def give_consent(page: Page) -> None:
     page.goto("/account/my-data")
     page.get_by_label("I have read this and consent.").check()
     page.get_by_role("button", name="Give consent").click()
@@ -77,7 +77,7 @@ def agree(page: Page) -> None:
     assert serious(page) == []
 
 
-def withdraw(page: Page) -> None:
+def withdraw_consent(page: Page) -> None:
     page.get_by_role("link", name="Withdraw").click()
     page.get_by_role("button", name="Withdraw").click()
     expect(page.locator("#receipts tbody tr").first).to_contain_text("No")
@@ -89,10 +89,10 @@ def has_captured_content(stack: Stack, key: str, company: Company) -> bool:
     Gateways learn of the consent within a second, and the worker stores what they send.
     """
     complete(stack, key)
-    return num_kept(company) > 0
+    return num_captured(company) > 0
 
 
-def num_kept(company: Company) -> int:
+def num_captured(company: Company) -> int:
     with tenant_scope(company.tenant_id):
         return ContentObject.objects.filter(tenant_id=company.tenant_id).count()
 

@@ -5,7 +5,12 @@ from playwright.sync_api import Page, expect
 
 from tenants.base.permissions import Role
 from tests.browser.axe import serious
-from tests.browser.end_to_end.gateway import IN_FORCE_S, complete, known_key, refusal
+from tests.browser.end_to_end.gateway import (
+    MAX_EFFECT_DELAY_S,
+    complete,
+    error_code_of,
+    make_known_key,
+)
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Look, Tabs
 from tests.fixtures.companies import Company, make_company
@@ -26,19 +31,21 @@ def company() -> Company:
 def test_the_gateway_enforces_what_the_path_test_shows(
     tabs: Tabs, stack: Stack, company: Company, has_scripts: bool
 ) -> None:
-    key = known_key(stack, company)
+    key = make_known_key(stack, company)
     page = tabs.open(session_of(company.administrator), Look(has_scripts=has_scripts))
     page.goto("/content-exclusion")
 
     page.get_by_label("New path pattern").fill(_PATTERN)
     assert "Excluded: this file is never sent." in run_path_test(page, _EXCLUDED)
     assert "Not excluded by the tenant" in run_path_test(page, _OTHER)
-    before = complete(stack, key, file=_EXCLUDED)
-    save(page)
-    wait_until(lambda: not complete(stack, key, file=_EXCLUDED).is_success, timeout_s=IN_FORCE_S)
+    response_before = complete(stack, key, file=_EXCLUDED)
+    save_rules(page)
+    wait_until(
+        lambda: not complete(stack, key, file=_EXCLUDED).is_success, timeout_s=MAX_EFFECT_DELAY_S
+    )
 
-    assert before.is_success
-    assert refusal(complete(stack, key, file=_EXCLUDED)) == "path_excluded"
+    assert response_before.is_success
+    assert error_code_of(complete(stack, key, file=_EXCLUDED)) == "path_excluded"
     assert complete(stack, key, file=_OTHER).is_success
 
 
@@ -46,13 +53,13 @@ def test_a_user_without_write_permission_can_test_the_rules(tabs: Tabs, company:
     page = tabs.open(session_of(company.administrator))
     page.goto("/content-exclusion")
     page.get_by_label("New path pattern").fill(_PATTERN)
-    save(page)
+    save_rules(page)
 
-    readers = tabs.open(session_of(company.developer))
-    readers.goto("/content-exclusion")
+    developers_page = tabs.open(session_of(company.developer))
+    developers_page.goto("/content-exclusion")
 
-    assert _PATTERN in run_path_test(readers, _EXCLUDED)
-    assert serious(readers) == []
+    assert _PATTERN in run_path_test(developers_page, _EXCLUDED)
+    assert serious(developers_page) == []
 
 
 def run_path_test(page: Page, path: str) -> str:
@@ -64,7 +71,7 @@ def run_path_test(page: Page, path: str) -> str:
     return page.locator("#tested").inner_text()
 
 
-def save(page: Page) -> None:
+def save_rules(page: Page) -> None:
     page.get_by_role("button", name="Review changes").click()
     page.get_by_label("Reason").fill("Secret filter")
     page.get_by_role("button", name="Save new version").click()

@@ -1,6 +1,6 @@
 """An export: requested, built by the worker, downloaded with its proof and verified.
 
-It is verified offline and here. A changed byte is detected.
+Offline and on the page, verification detects a changed byte.
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_an_export_is_verified_offline_and_on_the_page(page: Page, tmp_path: Pat
     proof = download_file(page, "link", "Proof", tmp_path)
     keys = download_file(page, "link", "Public keys", tmp_path)
     output = run_verifier("verify_export", file, keys)
-    verify_here(page, file, proof)
+    verify_on_page(page, file, proof)
 
     assert output.startswith(f"OK: members version 1, {len(ACME)} rows")
     expect(page.get_by_role("status")).to_contain_text("the signature is valid")
@@ -44,7 +44,7 @@ def test_a_changed_byte_is_detected_offline_and_on_the_page(page: Page, tmp_path
     change_middle_byte(file)
 
     output = run_verifier("verify_export", file, keys)
-    verify_here(page, file, proof)
+    verify_on_page(page, file, proof)
 
     assert output.startswith("BROKEN: the data: it was changed")
     expect(page.get_by_role("alert")).to_contain_text("the data: it was changed")
@@ -61,7 +61,7 @@ def request_members_export(page: Page) -> None:
     page.locator("#builds th a").click()
 
 
-def verify_here(page: Page, file: Path, proof: Path) -> None:
+def verify_on_page(page: Page, file: Path, proof: Path) -> None:
     page.get_by_role("link", name="Or verify it here").click()
     page.get_by_label("Export").set_input_files(file)
     page.get_by_label("Proof").set_input_files(proof)

@@ -3,7 +3,12 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.end_to_end.playground import BEGUN, GHOST, start, wait_for_suggestion
+from tests.browser.end_to_end.playground import (
+    GHOST,
+    TYPED_TEXT,
+    start_playground,
+    wait_for_suggestion,
+)
 from tests.browser.tabs import Tabs
 from tests.stack.running import Stack
 
@@ -20,9 +25,9 @@ def test_the_printed_login_leads_to_an_accepted_suggestion(tabs: Tabs, stack: St
 
     page.goto("/onboarding")
     page.get_by_role("link", name="Open the playground").click()
-    start(tabs, page)
+    start_playground(tabs, page)
     text = wait_for_suggestion(page)
     page.keyboard.press("Tab")
 
-    expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)
+    expect(page.locator(".cm-content")).to_contain_text(TYPED_TEXT + text)
     expect(page.locator(GHOST)).to_have_count(0)

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tenants.base.permissions import Role
-from tests.browser.end_to_end.gateway import KNOWN_S, complete, refusal
+from tests.browser.end_to_end.gateway import MAX_SYNC_S, complete, error_code_of
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs
 from tests.fixtures.companies import Company, make_company
@@ -26,18 +26,18 @@ def test_a_key_is_created_used_revoked_and_then_refused(
 
     key = make_key(page, company.developer.email)
     try_key(page)
-    wait_until(lambda: complete(stack, key).status_code != 401, timeout_s=KNOWN_S)
-    used = complete(stack, key)
-    revoke(page, "Dan's laptop")
-    wait_until(lambda: complete(stack, key).status_code == 401, timeout_s=KNOWN_S)
+    wait_until(lambda: complete(stack, key).status_code != 401, timeout_s=MAX_SYNC_S)
+    response = complete(stack, key)
+    revoke_key(page, "Dan's laptop")
+    wait_until(lambda: complete(stack, key).status_code == 401, timeout_s=MAX_SYNC_S)
 
-    assert used.status_code == 200
-    assert used.json()["usage"]["completion_tokens"] > 0
-    assert refusal(complete(stack, key)) == "revoked_api_key"
+    assert response.status_code == 200
+    assert response.json()["usage"]["completion_tokens"] > 0
+    assert error_code_of(complete(stack, key)) == "revoked_api_key"
 
 
 def make_key(page: Page, owner: str) -> str:
-    """Create a key and return its text, which only this page shows."""
+    """Create a key and return its secret, which only this page shows."""
     page.goto("/keys")
     page.get_by_role("link", name="New key").first.click()
     page.get_by_label("Name").fill("Dan's laptop")
@@ -54,7 +54,7 @@ def try_key(page: Page) -> None:
     expect(result).to_contain_text("ms")
 
 
-def revoke(page: Page, name: str) -> None:
+def revoke_key(page: Page, name: str) -> None:
     page.goto("/keys")
     page.get_by_role("link", name=f"Revoke {name}").click()
     page.get_by_label("Reason").fill("lost")

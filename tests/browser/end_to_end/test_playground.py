@@ -11,7 +11,12 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import KeyState, list_keys
 from tenants.models import Outcome, UsageRecord
-from tests.browser.end_to_end.playground import BEGUN, GHOST, start, wait_for_suggestion
+from tests.browser.end_to_end.playground import (
+    GHOST,
+    TYPED_TEXT,
+    start_playground,
+    wait_for_suggestion,
+)
 from tests.browser.sessions import session_of
 from tests.browser.tabs import DESK, PHONE, Look, Tabs
 from tests.fixtures.companies import Company, make_company
@@ -26,27 +31,27 @@ def company() -> Company:
     return make_company("initech", {Role.ADMINISTRATOR: "ann", Role.DEVELOPER: "dan"})
 
 
-def started(tabs: Tabs, company: Company, look: Look = DESK) -> Page:
+def open_playground(tabs: Tabs, company: Company, look: Look = DESK) -> Page:
     page = tabs.open(session_of(company.developer), look)
     page.goto("/playground")
-    start(tabs, page)
+    start_playground(tabs, page)
     return page
 
 
-def outcomes(company: Company) -> list[str]:
+def list_outcomes(company: Company) -> list[str]:
     with tenant_scope(company.tenant_id):
         return list(Outcome.objects.order_by("occurred_at").values_list("event", flat=True))
 
 
 def test_tab_accepts_a_suggestion_and_the_outcome_is_recorded(tabs: Tabs, company: Company) -> None:
-    page = started(tabs, company)
+    page = open_playground(tabs, company)
 
     text = wait_for_suggestion(page)
     page.keyboard.press("Tab")
 
-    expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)
+    expect(page.locator(".cm-content")).to_contain_text(TYPED_TEXT + text)
     expect(page.locator(GHOST)).to_have_count(0)
-    wait_until(lambda: outcomes(company) == ["shown", "accepted"], timeout_s=_INGESTED_S)
+    wait_until(lambda: list_outcomes(company) == ["shown", "accepted"], timeout_s=_INGESTED_S)
     with tenant_scope(company.tenant_id):
         record = UsageRecord.objects.get()
     assert (record.protocol, record.mode, record.language) == ("stream", "inline", "python")
@@ -57,7 +62,7 @@ def test_tab_accepts_a_suggestion_and_the_outcome_is_recorded(tabs: Tabs, compan
 def test_escape_rejects_a_suggestion_and_lets_tab_leave_the_editor(
     tabs: Tabs, company: Company
 ) -> None:
-    page = started(tabs, company)
+    page = open_playground(tabs, company)
 
     text = wait_for_suggestion(page)
     page.keyboard.press("Escape")
@@ -65,22 +70,22 @@ def test_escape_rejects_a_suggestion_and_lets_tab_leave_the_editor(
     page.keyboard.press("Tab")
 
     expect(page.locator(".cm-content")).not_to_be_focused()
-    expect(page.locator(".cm-content")).not_to_contain_text(BEGUN + text)
-    wait_until(lambda: outcomes(company) == ["shown", "rejected"], timeout_s=_INGESTED_S)
+    expect(page.locator(".cm-content")).not_to_contain_text(TYPED_TEXT + text)
+    wait_until(lambda: list_outcomes(company) == ["shown", "rejected"], timeout_s=_INGESTED_S)
 
 
 def test_a_button_accepts_a_suggestion_on_a_phone(tabs: Tabs, company: Company) -> None:
-    page = started(tabs, company, PHONE)
+    page = open_playground(tabs, company, PHONE)
 
     text = wait_for_suggestion(page)
     page.get_by_role("button", name="Accept").click()
 
-    expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)
+    expect(page.locator(".cm-content")).to_contain_text(TYPED_TEXT + text)
     expect(page.get_by_role("button", name="Accept")).to_be_hidden()
 
 
 def test_a_request_shows_its_numbers_and_its_prompt(tabs: Tabs, company: Company) -> None:
-    page = started(tabs, company)
+    page = open_playground(tabs, company)
 
     wait_for_suggestion(page)
 
@@ -95,38 +100,38 @@ def test_a_request_shows_its_numbers_and_its_prompt(tabs: Tabs, company: Company
 
 
 def test_starting_in_another_tab_ends_the_first_session(tabs: Tabs, company: Company) -> None:
-    older = started(tabs, company)
-    started(tabs, company)
+    older_page = open_playground(tabs, company)
+    open_playground(tabs, company)
 
-    older.get_by_role("button", name="Request now").click()
+    older_page.get_by_role("button", name="Request now").click()
 
-    expect(older.locator("#play-outcome")).to_contain_text("Rejected")
-    expect(older.locator("#play-said")).to_have_text(
+    expect(older_page.locator("#play-outcome")).to_contain_text("Rejected")
+    expect(older_page.locator("#play-said")).to_have_text(
         "The key has expired. Select Start to continue."
     )
-    expect(older.get_by_role("button", name="Start")).to_be_visible()
-    assert states(company) == [KeyState.ACTIVE]
+    expect(older_page.get_by_role("button", name="Start")).to_be_visible()
+    assert list_key_states(company) == [KeyState.ACTIVE]
 
 
 def test_leaving_the_page_expires_the_key(tabs: Tabs, company: Company) -> None:
-    page = started(tabs, company)
-    assert states(company) == [KeyState.ACTIVE]
+    page = open_playground(tabs, company)
+    assert list_key_states(company) == [KeyState.ACTIVE]
 
     page.goto("/")
 
-    wait_until(lambda: states(company) == [KeyState.EXPIRED], timeout_s=_INGESTED_S)
+    wait_until(lambda: list_key_states(company) == [KeyState.EXPIRED], timeout_s=_INGESTED_S)
 
 
 def test_the_key_is_not_stored_in_the_browser(tabs: Tabs, company: Company) -> None:
-    page = started(tabs, company)
+    page = open_playground(tabs, company)
 
     assert "cpk_test_" not in page.content()
     assert "cpk_test_" not in page.url
-    stored = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
-    assert "cpk_test_" not in stored + page.evaluate("document.cookie")
+    storage = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+    assert "cpk_test_" not in storage + page.evaluate("document.cookie")
 
 
-def states(company: Company) -> list[KeyState]:
+def list_key_states(company: Company) -> list[KeyState]:
     actor = company.administrator.actor
     keys = list_keys(actor=actor, limit=100, cursor=None, now=timezone.now())
     return [key.state for key in keys.rows]

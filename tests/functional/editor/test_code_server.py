@@ -19,7 +19,7 @@ from caret.local.paths import REPOSITORY
 from tenants.base.permissions import Role
 from tenants.models import Outcome, UsageRecord
 from tests.browser.chromium import chromium
-from tests.browser.end_to_end.gateway import known_key
+from tests.browser.end_to_end.gateway import make_known_key
 from tests.fixtures.companies import Company, make_company
 from tests.functional.editor import code_server
 from tests.functional.editor.workbench import Workbench
@@ -52,7 +52,7 @@ def company(stack: Stack, django_db_blocker: DjangoDbBlocker) -> Company:
 @pytest.fixture(scope="module")
 def key(stack: Stack, company: Company, django_db_blocker: DjangoDbBlocker) -> str:
     with django_db_blocker.unblock():
-        return known_key(stack, company)
+        return make_known_key(stack, company)
 
 
 @pytest.fixture(scope="module")

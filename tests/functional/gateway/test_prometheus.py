@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.functional.gateway.gateway_stack import Frame, Site, request_completion, wait_until
+from tests.stack.monitoring import read_panels
 from tests.stack.prometheus import Prometheus, prometheus
-from tests.stack.watching import panels
 
 pytestmark = pytest.mark.engine
 
@@ -36,7 +36,9 @@ def server(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pro
 
 def _charts() -> list[tuple[str, str]]:
     """Return title and expression of each chart."""
-    return [(panel.title, expression) for panel in panels() for expression in panel.expressions]
+    return [
+        (panel.title, expression) for panel in read_panels() for expression in panel.expressions
+    ]
 
 
 async def test_rules_and_charts_find_the_gateways_metrics(

@@ -20,7 +20,7 @@ from inference.recording.metrics.engine_metrics import (
 )
 from inference.recording.metrics.gateway_metrics import EventLoopLagProbe
 from tenants.base.worker_metrics import WorkerMetricsCollector
-from tests.stack.watching import MONITORING, panels
+from tests.stack.monitoring import MONITORING, read_panels
 
 RUNBOOKS = REPOSITORY / "platform" / "docs" / "runbooks"
 RULES = ("alert_rules.yaml", "log-rules.yaml")
@@ -96,7 +96,7 @@ def test_the_runbook_index_names_no_removed_alert() -> None:
 
 
 def test_the_dashboard_starts_with_the_five_on_call_charts() -> None:
-    charts = [panel.title for panel in panels() if panel.expressions]
+    charts = [panel.title for panel in read_panels() if panel.expressions]
 
     assert charts[:5] == ON_CALL_FIVE
 
@@ -111,7 +111,7 @@ def test_log_alerts_match_events_that_the_code_logs() -> None:
 
 
 def _expressions() -> Iterator[str]:
-    for panel in panels():
+    for panel in read_panels():
         yield from panel.expressions
     for line in (MONITORING / "alert_rules.yaml").read_text().splitlines():
         if not line.lstrip().startswith(("#", "-", "runbook:", "summary:")):

@@ -25,12 +25,12 @@ from tests.fakes.saml_provider import SamlProvider
 from tests.fakes.siem_servers import make_sink
 from tests.fixtures.companies import Cast, Company, make_completion, make_key
 from tests.fixtures.users import (
+    get_shared_scim_token,
     make_colleague,
     make_domain,
     make_invitation,
     make_scim_group,
     make_team,
-    one_scim_token,
 )
 from tests.integration.console.conftest import SignIn
 from tests.role_tables import only_for, role_cases
@@ -213,7 +213,7 @@ PLACES: dict[str, Callable[[Company], str]] = {
     "{budget_id}": lambda company: str(make_users_budget(company).id),
     "{team_id}": lambda company: make_team(company),
     "{domain_id}": lambda company: make_domain(company),
-    "{token_id}": lambda company: one_scim_token(company),
+    "{token_id}": lambda company: get_shared_scim_token(company),
     "{group_id}": lambda company: make_scim_group(company),
     "{invitation_id}": lambda company: make_invitation(company),
     "{sink_id}": lambda company: make_sink(company),

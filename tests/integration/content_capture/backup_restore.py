@@ -16,9 +16,7 @@ from django.db import connections
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.local.databases.credentials import DATABASE, SUPERUSER, password_of
 from caret.local.databases.postgres_cluster import programs_of
-from tenants.models import (
-    ContentObject,
-)
+from tenants.models import ContentObject
 from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.key_cache import key_cache
 from tenants.security.encryption.queries import open_sealed
@@ -39,8 +37,8 @@ def empty_database(services: Services, monkeypatch: pytest.MonkeyPatch) -> Itera
         host=str(host), dbname=DATABASE, user=SUPERUSER, password=password, autocommit=True
     )
     admin.execute(f"CREATE DATABASE {name} OWNER caret_owner".encode())
-    address = f"postgresql://{SUPERUSER}:{password}@/{name}?host={quote(str(host), safe='')}"
-    monkeypatch.setenv("CARET_BACKUP_DATABASE_URL", address)
+    backup_url = f"postgresql://{SUPERUSER}:{password}@/{name}?host={quote(str(host), safe='')}"
+    monkeypatch.setenv("CARET_BACKUP_DATABASE_URL", backup_url)
     monkeypatch.setenv("PATH", f"{programs_of(services.paths)}:{os.environ['PATH']}")
     connection = connections["default"]
     connection.close()
@@ -73,14 +71,15 @@ def replay_erasures() -> str:
 
 
 def open_contents(company: Company) -> list[bytes]:
+    """Return all captured content of the company, decrypted."""
     with tenant_scope(company.tenant_id):
-        ids = list(ContentObject.objects.order_by("id").values_list("id", flat=True))
+        object_ids = list(ContentObject.objects.order_by("id").values_list("id", flat=True))
     tenant_id = company.tenant_id
     return [
         open_sealed(
             tenant_id,
-            place=object_store.seal_context(each),
-            envelope=object_store.get_object(tenant_id, each),
+            place=object_store.seal_context(object_id),
+            envelope=object_store.get_object(tenant_id, object_id),
         )
-        for each in ids
+        for object_id in object_ids
     ]

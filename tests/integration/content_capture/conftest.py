@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
     """Give all of these tests Postgres and Valkey."""
-    # Imported here: this file may be read before Django is set up, models after it.
+    # Imported here: pytest may load this file before Django is set up.
     from caret.contracts.captured_content import CONTENT
     from tenants.base.redis_connection import connect
 
@@ -24,23 +24,23 @@ def _database(database: None) -> None:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, settings: Settings) -> Path:
-    """Return the object store of one test."""
+    """Store content in a folder of this test, and return the folder."""
     from caret.settings.service_urls import storage_from
 
-    stored = storage_from("CARET_CONTENT_STORAGE", str(tmp_path / "content"))
-    settings.STORAGES = {**settings.STORAGES, "content": stored}
+    storage = storage_from("CARET_CONTENT_STORAGE", str(tmp_path / "content"))
+    settings.STORAGES = {**settings.STORAGES, "content": storage}
     return tmp_path / "content"
 
 
 @pytest.fixture(autouse=True)
-def noted(tmp_path: Path, settings: Settings) -> Path:
-    """Return the tombstone store of one test."""
+def tombstone_folder(tmp_path: Path, settings: Settings) -> Path:
+    """Store tombstones in a folder of this test, and return the folder."""
     from caret.settings.service_urls import storage_from
     from tenants.base.tombstones import initialize_store
 
     folder = tmp_path / "destroyed"
-    stored = storage_from("CARET_TOMBSTONE_STORAGE", str(folder))
-    settings.STORAGES = {**settings.STORAGES, "destroyed_keys": stored}
+    storage = storage_from("CARET_TOMBSTONE_STORAGE", str(folder))
+    settings.STORAGES = {**settings.STORAGES, "destroyed_keys": storage}
     initialize_store()
     return folder
 

@@ -51,15 +51,15 @@ class ConsentingTenant:
         set_consent(actor=person.actor, choice=choice, now=timezone.now())
 
     def change_policy(self, **changes: Any) -> None:
-        held = find_policy(tenant_id=self.company.tenant_id).policy
+        policy = find_policy(tenant_id=self.company.tenant_id).policy
         set_policy(
             actor=self.company.platform,
-            document=write_policy(held) | changes,
+            document=write_policy(policy) | changes,
             reason="a test",
             now=timezone.now(),
         )
 
-    def allow(self, *, retention_days: int = 30, training: bool = True) -> None:
+    def allow_content_capture(self, *, retention_days: int = 30, training: bool = True) -> None:
         values = {
             "consent_text": TENANT_CONSENT_TEXT,
             "retention_days": retention_days,
@@ -67,15 +67,15 @@ class ConsentingTenant:
         }
         self.change_policy(content_capture=values)
 
-    def send(self, *items: Item) -> None:
+    def send_items(self, *items: Item) -> None:
         sealed = ContentSealer(settings.ROOT_SECRET).seal(
             self.company.tenant_id, ContentBatch(items)
         )
         connect().eval(ADD_SCRIPT, 1, CONTENT, sealed, FIELD, str(STREAM_MS), str(MAX_QUEUED))
 
     def capture(self, person: Person, *prefixes: str) -> ContentIngestion:
-        self.send(*(completion(person, prefix) for prefix in prefixes))
-        return work()
+        self.send_items(*(make_captured_completion(person, prefix) for prefix in prefixes))
+        return ingest_queued()
 
     @property
     def objects(self) -> list[ContentObject]:
@@ -88,11 +88,12 @@ class ConsentingTenant:
             return list(ContentErasure.objects.order_by("id"))
 
 
-def work() -> ContentIngestion:
+def ingest_queued() -> ContentIngestion:
+    """Store the content that gateways have sent, as the worker does."""
     return ingest(connect(), ContentSealer(settings.ROOT_SECRET), now=timezone.now())
 
 
-def completion(person: Person, prefix: str) -> CapturedCompletion:
+def make_captured_completion(person: Person, prefix: str) -> CapturedCompletion:
     return CapturedCompletion(
         request_id=new_request_id(),
         user_id=person.user_id,
@@ -111,21 +112,22 @@ def completion(person: Person, prefix: str) -> CapturedCompletion:
 
 def make_consenting_tenant(name: str) -> ConsentingTenant:
     tenant = ConsentingTenant(make_company(name, ACME))
-    tenant.allow()
+    tenant.allow_content_capture()
     return tenant
 
 
-def files(folder: Path) -> list[Path]:
+def list_files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def sweep(*, days: float = 0.0) -> None:
+def erase_due_content(*, days: float = 0.0) -> None:
+    """Run the erasure that is due in this number of days from now."""
     erasure.sweep(now=timezone.now() + timedelta(days=days))
 
 
-def training(company: ConsentingTenant, tmp_path: Path) -> list[str]:
+def export_training_prefixes(tenant: ConsentingTenant, tmp_path: Path) -> list[str]:
     """Return the prefixes in the export of training data."""
     out = tmp_path / "out.ndjson"
     out.unlink(missing_ok=True)
-    call_command("export_training_data", company.company.slug, "--out", str(out), stdout=StringIO())
+    call_command("export_training_data", tenant.company.slug, "--out", str(out), stdout=StringIO())
     return [json.loads(line)["prefix"] for line in out.read_text().splitlines()]

@@ -16,7 +16,7 @@ from caret.foundation.postgres.roles import find_rls_bypasses
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.local.databases.credentials import DATABASE
 from console.sign_in.sessions.session_store import SessionStore
-from tenants.base import tombstones as store_of_notes
+from tenants.base import tombstones
 from tenants.base.tombstones import initialize_store
 from tenants.models import (
     AuditEntry,
@@ -58,18 +58,18 @@ def test_a_restore_brings_back_the_data_without_sessions(
         output = restore(backup)
         contents = open_contents(acme.company)
         num_sessions = Session.objects.count()
-        powers = find_rls_bypasses(connections["default"])
+        rls_bypasses = find_rls_bypasses(connections["default"])
         with tenant_scope(globex.company.tenant_id):
-            seen = set(Membership.objects.values_list("tenant_id", flat=True))
+            visible_tenant_ids = set(Membership.objects.values_list("tenant_id", flat=True))
         with pytest.raises(DatabaseError, match="uuid"):
             AuditEntry.objects.count()
 
     assert "0 keys were destroyed again, 0 erasures" in output
     assert re.search(r"last audit entry \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\) are lost, legal", output)
     assert SECRET in contents[0].decode()
-    assert powers == []
+    assert rls_bypasses == []
     assert num_sessions == 0
-    assert {str(each) for each in seen} == {globex.company.tenant_id}
+    assert {str(tenant_id) for tenant_id in visible_tenant_ids} == {globex.company.tenant_id}
 
 
 def test_sealed_data_cannot_be_opened_without_the_keys_backup(
@@ -81,8 +81,8 @@ def test_sealed_data_cannot_be_opened_without_the_keys_backup(
     acme.give_consent(acme.company.developer)
     acme.capture(acme.company.developer, SECRET)
     with tenant_scope(acme.company.tenant_id):
-        wrapped = [bytes(key.wrapped or b"") for key in DataKey.objects.all()]
-        sealed = [bytes(key.wrapped or b"") for key in TenantKey.objects.all()]
+        data_keys = [bytes(key.wrapped or b"") for key in DataKey.objects.all()]
+        tenant_keys = [bytes(key.wrapped or b"") for key in TenantKey.objects.all()]
     back_up(backup)
 
     with empty_database(services, monkeypatch):
@@ -92,8 +92,8 @@ def test_sealed_data_cannot_be_opened_without_the_keys_backup(
         with pytest.raises(DecryptionFailed):
             open_contents(acme.company)
 
-    assert wrapped
-    assert sealed
+    assert data_keys
+    assert tenant_keys
     assert num_keys == 0
 
 
@@ -153,16 +153,16 @@ def test_a_rotated_key_is_not_destroyed_by_a_restore(
 def test_a_restore_is_refused_without_the_tombstone_store(
     services: Services,
     backup: tuple[Path, Path],
-    noted: Path,
+    tombstone_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     back_up(backup)
-    (noted / "README").unlink()
+    (tombstone_folder / "README").unlink()
 
     with empty_database(services, monkeypatch):
         with pytest.raises(CommandError, match="CARET_TOMBSTONE_STORAGE"):
             restore(backup)
-        noted.rmdir()
+        tombstone_folder.rmdir()
         with pytest.raises(CommandError, match="CARET_TOMBSTONE_STORAGE"):
             restore(backup)
         initialize_store()
@@ -193,16 +193,16 @@ def test_a_command_completes_the_erasures_of_an_interrupted_restore(
     back_up(backup)
     scope = scope_of(acme.company.developer.user_id)
     shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=timezone.now())
-    storage = storages[store_of_notes.STORAGE]
+    storage = storages[tombstones.STORAGE]
 
     with empty_database(services, monkeypatch):
-        listdir = type(storage).listdir
+        list_folder = type(storage).listdir
         with monkeypatch.context() as patched:
             # The store is reachable at the first check.
             patched.setattr(
                 type(storage),
                 "listdir",
-                lambda self, path: _raise_unreachable() if path else listdir(self, ""),
+                lambda self, path: _raise_unreachable() if path else list_folder(self, ""),
             )
             with pytest.raises(CommandError, match=r"manage\.py replay_erasures"):
                 restore(backup)
@@ -214,16 +214,16 @@ def test_a_command_completes_the_erasures_of_an_interrupted_restore(
 
 
 def test_a_tombstone_that_could_not_be_stored_is_stored_later(
-    acme: ConsentingTenant, noted: Path, monkeypatch: pytest.MonkeyPatch
+    acme: ConsentingTenant, tombstone_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acme.give_consent(acme.company.developer)
     acme.capture(acme.company.developer, SECRET)
-    storage = storages[store_of_notes.STORAGE]
+    storage = storages[tombstones.STORAGE]
     scope, now = scope_of(acme.company.developer.user_id), timezone.now()
     with monkeypatch.context() as patched:
         patched.setattr(type(storage), "save", _raise_unreachable)
         shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=now)
-    before = [path.name for path in noted.rglob("*")]
+    before = [path.name for path in tombstone_folder.rglob("*")]
 
     num_written = destroyed_keys.write_missing(now=now)
 

@@ -1,4 +1,4 @@
-"""Captured content is erased when consent ends or retention expires."""
+"""Captured content is erased when its consent ends or its retention period expires."""
 
 from pathlib import Path
 
@@ -18,7 +18,12 @@ from tenants.privacy.retention.queries import list_certificates
 from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.queries import find_destruction_proofs, open_sealed
-from tests.integration.content_capture.consenting_tenant import BOTH, ConsentingTenant, files, sweep
+from tests.integration.content_capture.consenting_tenant import (
+    BOTH,
+    ConsentingTenant,
+    erase_due_content,
+    list_files,
+)
 
 
 def test_withdrawing_consent_destroys_the_key_immediately_and_deletes_objects(
@@ -36,8 +41,8 @@ def test_withdrawing_consent_destroys_the_key_immediately_and_deletes_objects(
         open_sealed(
             acme.company.tenant_id, place=object_store.seal_context(row.id), envelope=sealed
         )
-    sweep()
-    assert (acme.objects, files(folder)) == ([], [])
+    erase_due_content()
+    assert (acme.objects, list_files(folder)) == ([], [])
 
 
 def test_withdrawing_consent_leaves_a_record_for_the_certificate(acme: ConsentingTenant) -> None:
@@ -47,7 +52,7 @@ def test_withdrawing_consent_leaves_a_record_for_the_certificate(acme: Consentin
     (row,) = acme.objects
 
     acme.give_consent(ada, NO_CONSENT)
-    sweep()
+    erase_due_content()
 
     (record,) = acme.erasures
     assert (record.reason, str(record.user_id)) == ("withdrawn", ada.user_id)
@@ -69,8 +74,8 @@ def test_the_certificate_of_a_withdrawal_proves_that_the_keys_are_destroyed(
     acme.capture(ada, "one", "two")
 
     acme.give_consent(ada, NO_CONSENT)
-    sweep()
-    sweep()
+    erase_due_content()
+    erase_due_content()
 
     alice = acme.company.administrator.actor
     (certificate,) = list_certificates(actor=alice, limit=10, cursor=None).rows
@@ -94,7 +99,7 @@ def test_a_withdrawal_does_not_erase_content_of_other_users(
         company.capture(person, "planted")
 
     acme.give_consent(ada, NO_CONSENT)
-    sweep()
+    erase_due_content()
 
     assert [str(row.user_id) for row in acme.objects] == [alice.user_id]
     assert len(globex.objects) == 1
@@ -108,9 +113,9 @@ def test_the_tenants_withdrawal_erases_the_content_of_all_its_users(
         acme.capture(person, "planted")
 
     acme.change_policy(content_capture=None)
-    sweep()
+    erase_due_content()
 
-    assert (acme.objects, files(folder)) == ([], [])
+    assert (acme.objects, list_files(folder)) == ([], [])
     assert [record.reason for record in acme.erasures] == ["withdrawn"] * 2
 
 
@@ -124,35 +129,35 @@ def test_content_from_before_a_withdrawal_is_erased_despite_a_new_consent(
     acme.give_consent(ada)
 
     acme.capture(ada, "after")
-    sweep()
+    erase_due_content()
 
     assert len(acme.objects) == 1
     assert acme.objects[0].erasure_id is None
 
 
 def test_content_older_than_the_retention_is_deleted(acme: ConsentingTenant, folder: Path) -> None:
-    acme.allow(retention_days=7)
+    acme.allow_content_capture(retention_days=7)
     acme.give_consent(acme.company.developer)
     acme.capture(acme.company.developer, "planted")
 
-    sweep(days=6.9)
-    kept = len(files(folder))
-    sweep(days=7.1)
+    erase_due_content(days=6.9)
+    num_before_expiry = len(list_files(folder))
+    erase_due_content(days=7.1)
 
-    assert (kept, files(folder), acme.objects) == (1, [], [])
+    assert (num_before_expiry, list_files(folder), acme.objects) == (1, [], [])
     (record,) = acme.erasures
     assert (record.reason, record.user_id, record.keys) == ("retention", None, [])
 
 
 def test_content_on_legal_hold_outlives_the_retention(acme: ConsentingTenant, folder: Path) -> None:
-    acme.allow(retention_days=7)
+    acme.allow_content_capture(retention_days=7)
     acme.give_consent(acme.company.developer)
     acme.capture(acme.company.developer, "planted")
     place_hold(actor=acme.company.platform, new=NewHold("m", "r"), now=timezone.now())
 
-    sweep(days=7.1)
+    erase_due_content(days=7.1)
 
-    assert len(files(folder)) == 1
+    assert len(list_files(folder)) == 1
 
 
 def test_removing_a_member_erases_their_content_and_ends_their_consent(
@@ -163,11 +168,11 @@ def test_removing_a_member_erases_their_content_and_ends_their_consent(
     acme.capture(ada, "planted")
 
     remove_member(actor=acme.company.platform, user_id=ada.user_id, reason="", now=timezone.now())
-    sweep()
+    erase_due_content()
     with tenant_scope(acme.company.tenant_id):
         Membership.objects.filter(user_id=ada.user_id).update(ended_at=None)  # the user rejoins
 
-    assert (acme.objects, files(folder)) == ([], [])
+    assert (acme.objects, list_files(folder)) == ([], [])
     assert get_own_consent(actor=ada.actor).given == NO_CONSENT
 
 
@@ -178,9 +183,9 @@ def test_restored_content_without_consent_is_erased(acme: ConsentingTenant, fold
     with tenant_scope(acme.company.tenant_id):
         Membership.objects.filter(user_id=ada.user_id).update(ended_at=timezone.now())
 
-    sweep()
+    erase_due_content()
 
-    assert (acme.objects, files(folder)) == ([], [])
+    assert (acme.objects, list_files(folder)) == ([], [])
     assert [record.reason for record in acme.erasures] == ["no_consent"]
 
 
@@ -190,29 +195,29 @@ def test_the_content_of_a_closed_tenant_is_erased(acme: ConsentingTenant, folder
     with tenant_scope(acme.company.tenant_id):
         Tenant.objects.filter(id=acme.company.tenant_id).update(status=TenantStatus.CLOSED)
 
-    sweep()
+    erase_due_content()
 
-    assert (acme.objects, files(folder)) == ([], [])
+    assert (acme.objects, list_files(folder)) == ([], [])
 
 
 def test_an_object_left_by_a_killed_worker_is_deleted(
     acme: ConsentingTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(*_: object) -> None:
+    def get_killed(*_: object) -> None:
         raise KeyboardInterrupt
 
     acme.give_consent(acme.company.developer)
     with monkeypatch.context() as patch:
-        patch.setattr(object_store, "put", killed)
+        patch.setattr(object_store, "put", get_killed)
         with pytest.raises(KeyboardInterrupt):
             acme.capture(acme.company.developer, "planted")
-    num_left = len(acme.objects)
+    num_after_kill = len(acme.objects)
 
-    sweep()
-    num_still_left = len(acme.objects)
-    sweep(days=0.1)
+    erase_due_content()
+    num_after_first_run = len(acme.objects)
+    erase_due_content(days=0.1)
 
-    assert (num_left, num_still_left, acme.objects) == (1, 1, [])
+    assert (num_after_kill, num_after_first_run, acme.objects) == (1, 1, [])
 
 
 def test_an_object_stored_after_the_withdrawal_is_deleted_immediately(
@@ -220,18 +225,18 @@ def test_an_object_stored_after_the_withdrawal_is_deleted_immediately(
 ) -> None:
     ada, put = acme.company.developer, object_store.put
 
-    def put_late(*arguments: object) -> None:
+    def put_after_withdrawal(*arguments: object) -> None:
         acme.give_consent(ada, NO_CONSENT)
-        sweep()
+        erase_due_content()
         put(*arguments)  # type: ignore[arg-type]
 
     acme.give_consent(ada)
-    monkeypatch.setattr(object_store, "put", put_late)
+    monkeypatch.setattr(object_store, "put", put_after_withdrawal)
 
-    done = acme.capture(ada, "planted")
+    ingestion = acme.capture(ada, "planted")
 
-    assert done.num_stored == 0
-    assert files(folder) == []
+    assert ingestion.num_stored == 0
+    assert list_files(folder) == []
 
 
 def test_a_failed_erasure_continues_with_the_next_run(
@@ -244,19 +249,19 @@ def test_a_failed_erasure_continues_with_the_next_run(
     acme.give_consent(ada, NO_CONSENT)
     delete, calls = object_store.delete_object, list[object]()
 
-    def failing(*arguments: object) -> None:
+    def fail_at_second_call(*arguments: object) -> None:
         calls.append(arguments)
         if len(calls) == 2:
             raise OSError
         delete(*arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(object_store, "delete_object", failing)
-        sweep()
+        patch.setattr(object_store, "delete_object", fail_at_second_call)
+        erase_due_content()
     (unfinished,) = acme.erasures
 
-    sweep()
+    erase_due_content()
 
     assert unfinished.finished_at is None
-    assert (acme.objects, files(folder)) == ([], [])
+    assert (acme.objects, list_files(folder)) == ([], [])
     assert acme.erasures[0].finished_at is not None

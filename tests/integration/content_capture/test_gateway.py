@@ -22,38 +22,39 @@ from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.privacy.consent.consent import NO_CONSENT
 from tests.fakes.requests import make_admitted, make_arrival
 from tests.fixtures.companies import Person, make_key
-from tests.integration.content_capture.consenting_tenant import ConsentingTenant, work
+from tests.integration.content_capture.consenting_tenant import ConsentingTenant, ingest_queued
 
 
-def principal(tenant: ConsentingTenant, person: Person) -> Principal:
+def find_principal(tenant: ConsentingTenant, person: Person) -> Principal:
     """Return the user's principal in the current snapshot."""
     make_key(tenant.company, person)
     snapshot = read_snapshot(tenant_id=tenant.company.tenant_id, now=timezone.now())
-    credential = next(each for each in snapshot.credentials if each.user_id == person.user_id)
+    credentials = (c for c in snapshot.credentials if c.user_id == person.user_id)
+    credential = next(credentials)
     return Principal(credential=credential, snapshot=snapshot)
 
 
-def complete_request(content_capture: ContentCapture, by: Principal, text: str) -> None:
+def complete_request(content_capture: ContentCapture, principal: Principal, text: str) -> None:
     now_ms = SystemClock().now_ms()
     trace = RequestTrace(
         arrival=replace(make_arrival(), occurred_at_ms=now_ms), clock=SystemClock()
     )
-    trace.principal = by
-    trace.mark_admitted(make_admitted(principal=by, prefix=f"{text} = "))
+    trace.principal = principal
+    trace.mark_admitted(make_admitted(principal=principal, prefix=f"{text} = "))
     trace.record_sent_text("1", at_s=0.0)
     trace.finish(FinishReason.STOP)
     content_capture.on_completed(trace)
 
 
-def deliver(fill: Callable[[ContentCapture], None]) -> None:
-    """Deliver content that `fill` captures, as a gateway does."""
+def deliver(capture_content: Callable[[ContentCapture], None]) -> None:
+    """Deliver the content that `capture_content` produces, as a gateway does."""
 
     async def run() -> None:
         async with Redis.from_url(settings.REDIS_URL) as redis:
             content_capture = ContentCapture(
                 redis, root_secret=settings.ROOT_SECRET, clock=SystemClock()
             )
-            fill(content_capture)
+            capture_content(content_capture)
             await content_capture.sender.send_pending()
 
     asyncio.run(run())
@@ -62,31 +63,31 @@ def deliver(fill: Callable[[ContentCapture], None]) -> None:
 def test_a_captured_completion_is_stored(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    by = principal(acme, ada)
+    principal = find_principal(acme, ada)
 
-    deliver(lambda content_capture: complete_request(content_capture, by, "planted"))
+    deliver(lambda content_capture: complete_request(content_capture, principal, "planted"))
 
-    assert work().num_stored == 1
+    assert ingest_queued().num_stored == 1
     assert len(acme.objects) == 1
 
 
 def test_a_captured_edit_is_stored(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    by = principal(acme, ada)
+    principal = find_principal(acme, ada)
     edit = SuggestionEdit(new_request_id(), OutcomeEvent.PERSISTED, after_ms=30_000, text="planted")
 
-    deliver(lambda content_capture: content_capture.on_edited(by, edit))
+    deliver(lambda content_capture: content_capture.on_edited(principal, edit))
 
-    assert work().num_stored == 1
+    assert ingest_queued().num_stored == 1
 
 
 def test_without_consent_nothing_is_sent(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
     acme.give_consent(acme.company.administrator)
-    by = principal(acme, ada)
+    principal = find_principal(acme, ada)
 
-    deliver(lambda content_capture: complete_request(content_capture, by, "planted"))
+    deliver(lambda content_capture: complete_request(content_capture, principal, "planted"))
 
     assert connect().exists(CONTENT) == 0
 
@@ -94,19 +95,19 @@ def test_without_consent_nothing_is_sent(acme: ConsentingTenant) -> None:
 def test_a_withdrawal_disables_capture_in_the_snapshot(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    before = principal(acme, ada).is_content_captured
+    before = find_principal(acme, ada).is_content_captured
 
     acme.give_consent(ada, NO_CONSENT)
 
-    assert (before, principal(acme, ada).is_content_captured) == (True, False)
+    assert (before, find_principal(acme, ada).is_content_captured) == (True, False)
 
 
 def test_queued_content_is_sealed_and_expires(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    by = principal(acme, ada)
+    principal = find_principal(acme, ada)
 
-    deliver(lambda content_capture: complete_request(content_capture, by, "planted"))
+    deliver(lambda content_capture: complete_request(content_capture, principal, "planted"))
 
     assert b"planted" not in (connect().dump(CONTENT) or b"")
     assert 0 < int(str(connect().pttl(CONTENT))) <= MAX_AGE_S * 1000
@@ -115,16 +116,18 @@ def test_queued_content_is_sealed_and_expires(acme: ConsentingTenant) -> None:
 def test_a_gateway_limits_the_queued_content_of_each_tenant(
     acme: ConsentingTenant, globex: ConsentingTenant
 ) -> None:
-    for each in (acme, globex):
-        each.give_consent(each.company.developer)
-    ours, theirs = (principal(each, each.company.developer) for each in (acme, globex))
+    for tenant in (acme, globex):
+        tenant.give_consent(tenant.company.developer)
+    acme_principal, globex_principal = (
+        find_principal(tenant, tenant.company.developer) for tenant in (acme, globex)
+    )
 
-    def fill(content_capture: ContentCapture) -> None:
+    def complete_many(content_capture: ContentCapture) -> None:
         for number in range(MAX_OF_TENANT + 10):
-            complete_request(content_capture, ours, f"planted{number}")
-        complete_request(content_capture, theirs, "theirs")
+            complete_request(content_capture, acme_principal, f"planted{number}")
+        complete_request(content_capture, globex_principal, "planted")
 
-    deliver(fill)
+    deliver(complete_many)
 
-    assert work().num_stored == MAX_OF_TENANT + 1
+    assert ingest_queued().num_stored == MAX_OF_TENANT + 1
     assert len(globex.objects) == 1

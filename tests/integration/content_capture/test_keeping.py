@@ -25,11 +25,11 @@ from tenants.security.encryption.queries import open_sealed
 from tests.integration.content_capture.consenting_tenant import (
     BOTH,
     ConsentingTenant,
-    completion,
-    files,
-    sweep,
-    training,
-    work,
+    erase_due_content,
+    export_training_prefixes,
+    ingest_queued,
+    list_files,
+    make_captured_completion,
 )
 
 
@@ -39,11 +39,11 @@ def test_content_is_stored_sealed_with_consent_of_tenant_and_user(
     ada = acme.company.developer
     acme.give_consent(ada)
 
-    done = acme.capture(ada, "planted one", "planted two")
+    ingestion = acme.capture(ada, "planted one", "planted two")
 
     (row,) = acme.objects
-    (file,) = files(folder)
-    assert (done.num_stored, row.num_items, str(row.user_id)) == (2, 2, ada.user_id)
+    (file,) = list_files(folder)
+    assert (ingestion.num_stored, row.num_items, str(row.user_id)) == (2, 2, ada.user_id)
     assert row.stored_at is not None
     assert len(row.request_ids) == 2
     assert b"planted" not in file.read_bytes()
@@ -61,18 +61,18 @@ def test_content_is_stored_sealed_with_consent_of_tenant_and_user(
 def test_content_captured_before_the_current_consent_is_dropped(
     acme: ConsentingTenant, folder: Path
 ) -> None:
-    """Captured with consent, then withdrawn and given again before a worker stored it."""
+    """The user withdraws consent and gives it again before a worker stores the content."""
     ada = acme.company.developer
     acme.give_consent(ada)
-    acme.send(completion(ada, "captured before"))
+    acme.send_items(make_captured_completion(ada, "captured before"))
     acme.give_consent(ada, NO_CONSENT)
     acme.give_consent(ada)
-    acme.send(completion(ada, "captured after"))
+    acme.send_items(make_captured_completion(ada, "captured after"))
 
-    done = work()
+    ingestion = ingest_queued()
 
     (row,) = acme.objects
-    assert (done.num_stored, done.dropped) == (1, {"no consent": 1})
+    assert (ingestion.num_stored, ingestion.dropped) == (1, {"no consent": 1})
     assert (row.num_items, len(row.request_ids)) == (1, 1)
     opened = open_sealed(
         acme.company.tenant_id,
@@ -87,13 +87,13 @@ def test_content_captured_before_the_tenant_allowed_it_again_is_dropped(
 ) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    early = completion(ada, "captured before")
+    captured_before = make_captured_completion(ada, "captured before")
     acme.change_policy(content_capture=None)
-    acme.allow()
+    acme.allow_content_capture()
     acme.give_consent(ada)
-    acme.send(early)
+    acme.send_items(captured_before)
 
-    assert work().num_stored == 0
+    assert ingest_queued().num_stored == 0
 
 
 def test_content_captured_before_the_training_consent_is_not_for_training(
@@ -101,9 +101,9 @@ def test_content_captured_before_the_training_consent_is_not_for_training(
 ) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    acme.send(completion(ada, "captured before"))
+    acme.send_items(make_captured_completion(ada, "captured before"))
     acme.give_consent(ada, BOTH)
-    work()
+    ingest_queued()
     acme.capture(ada, "captured after")
 
     assert [row.is_for_training for row in acme.objects] == [False, True]
@@ -115,7 +115,9 @@ def test_checking_consent_reads_only_the_users_membership(acme: ConsentingTenant
     with CaptureQueriesContext(connection) as captured:
         acme.capture(ada, "planted")
 
-    membership_queries = [each["sql"] for each in captured if "tenants_membership" in each["sql"]]
+    membership_queries = [
+        query["sql"] for query in captured if "tenants_membership" in query["sql"]
+    ]
     assert membership_queries
     assert all(
         ada.user_id in sql or ada.user_id.replace("-", "") in sql for sql in membership_queries
@@ -127,7 +129,7 @@ def test_stored_objects_are_private_to_the_file_owner(acme: ConsentingTenant, fo
 
     acme.capture(acme.company.developer, "planted")
 
-    (file,) = files(folder)
+    (file,) = list_files(folder)
     assert file.stat().st_mode & 0o077 == 0
     assert file.parent.stat().st_mode & 0o077 == 0
 
@@ -135,10 +137,10 @@ def test_stored_objects_are_private_to_the_file_owner(acme: ConsentingTenant, fo
 def test_content_of_a_user_without_consent_is_dropped(acme: ConsentingTenant, folder: Path) -> None:
     acme.give_consent(acme.company.administrator)
 
-    done = acme.capture(acme.company.developer, "planted")
+    ingestion = acme.capture(acme.company.developer, "planted")
 
-    assert (done.num_stored, done.dropped) == (0, {"no consent": 1})
-    assert (acme.objects, files(folder)) == ([], [])
+    assert (ingestion.num_stored, ingestion.dropped) == (0, {"no consent": 1})
+    assert (acme.objects, list_files(folder)) == ([], [])
 
 
 def test_content_still_queued_at_a_withdrawal_is_dropped(
@@ -146,12 +148,12 @@ def test_content_still_queued_at_a_withdrawal_is_dropped(
 ) -> None:
     ada = acme.company.developer
     acme.give_consent(ada)
-    acme.send(completion(ada, "planted"))
+    acme.send_items(make_captured_completion(ada, "planted"))
 
     acme.give_consent(ada, NO_CONSENT)
 
-    assert work().dropped == {"no consent": 1}
-    assert files(folder) == []
+    assert ingest_queued().dropped == {"no consent": 1}
+    assert list_files(folder) == []
 
 
 def test_a_suspended_tenants_content_is_dropped(acme: ConsentingTenant) -> None:
@@ -169,27 +171,27 @@ def test_a_suspended_tenants_content_is_dropped(acme: ConsentingTenant) -> None:
 def test_an_unreadable_message_is_dropped(acme: ConsentingTenant) -> None:
     connect().xadd(CONTENT, {"sealed": b"garbage"})
 
-    assert work().dropped == {"unreadable: format": 1}
+    assert ingest_queued().dropped == {"unreadable: format": 1}
 
 
 def test_content_sent_by_another_tenant_for_a_user_is_dropped(
     acme: ConsentingTenant, globex: ConsentingTenant
 ) -> None:
-    """A user of acme has consented there, but not at globex, whose gateway claims it."""
+    """A user of acme has consented there, but not at globex, whose gateway sends the content."""
     acme.give_consent(acme.company.developer)
 
-    globex.send(completion(acme.company.developer, "planted"))
+    globex.send_items(make_captured_completion(acme.company.developer, "planted"))
 
-    assert work().dropped == {"no consent": 1}
+    assert ingest_queued().dropped == {"no consent": 1}
     assert (acme.objects, globex.objects) == ([], [])
 
 
 def test_an_object_moved_to_another_tenant_cannot_be_opened(
     acme: ConsentingTenant, globex: ConsentingTenant
 ) -> None:
-    for each in (acme, globex):
-        each.give_consent(each.company.developer)
-        each.capture(each.company.developer, "planted")
+    for tenant in (acme, globex):
+        tenant.give_consent(tenant.company.developer)
+        tenant.capture(tenant.company.developer, "planted")
     (row,) = acme.objects
     sealed = object_store.get_object(acme.company.tenant_id, row.id)
 
@@ -209,18 +211,18 @@ def test_content_is_stored_in_and_erased_from_a_bucket(
     acme.give_consent(ada, BOTH)
     with mock_aws():
         bucket = boto3.resource("s3").create_bucket(Bucket="caret-content")
-        stored = storage_from("CARET_CONTENT_STORAGE", "s3://caret-content/of/caret")
-        settings.STORAGES = {**settings.STORAGES, "content": stored}
+        storage = storage_from("CARET_CONTENT_STORAGE", "s3://caret-content/of/caret")
+        settings.STORAGES = {**settings.STORAGES, "content": storage}
 
         acme.capture(ada, "planted")
 
-        (held,) = bucket.objects.all()
+        (stored_object,) = bucket.objects.all()
         (row,) = acme.objects
-        assert held.key == f"of/caret/{acme.company.tenant_id}/{row.id}"
-        assert b"planted" not in held.get()["Body"].read()
-        assert training(acme, tmp_path) == ["planted"]
+        assert stored_object.key == f"of/caret/{acme.company.tenant_id}/{row.id}"
+        assert b"planted" not in stored_object.get()["Body"].read()
+        assert export_training_prefixes(acme, tmp_path) == ["planted"]
         acme.give_consent(ada, NO_CONSENT)
-        sweep()
+        erase_due_content()
         assert list(bucket.objects.all()) == []
 
 

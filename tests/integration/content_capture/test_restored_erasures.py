@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base import tombstones as store_of_notes
+from tenants.base import tombstones
 from tenants.base.permissions import Role
-from tenants.compliance.data_subjects import erasure_tombstones as erasures_noted
+from tenants.compliance.data_subjects import erasure_tombstones
 from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
 from tenants.compliance.data_subjects.operations import (
     ErasureRequest,
@@ -43,7 +43,7 @@ def request_erasure(company: Company, person: Person) -> None:
     )
 
 
-def close(company: Company) -> None:
+def close_tenant(company: Company) -> None:
     for status in (TenantStatus.SUSPENDED, TenantStatus.CLOSING, TenantStatus.CLOSED):
         set_status(actor=company.platform, status=status, reason="end", now=timezone.now())
 
@@ -69,18 +69,18 @@ def test_a_user_erased_after_the_backup_is_erased_again(
     with empty_database(services, monkeypatch):
         output = restore(backup)
         with tenant_scope(acme.company.tenant_id):
-            ended = Membership.objects.get(user_id=ada.user_id).ended_at
-        again = replay_erasures()
+            ended_at = Membership.objects.get(user_id=ada.user_id).ended_at
+        second_output = replay_erasures()
         run_due_erasures(now=timezone.now())
         with tenant_scope(acme.company.tenant_id):
             erasures = Erasure.objects.order_by("id")
-            erased = [str(row.user_id) for row in erasures if row.finished_at is not None]
+            erased_user_ids = [str(row.user_id) for row in erasures if row.finished_at is not None]
         emails = dict(User.objects.values_list("id", "email"))
 
     assert "1 erasures were requested again" in output
-    assert "0 erasures were requested again" in again
-    assert ended is not None
-    assert erased == [alice.user_id, ada.user_id]
+    assert "0 erasures were requested again" in second_output
+    assert ended_at is not None
+    assert erased_user_ids == [alice.user_id, ada.user_id]
     assert ada.email not in emails.values()
     assert gus.email in emails.values()
 
@@ -118,7 +118,7 @@ def test_a_tenant_shredded_after_the_backup_is_shredded_again(
     hold = place_hold(actor=company.platform, new=NewHold("m", "r"), now=timezone.now())
     back_up(backup)
     release_hold(actor=company.platform, hold_id=hold, reason="x", now=timezone.now())
-    close(company)
+    close_tenant(company)
     request_tenant_erasure(actor=company.platform, reason="contract, 12", now=timezone.now())
     run_due_erasures(now=timezone.now())
 
@@ -136,18 +136,18 @@ def test_a_tenant_shredded_after_the_backup_is_shredded_again(
 
 
 def test_an_erasure_that_could_not_be_recorded_is_recorded_later(
-    acme: ConsentingTenant, noted: Path, monkeypatch: pytest.MonkeyPatch
+    acme: ConsentingTenant, tombstone_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = storages[store_of_notes.STORAGE]
+    storage = storages[tombstones.STORAGE]
     with monkeypatch.context() as patched:
         patched.setattr(type(storage), "save", _raise_unreachable)
         request_erasure(acme.company, acme.company.developer)
     run_due_erasures(now=timezone.now())
 
-    erasures_noted.note_missed(now=timezone.now())
+    erasure_tombstones.note_missed(now=timezone.now())
 
-    (found,) = erasures_noted.newest_noted(acme.company.tenant_id)
-    assert str(found.user_id) == acme.company.developer.user_id
+    (tombstone,) = erasure_tombstones.newest_noted(acme.company.tenant_id)
+    assert str(tombstone.user_id) == acme.company.developer.user_id
 
 
 def _raise_unreachable(*_: object, **__: object) -> str:

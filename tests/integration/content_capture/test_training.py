@@ -11,7 +11,7 @@ from tests.integration.content_capture.consenting_tenant import (
     BOTH,
     YES,
     ConsentingTenant,
-    training,
+    export_training_prefixes,
 )
 
 
@@ -26,7 +26,7 @@ def test_training_data_contains_only_users_with_training_consent(
     acme.capture(alice, "alice's")
     globex.capture(globex.company.developer, "the neighbour's")
 
-    assert training(acme, tmp_path) == ["ada's"]
+    assert export_training_prefixes(acme, tmp_path) == ["ada's"]
 
 
 def test_content_stored_before_the_training_consent_is_excluded(
@@ -38,7 +38,7 @@ def test_content_stored_before_the_training_consent_is_excluded(
     acme.give_consent(ada, BOTH)
     acme.capture(ada, "after")
 
-    assert training(acme, tmp_path) == ["after"]
+    assert export_training_prefixes(acme, tmp_path) == ["after"]
 
 
 def test_withdrawing_the_training_consent_excludes_stored_content(
@@ -51,7 +51,7 @@ def test_withdrawing_the_training_consent_excludes_stored_content(
     acme.give_consent(ada, YES)
     acme.give_consent(ada, BOTH)
 
-    assert training(acme, tmp_path) == []
+    assert export_training_prefixes(acme, tmp_path) == []
     assert len(acme.objects) == 1
 
 
@@ -61,9 +61,9 @@ def test_the_tenants_ban_on_training_applies_to_all_users(
     acme.give_consent(acme.company.developer, BOTH)
     acme.capture(acme.company.developer, "planted")
 
-    acme.allow(training=False)
+    acme.allow_content_capture(training=False)
 
-    assert training(acme, tmp_path) == []
+    assert export_training_prefixes(acme, tmp_path) == []
 
 
 def test_training_data_names_no_user_and_is_private(acme: ConsentingTenant, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_training_data_names_no_user_and_is_private(acme: ConsentingTenant, tmp_
     acme.give_consent(ada, BOTH)
     acme.capture(ada, "planted")
 
-    training(acme, tmp_path)
+    export_training_prefixes(acme, tmp_path)
 
     out = tmp_path / "out.ndjson"
     assert ada.user_id not in out.read_text()
@@ -96,4 +96,4 @@ def test_a_shredded_tenant_has_no_training_data(acme: ConsentingTenant, tmp_path
 
     shred_tenant(tenant_id=acme.company.tenant_id, now=timezone.now())
 
-    assert training(acme, tmp_path) == []
+    assert export_training_prefixes(acme, tmp_path) == []

@@ -8,7 +8,10 @@ import pytest
 
 from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.queries import open_sealed
-from tests.integration.content_capture.consenting_tenant import ConsentingTenant, completion
+from tests.integration.content_capture.consenting_tenant import (
+    ConsentingTenant,
+    make_captured_completion,
+)
 from tests.stack.services import Services
 from tests.stack.worker import running_worker
 
@@ -24,7 +27,7 @@ def test_the_worker_stores_content_within_seconds(acme: ConsentingTenant, worker
     ada = acme.company.developer
     acme.give_consent(ada)
 
-    acme.send(completion(ada, "planted"))
+    acme.send_items(make_captured_completion(ada, "planted"))
 
     assert _is_stored(acme, seconds=60), worker.read_text()
     (row,) = acme.objects

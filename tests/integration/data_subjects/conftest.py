@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
     """Give all of these tests Postgres and Valkey."""
-    # Imported here: this file may be read before Django is set up, models after it.
+    # Imported here: pytest may load this file before Django is set up.
     from django.utils import timezone
 
     from caret.contracts.captured_content import CONTENT
     from tenants.base.redis_connection import connect
     from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
 
-    # Left by earlier tests.
+    # Earlier tests leave queued content and requested erasures.
     connect().delete(CONTENT)
     run_due_erasures(now=timezone.now())
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, settings: Settings) -> Path:
-    """Return the object store of one test."""
+    """Store content in a folder of this test, and return the folder."""
     from caret.settings.service_urls import storage_from
 
-    stored = storage_from("CARET_CONTENT_STORAGE", str(tmp_path / "content"))
-    settings.STORAGES = {**settings.STORAGES, "content": stored}
+    storage = storage_from("CARET_CONTENT_STORAGE", str(tmp_path / "content"))
+    settings.STORAGES = {**settings.STORAGES, "content": storage}
     return tmp_path / "content"
 
 

@@ -9,42 +9,42 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 
 
-def find_places(text: str, tenant_id: TenantId, folder: Path) -> set[str]:
+def find_occurrences(text: str, tenant_id: TenantId, folder: Path) -> set[str]:
     """Return the tables, keys and files that contain the text, also in hexadecimal."""
-    return _tables(text, tenant_id) | _keys(text) | _files(text, folder)
+    return _search_tables(text, tenant_id) | _search_keys(text) | _search_files(text, folder)
 
 
-def _tables(text: str, tenant_id: TenantId) -> set[str]:
-    """Search the tables as the application's role, in Postgres' text format of rows."""
-    needle = [f"%{text}%", f"%{text.encode().hex()}%"]
+def _search_tables(text: str, tenant_id: TenantId) -> set[str]:
+    """Search the rows, as text, of all tables that the application's role can read."""
+    patterns = [f"%{text}%", f"%{text.encode().hex()}%"]
     with tenant_scope(tenant_id), connection.cursor() as cursor:
         cursor.execute(
             "SELECT DISTINCT table_name FROM information_schema.table_privileges"
             " WHERE privilege_type = 'SELECT' AND table_schema = 'public'"
             " AND grantee = current_user"
         )
-        found = set()
+        names = set()
         for (name,) in cursor.fetchall():
             cursor.execute(
                 f'SELECT EXISTS (SELECT FROM "{name}" t WHERE t::text ILIKE ANY (%s))',  # noqa: S608
-                [needle],
+                [patterns],
             )
-            found |= {name} if cursor.fetchone()[0] else set()
-    return found
+            names |= {name} if cursor.fetchone()[0] else set()
+    return names
 
 
-def _keys(text: str) -> set[str]:
+def _search_keys(text: str) -> set[str]:
     redis, needle = connect(), text.encode()
-    found = set()
+    names = set()
     for key in redis.scan_iter():
         dumped = redis.dump(key) or b""
-        content = dumped + repr(_read(key)).encode()
-        found |= {key.decode()} if needle in key or needle in content else set()
-    return found
+        content = dumped + repr(_read_value(key)).encode()
+        names |= {key.decode()} if needle in key or needle in content else set()
+    return names
 
 
-def _read(key: bytes) -> object:
-    """Return the value of a key; dump() may have compressed it."""
+def _read_value(key: bytes) -> object:
+    """Return the value of a key. DUMP alone does not suffice, because it may compress the value."""
     redis = connect()
     readers = {
         b"string": redis.get,
@@ -58,7 +58,7 @@ def _read(key: bytes) -> object:
     return readers[kind](key) if kind in readers else None  # type: ignore[operator]  # redis-py's types are of both clients
 
 
-def _files(text: str, folder: Path) -> set[str]:
+def _search_files(text: str, folder: Path) -> set[str]:
     needle = text.encode()
     return {
         str(path)

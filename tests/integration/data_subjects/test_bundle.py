@@ -45,8 +45,10 @@ def list_files(bundle: BytesIO) -> set[str]:
 def test_an_export_has_a_row_of_every_kind(acme: TracedTenant) -> None:
     bundle = acme.export(acme.ada.actor, acme.ada.user_id)
 
-    empty = {each.name for each in (*SOURCES, *OWN_SOURCES) if not read_rows(bundle, each.name)}
-    assert empty == {  # the fixture makes none of these
+    empty = {
+        source.name for source in (*SOURCES, *OWN_SOURCES) if not read_rows(bundle, source.name)
+    }
+    assert empty == {  # the fixture has no data of these kinds
         "team_memberships",
         "scim_groups",
         "policy_overrides",
@@ -81,8 +83,8 @@ def test_an_export_contains_nothing_about_other_users(
 
     with ZipFile(bundle) as archive:
         text = b"".join(archive.read(name) for name in archive.namelist()).decode()
-    for foreign in ("only about alice", "alice's key", globex.mark, globex.company.tenant_id):
-        assert foreign not in text
+    for foreign_text in ("only about alice", "alice's key", globex.mark, globex.company.tenant_id):
+        assert foreign_text not in text
 
 
 def test_an_export_contains_no_secret(acme: TracedTenant) -> None:
@@ -97,7 +99,7 @@ def test_an_export_contains_no_secret(acme: TracedTenant) -> None:
 def test_an_administrators_export_omits_the_users_own_account_data(acme: TracedTenant) -> None:
     names = list_files(acme.export(acme.olga, acme.ada.user_id))
 
-    assert not names & {f"{each.name}.ndjson" for each in OWN_SOURCES}
+    assert not names & {f"{source.name}.ndjson" for source in OWN_SOURCES}
 
 
 def test_an_export_is_signed_and_counts_its_rows(acme: TracedTenant) -> None:
@@ -106,8 +108,11 @@ def test_an_export_is_signed_and_counts_its_rows(acme: TracedTenant) -> None:
     manifest = verify_bundle(bundle, KEYS)
 
     assert manifest["user_id"] == acme.ada.user_id
-    assert {each["name"] for each in manifest["files"]} | {"manifest.json"} == list_files(bundle)
-    assert next(e["rows"] for e in manifest["files"] if e["name"] == "usage_records.ndjson") == 1
+    assert {file["name"] for file in manifest["files"]} | {"manifest.json"} == list_files(bundle)
+    assert (
+        next(file["rows"] for file in manifest["files"] if file["name"] == "usage_records.ndjson")
+        == 1
+    )
 
 
 def test_a_changed_byte_is_detected_or_does_not_affect_the_content(acme: TracedTenant) -> None:
@@ -128,14 +133,14 @@ def test_a_changed_byte_is_detected_or_does_not_affect_the_content(acme: TracedT
             assert {name: archive.read(name) for name in archive.namelist()} == content
 
 
-def rewrite(bundle: BytesIO, **changes: bytes | None) -> BytesIO:
+def rewrite_bundle(bundle: BytesIO, **changes: bytes | None) -> BytesIO:
     """Return the bundle with a file changed, added, or left out (None)."""
     out = BytesIO()
-    with ZipFile(bundle) as old, ZipFile(out, "w") as new:
-        files = {name: old.read(name) for name in old.namelist()} | changes
+    with ZipFile(bundle) as original, ZipFile(out, "w") as changed:
+        files = {name: original.read(name) for name in original.namelist()} | changes
         for name, data in files.items():
             if data is not None:
-                new.writestr(name, data)
+                changed.writestr(name, data)
     return out
 
 
@@ -152,7 +157,7 @@ def test_a_changed_added_or_missing_file_is_detected(acme: TracedTenant) -> None
 
     for change in changes:
         with pytest.raises(BadSignature):
-            verify_bundle(rewrite(bundle, **change), KEYS)
+            verify_bundle(rewrite_bundle(bundle, **change), KEYS)
 
 
 def test_an_export_is_audited_with_actor_and_reason(acme: TracedTenant) -> None:
@@ -254,7 +259,7 @@ def test_an_export_over_rest_is_not_stored_for_idempotency(acme: TracedTenant) -
         assert response["Cache-Control"] == "no-store"
         assert verify_bundle(BytesIO(response.getvalue()), KEYS)["user_id"] == acme.ada.user_id
     with tenant_scope(acme.company.tenant_id):
-        assert IdempotencyRecord.objects.count() == 1  # the fixture's, none of these requests
+        assert IdempotencyRecord.objects.count() == 1  # the fixture's; these requests added none
 
 
 def test_the_verifier_accepts_the_commands_export_and_detects_damage(

@@ -43,19 +43,19 @@ from tests.fixtures.users import Mailbox, make_colleague, make_team
 @dataclass(frozen=True, slots=True)
 class AuthoredDecisions:
     company: Company
-    dan: Person
+    dan: Person  # the author
     team: OverrideSubject
     lookup_id: Any
 
-    def shown_authors(self) -> list[str | None]:
-        """Return every author that is shown for the decisions."""
+    def list_shown_authors(self) -> list[str | None]:
+        """Return the author that each page and list shows for the decisions."""
         actor, now = self.company.people[Role.OWNER].actor, timezone.now()
         page: dict[str, Any] = {"actor": actor, "limit": 10, "cursor": None}
         with tenant_scope(self.company.tenant_id):
             rule = rules_of(tenant_id=self.company.tenant_id)[DataClass.USAGE]
         keys = [key for key in list_keys(**page, now=now).rows if key.lookup_id == self.lookup_id]
-        wanted = KeyFilter(text=self.lookup_id)
-        keys += find_keys(**page, key_filter=wanted, now=now).rows
+        key_filter = KeyFilter(text=self.lookup_id)
+        keys += find_keys(**page, key_filter=key_filter, now=now).rows
         keys += [find_key(actor=actor, lookup_id=self.lookup_id, now=now)]
         return [
             get_policy(actor=actor).author_email,
@@ -71,8 +71,8 @@ class AuthoredDecisions:
 
 
 @pytest.fixture
-def decided() -> AuthoredDecisions:
-    """Make decisions of Dan, an administrator here and a developer elsewhere."""
+def decisions() -> AuthoredDecisions:
+    """Make decisions by Dan, an administrator of this company and a developer of another."""
     company, elsewhere = make_company("initech", ACME), make_company("hooli", ACME)
     dan, now = make_colleague(company, Role.ADMINISTRATOR), timezone.now()
     with tenant_scope(elsewhere.tenant_id):
@@ -96,31 +96,31 @@ def decided() -> AuthoredDecisions:
     return AuthoredDecisions(company, dan, team, key.key.lookup_id)
 
 
-def erase(decided: AuthoredDecisions) -> None:
-    owner = decided.company.people[Role.OWNER].actor
-    demand = ErasureRequest(decided.dan.user_id, "their letter")
+def erase_author(decisions: AuthoredDecisions) -> None:
+    owner = decisions.company.people[Role.OWNER].actor
+    demand = ErasureRequest(decisions.dan.user_id, "their letter")
     demand_erasure(actor=owner, demand=demand, now=timezone.now())
     assert run_due_erasures(now=timezone.now()) == 1
 
 
 def test_an_erased_author_is_shown_nowhere_although_their_account_remains(
-    decided: AuthoredDecisions,
+    decisions: AuthoredDecisions,
 ) -> None:
-    assert set(decided.shown_authors()) == {decided.dan.email}
+    assert set(decisions.list_shown_authors()) == {decisions.dan.email}
 
-    erase(decided)
+    erase_author(decisions)
 
-    assert User.objects.get(id=decided.dan.user_id).email == decided.dan.email
-    assert set(decided.shown_authors()) == {None}
+    assert User.objects.get(id=decisions.dan.user_id).email == decisions.dan.email
+    assert set(decisions.list_shown_authors()) == {None}
 
 
-def test_searching_an_erased_users_address_finds_no_keys(decided: AuthoredDecisions) -> None:
-    owner = decided.company.people[Role.OWNER].actor
-    wanted = KeyFilter(text=decided.dan.email)
-    query: dict[str, Any] = {"actor": owner, "key_filter": wanted, "limit": 10, "cursor": None}
+def test_searching_an_erased_users_address_finds_no_keys(decisions: AuthoredDecisions) -> None:
+    owner = decisions.company.people[Role.OWNER].actor
+    key_filter = KeyFilter(text=decisions.dan.email)
+    query: dict[str, Any] = {"actor": owner, "key_filter": key_filter, "limit": 10, "cursor": None}
     before = find_keys(**query, now=timezone.now()).rows
 
-    erase(decided)
+    erase_author(decisions)
 
-    assert [key.lookup_id for key in before] == [decided.lookup_id]
+    assert [key.lookup_id for key in before] == [decisions.lookup_id]
     assert find_keys(**query, now=timezone.now()).rows == []

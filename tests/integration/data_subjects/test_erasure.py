@@ -1,4 +1,4 @@
-"""An erased user's data is gone everywhere; counts remain, under an ID that belongs to nobody."""
+"""An erased user's data is gone everywhere; counts remain, under an anonymous ID."""
 
 import uuid
 import zlib
@@ -52,20 +52,20 @@ from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.queries import find_destruction_proofs
-from tests.fakes.exports import build_all, build_of, file_of, make_export, start_export
+from tests.fakes.exports import build_all, file_of, find_export, make_export, start_export
 from tests.fixtures.companies import make_completion
 from tests.fixtures.users import make_colleague
-from tests.integration.content_capture.consenting_tenant import files
-from tests.integration.data_subjects.full_text_scan import find_places
+from tests.integration.content_capture.consenting_tenant import list_files
+from tests.integration.data_subjects.full_text_scan import find_occurrences
 from tests.integration.data_subjects.traces import TracedTenant
 
-COUNTED = (UsageRecord, Outcome, TypingReport, UsageHour, UsageDay)
+USAGE_MODELS = (UsageRecord, Outcome, TypingReport, UsageHour, UsageDay)
 
 
 def request_erasure(
     traced: TracedTenant, *, by: Actor | None = None, user_id: str | None = None
 ) -> uuid.UUID:
-    erasure_request = ErasureRequest(user_id or traced.ada.user_id, "her letter of 3 May")  # type: ignore[arg-type]  # tests name ids as texts
+    erasure_request = ErasureRequest(user_id or traced.ada.user_id, "her letter of 3 May")  # type: ignore[arg-type]  # tests pass any text as an ID
     return demand_erasure(actor=by or traced.olga, demand=erasure_request, now=timezone.now())
 
 
@@ -74,46 +74,46 @@ def erase(traced: TracedTenant) -> None:
     assert run_due_erasures(now=timezone.now()) == 1
 
 
-def certificate(traced: TracedTenant) -> dict[str, Any]:
+def read_certificate(traced: TracedTenant) -> dict[str, Any]:
     """Verify and return the newest certificate.
 
-    Those of content capture are issued before it at the same time.
+    Certificates of content capture are issued just before it.
     """
     rows = list_certificates(actor=traced.olga, limit=50, cursor=None).rows
     newest = max(rows, key=lambda row: row.number)
     return verify_certificate(newest.document.encode(), signing_keys().public_keys())
 
 
-def ids_of(traced: TracedTenant) -> dict[str, set[str]]:
-    """Return the user IDs in the counted tables."""
+def user_ids_of(traced: TracedTenant) -> dict[str, set[str]]:
+    """Return the user IDs in the tables of usage."""
     with tenant_scope(traced.company.tenant_id):
         return {
-            model.__name__: {str(each) for each in model.objects.values_list("user_id", flat=True)}
-            for model in COUNTED
+            model.__name__: set(map(str, model.objects.values_list("user_id", flat=True)))
+            for model in USAGE_MODELS
         }
 
 
-def places(traced: TracedTenant, folder: Path, text: str | None = None) -> set[str]:
-    return find_places(text or traced.mark, traced.company.tenant_id, folder)
+def find_traces(traced: TracedTenant, folder: Path, text: str | None = None) -> set[str]:
+    return find_occurrences(text or traced.mark, traced.company.tenant_id, folder)
 
 
 def test_an_erased_user_is_in_no_table_stream_or_file(
     acme: TracedTenant, globex: TracedTenant, folder: Path
 ) -> None:
-    before, theirs = places(acme, folder), places(globex, folder)
+    before, globex_traces = find_traces(acme, folder), find_traces(globex, folder)
 
     erase(acme)
 
     assert {"tenants_user", "tenants_invitation", "tenants_scim_user"} <= before
-    assert places(acme, folder) == set()
+    assert find_traces(acme, folder) == set()
     # Evidence that a user existed, without any other data about them.
-    assert places(acme, folder, acme.ada.user_id) <= {
+    assert find_traces(acme, folder, acme.ada.user_id) <= {
         *("tenants_user", "tenants_membership", "tenants_apikey", "tenants_erasure"),
         *("tenants_auditentry", "tenants_consent_receipt", "tenants_content_erasure"),
         *("tenants_deletioncertificate", "keyring_data_key", "caret:snapshots"),
     }
-    assert places(globex, folder) == theirs
-    assert len(files(folder)) == 1  # the other tenant's
+    assert find_traces(globex, folder) == globex_traces
+    assert len(list_files(folder)) == 1  # the other tenant's
 
 
 def test_only_one_worker_erases_and_the_others_skip(acme: TracedTenant, folder: Path) -> None:
@@ -122,24 +122,24 @@ def test_only_one_worker_erases_and_the_others_skip(acme: TracedTenant, folder: 
     with redis_lock(connect(), "erasures"):
         tasks.run_due_erasures()
 
-    assert "tenants_user" in places(acme, folder)
+    assert "tenants_user" in find_traces(acme, folder)
     tasks.run_due_erasures()
-    assert places(acme, folder) == set()
+    assert find_traces(acme, folder) == set()
 
 
 def test_usage_counts_remain_under_one_anonymous_id(acme: TracedTenant) -> None:
     make_completion(acme.company, acme.company.administrator)
-    before = ids_of(acme)
+    before = user_ids_of(acme)
 
     erase(acme)
 
-    after = ids_of(acme)
-    new = after["UsageRecord"] - before["UsageRecord"]
-    assert len(new) == 1
-    assert after["UsageRecord"] == new | {acme.company.administrator.user_id}
+    after = user_ids_of(acme)
+    anonymous_ids = after["UsageRecord"] - before["UsageRecord"]
+    assert len(anonymous_ids) == 1
+    assert after["UsageRecord"] == anonymous_ids | {acme.company.administrator.user_id}
     for name in ("Outcome", "TypingReport", "UsageHour", "UsageDay"):
-        assert after[name] == new, name
-    assert not User.objects.filter(id__in=new).exists()
+        assert after[name] == anonymous_ids, name
+    assert not User.objects.filter(id__in=anonymous_ids).exists()
     with tenant_scope(acme.company.tenant_id):
         assert Erasure.objects.get().secret is None
 
@@ -147,7 +147,7 @@ def test_usage_counts_remain_under_one_anonymous_id(acme: TracedTenant) -> None:
 def test_the_certificate_proves_that_the_keys_are_destroyed(acme: TracedTenant) -> None:
     erase(acme)
 
-    facts = certificate(acme)
+    facts = read_certificate(acme)
 
     assert (facts["reason"], facts["user_id"]) == ("erasure", acme.ada.user_id)
     assert facts["held_by"] == []
@@ -155,9 +155,10 @@ def test_the_certificate_proves_that_the_keys_are_destroyed(acme: TracedTenant) 
     assert [key["opens"] for key in facts["keys"]] == [False]
     scope = f"user:{acme.ada.user_id}"
     assert not any(
-        e.opens for e in find_destruction_proofs(tenant_id=acme.company.tenant_id, scope=scope)
+        proof.opens
+        for proof in find_destruction_proofs(tenant_id=acme.company.tenant_id, scope=scope)
     )
-    assert any("audit" in kept["what"] for kept in facts["kept"])
+    assert any("audit" in kept_data["what"] for kept_data in facts["kept"])
     (row,) = list_erasures(actor=acme.olga, limit=9, cursor=None).rows
     assert row.finished_at is not None
 
@@ -170,12 +171,12 @@ def test_data_on_hold_remains_and_the_certificate_names_the_hold(
 
     erase(acme)
 
-    assert certificate(acme)["held_by"] == [str(hold)]
-    assert ids_of(acme)["UsageRecord"] == {acme.ada.user_id}
-    assert "tenants_user" in places(acme, folder)
+    assert read_certificate(acme)["held_by"] == [str(hold)]
+    assert user_ids_of(acme)["UsageRecord"] == {acme.ada.user_id}
+    assert "tenants_user" in find_traces(acme, folder)
     release_hold(actor=acme.olga, hold_id=hold, reason="settled", now=timezone.now())
     erase(acme)
-    assert places(acme, folder) == set()
+    assert find_traces(acme, folder) == set()
 
 
 def test_a_hold_of_another_period_does_not_keep_usage_counts(acme: TracedTenant) -> None:
@@ -184,7 +185,7 @@ def test_a_hold_of_another_period_does_not_keep_usage_counts(acme: TracedTenant)
 
     erase(acme)
 
-    assert acme.ada.user_id not in ids_of(acme)["UsageRecord"]
+    assert acme.ada.user_id not in user_ids_of(acme)["UsageRecord"]
 
 
 def test_an_interrupted_erasure_continues_with_the_same_anonymous_id(
@@ -195,14 +196,14 @@ def test_an_interrupted_erasure_continues_with_the_same_anonymous_id(
         patched.setattr(anonymization, "anonymize", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             run_due_erasures(now=timezone.now())
-    (killed,) = ids_of(acme)["UsageRecord"]
-    with tenant_scope(acme.company.tenant_id):  # content that a gateway had captured
+    (anonymous_id,) = user_ids_of(acme)["UsageRecord"]
+    with tenant_scope(acme.company.tenant_id):  # as records that arrived meanwhile
         UsageRecord.objects.update(user_id=uuid.uuid4())
         Outcome.objects.update(user_id=uuid.uuid4())
     make_completion(acme.company, acme.ada)
 
     assert run_due_erasures(now=timezone.now()) == 1
-    assert killed in ids_of(acme)["UsageRecord"]
+    assert anonymous_id in user_ids_of(acme)["UsageRecord"]
 
 
 def test_records_delivered_late_are_pseudonymized(acme: TracedTenant) -> None:
@@ -211,10 +212,10 @@ def test_records_delivered_late_are_pseudonymized(acme: TracedTenant) -> None:
 
     pseudonymize_late_records(now=timezone.now())
 
-    assert acme.ada.user_id not in ids_of(acme)["UsageRecord"]
+    assert acme.ada.user_id not in user_ids_of(acme)["UsageRecord"]
 
 
-@pytest.mark.parametrize("order", [1, -1], ids=["before", "behind"])
+@pytest.mark.parametrize("order", [1, -1], ids=["failing tenant first", "failing tenant last"])
 def test_an_error_in_one_tenant_does_not_delay_another(
     acme: TracedTenant, globex: TracedTenant, order: int
 ) -> None:
@@ -224,13 +225,13 @@ def test_an_error_in_one_tenant_does_not_delay_another(
     run_due_erasures(now=timezone.now())
     make_completion(other.company, other.ada)
     hold_id = place_hold(actor=broken.olga, new=NewHold("m", "r"), now=timezone.now())
-    beyond = datetime.min.replace(tzinfo=timezone_of(timedelta(hours=14)))  # 1 BC in UTC
+    out_of_range = datetime.min.replace(tzinfo=timezone_of(timedelta(hours=14)))  # 1 BC in UTC
     with tenant_scope(broken.company.tenant_id):
-        LegalHold.objects.filter(id=hold_id).update(since=beyond)
+        LegalHold.objects.filter(id=hold_id).update(since=out_of_range)
 
     pseudonymize_late_records(now=timezone.now())
 
-    assert other.ada.user_id not in ids_of(other)["UsageRecord"]
+    assert other.ada.user_id not in user_ids_of(other)["UsageRecord"]
     release_hold(actor=broken.olga, hold_id=hold_id, reason="settled", now=timezone.now())
 
 
@@ -245,7 +246,7 @@ def test_an_erased_user_who_rejoins_is_an_ordinary_member(acme: TracedTenant) ->
 
     pseudonymize_late_records(now=timezone.now())
 
-    assert acme.ada.user_id in ids_of(acme)["UsageRecord"]
+    assert acme.ada.user_id in user_ids_of(acme)["UsageRecord"]
 
 
 def rejoin(traced: TracedTenant) -> None:
@@ -270,17 +271,17 @@ def test_an_erasure_is_retried_after_a_storage_failure(
         failed = run_due_erasures(now=timezone.now())
 
     assert (failed, run_due_erasures(now=timezone.now())) == (0, 1)
-    # The first run emptied it, so the second did not.
-    assert certificate(acme)["rows"]["tenants_apikey"] == 1
+    # Counted by the first run, which emptied the row.
+    assert read_certificate(acme)["rows"]["tenants_apikey"] == 1
 
 
 def test_only_the_erasing_tenants_exports_expire(acme: TracedTenant, globex: TracedTenant) -> None:
-    ours, theirs = make_export(acme.company), make_export(globex.company)
+    acme_export, globex_export = make_export(acme.company), make_export(globex.company)
 
     erase(acme)
 
-    assert build_of(acme.company, uuid.UUID(ours)).state is JobState.EXPIRED
-    assert build_of(globex.company, uuid.UUID(theirs)).state is JobState.FINISHED
+    assert find_export(acme.company, uuid.UUID(acme_export)).state is JobState.EXPIRED
+    assert find_export(globex.company, uuid.UUID(globex_export)).state is JobState.FINISHED
     with tenant_scope(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
 
@@ -289,28 +290,29 @@ def test_a_running_export_restarts_without_the_erased_user(
     acme: TracedTenant, globex: TracedTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
-    ours, theirs = start_export(acme.company, "members"), start_export(globex.company, "members")
+    acme_export, globex_export = (start_export(t.company, "members") for t in (acme, globex))
     for traced in (acme, globex):  # all data is read, no file is written yet
         assert jobs_run.visit(traced.company.tenant_id, timezone.now)
-    parts = sealed_objects.object_ids(acme.company.tenant_id, ours, member=0)
-    read = [sealed_objects.get(acme.company.tenant_id, ours, each) for each in parts]
-    slow = claim_next(acme.company.tenant_id, timezone.now)
-    assert slow is not None
+    tenant_id = acme.company.tenant_id
+    part_ids = sealed_objects.object_ids(tenant_id, acme_export, member=0)
+    parts = [sealed_objects.get(tenant_id, acme_export, part_id) for part_id in part_ids]
+    claim = claim_next(acme.company.tenant_id, timezone.now)
+    assert claim is not None
 
     erase(acme)
 
     with pytest.raises(ClaimLost):
-        slow.renew()
+        claim.renew()
     with tenant_scope(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
-        scopes = DataKey.objects.filter(scope=sealed_objects.scope_of(ours))
+        scopes = DataKey.objects.filter(scope=sealed_objects.scope_of(acme_export))
         assert not scopes.filter(destroyed_at=None).exists()
-    assert len(sealed_objects.object_ids(globex.company.tenant_id, theirs, member=0)) == 1
-    assert any(acme.mark.encode() in zlib.decompress(part) for part in read)
+    assert len(sealed_objects.object_ids(globex.company.tenant_id, globex_export, member=0)) == 1
+    assert any(acme.mark.encode() in zlib.decompress(part) for part in parts)
     build_all(acme.company)
-    found = build_of(acme.company, ours)
-    assert (found.state, found.rows_done) == (JobState.FINISHED, len(acme.company.people) - 1)
-    assert acme.mark.encode() not in file_of(acme.company, ours)
+    export = find_export(acme.company, acme_export)
+    assert (export.state, export.rows_done) == (JobState.FINISHED, len(acme.company.people) - 1)
+    assert acme.mark.encode() not in file_of(acme.company, acme_export)
 
 
 def test_an_account_ends_with_its_last_tenant(acme: TracedTenant, globex: TracedTenant) -> None:
@@ -322,28 +324,29 @@ def test_an_account_ends_with_its_last_tenant(acme: TracedTenant, globex: Traced
             created_at=timezone.now(),
         )
     erase(acme)
-    between = User.objects.get(id=acme.ada.user_id).email
-    shown = emails_shown(acme)
+    email_after_first_erasure = User.objects.get(id=acme.ada.user_id).email
+    shown_emails = list_shown_emails(acme)
 
     request_erasure(globex, user_id=acme.ada.user_id)
     run_due_erasures(now=timezone.now())
 
-    assert acme.mark in between
-    assert not [email for email in shown if acme.mark in email]
+    assert acme.mark in email_after_first_erasure
+    assert not [email for email in shown_emails if acme.mark in email]
     account = User.objects.get(id=acme.ada.user_id)
     assert (account.name, account.is_active, account.has_usable_password()) == ("", False, False)
     assert account.email.endswith("@erased.invalid")
 
 
-def emails_shown(traced: TracedTenant) -> list[str]:
-    """Return the email addresses still named in the audit log and the receipts."""
+def list_shown_emails(traced: TracedTenant) -> list[str]:
+    """Return the email addresses in the audit log and the consent receipts."""
     entries = list_entries(
         actor=traced.olga, audit_filter=AuditFilter(), limit=100, cursor=None, now=timezone.now()
     ).rows
     receipts = list_receipts(actor=traced.olga, limit=100, cursor=None).rows
-    named = [entry.actor_email for entry in entries]
-    named += [email for each in receipts for email in (each.user_email, each.actor_email)]
-    return [email for email in named if email is not None]
+    emails = [entry.actor_email for entry in entries]
+    for receipt in receipts:
+        emails += [receipt.user_email, receipt.actor_email]
+    return [email for email in emails if email is not None]
 
 
 def test_erasing_needs_permission_and_a_valid_request(
@@ -393,5 +396,5 @@ def test_the_erase_user_command_refuses_while_a_hold_applies(
     release_hold(actor=acme.olga, hold_id=hold, reason="x", now=timezone.now())
     call_command("erase_user", *arguments, reason="x")
 
-    assert places(acme, folder) == set()
-    assert certificate(acme)["reason"] == "erasure"
+    assert find_traces(acme, folder) == set()
+    assert read_certificate(acme)["reason"] == "erasure"

@@ -26,8 +26,8 @@ from tenants.security.encryption.queries import open_sealed
 from tenants.usage.ingestion.operations import ingest_all
 from tenants.usage.ingestion.redis_stream import REJECTED_STREAM, UsageStream
 from tests.fixtures.users import make_domain, make_team
-from tests.integration.content_capture.consenting_tenant import files
-from tests.integration.data_subjects.test_erasure import certificate, places
+from tests.integration.content_capture.consenting_tenant import list_files
+from tests.integration.data_subjects.test_erasure import find_traces, read_certificate
 from tests.integration.data_subjects.traces import TracedTenant
 from tests.integration.tenants.test_ingest import outcome
 
@@ -37,11 +37,11 @@ def set_statuses(traced: TracedTenant, *statuses: TenantStatus) -> None:
         set_status(actor=traced.company.platform, status=status, reason="end", now=timezone.now())
 
 
-def close(traced: TracedTenant) -> None:
+def close_tenant(traced: TracedTenant) -> None:
     set_statuses(traced, TenantStatus.SUSPENDED, TenantStatus.CLOSING, TenantStatus.CLOSED)
 
 
-def shred(traced: TracedTenant) -> None:
+def shred_tenant(traced: TracedTenant) -> None:
     call_command(
         "erase_tenant", traced.company.slug, confirm=traced.company.slug, reason="contract, 12"
     )
@@ -64,27 +64,27 @@ def test_a_shredded_tenants_text_is_in_no_table_stream_or_file(
     acme: TracedTenant, globex: TracedTenant, folder: Path
 ) -> None:
     add_tenant_data(acme)
-    theirs, epoch = (
-        places(globex, folder),
-        Tenant.objects.get(id=acme.company.tenant_id).cache_epoch,
+    globex_traces = find_traces(globex, folder)
+    epoch_before = Tenant.objects.get(id=acme.company.tenant_id).cache_epoch
+    seal_context = SealContext("x", "y", "z")
+    sealed = seal_for(
+        acme.company.tenant_id, "day:1", place=seal_context, data=b"x", now=timezone.now()
     )
-    place = SealContext("x", "y", "z")
-    sealed = seal_for(acme.company.tenant_id, "day:1", place=place, data=b"x", now=timezone.now())
-    close(acme)
-    before = places(acme, folder)
+    close_tenant(acme)
+    before = find_traces(acme, folder)
 
-    shred(acme)
+    shred_tenant(acme)
 
     assert {"tenants_team", "tenants_policyversion", "caret:usage:rejected"} <= before
     # Evidence of administrators' settings, kept for the legal retention time.
-    assert places(acme, folder) == {"tenants_auditentry"}
-    assert places(globex, folder) == theirs
-    assert len(files(folder)) == 1
+    assert find_traces(acme, folder) == {"tenants_auditentry"}
+    assert find_traces(globex, folder) == globex_traces
+    assert len(list_files(folder)) == 1
     with pytest.raises(KeyDestroyed):
-        open_sealed(acme.company.tenant_id, place=place, envelope=sealed)
+        open_sealed(acme.company.tenant_id, place=seal_context, envelope=sealed)
     with tenant_scope(acme.company.tenant_id):
         assert not TenantKey.objects.exclude(wrapped=None).exists()
-    assert Tenant.objects.get(id=acme.company.tenant_id).cache_epoch > epoch
+    assert Tenant.objects.get(id=acme.company.tenant_id).cache_epoch > epoch_before
 
 
 def test_late_usage_records_of_a_shredded_tenant_are_rejected_without_their_data(
@@ -92,37 +92,37 @@ def test_late_usage_records_of_a_shredded_tenant_are_rejected_without_their_data
 ) -> None:
     stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
     ingest_all(stream)  # left by earlier tests
-    close(acme)
-    shred(acme)
+    close_tenant(acme)
+    shred_tenant(acme)
     for traced in (acme, globex):
-        late = msgspec.structs.replace(outcome(traced.company), user_id=traced.ada.user_id)
-        connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([late])})
+        late_outcome = msgspec.structs.replace(outcome(traced.company), user_id=traced.ada.user_id)
+        connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([late_outcome])})
 
-    done = ingest_all(stream)
+    ingestion = ingest_all(stream)
 
-    assert (done.records, done.rejected) == (1, 1)
+    assert (ingestion.records, ingestion.rejected) == (1, 1)
     with tenant_scope(acme.company.tenant_id):
         assert not Outcome.objects.filter(user_id=acme.ada.user_id).exists()
         assert not DirtyHour.objects.exists()
-    parked: Any = connect().xrevrange(REJECTED_STREAM, count=1)
-    assert parked[0][1] == {b"reason": b"tenant_id: shredded", b"data": b""}
+    rejected: Any = connect().xrevrange(REJECTED_STREAM, count=1)
+    assert rejected[0][1] == {b"reason": b"tenant_id: shredded", b"data": b""}
 
 
 def test_gateways_get_an_empty_snapshot(acme: TracedTenant) -> None:
-    close(acme)
-    shred(acme)
+    close_tenant(acme)
+    shred_tenant(acme)
 
     text = connect().hget(SNAPSHOTS, acme.company.tenant_id)
-    snapshot = decode_snapshot(text)  # type: ignore[arg-type]  # it is there
+    snapshot = decode_snapshot(text)  # type: ignore[arg-type]  # the snapshot exists
     assert snapshot.status is TenantStatus.CLOSED
     assert (snapshot.policy, snapshot.overrides) == (DEFAULT_POLICY, ())
 
 
 def test_the_certificate_lists_every_key_as_destroyed(acme: TracedTenant) -> None:
-    close(acme)
-    shred(acme)
+    close_tenant(acme)
+    shred_tenant(acme)
 
-    facts = certificate(acme)
+    facts = read_certificate(acme)
 
     assert (facts["reason"], facts["user_id"], facts["data_class"]) == ("shredding", None, "tenant")
     assert {key["scope"] for key in facts["keys"]} >= {None}
@@ -135,58 +135,58 @@ def test_the_certificate_lists_every_key_as_destroyed(acme: TracedTenant) -> Non
 def test_shredding_requires_a_closed_tenant_confirmation_and_no_hold(
     acme: TracedTenant, folder: Path
 ) -> None:
-    slug, member = acme.company.slug, NewHold("m", "r", user_id=uuid.UUID(acme.ada.user_id))
-    hold = place_hold(actor=acme.company.platform, new=member, now=timezone.now())
+    slug, new_hold = acme.company.slug, NewHold("m", "r", user_id=uuid.UUID(acme.ada.user_id))
+    hold = place_hold(actor=acme.company.platform, new=new_hold, now=timezone.now())
     for status in (TenantStatus.SUSPENDED, TenantStatus.CLOSING):
         with pytest.raises(CommandError, match="closed"):
-            shred(acme)
+            shred_tenant(acme)
         set_statuses(acme, status)
     with pytest.raises(CommandError, match="closed"):
-        shred(acme)
+        shred_tenant(acme)
     with pytest.raises(CommandError, match="must repeat"):
         call_command("erase_tenant", slug, confirm="globex", reason="x")
     set_statuses(acme, TenantStatus.CLOSED)
     with pytest.raises(CommandError, match="hold"):
-        shred(acme)
+        shred_tenant(acme)
 
-    assert "tenants_user" in places(acme, folder)
+    assert "tenants_user" in find_traces(acme, folder)
     release_hold(actor=acme.company.platform, hold_id=hold, reason="x", now=timezone.now())
-    shred(acme)
+    shred_tenant(acme)
     with pytest.raises(CommandError, match="already requested"):
-        shred(acme)
+        shred_tenant(acme)
 
 
 def test_an_interrupted_shredding_can_be_resumed(
     acme: TracedTenant, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    close(acme)
+    close_tenant(acme)
     with monkeypatch.context() as patched:
         patched.setattr(tenant_purge, "_purge_redis", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
-            shred(acme)
-    with tenant_scope(acme.company.tenant_id):  # the first step is keys
+            shred_tenant(acme)
+    with tenant_scope(acme.company.tenant_id):  # the first step destroys the keys
         assert not TenantKey.objects.exclude(wrapped=None).exists()
 
-    shred(acme)
+    shred_tenant(acme)
 
-    assert places(acme, folder) == set()
+    assert find_traces(acme, folder) == set()
 
 
 def test_an_interrupted_shredding_counts_each_row_once(
     acme: TracedTenant, globex: TracedTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for traced in (acme, globex):
-        close(traced)
-    for last in ("_empty_rows", "_purge_redis"):
+        close_tenant(traced)
+    for interrupted_step in ("_empty_rows", "_purge_redis"):
         with monkeypatch.context() as patched:
-            patched.setattr(tenant_purge, last, lambda *_: pytest.fail("killed"))
+            patched.setattr(tenant_purge, interrupted_step, lambda *_: pytest.fail("killed"))
             with pytest.raises(pytest.fail.Exception):
-                shred(acme)
+                shred_tenant(acme)
 
-    shred(acme)
-    shred(globex)
+    shred_tenant(acme)
+    shred_tenant(globex)
 
-    assert certificate(acme)["rows"] == certificate(globex)["rows"]
+    assert read_certificate(acme)["rows"] == read_certificate(globex)["rows"]
 
 
 def test_policies_of_a_tenant_that_is_not_shredded_cannot_be_deleted(acme: TracedTenant) -> None:

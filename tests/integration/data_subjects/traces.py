@@ -66,30 +66,33 @@ class TracedTenant:
 
 
 def make_traced_tenant(name: str) -> TracedTenant:
-    made = TracedTenant(make_consenting_tenant(name), f"planted{secrets.token_hex(4)}")
-    rename_user(made)
-    made.tenant.give_consent(made.ada)
-    made.tenant.capture(made.ada, f"def {made.mark}(): ...")
-    make_key(made.company, made.ada, name=f"{made.mark}'s laptop")
-    add_usage(made)
-    add_spending(made)
-    add_scim_user(made)
-    add_retrieval_chunk(made)
-    add_idempotency_record(made)
-    return made
+    traced = TracedTenant(make_consenting_tenant(name), f"planted{secrets.token_hex(4)}")
+    rename_user(traced)
+    traced.tenant.give_consent(traced.ada)
+    traced.tenant.capture(traced.ada, f"def {traced.mark}(): ...")
+    make_key(traced.company, traced.ada, name=f"{traced.mark}'s laptop")
+    add_usage(traced)
+    add_spending(traced)
+    add_scim_user(traced)
+    add_retrieval_chunk(traced)
+    add_idempotency_record(traced)
+    return traced
 
 
-def rename_user(made: TracedTenant) -> None:
+def rename_user(traced: TracedTenant) -> None:
     """Rename the user before the next invitation: later data has the new name and address."""
-    email = f"{made.mark}@{made.company.slug}.example"
-    send_invitation(made.company, email)
-    User.objects.filter(id=made.ada.user_id).update(name=made.mark.title(), email=email)
+    email = f"{traced.mark}@{traced.company.slug}.example"
+    send_invitation(traced.company, email)
+    User.objects.filter(id=traced.ada.user_id).update(name=traced.mark.title(), email=email)
 
 
-def add_usage(made: TracedTenant) -> None:
-    request_id = make_completion(made.company, made.ada)
-    now, common = timezone.now(), {"tenant_id": made.company.tenant_id, "user_id": made.ada.user_id}
-    with tenant_scope(made.company.tenant_id):
+def add_usage(traced: TracedTenant) -> None:
+    request_id = make_completion(traced.company, traced.ada)
+    now, common = (
+        timezone.now(),
+        {"tenant_id": traced.company.tenant_id, "user_id": traced.ada.user_id},
+    )
+    with tenant_scope(traced.company.tenant_id):
         Outcome.objects.create(
             **common,
             occurred_at=now,
@@ -103,26 +106,29 @@ def add_usage(made: TracedTenant) -> None:
             **common, occurred_at=now, typed_id=uuid7(), language="python", editor="vim", chars=9
         )
     mark_period_dirty(
-        tenant_id=made.company.tenant_id,
+        tenant_id=traced.company.tenant_id,
         start=now - timedelta(hours=1),
         end=now + timedelta(hours=1),
     )
-    roll_up(tenant_id=made.company.tenant_id, arrived_until=now)
+    roll_up(tenant_id=traced.company.tenant_id, arrived_until=now)
 
 
-def add_spending(made: TracedTenant) -> None:
-    now, tenant_id = timezone.now(), made.company.tenant_id
+def add_spending(traced: TracedTenant) -> None:
+    now, tenant_id = timezone.now(), traced.company.tenant_id
     with tenant_scope(tenant_id):
         budget = Budget.objects.create(
             tenant_id=tenant_id,
             scope="user",
-            holder_id=made.ada.user_id,
+            holder_id=traced.ada.user_id,
             limit_micros=5,
             webhook_url="",
             created_at=now,
         )
         MonthSpend.objects.create(
-            tenant_id=tenant_id, month=now.date().replace(day=1), holder=made.ada.user_id, micros=3
+            tenant_id=tenant_id,
+            month=now.date().replace(day=1),
+            holder=traced.ada.user_id,
+            micros=3,
         )
         alert = BudgetAlert.objects.create(
             tenant_id=tenant_id,
@@ -137,51 +143,51 @@ def add_spending(made: TracedTenant) -> None:
             tenant_id=tenant_id,
             alert_id=alert.id,
             channel="mail",
-            address=User.objects.get(id=made.ada.user_id).email,
+            address=User.objects.get(id=traced.ada.user_id).email,
             last_error="",
         )
 
 
-def add_scim_user(made: TracedTenant) -> None:
+def add_scim_user(traced: TracedTenant) -> None:
     now = timezone.now()
-    with tenant_scope(made.company.tenant_id):
+    with tenant_scope(traced.company.tenant_id):
         ScimUser.objects.create(
-            tenant_id=made.company.tenant_id,
-            user_id=made.ada.user_id,
-            user_name=made.mark,
-            external_id=made.mark,
-            email=f"{made.mark}@{made.company.slug}.example",
+            tenant_id=traced.company.tenant_id,
+            user_id=traced.ada.user_id,
+            user_name=traced.mark,
+            external_id=traced.mark,
+            email=f"{traced.mark}@{traced.company.slug}.example",
             active=True,
-            document={"displayName": made.mark},
+            document={"displayName": traced.mark},
             created_at=now,
             changed_at=now,
         )
 
 
-def add_retrieval_chunk(made: TracedTenant) -> None:
+def add_retrieval_chunk(traced: TracedTenant) -> None:
     """Index a file for this user alone, as in strict isolation."""
-    holder, row_id, now = made.ada.user_id, uuid.uuid4(), timezone.now()
-    vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=made.company.tenant_id, holder=holder)
-    with tenant_scope(made.company.tenant_id):
+    holder, row_id, now = traced.ada.user_id, uuid.uuid4(), timezone.now()
+    cipher = ChunkCipher(settings.ROOT_SECRET, tenant_id=traced.company.tenant_id, holder=holder)
+    with tenant_scope(traced.company.tenant_id):
         RetrievalChunk.objects.create(
-            tenant_id=made.company.tenant_id,
+            tenant_id=traced.company.tenant_id,
             id=row_id,
             holder=holder,
             scope_digest=b"s" * 16,
             file_digest=b"f" * 16,
             chunk_digest=b"c" * 16,
-            sealed_name=vault.seal_name(row_id, repository=REPOSITORY, path=f"{made.mark}.py"),
-            sealed_text=vault.seal_text(row_id, f"class {made.mark}: ..."),
+            sealed_name=cipher.seal_name(row_id, repository=REPOSITORY, path=f"{traced.mark}.py"),
+            sealed_text=cipher.seal_text(row_id, f"class {traced.mark}: ..."),
             embedding=[0.0] * EMBEDDING_DIMENSIONS,
             created_at=now,
             used_at=now,
         )
 
 
-def add_idempotency_record(made: TracedTenant) -> None:
-    ada = made.ada.actor
-    named = IdempotentRequest(
+def add_idempotency_record(traced: TracedTenant) -> None:
+    ada = traced.ada.actor
+    request = IdempotentRequest(
         ada.tenant_id, ada.rate_limit_key, ada.authority, "once", "POST", "/api/v1/keys", b"{}"
     )
-    with tenant_scope(made.company.tenant_id):
-        store_response(named, StoredResponse(201, made.mark.encode()), now=timezone.now())
+    with tenant_scope(traced.company.tenant_id):
+        store_response(request, StoredResponse(201, traced.mark.encode()), now=timezone.now())

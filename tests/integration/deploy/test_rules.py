@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from tests.stack.prometheus import program
-from tests.stack.watching import MONITORING
+from tests.stack.monitoring import MONITORING
+from tests.stack.prometheus import find_program
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from tests.stack.watching import MONITORING
     ["check rules alert_rules.yaml", "test rules alert_rules.test.yaml rules.week.test.yaml"],
 )
 def test_promtool_accepts_the_rules_and_their_tests(arguments: str) -> None:
-    command = [program("promtool"), *arguments.split()]
+    command = [find_program("promtool"), *arguments.split()]
 
     run = subprocess.run(command, cwd=MONITORING, capture_output=True, text=True, check=False)
 

@@ -16,18 +16,18 @@ def paths(tmp_path: Path) -> EmbeddedPaths:
     return EmbeddedPaths(tmp_path / "home")
 
 
-def _owner(paths: EmbeddedPaths) -> psycopg.Connection[tuple[object, ...]]:
+def _connect_as_owner(paths: EmbeddedPaths) -> psycopg.Connection[tuple[object, ...]]:
     return psycopg.connect(paths.owner_database_url.read_text().strip())
 
 
 def test_committed_data_survives_a_kill_of_the_server(paths: EmbeddedPaths) -> None:
     with EmbeddedPostgres(paths) as postgres:
-        with _owner(paths) as owner:
+        with _connect_as_owner(paths) as owner:
             owner.execute("CREATE TABLE kept (id int)")
             owner.execute("INSERT INTO kept SELECT generate_series(1, 1000)")
         postgres.child.kill()
 
-    with EmbeddedPostgres(paths), _owner(paths) as owner:
+    with EmbeddedPostgres(paths), _connect_as_owner(paths) as owner:
         assert owner.execute("SELECT count(*) FROM kept").fetchone() == (1000,)
 
 
@@ -40,46 +40,46 @@ def test_a_stale_pid_of_another_program_does_not_prevent_the_start(paths: Embedd
     with subprocess.Popen(["sleep", "600"]) as other_program:
         pid_file.write_text("\n".join([str(other_program.pid), *lines[1:]]) + "\n")
 
-        with EmbeddedPostgres(paths), _owner(paths) as owner:
+        with EmbeddedPostgres(paths), _connect_as_owner(paths) as owner:
             assert owner.execute("SELECT 1").fetchone() == (1,)
 
         other_program.kill()
 
 
-def test_an_interrupted_initialisation_is_done_again(paths: EmbeddedPaths) -> None:
-    half = paths.home / "postgres.new"
-    half.mkdir(parents=True)
-    (half / "PG_VERSION").write_text("18\n")
+def test_an_interrupted_initialisation_is_repeated(paths: EmbeddedPaths) -> None:
+    unfinished = paths.home / "postgres.new"
+    unfinished.mkdir(parents=True)
+    (unfinished / "PG_VERSION").write_text("18\n")
 
-    with EmbeddedPostgres(paths), _owner(paths) as owner:
+    with EmbeddedPostgres(paths), _connect_as_owner(paths) as owner:
         assert owner.execute("SELECT 1").fetchone() == (1,)
 
-    assert not half.exists()
+    assert not unfinished.exists()
 
 
 def test_the_application_roles_privileges_are_reset_at_the_next_start(
     paths: EmbeddedPaths,
 ) -> None:
-    superuser = (paths.secrets / "password-caret_superuser").read_text
+    password_file = paths.secrets / "password-caret_superuser"
     with (
         EmbeddedPostgres(paths),
         psycopg.connect(
             host=str(paths.sockets),
             dbname="postgres",
             user="caret_superuser",
-            password=superuser().strip(),
+            password=password_file.read_text().strip(),
             autocommit=True,
         ) as connection,
     ):
         connection.execute("ALTER ROLE caret_app BYPASSRLS CREATEDB PASSWORD 'changed'")
 
     app_url = paths.app_database_url
-    with EmbeddedPostgres(paths), psycopg.connect(app_url.read_text().strip()) as weak:
-        rights = weak.execute(
+    with EmbeddedPostgres(paths), psycopg.connect(app_url.read_text().strip()) as app:
+        privileges = app.execute(
             "SELECT rolbypassrls, rolcreatedb FROM pg_roles WHERE rolname = current_user"
         ).fetchone()
 
-    assert rights == (False, False)
+    assert privileges == (False, False)
 
 
 def test_a_connection_without_a_password_is_refused(paths: EmbeddedPaths) -> None:
@@ -91,29 +91,31 @@ def test_a_connection_without_a_password_is_refused(paths: EmbeddedPaths) -> Non
 
 
 def test_postgres_listens_on_no_tcp_port(paths: EmbeddedPaths) -> None:
-    with EmbeddedPostgres(paths), _owner(paths) as owner:
+    with EmbeddedPostgres(paths), _connect_as_owner(paths) as owner:
         assert owner.execute("SHOW listen_addresses").fetchone() == ("",)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root must switch to another user")
 @pytest.mark.parametrize("account", [PostgresUser.NAMESPACE, PostgresUser.CAPABILITY])
-def test_root_can_run_postgres_in_both_ways(paths: EmbeddedPaths, account: PostgresUser) -> None:
+def test_root_can_run_postgres_under_either_account(
+    paths: EmbeddedPaths, account: PostgresUser
+) -> None:
     if account is PostgresUser.NAMESPACE and choose_account() is not PostgresUser.NAMESPACE:
         pytest.skip("this machine allows no user namespaces")
 
-    with EmbeddedPostgres(paths, account=account), _owner(paths) as owner:
+    with EmbeddedPostgres(paths, account=account), _connect_as_owner(paths) as owner:
         assert owner.execute("SELECT 1").fetchone() == (1,)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root must switch to another user")
 def test_the_data_survive_a_change_of_the_postgres_account(paths: EmbeddedPaths) -> None:
-    ways = [PostgresUser.CAPABILITY]
-    ways += [PostgresUser.NAMESPACE] if choose_account() is PostgresUser.NAMESPACE else []
-    with EmbeddedPostgres(paths, account=ways[-1]), _owner(paths) as owner:
+    accounts = [PostgresUser.CAPABILITY]
+    accounts += [PostgresUser.NAMESPACE] if choose_account() is PostgresUser.NAMESPACE else []
+    with EmbeddedPostgres(paths, account=accounts[-1]), _connect_as_owner(paths) as owner:
         owner.execute("CREATE TABLE kept AS SELECT 7 AS id")
 
-    for account in [*ways, *ways]:
-        with EmbeddedPostgres(paths, account=account), _owner(paths) as owner:
+    for account in [*accounts, *accounts]:
+        with EmbeddedPostgres(paths, account=account), _connect_as_owner(paths) as owner:
             assert owner.execute("SELECT id FROM kept").fetchone() == (7,)
 
     shutil.rmtree(paths.home)

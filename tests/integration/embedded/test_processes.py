@@ -103,23 +103,23 @@ def test_an_orderly_stop_leaves_no_grandchildren(mark: str, tmp_path: Path) -> N
 
 def test_a_killed_watchdog_is_restarted(mark: str) -> None:
     with Watchdog(mark) as watchdog:
-        first = watchdog.pid
-        os.kill(first, signal.SIGKILL)
-        wait_until(lambda: _state(first) == "Z", timeout_s=10)
+        killed_pid = watchdog.pid
+        os.kill(killed_pid, signal.SIGKILL)
+        wait_until(lambda: _read_state(killed_pid) == "Z", timeout_s=10)
         watchdog.ensure_running()
 
-        assert watchdog.pid != first
+        assert watchdog.pid != killed_pid
 
 
 def test_a_watchdog_ignores_the_signals_of_a_terminal(mark: str) -> None:
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     with Watchdog(mark) as watchdog:
-        wait_until(lambda: _ignores(watchdog.pid, signals), timeout_s=10)
+        wait_until(lambda: _ignores_signals(watchdog.pid, signals), timeout_s=10)
         for number in signals:
             os.kill(watchdog.pid, number)
 
-        wait_until(lambda: _state(watchdog.pid) in "SZ", timeout_s=10)
-        assert _state(watchdog.pid) == "S"  # sleeping; a dead process would be a zombie
+        wait_until(lambda: _read_state(watchdog.pid) in "SZ", timeout_s=10)
+        assert _read_state(watchdog.pid) == "S"  # sleeping; a dead process would be a zombie
 
 
 def test_a_child_that_ignores_its_signal_is_killed_after_the_grace_period(tmp_path: Path) -> None:
@@ -141,19 +141,19 @@ def test_a_child_that_ignores_its_signal_is_killed_after_the_grace_period(tmp_pa
     assert child.exit_status == -signal.SIGKILL
 
 
-def _state(pid: int) -> str:
+def _read_state(pid: int) -> str:
     """Return the letter of the state in /proc: S for a sleeping process, Z for a dead one."""
-    return _status(pid)["State"][0]
+    return _read_status(pid)["State"][0]
 
 
-def _ignores(pid: int, signals: Sequence[signal.Signals]) -> bool:
-    mask = int(_status(pid)["SigIgn"], 16)
+def _ignores_signals(pid: int, signals: Sequence[signal.Signals]) -> bool:
+    mask = int(_read_status(pid)["SigIgn"], 16)
     return all(mask >> (number - 1) & 1 for number in signals)
 
 
-def _status(pid: int) -> dict[str, str]:
+def _read_status(pid: int) -> dict[str, str]:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return {name: text.strip() for name, _, text in (line.partition(":") for line in lines)}
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 def test_leftover_processes_of_a_home_are_terminated(tmp_path: Path) -> None:

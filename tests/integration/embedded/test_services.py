@@ -22,11 +22,11 @@ def test_django_is_connected_as_the_weak_role() -> None:
 
 def test_the_weak_role_owns_nothing(services: Services) -> None:
     with psycopg.connect(services.database_url) as weak:
-        owned = weak.execute(
+        num_owned = weak.execute(
             "SELECT count(*) FROM pg_class WHERE pg_get_userbyid(relowner) = current_user"
         ).fetchone()
 
-    assert owned == (0,)
+    assert num_owned == (0,)
 
 
 @pytest.mark.parametrize(

@@ -18,18 +18,18 @@ def paths(tmp_path: Path) -> EmbeddedPaths:
     return EmbeddedPaths(tmp_path / "home")
 
 
-def _client(paths: EmbeddedPaths) -> redis.Redis:
+def _connect(paths: EmbeddedPaths) -> redis.Redis:
     return redis.Redis.from_url(paths.redis_url.read_text().strip(), decode_responses=True)
 
 
 def test_synced_writes_survive_a_kill(paths: EmbeddedPaths) -> None:
-    with EmbeddedValkey(paths) as valkey, _client(paths) as client:
+    with EmbeddedValkey(paths) as valkey, _connect(paths) as client:
         client.set("kept", "yes")
         # `appendfsync everysec`: wait until the write is on the disk.
         assert client.execute_command("WAITAOF", 1, 0, 10_000) == [1, 0]
         valkey.child.kill()
 
-    with EmbeddedValkey(paths), _client(paths) as client:
+    with EmbeddedValkey(paths), _connect(paths) as client:
         assert client.get("kept") == "yes"
 
 
@@ -52,7 +52,7 @@ def test_the_password_is_not_in_the_command_line(paths: EmbeddedPaths) -> None:
 
 
 def test_valkey_never_evicts_keys(paths: EmbeddedPaths) -> None:
-    with EmbeddedValkey(paths), _client(paths) as client:
+    with EmbeddedValkey(paths), _connect(paths) as client:
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
 
 
@@ -70,29 +70,29 @@ def test_celery_can_use_valkey_as_its_broker(services: Services) -> None:
 
 
 def test_a_callers_setting_overrides_the_default(paths: EmbeddedPaths) -> None:
-    with EmbeddedValkey(paths, settings={"maxmemory": "8mb"}), _client(paths) as client:
+    with EmbeddedValkey(paths, settings={"maxmemory": "8mb"}), _connect(paths) as client:
         assert client.config_get("maxmemory") == {"maxmemory": str(8 * 1024**2)}
 
 
 def test_a_worker_is_unhealthy_if_valkey_disconnects_during_the_check(
     paths: EmbeddedPaths,
 ) -> None:
-    with EmbeddedValkey(paths), _client(paths) as client:
+    with EmbeddedValkey(paths), _connect(paths) as client:
         killer = Thread(target=_kill_waiting_connections, args=(client,))
         killer.start()
-        answers = is_worker_responding(paths, environment={}, worker="nobody@localhost")
+        is_healthy = is_worker_responding(paths, environment={}, worker="nobody@localhost")
         killer.join()
 
-    assert not answers
+    assert not is_healthy
 
 
 def _kill_waiting_connections(client: redis.Redis) -> None:
     """Close connections that wait for the worker's response."""
 
-    def ended() -> bool:
-        waiting = [each for each in client.client_list() if each["cmd"] == "brpop"]
-        for each in waiting:
-            client.client_kill_filter(_id=each["id"])
+    def kill_waiting() -> bool:
+        waiting = [entry for entry in client.client_list() if entry["cmd"] == "brpop"]
+        for entry in waiting:
+            client.client_kill_filter(_id=entry["id"])
         return bool(waiting)
 
-    wait_until(ended, timeout_s=10.0)
+    wait_until(kill_waiting, timeout_s=10.0)

@@ -13,7 +13,7 @@ from tests.benchmarks.installation import UNSHED, create_home
 from tests.functional.gateway.gateway_stack import Site, start_site
 from tests.stack.schemathesis_plugin import pytest_configure as pytest_configure
 
-# In production 10 s; shorter, because the tests wait for it.
+# 10 s in production; shorter here, because the tests wait for it.
 STALL_S = 1
 
 
@@ -47,5 +47,5 @@ def quick_site(fake_engine_url: str) -> Iterator[Site]:
             **UNSHED,
             "CARET_MAX_ENGINE_STALL_S": str(STALL_S),
         }
-        with start_site(replace(home, environment=environment), fake_engine_url) as made:
-            yield made
+        with start_site(replace(home, environment=environment), fake_engine_url) as site:
+            yield site

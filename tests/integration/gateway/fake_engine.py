@@ -2,8 +2,9 @@
 
 `python -m tests.integration.gateway.fake_engine` prints its port and runs until its standard input
 ends. A completion of up to SHORT_TOKENS is sent at once. A longer one continues with a token each 2
-ms until the client disconnects. `GET /streams` returns the number of running ones, and `/v1/models`
-the model of the stack's pools. Other requests get no response.
+ms until the client disconnects. `GET /streams` returns the number of running completions, and
+`/v1/models` the model of the stack's pools. `GET /fault/NAME` sets the fault of later completions.
+Other paths get 404.
 """
 
 import asyncio
@@ -29,28 +30,32 @@ class FakeEngine:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                await self._answer(reader, writer)
+                await self._handle_request(reader, writer)
         except (asyncio.IncompleteReadError, OSError):
             pass  # the client has disconnected
         finally:
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_request(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         if head.startswith(b"get "):
-            text = str(self.num_streams).encode() if b" /streams " in head[:20] else b""
+            response = str(self.num_streams).encode() if b" /streams " in head[:20] else b""
             if head.startswith(b"get /v1/models "):
-                text = _MODELS
+                response = _MODELS
             if head.startswith(b"get /fault/"):
                 self.fault = head.split()[1].decode().removeprefix("/fault/")
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(text), text))
+            writer.write(
+                b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(response), response)
+            )
             return
         length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
-        sent = await reader.readexactly(length)
+        request_body = await reader.readexactly(length)
         if not head.startswith(b"post /v1/completions "):
             writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
             return
-        body = json.loads(sent)
+        body = json.loads(request_body)
         self.num_streams += 1
         try:
             if self.fault in ("none", "haste"):
@@ -69,13 +74,13 @@ async def _stream(writer: asyncio.StreamWriter, *, max_tokens: int) -> None:
             await asyncio.sleep(_TOKEN_S)
         if writer.is_closing():
             raise ConnectionResetError
-        last = number == max_tokens
-        choice = {"index": 0, "text": f"t{number} ", "finish_reason": "length" if last else None}
+        is_last = number == max_tokens
+        choice = {"index": 0, "text": f"t{number} ", "finish_reason": "length" if is_last else None}
         usage = {"completion_tokens": number}
         writer.write(_chunk(json.dumps({"choices": [choice], "usage": usage}).encode()))
         await writer.drain()
-    whole = {"completion_tokens": max_tokens, "prompt_tokens_details": {"cached_tokens": 0}}
-    writer.write(_chunk(json.dumps({"choices": [], "usage": whole}).encode()))
+    usage_at_end = {"completion_tokens": max_tokens, "prompt_tokens_details": {"cached_tokens": 0}}
+    writer.write(_chunk(json.dumps({"choices": [], "usage": usage_at_end}).encode()))
     writer.write(_chunk(b"[DONE]") + b"0\r\n\r\n")
     await writer.drain()
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-# Appears in errors that repeat the engine's response.
+# A marker in the engine's responses: no client may see it.
 SECRET: Final = "engine-internals"
 _HEAD: Final = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 _WORD: Final = b'data: {"choices":[{"index":0,"text":"word ","finish_reason":null}]}\n\n'
@@ -29,13 +29,13 @@ FAULTS: Final = {
     "half a chunk": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffff\r\ndata: ",
     "an abort": _HEAD + _WORD + b'data: {"choices":[{"text":"","finish_reason":"abort"}]}\n\n',
 }
-# After these it sends nothing more, and keeps the connection open.
+# The engine sends these bytes and nothing more, and keeps the connection open.
 STALLS: Final = {
     "a stall": b"",
     "a stall after the head": _HEAD,
     "a stall in mid-word": _HEAD + _WORD,
 }
-# The text sent before the fault is kept, and no error is shown.
+# Faults after the first text: the client keeps the text and gets no error.
 CUT_OFF: Final = (
     "garbage after a word",
     "an error after a word",
@@ -48,7 +48,7 @@ CUT_OFF: Final = (
 async def send_fault(name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Send a faulty response, and close the connection.
 
-    Raises OSError if the client has disconnected before.
+    Raises OSError if the client has already disconnected.
     """
     name = name.replace("%20", " ")
     writer.write({**FAULTS, **STALLS}[name])

@@ -14,12 +14,9 @@ def small_frame(site: Site, **fields: object) -> Frame:
 
 async def find_serving_replicas(site: Site) -> set[str]:
     """Return the replicas that serve files with many different paths."""
-    found = set()
+    replicas = set()
     async with site.stream() as stream:
         for path in _PATHS:
-            found.add(
-                (await request_completion(stream, small_frame(site, path=path)))[1]["meta"][
-                    "replica"
-                ]
-            )
-    return found
+            _, done = await request_completion(stream, small_frame(site, path=path))
+            replicas.add(done["meta"]["replica"])
+    return replicas

@@ -9,7 +9,7 @@ class SampleRequest:
     path: str
     body: dict[str, Any]
     is_streamed: bool
-    length_field: tuple[str, ...]  # position of the token limit
+    length_field: tuple[str, ...]  # path of the token limit in the body
 
     def body_with(self, max_tokens: int) -> dict[str, Any]:
         *outer, last = self.length_field
@@ -20,17 +20,17 @@ class SampleRequest:
 
 
 _MESSAGES: Final = [{"role": "user", "content": "Say something."}]
-_PLAIN: Final = ("max_tokens",)
+_MAX_TOKENS: Final = ("max_tokens",)
 
 
 def _both_forms(
-    path: str, body: dict[str, Any], field: tuple[str, ...] = _PLAIN
+    path: str, body: dict[str, Any], field: tuple[str, ...] = _MAX_TOKENS
 ) -> tuple[SampleRequest, SampleRequest]:
     whole, streamed = ({**body, "stream": is_streamed} for is_streamed in (False, True))
     return SampleRequest(path, whole, False, field), SampleRequest(path, streamed, True, field)
 
 
-_EACH: Final = (
+_SAMPLES: Final = (
     *_both_forms("/v1/completions", {"prompt": "x = ", "suffix": "\n"}),
     *_both_forms("/v1/chat/completions", {"messages": _MESSAGES}),
     *_both_forms("/v1/fim/completions", {"prompt": "x = ", "suffix": "\n"}),
@@ -40,14 +40,14 @@ _EACH: Final = (
     *_both_forms("/api/generate", {"prompt": "x = ", "suffix": "\n"}, ("options", "num_predict")),
     # Tabby's agent cannot set a maximum length.
     SampleRequest(
-        "/v1/completions", {"segments": {"prefix": "x = ", "suffix": "\n"}}, False, _PLAIN
+        "/v1/completions", {"segments": {"prefix": "x = ", "suffix": "\n"}}, False, _MAX_TOKENS
     ),
 )
 
 
-def _name(ask: SampleRequest) -> str:
-    client = "Tabby at " if "segments" in ask.body else ""
-    return f"{client}{ask.path} {'streamed' if ask.is_streamed else 'whole'}"
+def _name_of(sample: SampleRequest) -> str:
+    client = "Tabby at " if "segments" in sample.body else ""
+    return f"{client}{sample.path} {'streamed' if sample.is_streamed else 'whole'}"
 
 
-SAMPLE_REQUESTS: Final = {_name(ask): ask for ask in _EACH}
+SAMPLE_REQUESTS: Final = {_name_of(sample): sample for sample in _SAMPLES}

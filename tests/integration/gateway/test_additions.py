@@ -43,24 +43,27 @@ POOL = "demo-fast"
 @pytest.fixture(scope="module")
 def site(fake_engine_url: str) -> Iterator[Site]:
     """A gateway with one replica; the other is the same engine under another name."""
-    places = ["localhost", "127.0.0.0/8"]
-    with create_home() as home, start_site(home, fake_engine_url, additions_from=places) as made:
-        yield made
+    allowed_hosts = ["localhost", "127.0.0.0/8"]
+    with (
+        create_home() as home,
+        start_site(home, fake_engine_url, additions_from=allowed_hosts) as site,
+    ):
+        yield site
 
 
 @pytest.fixture
 def connection(site: Site) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as made:
-        yield made
-        made.delete(ADDITIONS)
-        made.incr(ADDITIONS_VERSION)
+    with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
+        yield connection
+        connection.delete(ADDITIONS)
+        connection.incr(ADDITIONS_VERSION)
 
 
 def _operator(role: OperatorRole = OperatorRole.ADMIN) -> OperatorView:
     return OperatorView(uuid.UUID(int=1), "ola", "Ola", role, NOW, None, "")
 
 
-def _other(site: Site) -> str:
+def _other_url(site: Site) -> str:
     return site.engine_url.replace("127.0.0.1", "localhost")
 
 
@@ -73,82 +76,88 @@ async def _read_fleet(site: Site, *drained: str) -> FleetView:
     return FleetView(members_of(samples), places_of(samples), frozenset(drained))
 
 
-async def _add(
+async def _add_replica(
     connection: redis.Redis,
     site: Site,
     *,
     role: OperatorRole = OperatorRole.ADMIN,
     **fields: str,
 ) -> str:
-    fields_of_form = {"pool": POOL, "url": _other(site), "reason": "Ticket 4711"} | fields
+    form_fields = {"pool": POOL, "url": _other_url(site), "reason": "Ticket 4711"} | fields
     # The previous test's replica is removed, but the gateway may not know that yet.
-    assert await _becomes(site, _other(site).removeprefix("http://"), is_member=False)
+    assert await _wait_for_membership(
+        site, _other_url(site).removeprefix("http://"), is_member=False
+    )
     known = await _read_fleet(site)
     return add_replica(
         connection,
         operator=_operator(role),
-        addition=AddReplica(**fields_of_form),
+        addition=AddReplica(**form_fields),
         fleet=known,
         now=NOW,
     )
 
 
-async def _remove(connection: redis.Redis, site: Site, known: FleetView, **fields: str) -> None:
-    fields_of_form = {
+async def _remove_replica(
+    connection: redis.Redis, site: Site, known: FleetView, **fields: str
+) -> None:
+    form_fields = {
         "pool": POOL,
-        "replica": _other(site).removeprefix("http://"),
-        "reason": "Mended",
+        "replica": _other_url(site).removeprefix("http://"),
+        "reason": "Repaired",
     }
     remove_replica(
         connection,
         operator=_operator(),
-        removal=RemoveReplica(**fields_of_form | fields),
+        removal=RemoveReplica(**form_fields | fields),
         fleet=known,
         now=NOW,
     )
 
 
-async def _becomes(site: Site, replica: str, *, is_member: bool) -> bool:
-    async def is_so() -> bool:
+async def _wait_for_membership(site: Site, replica: str, *, is_member: bool) -> bool:
+    async def is_as_expected() -> bool:
         return (replica in members_of(await _read_metrics(site))[POOL]) == is_member
 
-    return await wait_until(is_so)
+    return await wait_until(is_as_expected)
 
 
 async def test_an_added_replica_gets_requests_until_it_is_removed(
     site: Site, connection: redis.Redis
 ) -> None:
-    one = site.engine_url.removeprefix("http://")
-    alone = await find_serving_replicas(site)
+    initial = site.engine_url.removeprefix("http://")
+    replicas_before = await find_serving_replicas(site)
 
-    two = await _add(connection, site)
-    has_joined = await _becomes(site, two, is_member=True)
-    both = await find_serving_replicas(site)
-    await _remove(connection, site, await _read_fleet(site))
-    has_left = await _becomes(site, two, is_member=False)
+    added = await _add_replica(connection, site)
+    has_joined = await _wait_for_membership(site, added, is_member=True)
+    replicas_with_addition = await find_serving_replicas(site)
+    await _remove_replica(connection, site, await _read_fleet(site))
+    has_left = await _wait_for_membership(site, added, is_member=False)
 
     assert (has_joined, has_left) == (True, True)
-    assert (alone, both, await find_serving_replicas(site)) == ({one}, {one, two}, {one})
+    assert replicas_before == {initial}
+    assert replicas_with_addition == {initial, added}
+    assert await find_serving_replicas(site) == {initial}
 
 
 async def test_a_restarted_gateway_knows_the_added_replica(
     site: Site, connection: redis.Redis
 ) -> None:
-    two = await _add(connection, site)
+    added = await _add_replica(connection, site)
 
     await asyncio.to_thread(site.gateway.child.stop)
     await asyncio.to_thread(site.launch_gateway)
 
-    assert two in members_of(await _read_metrics(site))[POOL]
+    assert added in members_of(await _read_metrics(site))[POOL]
 
 
 async def test_a_forged_addition_in_redis_receives_no_prompts(
     site: Site, connection: redis.Redis
 ) -> None:
     """The gateway enforces its catalogue, whatever Redis contains."""
-    async with _listening() as (url, connections):
-        two = await _add(connection, site)
-        field = f"{POOL} {two}".encode()
+    async with _ForbiddenListener() as (url, connections):
+        added = await _add_replica(connection, site)
+        field = f"{POOL} {added}".encode()
         addition = decode_addition(connection.hget(ADDITIONS, field))  # type: ignore[arg-type]
         connection.hset(ADDITIONS, field, encode_addition(replace(addition, url=url)))
         connection.incr(ADDITIONS_VERSION)
@@ -162,14 +171,14 @@ async def test_a_forged_addition_in_redis_receives_no_prompts(
         assert connections == []
 
 
-class _listening:  # noqa: N801  # used like a function
+class _ForbiddenListener:
     """Listens on an address outside the allowed networks, and records connections."""
 
     async def __aenter__(self) -> tuple[str, list[str]]:
         connections: list[str] = []
 
         async def on_connected(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            connections.append("somebody")
+            connections.append("a connection")
             writer.close()
 
         self._server = await asyncio.start_server(on_connected, "::1", 0)
@@ -208,15 +217,15 @@ class _listening:  # noqa: N801  # used like a function
 async def test_an_invalid_value_is_rejected_with_its_field(
     site: Site, connection: redis.Redis, fields: dict[str, str], wrong_field: str
 ) -> None:
-    with pytest.raises(InvalidValue) as refused:
-        await _add(connection, site, role=OperatorRole.ADMIN, **fields)
+    with pytest.raises(InvalidValue) as rejection:
+        await _add_replica(connection, site, role=OperatorRole.ADMIN, **fields)
 
-    assert refused.value.field == wrong_field
+    assert rejection.value.field == wrong_field
     assert read_additions(connection).replicas == {}
 
 
 @pytest.mark.parametrize(
-    ("written", "name"),
+    ("url", "name"),
     [
         (" http://LOCALHOST:08000/ ", "localhost:8000"),
         ("http://localhost:", "localhost"),
@@ -224,44 +233,44 @@ async def test_an_invalid_value_is_rejected_with_its_field(
     ],
 )
 async def test_equivalent_addresses_get_the_same_replica_name(
-    site: Site, connection: redis.Redis, written: str, name: str
+    site: Site, connection: redis.Redis, url: str, name: str
 ) -> None:
-    assert await _add(connection, site, url=written) == name
+    assert await _add_replica(connection, site, url=url) == name
 
 
 async def test_conflicting_or_forbidden_changes_are_refused(
     site: Site, connection: redis.Redis
 ) -> None:
     with pytest.raises(Conflict, match="is already in this pool"):
-        await _add(connection, site, url=site.engine_url)
+        await _add_replica(connection, site, url=site.engine_url)
     with pytest.raises(NotFound):
-        await _add(connection, site, pool="nobody's")
+        await _add_replica(connection, site, pool="nobody's")
     with pytest.raises(NotFound):
-        await _remove(connection, site, await _read_fleet(site))
+        await _remove_replica(connection, site, await _read_fleet(site))
     with pytest.raises(Forbidden):
-        await _add(connection, site, role=OperatorRole.SUPPORT)
+        await _add_replica(connection, site, role=OperatorRole.SUPPORT)
 
 
 async def test_a_pool_without_allowed_networks_accepts_no_replica(
     site: Site, connection: redis.Redis
 ) -> None:
     known = FleetView({POOL: frozenset()}, {}, frozenset())
-    wish = AddReplica(POOL, "http://localhost:1", "Ticket 4711")
+    addition = AddReplica(POOL, "http://localhost:1", "Ticket 4711")
 
     with pytest.raises(Conflict, match="does not allow you to add replicas"):
-        add_replica(connection, operator=_operator(), addition=wish, fleet=known, now=NOW)
+        add_replica(connection, operator=_operator(), addition=addition, fleet=known, now=NOW)
 
 
 async def test_removing_the_last_replica_requires_its_name(
     site: Site, connection: redis.Redis
 ) -> None:
-    one, two = site.engine_url.removeprefix("http://"), await _add(connection, site)
-    assert await _becomes(site, two, is_member=True)
-    known = await _read_fleet(site, one)
+    initial, added = site.engine_url.removeprefix("http://"), await _add_replica(connection, site)
+    assert await _wait_for_membership(site, added, is_member=True)
+    known = await _read_fleet(site, initial)
 
     with pytest.raises(LastReplicaOfPool):
-        await _remove(connection, site, known)
-    await _remove(connection, site, known, confirmation=two)
+        await _remove_replica(connection, site, known)
+    await _remove_replica(connection, site, known, confirmation=added)
 
     assert read_additions(connection).replicas == {}
 
@@ -269,23 +278,23 @@ async def test_removing_the_last_replica_requires_its_name(
 async def test_changes_are_logged_with_operator_and_reason(
     site: Site, connection: redis.Redis
 ) -> None:
-    two = await _add(connection, site)
-    await _remove(connection, site, await _read_fleet(site))
+    added = await _add_replica(connection, site)
+    await _remove_replica(connection, site, await _read_fleet(site))
 
     latest = read_additions(connection).latest[:2]
-    assert [(each.replica, each.is_added, each.reason) for each in latest] == [
-        (two, False, "Mended"),
-        (two, True, "Ticket 4711"),
+    assert [(change.replica, change.is_added, change.reason) for change in latest] == [
+        (added, False, "Repaired"),
+        (added, True, "Ticket 4711"),
     ]
     assert (latest[0].operator, latest[0].at) == ("ola", NOW)
 
 
 async def test_a_concurrent_change_is_refused(site: Site, connection: redis.Redis) -> None:
-    steering = FleetStateStore(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
-    seen = read_additions(connection).version
-    await _add(connection, site)
+    store = FleetStateStore(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
+    version_before = read_additions(connection).version
+    await _add_replica(connection, site)
 
     with pytest.raises(Conflict, match="Another operator"):
-        steering.set_entry(connection, "demo-fast a:1", b"", is_set=True, version=seen)
+        store.set_entry(connection, "demo-fast a:1", b"", is_set=True, version=version_before)
 
     assert len(read_additions(connection).replicas) == 1

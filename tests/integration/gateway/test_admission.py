@@ -44,23 +44,25 @@ from tests.functional.gateway.gateway_stack import (
 )
 from tests.stack.ports import free_port
 
-AWAY_S: Final = 10.0
+HANG_S: Final = 10.0
 _PATIENCE_S: Final = 20.0
 _FRAME: Final[Frame] = {
     "mode": "fim",
     "prefix": "def area(self):\n    return self.",
     "suffix": "\n",
 }
-_LONG_TOKENS: Final = 512  # of the fake engine: for a second
+_LONG_TOKENS: Final = 512  # the fake engine takes a second for them
 
 
 @pytest.fixture
 def site(fake_engine_url: str) -> Iterator[Site]:
-    with create_home() as home, start_site(home, fake_engine_url) as made:
-        yield made
+    with create_home() as home, start_site(home, fake_engine_url) as site:
+        yield site
 
 
-def _publish(site: Site, *, limits: PolicyLimits, **changes: Any) -> tuple[TenantSnapshot, str]:
+def _publish_tenant(
+    site: Site, *, limits: PolicyLimits, **changes: Any
+) -> tuple[TenantSnapshot, str]:
     """Publish a new tenant with one key."""
     snapshot, key = new_tenant("initech", root_secret=root_secret_of(site.home.paths))
     policy: TenantPolicy = msgspec.structs.replace(snapshot.policy, limits=limits)
@@ -73,13 +75,13 @@ def _publish(site: Site, *, limits: PolicyLimits, **changes: Any) -> tuple[Tenan
 def _second_gateway(site: Site) -> Iterator[Site]:
     """Run a second gateway with the same Redis and engine."""
     port = free_port()
-    part = gateway_part(site.home, port=port, replicas=[site.engine_url])
-    second = replace(site, url=f"http://127.0.0.1:{port}", gateway=part)
+    service = gateway_part(site.home, port=port, replicas=[site.engine_url])
+    second = replace(site, url=f"http://127.0.0.1:{port}", gateway=service)
     second.launch_gateway()
     try:
         yield second
     finally:
-        part.child.stop()
+        service.child.stop()
 
 
 async def _is_accepted(site: Site, key: str) -> bool:
@@ -88,16 +90,16 @@ async def _is_accepted(site: Site, key: str) -> bool:
         return response.status == HTTPStatus.OK
 
 
-async def _answers(site: Site, key: str, count: int) -> list[tuple[int, str | None]]:
-    """Return status and Retry-After of this many different requests."""
-    found = []
+async def _send_requests(site: Site, key: str, count: int) -> list[tuple[int, str | None]]:
+    """Send `count` different requests and return the status and Retry-After of each."""
+    responses = []
     async with site.http(key) as session:
         for number in range(count):
             body = {"model": "", "prompt": f"a{number} = ", "suffix": "\n", "max_tokens": 1}
             async with session.post("/v1/completions", json=body) as response:
                 await response.read()
-                found.append((response.status, response.headers.get("Retry-After")))
-    return found
+                responses.append((response.status, response.headers.get("Retry-After")))
+    return responses
 
 
 async def _await_known(site: Site, key: str) -> str:
@@ -110,15 +112,15 @@ async def _await_known(site: Site, key: str) -> str:
 
 async def test_two_gateways_share_one_rate_limit(site: Site) -> None:
     limits = PolicyLimits(user=RateLimit(per_minute=1, burst=8))
-    _, key = _publish(site, limits=limits)
+    _, key = _publish_tenant(site, limits=limits)
     with _second_gateway(site) as second:
-        for one in (site, second):
-            await _await_known(one, key)
+        for gateway in (site, second):
+            await _await_known(gateway, key)
 
-        answers = [*await _answers(site, key, 6), *await _answers(second, key, 6)]
+        responses = [*await _send_requests(site, key, 6), *await _send_requests(second, key, 6)]
 
-    statuses = Counter(status for status, _ in answers)
-    waits = [int(wait) for status, wait in answers if wait is not None]
+    statuses = Counter(status for status, _ in responses)
+    waits = [int(wait) for status, wait in responses if wait is not None]
     assert statuses[HTTPStatus.OK] + statuses[HTTPStatus.TOO_MANY_REQUESTS] == 12
     # Units leased by one gateway may be unavailable to the other for ten seconds.
     assert 6 <= statuses[HTTPStatus.OK] <= 8
@@ -127,14 +129,14 @@ async def test_two_gateways_share_one_rate_limit(site: Site) -> None:
 
 
 async def test_an_exhausted_token_quota_does_not_affect_another_tenant(site: Site) -> None:
-    _, key = _publish(site, limits=PolicyLimits(tokens_per_day={Tier.FAST: 1}))
+    _, key = _publish_tenant(site, limits=PolicyLimits(tokens_per_day={Tier.FAST: 1}))
     await _await_known(site, key)
 
-    (spent,) = await _answers(site, key, 1)
-    (other_tenant,) = await _answers(site, site.globex_key, 1)
+    (over_quota,) = await _send_requests(site, key, 1)
+    (other_tenant,) = await _send_requests(site, site.globex_key, 1)
 
-    assert spent[0] == HTTPStatus.TOO_MANY_REQUESTS
-    assert spent[1] is not None
+    assert over_quota[0] == HTTPStatus.TOO_MANY_REQUESTS
+    assert over_quota[1] is not None
     assert other_tenant[0] == HTTPStatus.OK
 
 
@@ -143,14 +145,14 @@ async def test_a_newer_request_on_one_gateway_supersedes_an_older_on_another(
 ) -> None:
     frame = {**_FRAME, "path": "src/plan.py", "repository": {"name": "shop"}}
     with _second_gateway(site) as second:
-        async with site.stream() as here, second.stream() as there:
+        async with site.stream() as stream, second.stream() as second_stream:
             older = {**frame, "id": site.new_id(), "max_tokens": _LONG_TOKENS}
-            await here.send({"type": "complete", **older})
-            await here.receive()  # it has begun
+            await stream.send({"type": "complete", **older})
+            await stream.receive()  # it has begun
             _, newer_done = await request_completion(
-                there, {**frame, "id": site.new_id(), "max_tokens": 4}
+                second_stream, {**frame, "id": site.new_id(), "max_tokens": 4}
             )
-            while (older_done := await here.receive())["type"] != "done":
+            while (older_done := await stream.receive())["type"] != "done":
                 pass
 
     assert older_done["finish_reason"] == "superseded"
@@ -164,25 +166,25 @@ async def test_completions_continue_while_redis_hangs_and_are_ingested_once(
     limits = PolicyLimits(
         tenant=RateLimit(per_minute=6_000, burst=1_000), tokens_per_day={Tier.FAST: 10**9}
     )
-    _, key = _publish(site, limits=limits, tenant_id=company.tenant_id)
+    _, key = _publish_tenant(site, limits=limits, tenant_id=company.tenant_id)
     await _await_known(site, key)
 
-    async with _redis_hangs(site):
-        request_ids = await _complete_for(site, key, AWAY_S)
+    async with _hang_redis(site):
+        request_ids = await _complete_for(site, key, HANG_S)
 
     async def are_delivered() -> bool:
-        found = {r.request_id for r in site.records() if isinstance(r, CompletionRecord)}
-        return found >= set(request_ids)
+        delivered = {r.request_id for r in site.records() if isinstance(r, CompletionRecord)}
+        return delivered >= set(request_ids)
 
-    # If each had waited two seconds for Redis, there would be only five.
-    assert len(request_ids) > AWAY_S
+    # Fails if each request waits for Redis: it would take two seconds, so only five would fit.
+    assert len(request_ids) > HANG_S
     assert await wait_until(are_delivered, patience_s=_PATIENCE_S), "not all records were delivered"
-    counted = await in_thread(lambda: _ingested(site, company))
-    assert counted == dict.fromkeys(request_ids, 1)
+    row_counts = await in_thread(lambda: _count_ingested(site, company))
+    assert row_counts == dict.fromkeys(request_ids, 1)
 
 
 @asynccontextmanager
-async def _redis_hangs(site: Site) -> AsyncIterator[None]:
+async def _hang_redis(site: Site) -> AsyncIterator[None]:
     os.kill(site.valkey.child.pid, signal.SIGSTOP)
     try:
         yield
@@ -205,7 +207,7 @@ async def _complete_for(site: Site, key: str, seconds: float) -> list[str]:
     return request_ids
 
 
-def _ingested(site: Site, company: Company) -> dict[str, int]:
+def _count_ingested(site: Site, company: Company) -> dict[str, int]:
     """Count the rows of each completion, after the control plane's ingestion."""
     with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
         ingest_all(UsageStream(connection, consumer="test"))

@@ -47,14 +47,14 @@ class Tenant:
         publish(self.site.home.paths, self.snapshot)
 
     def sent_items(self) -> list[Item]:
-        """Return everything that was sent for this tenant."""
+        """Return the content that gateways have sent for this tenant."""
         sealer = ContentSealer(root_secret_of(self.site.home.paths))
         address = self.site.home.paths.redis_url.read_text().strip()
         with redis.Redis.from_url(address) as connection:
             entries = cast(Entries, connection.xrange(CONTENT))
         opened = [sealer.open(fields[FIELD.encode()], ContentBatch) for _, fields in entries]
-        mine = [batch for tenant_id, batch in opened if tenant_id == self.snapshot.tenant_id]
-        return [item for batch in mine for item in batch.items]
+        own_batches = [batch for tenant_id, batch in opened if tenant_id == self.snapshot.tenant_id]
+        return [item for batch in own_batches for item in batch.items]
 
 
 def make_tenant(site: Site, *, allows: bool = True, agrees: bool = True) -> Tenant:
@@ -75,30 +75,32 @@ async def is_known(site: Site, tenant: Tenant) -> bool:
 async def complete(site: Site, tenant: Tenant, prefix: str, **outcome: Any) -> None:
     assert await wait_until(lambda: is_known(site, tenant)), "the gateway does not know the tenant"
     async with site.stream(tenant.key) as stream:
-        await ask(site, stream, prefix, **outcome)
+        await request_with_outcome(site, stream, prefix, **outcome)
 
 
-async def ask(site: Site, stream: CompletionStream, prefix: str, **outcome: Any) -> None:
+async def request_with_outcome(
+    site: Site, stream: CompletionStream, prefix: str, **outcome: Any
+) -> None:
     identifier = site.new_id()
     frame = {"type": "complete", "id": identifier, "mode": "fim", "path": "a.txt", "max_tokens": 2}
     await stream.send({**frame, "prefix": prefix})
-    while (answer := await stream.receive())["type"] == "delta":
+    while (received := await stream.receive())["type"] == "delta":
         pass
-    assert answer["type"] == "done", answer
+    assert received["type"] == "done", received
     if outcome:
         await stream.send({"type": "outcome", "id": identifier, "event": "accepted", **outcome})
 
 
 async def wait_for_prefixes(tenant: Tenant, *, last: str) -> list[str]:
-    """Return the prefixes sent, after the one of `last`."""
+    """Wait until the prefix `last` has been sent, and return all prefixes."""
 
-    async def is_there() -> bool:
+    async def is_sent() -> bool:
         return any(
             isinstance(item, CapturedCompletion) and item.prefix == last
             for item in tenant.sent_items()
         )
 
-    assert await wait_until(is_there, patience_s=10.0), f"{last!r} was not sent"
+    assert await wait_until(is_sent, patience_s=10.0), f"{last!r} was not sent"
     return [item.prefix for item in tenant.sent_items() if isinstance(item, CapturedCompletion)]
 
 
@@ -134,7 +136,7 @@ async def test_a_withdrawal_stops_capture_on_an_open_connection(quick_site: Site
     tenant = make_tenant(quick_site)
     await complete(quick_site, tenant, "first = ")
     async with quick_site.stream(tenant.key) as stream:
-        await ask(quick_site, stream, "before = ")
+        await request_with_outcome(quick_site, stream, "before = ")
         await wait_for_prefixes(tenant, last="before = ")
 
         tenant.publish(allows=True, agrees=False)
@@ -142,13 +144,13 @@ async def test_a_withdrawal_stops_capture_on_an_open_connection(quick_site: Site
         async def is_withdrawn() -> bool:
             before = len(tenant.sent_items())
             other = make_tenant(quick_site)
-            await ask(quick_site, stream, "between = ")
+            await request_with_outcome(quick_site, stream, "between = ")
             await complete(quick_site, other, "barrier = ")
             await wait_for_prefixes(other, last="barrier = ")
             return len(tenant.sent_items()) == before
 
         assert await wait_until(is_withdrawn, patience_s=20.0)
-        await ask(quick_site, stream, "after = ", chars=1, text="edited after")
+        await request_with_outcome(quick_site, stream, "after = ", chars=1, text="edited after")
 
     tenant.publish(allows=True, agrees=True)
     other = make_tenant(quick_site)

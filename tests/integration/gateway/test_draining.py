@@ -28,17 +28,17 @@ def site(fake_engine_url: str) -> Iterator[Site]:
     other = fake_engine_url.replace("127.0.0.1", "localhost")
     with (
         create_home() as home,
-        start_site(home, fake_engine_url, replicas=[fake_engine_url, other]) as made,
+        start_site(home, fake_engine_url, replicas=[fake_engine_url, other]) as site,
     ):
-        yield made
+        yield site
 
 
 @pytest.fixture
 def connection(site: Site) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as made:
-        yield made
-        for replica in read_drains(made).drained:
-            _change(made, site, replica, is_drained=False)
+    with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
+        yield connection
+        for replica in read_drains(connection).drained:
+            _set_drain(connection, site, replica, is_drained=False)
 
 
 def _operator(role: OperatorRole = OperatorRole.ADMIN) -> OperatorView:
@@ -50,24 +50,24 @@ def _replicas(site: Site) -> list[str]:
     return [address, address.replace("127.0.0.1", "localhost")]
 
 
-def _change(connection: redis.Redis, site: Site, replica: str, **wish: object) -> None:
-    every = frozenset(_replicas(site))
-    defaults = {"is_drained": True, "reason": "Ticket 4711"} | wish
+def _set_drain(connection: redis.Redis, site: Site, replica: str, **fields: object) -> None:
+    all_replicas = frozenset(_replicas(site))
+    defaults = {"is_drained": True, "reason": "Ticket 4711"} | fields
     set_drain(
         connection,
         operator=_operator(),
-        drain_request=DrainRequest(replica, **defaults),  # type: ignore[arg-type]  # as each test has it
-        members={"demo-fast": every, "demo-quality": every},
+        drain_request=DrainRequest(replica, **defaults),  # type: ignore[arg-type]  # fields of any type, as tests pass them
+        members={"demo-fast": all_replicas, "demo-quality": all_replicas},
         now=NOW,
     )
 
 
-async def _value(site: Site, name: str, **labels: str) -> float:
+async def _read_metric(site: Site, name: str, **labels: str) -> float:
     return parse(await site.metrics()).sum(name, **labels)
 
 
 async def _is_drained(site: Site, replica: str) -> bool:
-    return await _value(site, "caret_replica_drained", replica=replica) == 1
+    return await _read_metric(site, "caret_replica_drained", replica=replica) == 1
 
 
 async def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
@@ -75,28 +75,32 @@ async def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
 ) -> None:
     one, two = _replicas(site)
     async with site.stream() as stream:
-        long = asyncio.create_task(
+        completion = asyncio.create_task(
             request_completion(stream, small_frame(site, max_tokens=LONG_TOKENS, path="a.py"))
         )
 
         async def is_under_way() -> bool:
-            return await _value(site, "caret_replica_requests_in_flight") == 1
+            return await _read_metric(site, "caret_replica_requests_in_flight") == 1
 
         assert await wait_until(is_under_way)
-        busy = one if await _value(site, "caret_replica_requests_in_flight", replica=one) else two
-        _change(connection, site, busy)
+        busy = (
+            one
+            if await _read_metric(site, "caret_replica_requests_in_flight", replica=one)
+            else two
+        )
+        _set_drain(connection, site, busy)
 
         async def is_drained() -> bool:
             return await _is_drained(site, busy)
 
         assert await wait_until(is_drained)
-        assert not long.done()
-        elsewhere = await find_serving_replicas(site)
-        _, done = await long
+        assert not completion.done()
+        serving_replicas = await find_serving_replicas(site)
+        _, done = await completion
 
-    assert elsewhere == {one, two} - {busy}
+    assert serving_replicas == {one, two} - {busy}
     assert done["meta"]["replica"] == busy
-    # All requested tokens; whether the filter withholds the fake's words does not matter here.
+    # All requested tokens were generated, even if the filter withheld their text.
     assert done["meta"]["generated_tokens"] == LONG_TOKENS
 
 
@@ -106,7 +110,7 @@ async def test_a_gateway_applies_a_drain_within_a_second(
     one, _ = _replicas(site)
     began_s = time.monotonic()
 
-    _change(connection, site, one)
+    _set_drain(connection, site, one)
 
     async def is_drained() -> bool:
         return await _is_drained(site, one)
@@ -120,7 +124,7 @@ async def test_a_restarted_gateway_knows_the_drained_replica(
     site: Site, connection: redis.Redis
 ) -> None:
     one, two = _replicas(site)
-    _change(connection, site, one)
+    _set_drain(connection, site, one)
 
     await asyncio.to_thread(site.gateway.child.stop)
     await asyncio.to_thread(site.launch_gateway)
@@ -132,8 +136,8 @@ async def test_an_undrained_replica_gets_requests_again(
     site: Site, connection: redis.Redis
 ) -> None:
     one, two = _replicas(site)
-    _change(connection, site, one)
-    _change(connection, site, one, is_drained=False)
+    _set_drain(connection, site, one)
+    _set_drain(connection, site, one, is_drained=False)
 
     async def are_both_used() -> bool:
         return await find_serving_replicas(site) == {one, two}
@@ -145,11 +149,11 @@ async def test_draining_the_last_replica_requires_its_name_and_sheds_all_load(
     site: Site, connection: redis.Redis
 ) -> None:
     one, two = _replicas(site)
-    _change(connection, site, one)
+    _set_drain(connection, site, one)
 
-    with pytest.raises(LastReplicaOfPool) as refused:
-        _change(connection, site, two)
-    _change(connection, site, two, confirmation=two)
+    with pytest.raises(LastReplicaOfPool) as rejection:
+        _set_drain(connection, site, two)
+    _set_drain(connection, site, two, confirmation=two)
 
     async def is_drained() -> bool:
         return await _is_drained(site, two)
@@ -157,7 +161,7 @@ async def test_draining_the_last_replica_requires_its_name_and_sheds_all_load(
     assert await wait_until(is_drained)
     async with site.stream() as stream:
         text, done = await request_completion(stream, small_frame(site))
-    assert refused.value.pools == ["demo-fast", "demo-quality"]
+    assert rejection.value.pools == ["demo-fast", "demo-quality"]
     assert (text, done["finish_reason"]) == ("", "shed")
 
 
@@ -168,11 +172,11 @@ async def test_an_invalid_drain_request_changes_nothing(
     before = read_drains(connection)
 
     with pytest.raises(NotFound):
-        _change(connection, site, "10.0.0.9:8000")
+        _set_drain(connection, site, "10.0.0.9:8000")
     with pytest.raises(InvalidValue):
-        _change(connection, site, one, reason="  ")
+        _set_drain(connection, site, one, reason="  ")
     with pytest.raises(Conflict):
-        _change(connection, site, one, is_drained=False)
+        _set_drain(connection, site, one, is_drained=False)
 
     assert read_drains(connection) == before
 
@@ -197,12 +201,12 @@ async def test_drains_are_logged_with_operator_and_reason(
 ) -> None:
     one, _ = _replicas(site)
 
-    _change(connection, site, one, reason="Ticket 4711")
-    _change(connection, site, one, is_drained=False, reason="Mended")
+    _set_drain(connection, site, one, reason="Ticket 4711")
+    _set_drain(connection, site, one, is_drained=False, reason="Repaired")
 
     latest = read_drains(connection).latest[:2]
-    assert [(each.operator, each.reason, each.is_drained) for each in latest] == [
-        ("ola", "Mended", False),
+    assert [(change.operator, change.reason, change.is_drained) for change in latest] == [
+        ("ola", "Repaired", False),
         ("ola", "Ticket 4711", True),
     ]
     assert latest[0].at == NOW

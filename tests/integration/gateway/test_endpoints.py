@@ -27,11 +27,11 @@ PATIENCE_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Environment:
     site: Site
     api: KubernetesServer
 
-    async def members(self) -> set[str]:
+    async def read_members(self) -> set[str]:
         samples = parse(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]
@@ -39,75 +39,77 @@ class Parts:
         }
 
     async def wait_for_members(self, *members: str) -> bool:
-        async def is_so() -> bool:
-            return await self.members() == set(members)
+        async def are_members() -> bool:
+            return await self.read_members() == set(members)
 
-        return await wait_until(is_so, patience_s=PATIENCE_S)
+        return await wait_until(are_members, patience_s=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
     account = tmp_path_factory.mktemp("account")
-    alike = {"root": "/models/demo", "block_size": 32}
+    identity = {"root": "/models/demo", "block_size": 32}
     with (
         kubernetes_server_in_thread() as api,
-        scripted_engine(host=ONE, port=free_port(), **alike) as one,
-        scripted_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike),
+        scripted_engine(host=ONE, port=free_port(), **identity) as one,
+        scripted_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **identity),
         create_home() as home,
     ):
         (account / "token").write_text(api.token)
         (account / "namespace").write_text("caret")
         home.environment["CARET_KUBERNETES_API"] = api.url
         home.environment["CARET_KUBERNETES_SERVICE_ACCOUNT_DIR"] = str(account)
-        api.has("engines-a", endpoint(ONE, uid="one"))
+        api.set_slice("engines-a", endpoint(ONE, uid="one"))
         with start_site(home, one.url) as site:
-            listed = site.home.paths.pools.read_text()
+            static_pools = site.home.paths.pools.read_text()
             service = one.url.replace(ONE, "engines")
-            found = listed.replace(
+            discovered_pools = static_pools.replace(
                 f'replicas = ["{one.url}"]', f'discover = "{service}"\nsource = "kubernetes"'
             )
-            assert found != listed
-            site.home.paths.pools.write_text(found)
+            assert discovered_pools != static_pools
+            site.home.paths.pools.write_text(discovered_pools)
             site.gateway.child.stop()
             site.launch_gateway()
-            yield Parts(site, api)
+            yield Environment(site, api)
 
 
-async def test_endpoints_that_are_ready_at_the_start_get_requests(parts: Parts) -> None:
-    assert await parts.members() == {ONE}
-    assert await _replica(parts.site) == ONE
+async def test_endpoints_that_are_ready_at_the_start_get_requests(environment: Environment) -> None:
+    assert await environment.read_members() == {ONE}
+    assert await _find_serving_replica(environment.site) == ONE
 
 
-async def test_endpoint_changes_are_noticed_before_the_next_poll(parts: Parts) -> None:
+async def test_endpoint_changes_are_noticed_before_the_next_poll(environment: Environment) -> None:
     await asyncio.sleep(1)  # so that the changes belong to the next round
-    took_s = []
+    durations_s = []
     for members in ((ONE, TWO), (TWO,), (ONE,)):
         began_s = time.monotonic()
-        parts.api.has("engines-a", *(endpoint(each, uid=each) for each in members))
-        assert await parts.wait_for_members(*members)
-        took_s.append(time.monotonic() - began_s)
+        environment.api.set_slice(
+            "engines-a", *(endpoint(address, uid=address) for address in members)
+        )
+        assert await environment.wait_for_members(*members)
+        durations_s.append(time.monotonic() - began_s)
 
-    assert sum(took_s) < len(took_s) * ROUND_S / 2
+    assert sum(durations_s) < len(durations_s) * ROUND_S / 2
 
 
-async def test_an_unreachable_api_removes_no_replica(parts: Parts) -> None:
-    parts.api.is_broken = True
+async def test_an_unreachable_api_removes_no_find_serving_replica(environment: Environment) -> None:
+    environment.api.is_broken = True
 
     async def is_unwatched() -> bool:
-        return not parts.api.watches
+        return not environment.api.watches
 
     assert await wait_until(is_unwatched, patience_s=PATIENCE_S)
     await asyncio.sleep(ROUND_S)
-    meanwhile = await parts.members()
-    parts.api.has("engines-a", endpoint(TWO, uid="two"))
-    parts.api.is_broken = False
+    members_during_outage = await environment.read_members()
+    environment.api.set_slice("engines-a", endpoint(TWO, uid="two"))
+    environment.api.is_broken = False
 
-    assert meanwhile == {ONE}
-    assert await parts.wait_for_members(TWO)
-    assert await _replica(parts.site) == TWO
+    assert members_during_outage == {ONE}
+    assert await environment.wait_for_members(TWO)
+    assert await _find_serving_replica(environment.site) == TWO
 
 
-async def _replica(site: Site) -> str:
+async def _find_serving_replica(site: Site) -> str:
     async with site.stream() as stream:
         frame: Frame = {"mode": "fim", "prefix": "a = ", "suffix": "\n", "max_tokens": 1}
         _, done = await request_completion(

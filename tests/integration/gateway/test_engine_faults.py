@@ -18,10 +18,9 @@ from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS, SampleReq
 DEADLINE_S = STALL_S + 4
 
 
-# Last, because the pool sheds concurrent requests after it: its engine has reported that it is
-# full.
+# Tested last: after a 503 the pool takes its engine for full, and sheds concurrent requests.
 BUSY = "a 503"
-CONTENT = "a 400"  # the engine rejects the client's request
+REJECTED_PROMPT = "a 400"  # the engine rejects the client's request
 ORDER = [*(name for name in (*FAULTS, *STALLS) if name != BUSY), BUSY]
 
 
@@ -36,14 +35,14 @@ async def test_clients_of_every_protocol_get_a_clean_end(
     faulty_site: Site, request: pytest.FixtureRequest
 ) -> None:
     fault = request.node.callspec.params["faulty_site"]
-    ends = _ends_regularly if fault in CUT_OFF else _ends_cleanly
+    expect_end = _expect_text if fault in CUT_OFF else _expect_error
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
         for name, sample in SAMPLE_REQUESTS.items():
-            group.create_task(ends(faulty_site, name, sample))
+            group.create_task(expect_end(faulty_site, name, sample))
 
 
-async def _ends_regularly(site: Site, name: str, sample: SampleRequest) -> None:
-    """Expect the text sent before the fault, without an error: no editor shows one."""
+async def _expect_text(site: Site, name: str, sample: SampleRequest) -> None:
+    """Expect the text from before the fault, and no error."""
     async with (
         site.http() as session,
         session.post(sample.path, json=sample.body_with(64)) as response,
@@ -55,7 +54,8 @@ async def _ends_regularly(site: Site, name: str, sample: SampleRequest) -> None:
     assert "error" not in text, f"{name}: {text}"
 
 
-async def _ends_cleanly(site: Site, name: str, sample: SampleRequest) -> None:
+async def _expect_error(site: Site, name: str, sample: SampleRequest) -> None:
+    """Expect an error that does not repeat the engine's response."""
     async with (
         site.http() as session,
         session.post(sample.path, json=sample.body_with(64)) as response,
@@ -65,7 +65,7 @@ async def _ends_cleanly(site: Site, name: str, sample: SampleRequest) -> None:
 
     assert SECRET not in text, name
     if response.status == 200:
-        # The response had begun: then its last event is the error.
+        # The response had begun, so its last event is the error.
         assert sample.is_streamed, f"{name}: {text}"
         assert "error" in text.strip().splitlines()[-1], f"{name}: {text}"
     else:
@@ -76,8 +76,8 @@ async def _ends_cleanly(site: Site, name: str, sample: SampleRequest) -> None:
 async def test_a_rejected_prompt_does_not_count_as_an_engine_failure(
     quick_site: Site,
 ) -> None:
-    before = await _failed(quick_site)
-    await _set_fault(quick_site, CONTENT)
+    before = await _read_failure_counts(quick_site)
+    await _set_fault(quick_site, REJECTED_PROMPT)
     for _ in range(MAX_FAILURES + 1):
         await _expect_status(quick_site, 400)
     await _set_fault(quick_site, "none")
@@ -85,7 +85,7 @@ async def test_a_rejected_prompt_does_not_count_as_an_engine_failure(
     await _expect_status(quick_site, 200)
     page = await quick_site.metrics()
     assert 'error="prompt_refused"' in page
-    assert await _failed(quick_site) == before
+    assert await _read_failure_counts(quick_site) == before
     circuits = [
         line for line in page.splitlines() if line.startswith("caret_replica_circuit_state")
     ]
@@ -93,7 +93,7 @@ async def test_a_rejected_prompt_does_not_count_as_an_engine_failure(
     assert not any('"open"' in line and line.endswith(" 1.0") for line in circuits)
 
 
-async def _failed(site: Site) -> list[str]:
+async def _read_failure_counts(site: Site) -> list[str]:
     lines = (await site.metrics()).splitlines()
     return [line for line in lines if 'error="engine_' in line]
 

@@ -17,7 +17,7 @@ from tests.functional.gateway.gateway_stack import Frame, Site, request_completi
 from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS, SampleRequest
 
 TEXT = "total = 0\nfor item in items:\n    total += item.price * item.count\nprint(total)\n"
-TORN_AFTER = 5  # tokens
+DISCONNECT_AFTER = 5  # tokens
 FRAME: Frame = {"mode": "fim", "prefix": "items = read()\n", "suffix": "\n", "max_tokens": 16}
 
 
@@ -36,8 +36,8 @@ def engines() -> Iterator[tuple[ContinuationEngine, ContinuationEngine]]:
 def site(engines: tuple[ContinuationEngine, ContinuationEngine]) -> Iterator[Site]:
     with create_home() as home:
         replicas = [{"url": engine.url} for engine in engines]
-        with start_site(home, engines[0].url, replicas=replicas) as made:
-            yield made
+        with start_site(home, engines[0].url, replicas=replicas) as site:
+            yield site
 
 
 @pytest.fixture(autouse=True)
@@ -50,21 +50,28 @@ def _intact_engines(engines: tuple[ContinuationEngine, ContinuationEngine]) -> N
 async def test_another_engine_continues_a_lost_completion(
     site: Site, engines: tuple[ContinuationEngine, ContinuationEngine]
 ) -> None:
-    whole, unbroken = await _ask(site)
+    whole_text, uninterrupted_done = await _request_completion(site)
     (first,) = [engine for engine in engines if engine.requests]
     (second,) = [engine for engine in engines if engine is not first]
-    first.disconnect_after = TORN_AFTER
+    first.disconnect_after = DISCONNECT_AFTER
 
-    text, done = await _ask(site)
+    text, done = await _request_completion(site)
 
-    assert (text, done["finish_reason"], done["meta"]["filter_reason"]) == (whole, "length", "")
+    assert (text, done["finish_reason"], done["meta"]["filter_reason"]) == (
+        whole_text,
+        "length",
+        "",
+    )
     assert done["meta"]["replica"] == second.url.removeprefix("http://")
     (continuation,) = second.requests
-    assert continuation["prompt"] == [*first.requests[0]["prompt"], *first.token_ids[:TORN_AFTER]]
+    assert continuation["prompt"] == [
+        *first.requests[0]["prompt"],
+        *first.token_ids[:DISCONNECT_AFTER],
+    ]
     assert continuation["cache_salt"] == first.requests[0]["cache_salt"]
     record = await site.record_of(done["meta"]["request_id"])
     assert (record.prompt_tokens, record.generated_tokens) == (
-        unbroken["meta"]["prompt_tokens"],
+        uninterrupted_done["meta"]["prompt_tokens"],
         FRAME["max_tokens"],
     )
     assert record.cached_tokens == record.prompt_tokens
@@ -73,19 +80,19 @@ async def test_another_engine_continues_a_lost_completion(
 async def test_a_completion_that_both_engines_lose_ends_with_its_text_so_far(
     site: Site, engines: tuple[ContinuationEngine, ContinuationEngine]
 ) -> None:
-    too_long, _ = await _ask(site, max_tokens=2 * TORN_AFTER)
+    expected_text, _ = await _request_completion(site, max_tokens=2 * DISCONNECT_AFTER)
     for engine in engines:
-        engine.disconnect_after = TORN_AFTER
+        engine.disconnect_after = DISCONNECT_AFTER
 
-    text, done = await _ask(site)
+    text, done = await _request_completion(site)
 
-    assert text == too_long
+    assert text == expected_text
     assert (done["finish_reason"], done["meta"]["filter_reason"]) == (
         "length",
         "engine_disconnected",
     )
     record = await site.record_of(done["meta"]["request_id"])
-    assert (record.generated_tokens, record.error_code) == (2 * TORN_AFTER, "")
+    assert (record.generated_tokens, record.error_code) == (2 * DISCONNECT_AFTER, "")
 
 
 @pytest.mark.parametrize("name", SAMPLE_REQUESTS)
@@ -94,7 +101,7 @@ async def test_no_client_sees_an_error_if_engines_disconnect(
 ) -> None:
     sample: SampleRequest = SAMPLE_REQUESTS[name]
     for engine in engines:
-        engine.disconnect_after = TORN_AFTER
+        engine.disconnect_after = DISCONNECT_AFTER
 
     async with (
         site.http() as session,
@@ -111,17 +118,21 @@ async def test_the_continuation_keeps_the_tenants_cache_namespace(
     site: Site, engines: tuple[ContinuationEngine, ContinuationEngine]
 ) -> None:
     for engine in engines:
-        engine.disconnect_after = TORN_AFTER
+        engine.disconnect_after = DISCONNECT_AFTER
 
-    await _ask(site, key=site.acme_key)
-    ours = {body["cache_salt"] for engine in engines for body in engine.requests}
-    await _ask(site, key=site.globex_key)
-    theirs = {body["cache_salt"] for engine in engines for body in engine.requests} - ours
+    await _request_completion(site, key=site.acme_key)
+    acme_salts = {body["cache_salt"] for engine in engines for body in engine.requests}
+    await _request_completion(site, key=site.globex_key)
+    globex_salts = {
+        body["cache_salt"] for engine in engines for body in engine.requests
+    } - acme_salts
 
-    assert (len(ours), len(theirs)) == (1, 1)
+    assert (len(acme_salts), len(globex_salts)) == (1, 1)
 
 
-async def _ask(site: Site, *, key: str | None = None, **fields: int) -> tuple[str, Frame]:
+async def _request_completion(
+    site: Site, *, key: str | None = None, **fields: int
+) -> tuple[str, Frame]:
     async with site.stream(key) as stream:
         return await request_completion(
             stream, {**FRAME, **fields, "path": "a.py", "id": site.new_id()}

@@ -1,4 +1,4 @@
-"""A real gateway that is stopped while completions run: those that end in time are not cut."""
+"""A real gateway that is stopped while completions run: those that end in time are complete."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -23,8 +23,8 @@ NUM_TOKENS = 300  # the fake engine takes less than a second for them
 def module_site(fake_engine_url: str) -> Iterator[Site]:
     with create_home() as home:
         home.environment["CARET_DRAIN_TIMEOUT_S"] = str(DRAIN_S)
-        with start_site(home, fake_engine_url) as made:
-            yield made
+        with start_site(home, fake_engine_url) as site:
+            yield site
 
 
 @pytest.fixture
@@ -46,18 +46,18 @@ async def test_a_running_completion_finishes_before_the_socket_closes_for_a_rest
         stream = CompletionStream(socket)
         frame = _frame(stopping_site, max_tokens=NUM_TOKENS)
         await stream.send(frame)
-        first = await stream.receive()
+        first_frame = await stream.receive()
         stopping_site.gateway.child.request_stop()
-        answers = [first]
-        while answers[-1]["type"] != "done":
-            answers.append(await stream.receive())
+        frames = [first_frame]
+        while frames[-1]["type"] != "done":
+            frames.append(await stream.receive())
         with pytest.raises(ConnectionClosed):
             await socket.recv()
         code = socket.close_code
     await asyncio.to_thread(stopping_site.gateway.child.stop)
-    record = await stopping_site.record_of(answers[-1]["meta"]["request_id"])
+    record = await stopping_site.record_of(frames[-1]["meta"]["request_id"])
 
-    assert answers[-1]["meta"]["generated_tokens"] == NUM_TOKENS
+    assert frames[-1]["meta"]["generated_tokens"] == NUM_TOKENS
     assert code == SERVICE_RESTART
     assert record.generated_tokens == NUM_TOKENS
 
@@ -77,26 +77,26 @@ async def test_a_stream_over_http_finishes_too(stopping_site: Site) -> None:
         stopping_site.http() as session,
         session.post("/v1/completions", json=body) as response,
     ):
-        first = await response.content.readline()
+        first_line = await response.content.readline()
         stopping_site.gateway.child.request_stop()
-        rest = await response.content.read()
+        remainder = await response.content.read()
 
     assert response.status == HTTPStatus.OK
-    assert first.startswith(b"data: ")
-    assert rest.rstrip().endswith(b"data: [DONE]")
+    assert first_line.startswith(b"data: ")
+    assert remainder.rstrip().endswith(b"data: [DONE]")
 
 
 async def test_a_completion_over_the_drain_timeout_is_cancelled_and_recorded(
     stopping_site: Site, fake_engine_url: str
 ) -> None:
-    before = _completions(stopping_site).keys()
+    before = _completions_by_id(stopping_site).keys()
     async with aiohttp.ClientSession(fake_engine_url) as engine:
         (await engine.get("/fault/a%20stall")).close()
         try:
             async with stopping_site.open_websocket() as socket:
                 stream = CompletionStream(socket)
                 await stream.send(_frame(stopping_site, max_tokens=NUM_TOKENS))
-                await _until_engine_has_request(engine)
+                await _wait_for_engine_request(engine)
                 stopping_site.gateway.child.request_stop()
                 async with asyncio.timeout(DRAIN_S + 2):
                     await socket.wait_closed()
@@ -104,19 +104,21 @@ async def test_a_completion_over_the_drain_timeout_is_cancelled_and_recorded(
         finally:
             (await engine.get("/fault/none")).close()
     await asyncio.to_thread(stopping_site.gateway.child.stop)
-    recorded = _completions(stopping_site)
+    recorded = _completions_by_id(stopping_site)
 
     assert code == SERVICE_RESTART
-    assert [recorded[each].finish_reason for each in recorded.keys() - before] == ["cancelled"]
+    assert [recorded[request_id].finish_reason for request_id in recorded.keys() - before] == [
+        "cancelled"
+    ]
 
 
-def _completions(site: Site) -> dict[RequestId, CompletionRecord]:
-    """Return completions by request; records that were not ingested are sent again."""
-    found = [each for each in site.records() if isinstance(each, CompletionRecord)]
-    return {each.request_id: each for each in found}
+def _completions_by_id(site: Site) -> dict[RequestId, CompletionRecord]:
+    """Return completions by request ID, because a record can be delivered twice."""
+    completions = [record for record in site.records() if isinstance(record, CompletionRecord)]
+    return {completion.request_id: completion for completion in completions}
 
 
-async def _until_engine_has_request(engine: aiohttp.ClientSession) -> None:
+async def _wait_for_engine_request(engine: aiohttp.ClientSession) -> None:
     async def has_request() -> bool:
         async with engine.get("/streams") as response:
             return await response.text() != "0"

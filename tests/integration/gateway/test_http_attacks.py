@@ -15,17 +15,17 @@ from tests.benchmarks.installation import new_tenant, publish, root_secret_of
 from tests.functional.gateway.gateway_stack import Site, wait_until
 from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS
 
-OPEN = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
-GUARDED = sorted({*DIALECTS, *LOOKUPS} - OPEN)
+WITHOUT_KEY = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
+GUARDED = sorted({*DIALECTS, *LOOKUPS} - WITHOUT_KEY)
 WITH_BODIES = sorted({*DIALECTS, "/api/show", "/v1/events"})
 METHODS = ("GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS")
 MB = 1024 * 1024
 SECRET = "planted-secret"
 BAD_BODIES = {
     "nothing": b"",
-    "no JSON": f"{SECRET}".encode(),
+    "not JSON": f"{SECRET}".encode(),
     "half a body": f'{{"prompt":"{SECRET}'.encode(),
-    "no UTF-8": b'{"prompt":"\xff\xfe","model":"\xff","type":"\xff"}',
+    "not UTF-8": b'{"prompt":"\xff\xfe","model":"\xff","type":"\xff"}',
     "binary": bytes(range(256)),
     "deep nesting": b'{"x":' + b"[" * 100_000,
     "a list": f'["{SECRET}"]'.encode(),
@@ -42,7 +42,7 @@ BAD_BODIES = {
         }
     ).encode(),
     "huge numbers": b'{"prompt":"x","max_tokens":1' + b"0" * 400 + b',"n_predict":1e999,"model":7}',
-    "twice the same": f'{{"prompt":"x","prompt":["{SECRET}",1],"model":7}}'.encode(),
+    "duplicate field": f'{{"prompt":"x","prompt":["{SECRET}",1],"model":7}}'.encode(),
 }
 
 
@@ -73,7 +73,7 @@ async def test_requests_without_a_valid_key_are_refused(quick_site: Site, path: 
 async def test_a_revoked_key_is_refused_at_every_endpoint(quick_site: Site) -> None:
     snapshot, key = new_tenant("initech", root_secret=root_secret_of(quick_site.home.paths))
     publish(quick_site.home.paths, snapshot)
-    revoked = tuple(msgspec.structs.replace(each, revoked_at_ms=1) for each in snapshot.credentials)
+    revoked = tuple(msgspec.structs.replace(c, revoked_at_ms=1) for c in snapshot.credentials)
 
     async def all_respond_with(status: int) -> bool:
         async with quick_site.http(key) as session:
@@ -117,7 +117,7 @@ async def test_a_malformed_body_is_a_client_error_and_is_not_echoed(
             async with session.post(path, data=body) as response:
                 texts[name], statuses[name] = await response.text(), response.status
 
-    assert {name: each for name, each in statuses.items() if each not in (400, 413)} == {}
+    assert {name: status for name, status in statuses.items() if status not in (400, 413)} == {}
     assert {name: text for name, text in texts.items() if SECRET in text} == {}
     for text in texts.values():
         json.loads(text)
@@ -150,7 +150,7 @@ async def test_slow_bodies_time_out_and_delay_no_other_request(
     quick_site: Site,
 ) -> None:
     async with asyncio.timeout(15), asyncio.TaskGroup() as group:
-        statuses = [group.create_task(_trickle(quick_site, path)) for path in WITH_BODIES]
+        statuses = [group.create_task(_send_slowly(quick_site, path)) for path in WITH_BODIES]
         sample = SAMPLE_REQUESTS["/v1/completions whole"]
         async with (
             quick_site.http(quick_site.globex_key) as session,
@@ -185,18 +185,19 @@ async def test_disconnecting_cancels_the_completion_in_every_protocol(
 async def test_oversized_headers_are_refused_and_other_requests_succeed(quick_site: Site) -> None:
     too_many = {f"x-{number}": "y" for number in range(101)}
     async with quick_site.http() as session:
-        for path, more in (("/v1/models?" + "x" * 65_536, {}), ("/v1/models", too_many)):
-            async with session.get(path, headers=more) as response:
+        for path, headers in (("/v1/models?" + "x" * 65_536, {}), ("/v1/models", too_many)):
+            async with session.get(path, headers=headers) as response:
                 assert response.status == 431
         async with session.get("/v1/models") as response:
             assert response.status == 200
 
 
-async def _trickle(site: Site, path: str) -> int:
-    parts = urlsplit(site.url)
-    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+async def _send_slowly(site: Site, path: str) -> int:
+    """Send the first bytes of a body and return the status of the response."""
+    url = urlsplit(site.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: {url.netloc}\r\n"
         f"Authorization: Bearer {site.acme_key}\r\nContent-Length: 1000\r\n\r\n"
     )
     try:

@@ -24,7 +24,7 @@ from tests.stack.seed import IS_DEEP, scaled
 DESCRIPTION = REPOSITORY / "platform" / "docs" / "openapi.json"
 DEADLINE_S = 5.0  # for each request, on a busy machine
 MIN_LEAK_CHARS = 6  # shorter texts occur in any message
-# Hypothesis also tries constants of our own code: words that occur in messages anyway.
+# Hypothesis also tries words from our own code, which occur in messages anyway.
 OWN_WORDS = re.compile(r"[A-Za-z0-9_ .,:'/-]+")
 
 schema = schemathesis.openapi.from_path(str(DESCRIPTION))
@@ -58,15 +58,15 @@ def test_responses_match_the_openapi_description(
         checks=[status_code_conformance, content_type_conformance, response_schema_conformance],
     )
     if response.status_code >= 400:
-        assert not [text for text in _texts(case.body) if text in response.text]
+        assert not [text for text in _list_texts(case.body) if text in response.text]
 
 
-def _texts(body: Any) -> list[str]:
+def _list_texts(body: Any) -> list[str]:
     """Return the texts in a body that are long enough to be recognised, without field names."""
     if isinstance(body, str):
         return [body] if len(body) >= MIN_LEAK_CHARS and not OWN_WORDS.fullmatch(body) else []
     if isinstance(body, dict):
-        return _texts(list(body.values()))
+        return _list_texts(list(body.values()))
     if isinstance(body, list):
-        return [text for each in body for text in _texts(each)]
+        return [text for value in body for text in _list_texts(value)]
     return []

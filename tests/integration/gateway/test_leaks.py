@@ -24,9 +24,9 @@ from tests.stack.seed import SEED
 
 _NUM_REQUESTS: Final = 10_000
 _NUM_CLIENTS: Final = 20  # at once
-_NUM_WARM_UP: Final = 2_000
+_NUM_WARMUP: Final = 2_000
 _NUM_RECORDED: Final = 400
-# Idle connections to the engine are kept for a minute, at most one for each client.
+# The gateway keeps idle connections to the engine for a minute: at most one for each client.
 _MAX_MORE_DESCRIPTORS: Final = _NUM_CLIENTS
 # A request leaves 1.1 KB for some minutes, such as cached lines; twice that would be a leak.
 _MAX_MORE_BYTES: Final = 16 * 1024 * 1024
@@ -62,10 +62,10 @@ def site(fake_engine_url: str) -> Iterator[Site]:
 @pytest.mark.deep
 async def test_ten_thousand_completions_leave_nothing_behind(site: Site) -> None:
     pid = site.gateway.child.pid
-    await _request_many(site, _NUM_WARM_UP)
+    await _request_many(site, _NUM_WARMUP)
     before = ResourceUsage.of_process(pid)
 
-    counts = await _request_many(site, _NUM_REQUESTS - _NUM_WARM_UP)
+    counts = await _request_many(site, _NUM_REQUESTS - _NUM_WARMUP)
 
     async def are_descriptors_freed() -> bool:
         return (

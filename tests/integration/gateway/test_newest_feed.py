@@ -53,12 +53,12 @@ async def _gateway(paths: EmbeddedPaths, clock: FakeClock) -> AsyncIterator[Clai
             await gateway.ends()
 
 
-async def _is_superseded_there(here: ClaimingGateway, there: ClaimingGateway) -> bool:
-    """Return True once a request there ends because of a newer one here."""
+async def _supersedes(newer_at: ClaimingGateway, older_at: ClaimingGateway) -> bool:
+    """Return whether a newer request at one gateway supersedes an older one at the other."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
-            older = await there.begins()
-            await here.begins()
+            older = await older_at.begins()
+            await newer_at.begins()
             await asyncio.wait({older.task}, timeout=0.2)
             if older.end is not None:
                 return older.end == FinishReason.SUPERSEDED
@@ -67,17 +67,17 @@ async def _is_superseded_there(here: ClaimingGateway, there: ClaimingGateway) ->
 async def test_a_newer_request_on_one_gateway_supersedes_an_older_on_another(
     gateways: list[ClaimingGateway],
 ) -> None:
-    here, there = gateways
+    first, second = gateways
 
-    assert await _is_superseded_there(here, there)
-    assert await _is_superseded_there(there, here)
+    assert await _supersedes(first, second)
+    assert await _supersedes(second, first)
 
 
 async def test_the_newer_request_continues(gateways: list[ClaimingGateway]) -> None:
-    here, there = gateways
-    await _is_superseded_there(here, there)
+    first, second = gateways
+    await _supersedes(first, second)
 
-    newer = here.held[-1]
+    newer = first.requests[-1]
     await asyncio.sleep(0.1)
 
     assert newer.end is None
@@ -86,23 +86,23 @@ async def test_the_newer_request_continues(gateways: list[ClaimingGateway]) -> N
 async def test_an_unreadable_message_is_ignored(
     gateways: list[ClaimingGateway], paths: EmbeddedPaths
 ) -> None:
-    here, there = gateways
+    first, second = gateways
     async with Redis.from_url(paths.redis_url.read_text().strip()) as stranger:
         for message in (b"", b"\x93\x01\x02\x03", b"garbage" * 100):
             await stranger.publish(CHANNEL, message)
 
-    assert await _is_superseded_there(here, there)
+    assert await _supersedes(first, second)
 
 
 async def test_supersession_works_again_after_a_redis_restart(
     gateways: list[ClaimingGateway], valkey: EmbeddedValkey
 ) -> None:
-    here, there = gateways
+    first, second = gateways
     valkey.child.stop()
     for _ in range(20):
-        await here.begins()
+        await first.begins()
     await asyncio.sleep(0.3)
     valkey.launch()
     await asyncio.to_thread(await_ready, valkey)
 
-    assert await _is_superseded_there(here, there)
+    assert await _supersedes(first, second)

@@ -14,24 +14,24 @@ from tests.stack.ports import free_port
 async def test_the_probe_gets_a_completion_and_supersedes_its_others(quick_site: Site) -> None:
     before = await quick_site.num_records()
 
-    seen = await run_probe(quick_site.url, quick_site.acme_key, number=1)
+    result = await run_probe(quick_site.url, quick_site.acme_key, number=1)
 
     records = await quick_site.records_after(before, count=4)
-    assert seen.result in ("text", "nothing")
-    assert seen.code == ""
+    assert result.result in ("text", "nothing")
+    assert result.code == ""
     assert len({record.request_id for record in records}) == 4
 
 
 async def test_an_invalid_key_is_reported_with_its_error_code(quick_site: Site) -> None:
-    seen = await run_probe(quick_site.url, "nobody's", number=2)
+    result = await run_probe(quick_site.url, "nobody's", number=2)
 
-    assert (seen.result, seen.code, seen.first_s) == ("refused", "invalid_api_key", None)
+    assert (result.result, result.code, result.first_s) == ("refused", "invalid_api_key", None)
 
 
 async def test_an_unreachable_gateway_is_reported() -> None:
-    seen = await run_probe(f"http://127.0.0.1:{free_port()}", "key", number=3)
+    result = await run_probe(f"http://127.0.0.1:{free_port()}", "key", number=3)
 
-    assert seen.result == "unreachable"
+    assert result.result == "unreachable"
 
 
 async def test_a_cancellation_is_counted_in_the_gateways_metrics(quick_site: Site) -> None:
@@ -39,17 +39,16 @@ async def test_a_cancellation_is_counted_in_the_gateways_metrics(quick_site: Sit
         frame = {"type": "complete", "id": "1", "mode": "fim", "prefix": "a = ", "suffix": "\n"}
         await socket.send(json.dumps(frame | {"max_tokens": 400}))
         await socket.recv()
-        before = parse(await quick_site.metrics()).sum("caret_cancellation_seconds_count")
+        num_before = parse(await quick_site.metrics()).sum("caret_cancellation_seconds_count")
         await socket.send(json.dumps({"type": "cancel", "id": "1"}))
         while json.loads(await socket.recv())["type"] == "delta":
             pass
     after = parse(await quick_site.metrics())
 
-    assert after.sum("caret_cancellation_seconds_count") == before + 1
+    assert after.sum("caret_cancellation_seconds_count") == num_before + 1
 
 
 def test_the_probes_results_are_in_its_metrics() -> None:
-
     probe = SyntheticProbe()
     probe.record(ProbeResult("text", "", 0.03))
     probe.record(ProbeResult("refused", "invalid_api_key", None))

@@ -25,7 +25,7 @@ from tests.fakes.tcp_proxy import fault_proxy
 from tests.functional.gateway.gateway_stack import wait_until
 from tests.stack.seed import seeds
 
-# One unit returns after a minute: none does during a test.
+# A unit is restored after a minute, so none is restored during a test.
 RATE = BucketSpec(
     kind="user",
     holder="acme",
@@ -52,8 +52,8 @@ async def redis(valkey: EmbeddedPaths) -> AsyncIterator[Redis]:
         yield client
 
 
-class Holder:
-    """A gateway that reports its own state of one bucket."""
+class LeaseHolder:
+    """A gateway's side of one lease: it numbers its requests."""
 
     def __init__(self, store: RedisLeaseStore, rule: BucketSpec = RATE, name: str = "here") -> None:
         self.store = store
@@ -62,11 +62,11 @@ class Holder:
         self.number = 1
         self.since = 1
 
-    async def renew(self, units: int, *, settled: int = 0, is_answered: bool = True) -> LeaseGrant:
-        """Renew the lease; without `is_answered` the holder behaves as if the response was lost."""
+    async def renew(self, units: int, *, settled: int = 0, has_response: bool = True) -> LeaseGrant:
+        """Renew the lease. Without `has_response`, the holder acts as if the response was lost."""
         self.number += 1
         (grant,) = await self.store.renew(self.name, [self.request(units, settled)])
-        if is_answered:
+        if has_response:
             self.since = self.number
         return grant
 
@@ -74,12 +74,11 @@ class Holder:
         return LeaseRequest(self.rule, self.number, self.since, settled, units, units, units)
 
 
-async def _free(redis: Redis, rule: BucketSpec = RATE) -> int:
+async def _count_free_units(redis: Redis, rule: BucketSpec = RATE) -> int:
     """Return the units that another gateway could get."""
-    other = Holder(RedisLeaseStore(redis), rule, name=secrets.token_hex(8))
-    (grant,) = await other.store.renew(
-        other.name, [replace(other.request(rule.capacity), number=2, least=0)]
-    )
+    other = LeaseHolder(RedisLeaseStore(redis), rule, name=secrets.token_hex(8))
+    request = replace(other.request(rule.capacity), number=2, least=0)
+    (grant,) = await other.store.renew(other.name, [request])
     (_,) = await other.store.renew(other.name, [replace(other.request(0), number=3)])
     return grant.granted_units
 
@@ -88,31 +87,31 @@ async def _free(redis: Redis, rule: BucketSpec = RATE) -> int:
 async def test_leased_units_are_unavailable_until_they_are_returned(
     redis: Redis, rule: BucketSpec
 ) -> None:
-    here = Holder(RedisLeaseStore(redis), rule)
-    there = Holder(RedisLeaseStore(redis), rule, name="there")
+    here = LeaseHolder(RedisLeaseStore(redis), rule)
+    there = LeaseHolder(RedisLeaseStore(redis), rule, name="there")
 
-    held = [
-        (await one.renew(units)).granted_units
-        for one, units in [(here, 60), (there, 60), (there, 40)]
+    granted = [
+        (await holder.renew(units)).granted_units
+        for holder, units in [(here, 60), (there, 60), (there, 40)]
     ]
     await here.renew(30)
 
-    assert held == [60, 0, 40]
-    assert await _free(redis, rule) == 30
+    assert granted == [60, 0, 40]
+    assert await _count_free_units(redis, rule) == 30
 
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
 async def test_settled_units_stay_spent(redis: Redis, rule: BucketSpec) -> None:
-    here = Holder(RedisLeaseStore(redis), rule)
+    here = LeaseHolder(RedisLeaseStore(redis), rule)
     await here.renew(60)
 
     await here.renew(0, settled=45)
 
-    assert await _free(redis, rule) == 55
+    assert await _count_free_units(redis, rule) == 55
 
 
 async def test_a_lease_exceeds_the_need_by_a_quarter_of_the_rest(redis: Redis) -> None:
-    request = replace(Holder(RedisLeaseStore(redis)).request(20), number=2, want=90)
+    request = replace(LeaseHolder(RedisLeaseStore(redis)).request(20), number=2, want=90)
 
     (grant,) = await RedisLeaseStore(redis).renew("here", [request])
 
@@ -122,46 +121,47 @@ async def test_a_lease_exceeds_the_need_by_a_quarter_of_the_rest(redis: Redis) -
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
 async def test_a_repeated_or_late_request_changes_nothing(redis: Redis, rule: BucketSpec) -> None:
     store = RedisLeaseStore(redis)
-    here = Holder(store, rule)
+    here = LeaseHolder(store, rule)
     await here.renew(60)
     older = here.request(60)
     await here.renew(50, settled=10)
     latest = replace(here.request(50, settled=10), since=older.number)
 
-    answers = [(await store.renew("here", [again]))[0].granted_units for again in (older, latest)]
+    (older_grant,) = await store.renew("here", [older])
+    (latest_grant,) = await store.renew("here", [latest])
 
-    assert answers == [50, 50]
-    assert await _free(redis, rule) == 40
+    assert older_grant.granted_units == latest_grant.granted_units == 50
+    assert await _count_free_units(redis, rule) == 40
 
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
 async def test_a_request_without_a_response_is_not_settled_twice(
     redis: Redis, rule: BucketSpec
 ) -> None:
-    here = Holder(RedisLeaseStore(redis), rule)
+    here = LeaseHolder(RedisLeaseStore(redis), rule)
     await here.renew(60)
-    await here.renew(50, settled=10, is_answered=False)
+    await here.renew(50, settled=10, has_response=False)
 
     grant = await here.renew(45, settled=15)
     await here.renew(0)
 
     assert grant.granted_units == 45
-    assert await _free(redis, rule) == 85
+    assert await _count_free_units(redis, rule) == 85
 
 
 async def test_a_lease_that_is_not_renewed_expires(redis: Redis) -> None:
     # longer than a busy machine may delay the next line
     store = RedisLeaseStore(redis, lease_s=0.5)
-    here, there = Holder(store, BUDGET), Holder(store, BUDGET, name="there")
+    here, there = LeaseHolder(store, BUDGET), LeaseHolder(store, BUDGET, name="there")
     await here.renew(100)
-    refused = await there.renew(50)
+    refusal = await there.renew(50)
 
     async def is_free() -> bool:
         return (await there.renew(50)).granted_units == 50
 
-    assert (refused.granted_units, refused.wait_s) == (0, 1.0)
+    assert (refusal.granted_units, refusal.wait_s) == (0, 1.0)
     assert await wait_until(is_free, patience_s=10.0)
-    # It was spent before, so it is counted too.
+    # These units were spent during the lease, so they count although the lease has expired.
     overdrawn = await here.renew(0, settled=70)
     assert (overdrawn.granted_units, overdrawn.overdrawn) == (0, 20)
 
@@ -169,16 +169,16 @@ async def test_a_lease_that_is_not_renewed_expires(redis: Redis) -> None:
 async def test_entries_of_stopped_gateways_are_deleted(redis: Redis) -> None:
     store = RedisLeaseStore(redis, lease_s=0.01, remember_s=0.01)
     for number in range(50):
-        await Holder(store, BUDGET, name=f"gone {number}").renew(1)
+        await LeaseHolder(store, BUDGET, name=f"gone {number}").renew(1)
     await asyncio.sleep(0.03)
 
-    await Holder(store, BUDGET).renew(1)
+    await LeaseHolder(store, BUDGET).renew(1)
 
     assert sorted(await redis.hkeys(BUDGET.key)) == [b"gateway:here", b"used"]
 
 
 async def test_units_already_counted_by_the_ledger_are_not_counted_twice(redis: Redis) -> None:
-    here = Holder(RedisLeaseStore(redis), BUDGET)
+    here = LeaseHolder(RedisLeaseStore(redis), BUDGET)
     await here.renew(10)
     await redis.hincrby(BUDGET.key, "used", 30)
     await redis.hset(BUDGET.key, "raised", "30")
@@ -189,21 +189,24 @@ async def test_units_already_counted_by_the_ledger_are_not_counted_twice(redis: 
 
 
 async def test_a_refusal_returns_the_time_until_enough_units_are_available(redis: Redis) -> None:
-    quick = replace(RATE, interval_s=0.1)
-    here, there = (Holder(RedisLeaseStore(redis), quick, name=name) for name in ("here", "there"))
+    fast_rate = replace(RATE, interval_s=0.1)
+    store = RedisLeaseStore(redis)
+    here, there = (LeaseHolder(store, fast_rate, name=name) for name in ("here", "there"))
     await here.renew(100)
-    refused = await there.renew(5)
+    refusal = await there.renew(5)
 
-    await asyncio.sleep(refused.wait_s + 0.005)
+    await asyncio.sleep(refusal.wait_s + 0.005)
 
-    assert refused.granted_units == 0
-    assert 0 < refused.wait_s <= 5 * 0.1
+    assert refusal.granted_units == 0
+    assert 0 < refusal.wait_s <= 5 * 0.1
     assert (await there.renew(5)).granted_units == 5
 
 
 async def test_several_buckets_are_returned_in_the_requested_order(redis: Redis) -> None:
     store = RedisLeaseStore(redis)
-    requests = [Holder(store, rule).request(units) for rule, units in ((RATE, 7), (BUDGET, 100))]
+    requests = [
+        LeaseHolder(store, rule).request(units) for rule, units in ((RATE, 7), (BUDGET, 100))
+    ]
 
     grants = await store.renew("here", [replace(request, number=2) for request in requests])
 
@@ -214,10 +217,10 @@ async def test_a_clock_set_back_does_not_make_a_bucket_negative(redis: Redis) ->
     seconds, _ = await redis.time()
     await redis.hset(RATE.key, "full_at", (seconds + 10**9) * 10**6)
 
-    refused = await Holder(RedisLeaseStore(redis)).renew(1)
+    refusal = await LeaseHolder(RedisLeaseStore(redis)).renew(1)
 
-    assert refused.granted_units == 0
-    assert refused.wait_s <= 60.0
+    assert refusal.granted_units == 0
+    assert refusal.wait_s <= 60.0
 
 
 async def test_a_lease_from_before_a_clock_was_set_back_expires(redis: Redis) -> None:
@@ -225,11 +228,11 @@ async def test_a_lease_from_before_a_clock_was_set_back_expires(redis: Redis) ->
     await redis.hset(BUDGET.key, "used", "100")
     await redis.hset(BUDGET.key, "gateway:gone", f"7 1 0 100 {(seconds + 10**6) * 10**6}")
 
-    assert (await Holder(RedisLeaseStore(redis), BUDGET).renew(100)).granted_units == 100
+    assert (await LeaseHolder(RedisLeaseStore(redis), BUDGET).renew(100)).granted_units == 100
 
 
 async def test_a_full_bucket_without_leases_expires(redis: Redis) -> None:
-    here = Holder(RedisLeaseStore(redis))
+    here = LeaseHolder(RedisLeaseStore(redis))
     await here.renew(3)
     left_ms = await redis.pttl(RATE.key)
 
@@ -240,34 +243,34 @@ async def test_a_full_bucket_without_leases_expires(redis: Redis) -> None:
 
 
 async def test_a_daily_budget_expires_after_its_day(redis: Redis) -> None:
-    await Holder(RedisLeaseStore(redis), BUDGET).renew(3)
+    await LeaseHolder(RedisLeaseStore(redis), BUDGET).renew(3)
 
     assert 86_400 < await redis.ttl(BUDGET.key) <= 2 * 86_400
 
 
 async def test_large_numbers_are_counted_exactly(redis: Redis) -> None:
     large = replace(BUDGET, capacity=10**12)
-    here = Holder(RedisLeaseStore(redis), large)
+    here = LeaseHolder(RedisLeaseStore(redis), large)
     await here.renew(10**12 - 3)
     await here.renew(0, settled=10**12 - 3)
 
-    assert await _free(redis, large) == 3
+    assert await _count_free_units(redis, large) == 3
 
 
 async def test_a_fast_rate_is_counted_exactly(redis: Redis) -> None:
     # A million requests a minute: one unit returns every 6 us.
     fast = replace(RATE, capacity=10**6, interval_s=6e-6)
-    here = Holder(RedisLeaseStore(redis), fast)
+    here = LeaseHolder(RedisLeaseStore(redis), fast)
     await here.renew(10**6)
     await here.renew(0, settled=10**6)
 
-    grants = [await _free(redis, fast) for _ in range(5)]
+    grants = [await _count_free_units(redis, fast) for _ in range(5)]
 
     assert all(0 < grant < 100_000 for grant in grants)
 
 
 async def test_the_script_is_loaded_again_after_a_script_flush(redis: Redis) -> None:
-    here = Holder(RedisLeaseStore(redis))
+    here = LeaseHolder(RedisLeaseStore(redis))
     await here.renew(10)
     await redis.script_flush()
 
@@ -275,10 +278,10 @@ async def test_the_script_is_loaded_again_after_a_script_flush(redis: Redis) -> 
 
 
 async def test_an_unreachable_redis_raises_an_os_error(tmp_path: Path) -> None:
-    async with Redis.from_url(f"unix://{tmp_path}/nobody.sock") as nobody:
+    async with Redis.from_url(f"unix://{tmp_path}/nobody.sock") as unreachable:
         with pytest.raises(OSError, match="limits"):
             async with asyncio.timeout(5):
-                await Holder(RedisLeaseStore(nobody)).renew(1)
+                await LeaseHolder(RedisLeaseStore(unreachable)).renew(1)
 
 
 @pytest.mark.parametrize("seed", seeds(2, deep=20))
@@ -287,7 +290,7 @@ async def test_the_fake_store_behaves_like_the_script(
     redis: Redis, rule: BucketSpec, seed: int
 ) -> None:
     chance, script, fake = random.Random(seed), RedisLeaseStore(redis), FakeLeaseStore(FakeClock())
-    holders = [Holder(script, rule, name=name) for name in "abc"]
+    holders = [LeaseHolder(script, rule, name=name) for name in "abc"]
 
     for _ in range(100):
         holder = chance.choice(holders)
@@ -301,15 +304,13 @@ async def test_the_fake_store_behaves_like_the_script(
             need=need,
             want=want,
         )
-        (expected,), (answer,) = (
-            fake.apply(holder.name, [request]),
-            await script.renew(holder.name, [request]),
-        )
-        assert (answer.granted_units, answer.overdrawn) == (
+        (expected,) = fake.apply(holder.name, [request])
+        (grant,) = await script.renew(holder.name, [request])
+        assert (grant.granted_units, grant.overdrawn) == (
             expected.granted_units,
             expected.overdrawn,
         )
-        assert answer.wait_s == pytest.approx(expected.wait_s, rel=1e-3)
+        assert grant.wait_s == pytest.approx(expected.wait_s, rel=1e-3)
         holder.since = chance.choice([holder.since, holder.number])
 
 
@@ -323,7 +324,7 @@ async def test_two_gateways_never_exceed_the_limit(redis: Redis) -> None:
 
     # A gateway may be rejected while the other holds units; afterwards no unit is lost.
     assert 50 <= sum(admitted) <= 100
-    assert await _free(redis) == 100 - sum(admitted)
+    assert await _count_free_units(redis) == 100 - sum(admitted)
 
 
 async def _is_admitted(gateway: Leases, rule: BucketSpec, units: int = 1) -> bool:
@@ -336,7 +337,7 @@ async def _is_admitted(gateway: Leases, rule: BucketSpec, units: int = 1) -> boo
 
 
 async def test_more_calls_than_connections_do_not_fail(valkey: EmbeddedPaths, redis: Redis) -> None:
-    """Each is about another tenant, so that no call can be shared."""
+    """Each request belongs to another tenant, so requests cannot share a call."""
     rules = [replace(RATE, holder=f"t{n}", key=f"caret:rate:{{t{n}}}:user:") for n in range(500)]
     url = valkey.redis_url.read_text().strip()
     async with open_lease_redis(url, socket_timeout_s=30.0) as connection:
@@ -373,11 +374,11 @@ async def test_a_slow_connection_refuses_no_request_and_loses_no_units(
 ) -> None:
     """6% of the responses take 0.6 s, and 2% never arrive; the budget is almost unused."""
     budget = replace(BUDGET, capacity=10**8, lease=2_000, max_lease=5 * 10**6, max_debt=5 * 10**6)
-    there = urlsplit(valkey.redis_url.read_text().strip())
+    redis_url = urlsplit(valkey.redis_url.read_text().strip())
     async with AsyncExitStack() as stack:
-        proxy = stack.enter_context(fault_proxy(there.path))
+        proxy = stack.enter_context(fault_proxy(redis_url.path))
         proxy.slow_share, proxy.lost_share = 0.06, 0.02
-        url = f"redis://:{there.password}@127.0.0.1:{proxy.port}/0"
+        url = f"redis://:{redis_url.password}@127.0.0.1:{proxy.port}/0"
         gateways = []
         for _ in range(8):
             connection = await stack.enter_async_context(open_lease_redis(url, socket_timeout_s=2))
@@ -387,11 +388,13 @@ async def test_a_slow_connection_refuses_no_request_and_loses_no_units(
         await tenant.spend_for(8.0)
 
         failed = sum(gateway.num_calls["failed"] for gateway in gateways)
-        held = [lease for name, lease in (await redis.hgetall(budget.key)).items() if b":" in name]
+        leases = [
+            lease for name, lease in (await redis.hgetall(budget.key)).items() if b":" in name
+        ]
         proxy.slow_share = proxy.lost_share = 0.0
         for gateway in gateways:
             await gateway.close()
     assert failed > 0
     assert tenant.num_refused == 0
-    assert all(int(lease.split()[3]) <= budget.max_lease + 100 for lease in held)
+    assert all(int(lease.split()[3]) <= budget.max_lease + 100 for lease in leases)
     assert await redis.hget(budget.key, "used") == str(tenant.num_spent).encode()

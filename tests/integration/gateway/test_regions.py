@@ -35,17 +35,17 @@ EAST, WEST = "east", "west"
 
 
 @dataclass
-class Parts:
+class Regions:
     home: Home  # the region of the control plane
     site: Site  # a gateway in the east
     proxy: FaultProxy
-    here: redis.Redis
+    east_redis: redis.Redis
     home_redis: redis.Redis
     num_tenants: int = 0
     snapshots: dict[str, TenantSnapshot] = field(default_factory=dict)
 
-    def tenant(self, region: str | None) -> tuple[TenantSnapshot, str]:
-        """Publish a tenant in the home region and return its one key."""
+    def publish_tenant(self, region: str | None) -> tuple[TenantSnapshot, str]:
+        """Publish a tenant in the home region; return its snapshot and its key."""
         self.num_tenants += 1
         secret = root_secret_of(self.site.home.paths)
         snapshot, key = new_tenant(f"tenant-{self.num_tenants}", root_secret=secret)
@@ -53,11 +53,11 @@ class Parts:
         publish(self.home.paths, snapshot)
         return snapshot, key
 
-    def change(self, snapshot: TenantSnapshot, **fields: object) -> None:
+    def publish_change(self, snapshot: TenantSnapshot, **fields: object) -> None:
         newer = msgspec.structs.replace(snapshot, version=snapshot.version + 1, **fields)
         publish(self.home.paths, newer)
 
-    async def refusal(self, key: str) -> str:
+    async def find_refusal(self, key: str) -> str:
         """Return the code with which the key is rejected, or "" if it is accepted."""
         try:
             async with open_stream(self.site.url, key) as stream:
@@ -66,13 +66,15 @@ class Parts:
             return error.code
         return ""
 
-    async def becomes(self, key: str, code: str) -> bool:
+    async def wait_for_refusal(self, key: str, code: str) -> bool:
+        """Wait until the gateway refuses the key with this code, or accepts it ("")."""
+
         async def is_so() -> bool:
-            return await self.refusal(key) == code
+            return await self.find_refusal(key) == code
 
         return await wait_until(is_so, patience_s=PATIENCE_S)
 
-    async def complete(self, key: str, count: int) -> list[str]:
+    async def request_completions(self, key: str, count: int) -> list[str]:
         async with self.site.stream(key) as stream:
             return [
                 (await request_completion(stream, self._frame()))[1]["meta"]["request_id"]
@@ -93,15 +95,15 @@ class Parts:
             if isinstance(record, CompletionRecord)
         ]
 
-    async def are_delivered(self, ids: list[str]) -> bool:
+    async def wait_for_delivery(self, ids: list[str]) -> bool:
         async def is_so() -> bool:
-            return set(ids) <= set(self.delivered_ids()) and self.here.xlen(USAGE_STREAM) == 0
+            return set(ids) <= set(self.delivered_ids()) and self.east_redis.xlen(USAGE_STREAM) == 0
 
         return await wait_until(is_so, patience_s=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
-def parts(fake_engine_url: str) -> Iterator[Parts]:
+def regions(fake_engine_url: str) -> Iterator[Regions]:
     with create_home() as home, create_home() as region:
         url = urlsplit(home.paths.redis_url.read_text().strip())
         region.environment.update(CARET_REGION=EAST, CARET_BEHIND_RELAY="True")
@@ -109,22 +111,24 @@ def parts(fake_engine_url: str) -> Iterator[Parts]:
             EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)),
             fault_proxy(url.path) as proxy,
         ):
-            # A home region without any snapshot may have lost its data: nothing would be trusted.
+            # Gateways distrust a home region without any snapshot: it may have lost its data.
             publish(home.paths, new_tenant("first", root_secret=root_secret_of(region.paths))[0])
-            relay = ChildProcess(_relay(region, f"redis://:{url.password}@127.0.0.1:{proxy.port}"))
+            relay = ChildProcess(
+                _build_relay(region, f"redis://:{url.password}@127.0.0.1:{proxy.port}")
+            )
             relay.start()
             try:
                 with (
                     start_site(region, fake_engine_url) as site,
-                    redis.Redis.from_url(region.paths.redis_url.read_text().strip()) as here,
+                    redis.Redis.from_url(region.paths.redis_url.read_text().strip()) as east_redis,
                     redis.Redis.from_url(url.geturl()) as home_redis,
                 ):
-                    yield Parts(home, site, proxy, here, home_redis)
+                    yield Regions(home, site, proxy, east_redis, home_redis)
             finally:
                 relay.stop()
 
 
-def _relay(region: Home, home_url: str) -> ChildSpec:
+def _build_relay(region: Home, home_url: str) -> ChildSpec:
     return ChildSpec(
         name="relay",
         command=dying_with_parent((sys.executable, "manage.py", "relay")),
@@ -134,84 +138,87 @@ def _relay(region: Home, home_url: str) -> ChildSpec:
     )
 
 
-async def test_a_tenant_is_served_in_its_own_region(parts: Parts) -> None:
-    _, key = parts.tenant(EAST)
+async def test_a_tenant_is_served_in_its_own_region(regions: Regions) -> None:
+    _, key = regions.publish_tenant(EAST)
 
-    assert await parts.becomes(key, "")
-
-
-async def test_a_tenant_without_a_region_is_served_everywhere(parts: Parts) -> None:
-    _, key = parts.tenant(None)
-
-    assert await parts.becomes(key, "")
+    assert await regions.wait_for_refusal(key, "")
 
 
-async def test_a_tenant_of_another_region_is_not_replicated_here(parts: Parts) -> None:
-    stranger, key = parts.tenant(WEST)
-    _, later = parts.tenant(EAST)
-    assert await parts.becomes(later, "")  # so the relay has seen both
+async def test_a_tenant_without_a_region_is_served_everywhere(regions: Regions) -> None:
+    _, key = regions.publish_tenant(None)
 
-    assert await parts.refusal(key) == "invalid_api_key"
-    assert not parts.here.hexists(VERSIONS, stranger.tenant_id)
+    assert await regions.wait_for_refusal(key, "")
+
+
+async def test_a_tenant_of_another_region_is_not_replicated_here(regions: Regions) -> None:
+    stranger, key = regions.publish_tenant(WEST)
+    _, later_key = regions.publish_tenant(EAST)
+    assert await regions.wait_for_refusal(later_key, "")  # so the relay has read both
+
+    assert await regions.find_refusal(key) == "invalid_api_key"
+    assert not regions.east_redis.hexists(VERSIONS, stranger.tenant_id)
 
 
 async def test_a_tenant_that_moved_to_another_region_is_refused_with_the_reason(
-    parts: Parts,
+    regions: Regions,
 ) -> None:
-    snapshot, key = parts.tenant(EAST)
-    assert await parts.becomes(key, "")
+    snapshot, key = regions.publish_tenant(EAST)
+    assert await regions.wait_for_refusal(key, "")
 
-    parts.change(snapshot, region=WEST)
+    regions.publish_change(snapshot, region=WEST)
 
-    assert await parts.becomes(key, "region_not_allowed")
+    assert await regions.wait_for_refusal(key, "region_not_allowed")
 
 
-async def test_usage_records_are_delivered_to_the_home_region(parts: Parts) -> None:
-    _, key = parts.tenant(EAST)
-    assert await parts.becomes(key, "")
+async def test_usage_records_are_delivered_to_the_home_region(regions: Regions) -> None:
+    _, key = regions.publish_tenant(EAST)
+    assert await regions.wait_for_refusal(key, "")
 
-    ids = await parts.complete(key, 10)
+    ids = await regions.request_completions(key, 10)
 
-    assert await parts.are_delivered(ids)
+    assert await regions.wait_for_delivery(ids)
 
 
 async def test_a_disconnection_loses_neither_records_nor_changes(
-    parts: Parts,
+    regions: Regions,
 ) -> None:
-    snapshot, key = parts.tenant(EAST)
-    assert await parts.becomes(key, "")
+    snapshot, key = regions.publish_tenant(EAST)
+    assert await regions.wait_for_refusal(key, "")
 
-    parts.proxy.is_cut = True
-    parts.change(snapshot, status=TenantStatus.SUSPENDED)
-    ids = await parts.complete(key, 20)
-    delivered_meanwhile = set(ids) & set(parts.delivered_ids())
-    parts.proxy.is_cut = False
+    regions.proxy.is_cut = True
+    regions.publish_change(snapshot, status=TenantStatus.SUSPENDED)
+    ids = await regions.request_completions(key, 20)
+    delivered_meanwhile = set(ids) & set(regions.delivered_ids())
+    regions.proxy.is_cut = False
 
-    assert await parts.becomes(key, "tenant_suspended")
-    assert await parts.are_delivered(ids)
+    assert await regions.wait_for_refusal(key, "tenant_suspended")
+    assert await regions.wait_for_delivery(ids)
     assert delivered_meanwhile == set()
 
 
-async def test_a_lost_response_causes_a_second_delivery_of_the_same_records(parts: Parts) -> None:
-    _, key = parts.tenant(EAST)
-    assert await parts.becomes(key, "")
+async def test_a_lost_response_causes_a_second_delivery_of_the_same_records(
+    regions: Regions,
+) -> None:
+    _, key = regions.publish_tenant(EAST)
+    assert await regions.wait_for_refusal(key, "")
 
     ids: list[str] = []
 
     async def any_delivered() -> bool:
-        return bool(set(ids) & set(parts.delivered_ids()))
+        return bool(set(ids) & set(regions.delivered_ids()))
 
-    # If the relay reconnects meanwhile, its AUTH gets no response and it sends nothing.
+    # Repeated, because a relay that reconnects at this moment gets no response to AUTH and sends
+    # nothing.
     for _ in range(5):
-        assert await parts.are_delivered(await parts.complete(key, 1))
-        parts.proxy.drops_responses = True
-        ids = await parts.complete(key, 10)
-        is_there = await wait_until(any_delivered, patience_s=4.0)
-        parts.proxy.drops_responses = False
-        if is_there:
+        assert await regions.wait_for_delivery(await regions.request_completions(key, 1))
+        regions.proxy.drops_responses = True
+        ids = await regions.request_completions(key, 10)
+        any_arrived = await wait_until(any_delivered, patience_s=4.0)
+        regions.proxy.drops_responses = False
+        if any_arrived:
             break
 
-    assert await parts.are_delivered(ids)
-    delivered = [each for each in parts.delivered_ids() if each in set(ids)]
-    assert len(delivered) > len(ids)  # ingestion counts each once (test_ingest)
+    assert await regions.wait_for_delivery(ids)
+    delivered = [record_id for record_id in regions.delivered_ids() if record_id in set(ids)]
+    assert len(delivered) > len(ids)  # ingestion counts each record once: see test_ingest
     assert set(delivered) == set(ids)

@@ -21,25 +21,25 @@ def paths(tmp_path: Path) -> EmbeddedPaths:
     return EmbeddedPaths(tmp_path / "home")
 
 
-def _connected(paths: EmbeddedPaths) -> Redis:
+def _connect(paths: EmbeddedPaths) -> Redis:
     return Redis.from_url(paths.redis_url.read_text().strip())
 
 
-def _name(receipt: ShipmentReceipt) -> str:
+def _entry_id(receipt: ShipmentReceipt) -> str:
     milliseconds, number = receipt.entry
     return f"{milliseconds}-{number}"
 
 
 async def test_the_backlog_starts_with_the_oldest_entry_not_deleted(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths):
-        async with _connected(paths) as redis:
+        async with _connect(paths) as redis:
             shipper = RedisShipper(redis)
             first = await shipper.send_batches(BATCHES[:1])
             second = await shipper.send_batches(BATCHES[1:])
             before = await shipper.read_backlog()
-            await redis.xdel(USAGE_STREAM, _name(first))
+            await redis.xdel(USAGE_STREAM, _entry_id(first))
             after = await shipper.read_backlog()
-            await redis.xdel(USAGE_STREAM, _name(second))
+            await redis.xdel(USAGE_STREAM, _entry_id(second))
             end = await shipper.read_backlog()
 
     assert (before.oldest, after.oldest, end.oldest) == (first.entry, second.entry, None)
@@ -48,20 +48,20 @@ async def test_the_backlog_starts_with_the_oldest_entry_not_deleted(paths: Embed
 
 async def test_a_receipt_names_the_last_entry_sent(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths):
-        async with _connected(paths) as redis:
+        async with _connect(paths) as redis:
             receipt = await RedisShipper(redis).send_batches(BATCHES)
             newest: Any = await redis.xrevrange(USAGE_STREAM, count=1)
 
-    assert newest[0][0].decode() == _name(receipt)
+    assert newest[0][0].decode() == _entry_id(receipt)
 
 
 async def test_a_restarted_server_has_another_identity(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths):
-        async with _connected(paths) as redis:
+        async with _connect(paths) as redis:
             receipt = await RedisShipper(redis).send_batches(BATCHES)
     with EmbeddedValkey(paths):
-        async with _connected(paths) as redis:
+        async with _connect(paths) as redis:
             backlog = await RedisShipper(redis).read_backlog()
 
     assert backlog.server != receipt.server
-    assert backlog.oldest is not None  # its file existed
+    assert backlog.oldest is not None  # the entries were read from the file

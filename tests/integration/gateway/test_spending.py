@@ -33,7 +33,7 @@ from tests.fakes.tenants import ACME, ADA, ALICE, make_principal
 from tests.stack.seed import seeds
 
 PRICES = TierPrices(prompt=1_000_000, cached_prompt=100_000, generated=4_000_000)
-MOST = 2_000 + 4 * 64
+MAX_COST_MICROS = 2_000 + 4 * 64  # of one request
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ async def redis(valkey: EmbeddedPaths) -> AsyncIterator[Redis]:
         yield client
 
 
-def _used(chance: random.Random) -> RequestTrace:
+def _make_trace_with_usage(chance: random.Random) -> RequestTrace:
     trace = make_trace()
     trace.mark_engine_called()
     trace.prompt_tokens = chance.randint(0, 2_000)
@@ -60,7 +60,7 @@ def _used(chance: random.Random) -> RequestTrace:
     return trace
 
 
-def _cost(trace: RequestTrace) -> int:
+def _cost_of(trace: RequestTrace) -> int:
     tokens = billable_tokens(
         prompt=trace.prompt_tokens,
         cached=trace.cached_tokens,
@@ -69,7 +69,7 @@ def _cost(trace: RequestTrace) -> int:
     return cost_micros(PRICES, tokens)
 
 
-async def _counts(redis: Redis) -> dict[str, int]:
+async def _read_counts(redis: Redis) -> dict[str, int]:
     """Return the units that Redis has counted for each budget."""
     keys = cast(list[bytes], await redis.keys())
     return {
@@ -83,7 +83,7 @@ async def test_a_thousand_concurrent_requests_never_exceed_the_budget(
     redis: Redis, seed: int
 ) -> None:
     chance = random.Random(seed)
-    limit = 300 * MOST
+    limit = 300 * MAX_COST_MICROS
     spending = SpendingLimits(
         (TokenPrices(0, dict.fromkeys(Tier, PRICES)),),
         (
@@ -100,13 +100,16 @@ async def test_a_thousand_concurrent_requests_never_exceed_the_budget(
 
     async def request(number: int) -> None:
         user = chance.choice((ADA, ALICE))
-        trace, principal = _used(chance), make_principal(user_id=user, spending=spending)
+        trace, principal = (
+            _make_trace_with_usage(chance),
+            make_principal(user_id=user, spending=spending),
+        )
         try:
             async with gateways[number % 3].charge(principal, make_request(), trace):
                 await asyncio.sleep(chance.random() / 100)
         except CompletionDropped:
             return
-        admitted.append((user, _cost(trace)))
+        admitted.append((user, _cost_of(trace)))
 
     await asyncio.gather(*(request(number) for number in range(1_000)))
     for gateway in gateways:
@@ -116,10 +119,10 @@ async def test_a_thousand_concurrent_requests_never_exceed_the_budget(
     spent_by_ada = sum(cost for user, cost in admitted if user == ADA)
     assert 0 < spent <= limit
     assert spent_by_ada <= limit // 4
-    assert await _counts(redis) == {"all": spent, "ada": spent_by_ada}
+    assert await _read_counts(redis) == {"all": spent, "ada": spent_by_ada}
 
 
-async def test_a_months_count_is_kept_beyond_its_month(redis: Redis) -> None:
+async def test_a_months_spending_is_kept_beyond_the_month(redis: Redis) -> None:
     spending = SpendingLimits(
         (TokenPrices(0, dict.fromkeys(Tier, PRICES)),),
         (HardBudget("all", BudgetScope.TENANT, 10**9),),

@@ -30,29 +30,34 @@ def site(fake_engine_url: str, collector: Collector) -> Iterator[Site]:
     }
     with create_home() as home:
         home.environment.update(settings)
-        with start_site(home, fake_engine_url) as made:
-            yield made
+        with start_site(home, fake_engine_url) as site:
+            yield site
 
 
 async def test_the_collector_gets_the_stages_of_a_completion_without_text(
     site: Site, collector: Collector
 ) -> None:
-    plant = f"Planted{secrets.token_hex(8)}"
+    planted_text = f"Planted{secrets.token_hex(8)}"
     async with site.stream() as stream:
-        frame = {"mode": "fim", "prefix": f"{plant} = ", "suffix": plant, "path": f"{plant}.py"}
+        frame = {
+            "mode": "fim",
+            "prefix": f"{planted_text} = ",
+            "suffix": planted_text,
+            "path": f"{planted_text}.py",
+        }
         _, done = await request_completion(stream, {**frame, "id": "1", "max_tokens": 4})
 
     assert await _has_spans(collector, 10)
 
     trace_id = done["meta"]["request_id"].replace("-", "")
     assert {span.trace_id.hex() for span in collector.spans} == {trace_id}
-    (whole,) = (span for span in collector.spans if span.name == "completion")
-    assert whole.end_time_unix_nano - whole.start_time_unix_nano > 1_000_000
-    sent = b"".join(collector.bodies)
-    assert b"caret-gateway" in sent
-    assert b"deployment.environment" in sent
-    assert plant.encode() not in sent
-    assert site.acme_key.encode() not in sent
+    (completion_span,) = (span for span in collector.spans if span.name == "completion")
+    assert completion_span.end_time_unix_nano - completion_span.start_time_unix_nano > 1_000_000
+    sent_bytes = b"".join(collector.bodies)
+    assert b"caret-gateway" in sent_bytes
+    assert b"deployment.environment" in sent_bytes
+    assert planted_text.encode() not in sent_bytes
+    assert site.acme_key.encode() not in sent_bytes
 
 
 async def test_a_trace_of_an_http_client_is_continued(site: Site, collector: Collector) -> None:
@@ -91,7 +96,7 @@ async def test_pending_spans_are_sent_at_shutdown(
             }
         )
         with start_site(home, fake_engine_url) as site:
-            await _complete(site)
+            await _request_completion(site)
             assert collector.bodies == []
 
     assert len(collector.spans) == 10
@@ -110,17 +115,17 @@ async def test_an_unreachable_collector_delays_neither_completions_nor_shutdown(
         )
         with start_site(home, fake_engine_url) as site:
             for _ in range(20):
-                await _complete(site)
+                await _request_completion(site)
             site.gateway.child.stop()
             status = site.gateway.child.exit_status
         log = (home.paths.logs / "gateway.log").read_text()
 
-    # The exporter itself would wait half a minute, and be killed after five seconds.
+    # Without our limit the exporter would wait half a minute, and the gateway would be killed.
     assert status != -signal.SIGKILL
     assert "defect" not in log
 
 
-async def _complete(site: Site) -> None:
+async def _request_completion(site: Site) -> None:
     async with site.stream() as stream:
         frame = {"mode": "fim", "prefix": "x = ", "suffix": "", "max_tokens": 4}
         _, done = await request_completion(stream, {**frame, "id": site.new_id()})
@@ -128,7 +133,7 @@ async def _complete(site: Site) -> None:
 
 
 async def _has_spans(collector: Collector, count: int) -> bool:
-    async def are_there() -> bool:
+    async def have_arrived() -> bool:
         return len(collector.spans) >= count
 
-    return await wait_until(are_there)
+    return await wait_until(have_arrived)

@@ -51,7 +51,7 @@ class Engine:
 
 
 @asynccontextmanager
-async def _serving(engine: Engine) -> AsyncIterator[str]:
+async def _run_engine(engine: Engine) -> AsyncIterator[str]:
     app = web.Application()
     app.router.add_post("/v1/completions", engine.complete)
     runner = web.AppRunner(app)
@@ -70,15 +70,15 @@ async def engine() -> Engine:
 
 @pytest.fixture
 async def site(engine: Engine) -> AsyncIterator[Site]:
-    async with _serving(engine) as url:
+    async with _run_engine(engine) as url:
         with create_home() as home:
-            opening = start_site(home, url)
+            context = start_site(home, url)
             # In a thread: the gateway queries this event loop's engine while it starts.
-            made = await asyncio.to_thread(opening.__enter__)
+            site = await asyncio.to_thread(context.__enter__)
             try:
-                yield made
+                yield site
             finally:
-                await asyncio.to_thread(opening.__exit__, None, None, None)
+                await asyncio.to_thread(context.__exit__, None, None, None)
 
 
 async def test_opening_a_file_and_the_first_request_warm_up_without_usage_records(
@@ -108,6 +108,6 @@ async def test_warm_ups_of_two_tenants_use_separate_cache_namespaces(
             await stream.send({"type": "file_opened", "text": "a = 1\n", **_CONTEXT})
         await engine.wait_for_requests(2)
 
-    ours, theirs = engine.requests
-    assert ours["prompt"] == theirs["prompt"]
-    assert ours["cache_salt"] != theirs["cache_salt"]
+    acme_request, globex_request = engine.requests
+    assert acme_request["prompt"] == globex_request["prompt"]
+    assert acme_request["cache_salt"] != globex_request["cache_salt"]

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _database(database: None) -> None:
     """Give all of these tests Postgres and Valkey."""
-    # Imported here: this file may be read before Django is set up, models after it.
+    # Imported here: pytest may load this file before Django is set up.
     from caret.contracts.retrieval import FILES, QUESTIONS
     from tenants.base.redis_connection import connect
 
-    connect().delete(FILES, QUESTIONS)  # left by earlier tests
+    connect().delete(FILES, QUESTIONS)  # messages of earlier tests
 
 
 @pytest.fixture

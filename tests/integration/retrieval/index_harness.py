@@ -43,38 +43,38 @@ class TenantIndex:
     company: Company
     context: WorkerContext
 
-    def send(self, path: str, text: str, *, scope: RetrievalScope = SHOP) -> None:
-        add(FILES, self.seal(FileUpload(scope=scope, path=path, text=text)))
+    def send_file(self, path: str, text: str, *, scope: RetrievalScope = SHOP) -> None:
+        add_to_stream(FILES, self.seal(FileUpload(scope=scope, path=path, text=text)))
 
     def index_file(self, path: str, text: str, *, scope: RetrievalScope = SHOP) -> None:
-        self.send(path, text, scope=scope)
-        self.work()
+        self.send_file(path, text, scope=scope)
+        self.run_worker()
 
     def search(
         self, text: str, *, path: str = "now.py", scope: RetrievalScope = SHOP
     ) -> list[SnippetMatch]:
         """Return the snippets found, after the worker has run."""
-        (found,) = self.query(text, path=path, scope=scope)
-        return list(found.snippets)
+        (result,) = self.query(text, path=path, scope=scope)
+        return list(result.snippets)
 
     def query(
         self, text: str, *, path: str = "now.py", scope: RetrievalScope = SHOP
     ) -> list[SnippetResult]:
-        """Return all responses that the gateway gets."""
-        question = SnippetQuery(
+        """Send a query, run the worker, and return all results that the gateway gets."""
+        query = SnippetQuery(
             question_id=secrets.token_hex(4),
             gateway=secrets.token_hex(16),
             scope=scope,
             path=path,
             text=text,
         )
-        add(QUESTIONS, self.seal(question))
-        self.work()
-        answers = self.take_results(question.gateway)
-        assert {each.question_id for each in answers} <= {question.question_id}
-        return answers
+        add_to_stream(QUESTIONS, self.seal(query))
+        self.run_worker()
+        results = self.take_results(query.gateway)
+        assert {result.question_id for result in results} <= {query.question_id}
+        return results
 
-    def work(self) -> RunStats:
+    def run_worker(self) -> RunStats:
         return run_worker(self.context, max_run_s=60.0)
 
     def seal(self, message: FileUpload | SnippetQuery) -> bytes:
@@ -82,16 +82,16 @@ class TenantIndex:
 
     def take_results(self, gateway: str) -> list[SnippetResult]:
         sealer = Sealer(settings.ROOT_SECRET)
-        taken: Any = connect().lpop(answers_key(gateway), 100) or []
-        opened = [sealer.open(data, SnippetResult) for data in taken]
+        sealed_results: Any = connect().lpop(answers_key(gateway), 100) or []
+        opened = [sealer.open(data, SnippetResult) for data in sealed_results]
         assert {tenant_id for tenant_id, _ in opened} <= {self.company.tenant_id}
-        return [found for _, found in opened]
+        return [result for _, result in opened]
 
     def change_policy(self, **changes: Any) -> None:
-        held = find_policy(tenant_id=self.company.tenant_id).policy
+        policy = find_policy(tenant_id=self.company.tenant_id).policy
         set_policy(
             actor=self.company.platform,
-            document=write_policy(held) | changes,
+            document=write_policy(policy) | changes,
             reason="a test",
             now=timezone.now(),
         )
@@ -110,7 +110,7 @@ class TenantIndex:
         return {path for _, path in names}
 
 
-def add(stream: str, sealed: bytes) -> None:
+def add_to_stream(stream: str, sealed: bytes) -> None:
     limits = (str(STREAM_MS), str(MAX_FILES_QUEUED))
     connect().eval(ADD_SCRIPT, 1, stream, sealed, FIELD, *limits)
 
@@ -123,12 +123,12 @@ def make_index(name: str, embeddings: FakeEmbeddings) -> TenantIndex:
         embedder=EmbeddingEngine(embeddings.url, model=MODEL),
         clock=SystemClock(),
     )
-    library = TenantIndex(make_company(name, {}), context)
-    library.change_policy(retrieval=["shop"])
-    return library
+    index = TenantIndex(make_company(name, {}), context)
+    index.change_policy(retrieval=["shop"])
+    return index
 
 
-def code(*words: str) -> str:
+def make_code(*words: str) -> str:
     """Return a definition of twelve lines about `words`."""
     lines = "".join(f"    {word}_{n} = {word}\n" for n in range(12) for word in words[:1])
     return f"def {'_'.join(words)}():\n{lines}    return {' + '.join(words)}\n"

@@ -16,9 +16,9 @@ from tenants.policy.document import write_policy
 from tenants.policy.queries import find_policy
 from tenants.privacy.retrieval_index import erasure
 from tests.fakes.embeddings import FakeEmbeddings
-from tests.integration.retrieval.index_harness import TenantIndex, code
+from tests.integration.retrieval.index_harness import TenantIndex, make_code
 
-INVOICE = code("invoice", "total")
+INVOICE = make_code("invoice", "total")
 
 
 @pytest.fixture
@@ -37,10 +37,10 @@ def test_without_an_opt_in_nothing_is_indexed_or_embedded(
     acme.change_policy(retrieval=[])
 
     acme.index_file("invoices.py", INVOICE)
-    answers = acme.query("invoice total")
+    results = acme.query("invoice total")
 
     assert acme.indexed_paths() == set()
-    assert answers == []
+    assert results == []
     assert embeddings.texts == []
 
 
@@ -91,32 +91,32 @@ def test_a_policy_change_erases_files_that_it_no_longer_allows(
 def test_files_of_single_users_are_erased_when_strict_isolation_ends(acme: TenantIndex) -> None:
     acme.change_policy(isolation="strict")
     acme.index_file("invoices.py", INVOICE, scope=RetrievalScope(holder="ada", repository="shop"))
-    held = acme.indexed_paths()
+    paths_before = acme.indexed_paths()
 
     acme.change_policy(isolation="shared")
 
-    assert held == {"invoices.py"}
+    assert paths_before == {"invoices.py"}
     assert acme.indexed_paths() == set()
 
 
-def _suspend(library: TenantIndex) -> None:
+def _suspend(index: TenantIndex) -> None:
     set_status(
-        actor=library.company.platform,
+        actor=index.company.platform,
         status=TenantStatus.SUSPENDED,
         reason="a test",
         now=timezone.now(),
     )
 
 
-def _purge(library: TenantIndex) -> None:
-    purge_cache(actor=library.company.platform, reason="a test", now=timezone.now())
+def _purge(index: TenantIndex) -> None:
+    purge_cache(actor=index.company.platform, reason="a test", now=timezone.now())
 
 
-@pytest.mark.parametrize("end", [_suspend, _purge])
+@pytest.mark.parametrize("end_consent", [_suspend, _purge])
 def test_suspending_a_tenant_or_purging_its_cache_erases_the_index(
-    two_repositories: TenantIndex, end: Callable[[TenantIndex], None]
+    two_repositories: TenantIndex, end_consent: Callable[[TenantIndex], None]
 ) -> None:
-    end(two_repositories)
+    end_consent(two_repositories)
 
     assert two_repositories.indexed_paths() == set()
 
@@ -141,8 +141,8 @@ def test_erasing_one_tenants_index_keeps_anothers(
 
 
 def test_a_file_being_embedded_when_consent_ends_is_not_indexed(acme: TenantIndex) -> None:
-    class Interrupted:
-        """An engine during whose work the policy changes."""
+    class PolicyChangingEngine:
+        """An engine that withdraws consent while it embeds."""
 
         model = acme.context.embedder.model
 
@@ -151,9 +151,9 @@ def test_a_file_being_embedded_when_consent_ends_is_not_indexed(acme: TenantInde
             acme.change_policy(retrieval=[])
             return vectors
 
-    slow = replace(acme, context=replace(acme.context, embedder=Interrupted()))
+    interrupted = replace(acme, context=replace(acme.context, embedder=PolicyChangingEngine()))
 
-    slow.index_file("invoices.py", INVOICE)
+    interrupted.index_file("invoices.py", INVOICE)
 
     assert acme.indexed_paths() == set()
 
@@ -174,9 +174,9 @@ def test_indexed_files_without_consent_are_not_found(acme: TenantIndex) -> None:
     assert acme.search("invoice total") == []
 
 
-def _restore_policy(library: TenantIndex, **changes: Any) -> None:
+def _restore_policy(index: TenantIndex, **changes: Any) -> None:
     """Change the policy without its effects, as a restored backup does."""
-    tenant_id = library.company.tenant_id
+    tenant_id = index.company.tenant_id
     with tenant_scope(tenant_id):
         document = write_policy(find_policy(tenant_id=tenant_id).policy) | changes
         PolicyVersion.objects.create(

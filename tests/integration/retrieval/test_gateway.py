@@ -1,4 +1,4 @@
-"""The gateway's side of retrieval with the worker's: real Redis and Postgres between them."""
+"""The retrieval client of the gateway and the worker, with real Redis and Postgres."""
 
 import asyncio
 import time
@@ -31,9 +31,9 @@ from tests.fakes.embeddings import FakeEmbeddings
 from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import make_policy, make_principal
 from tests.functional.gateway.company import in_thread
-from tests.integration.retrieval.index_harness import TenantIndex, code
+from tests.integration.retrieval.index_harness import TenantIndex, make_code
 
-INVOICE = ContextFile("invoices.py", code("invoice", "total", "tax"), 0)
+INVOICE = ContextFile("invoices.py", make_code("invoice", "total", "tax"), 0)
 POLICY = make_policy(retrieval=("shop",))
 
 
@@ -48,8 +48,8 @@ async def retrieval(clock: FakeClock) -> AsyncIterator[Retrieval]:
         yield Retrieval(redis, root_secret=settings.ROOT_SECRET, clock=clock)
 
 
-def make_request(library: TenantIndex, **fields: Any) -> AdmittedRequest:
-    principal = make_principal(tenant_id=library.company.tenant_id, policy=POLICY)
+def make_request(index: TenantIndex, **fields: Any) -> AdmittedRequest:
+    principal = make_principal(tenant_id=index.company.tenant_id, policy=POLICY)
     defaults: dict[str, Any] = {
         "repository": "shop",
         "path": "now.py",
@@ -59,10 +59,10 @@ def make_request(library: TenantIndex, **fields: Any) -> AdmittedRequest:
     return make_admitted(principal, **{**defaults, **fields})
 
 
-async def exchange(library: TenantIndex, retrieval: Retrieval) -> None:
+async def exchange(index: TenantIndex, retrieval: Retrieval) -> None:
     """Run one round of the gateway's client and the worker."""
     await retrieval.client.send_pending()
-    await in_thread(library.work)
+    await in_thread(index.run_worker)
     await retrieval.client.receive_results()
 
 
@@ -71,26 +71,26 @@ async def test_the_first_request_starts_retrieval_and_a_later_one_gets_snippets(
 ) -> None:
     request = make_request(acme)
     first = retrieval.find(request)
-    # Its query came before its files were in the index.
+    # The worker answers the query before it indexes the request's files.
     await exchange(acme, retrieval)
     second = retrieval.find(request)
     clock.pass_s(FIRST_EMPTY_S)
     third = retrieval.find(request)
     await exchange(acme, retrieval)
 
-    found = retrieval.find(request)
+    snippets = retrieval.find(request)
 
     assert first == second == third == ()
-    assert [each.path for each in found] == ["invoices.py"]
-    assert found[0].text == INVOICE.text.rstrip("\n")
+    assert [snippet.path for snippet in snippets] == ["invoices.py"]
+    assert snippets[0].text == INVOICE.text.rstrip("\n")
 
 
 async def test_another_tenant_with_the_same_text_gets_no_snippets(
     acme: TenantIndex, globex: TenantIndex, retrieval: Retrieval
 ) -> None:
     await in_thread(lambda: acme.index_file(INVOICE.path, INVOICE.text))
-    for library in (acme, globex):
-        retrieval.find(make_request(library, files=()))
+    for index in (acme, globex):
+        retrieval.find(make_request(index, files=()))
     await exchange(acme, retrieval)
 
     assert retrieval.find(make_request(acme)) != ()
@@ -147,7 +147,7 @@ async def test_secrets_do_not_leave_the_gateway(
     await exchange(acme, retrieval)
 
     assert len(embeddings.texts) >= 3
-    assert not any(secret in each for each in embeddings.texts)
+    assert not any(secret in text for text in embeddings.texts)
 
 
 async def test_invalid_unicode_in_texts_is_replaced(
@@ -168,7 +168,7 @@ async def test_a_result_sealed_for_another_tenant_is_ignored(
     retrieval.find(request)
     await retrieval.client.send_pending()
     (question_id,) = retrieval.client._pending_queries
-    await in_thread(lambda: _plant(globex.company.tenant_id, question_id, retrieval))
+    await in_thread(lambda: _push_result(globex.company.tenant_id, question_id, retrieval))
 
     await retrieval.client.receive_results()
 
@@ -208,7 +208,9 @@ async def test_files_are_sent_again_without_a_response(
     request = make_request(acme)
     retrieval.find(request)
     await retrieval.client.send_pending()
-    await in_thread(lambda: connect().delete(FILES, QUESTIONS))  # like the expiry, without a worker
+    await in_thread(
+        lambda: connect().delete(FILES, QUESTIONS)
+    )  # as if they had expired before a worker ran
     clock.pass_s(MAX_WAIT_S)
     await retrieval.client.receive_results()
 
@@ -222,17 +224,17 @@ async def test_an_unreachable_redis_delays_no_request_and_queues_nothing(
     acme: TenantIndex, clock: FakeClock
 ) -> None:
     request = make_request(acme)
-    async with Redis.from_url("redis://127.0.0.1:9") as away:
-        retrieval = Retrieval(away, root_secret=settings.ROOT_SECRET, clock=clock)
+    async with Redis.from_url("redis://127.0.0.1:9") as unreachable:
+        retrieval = Retrieval(unreachable, root_secret=settings.ROOT_SECRET, clock=clock)
         with capture_logs() as logs:
             running = asyncio.create_task(retrieval.client.run())
-            answers = [retrieval.find(request) for _ in range(3)]
-            await _until(lambda: bool(logs))
+            snippets = [retrieval.find(request) for _ in range(3)]
+            await _wait_until(lambda: bool(logs))
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
 
-    assert answers == [()] * 3
+    assert snippets == [()] * 3
     assert {entry["event"] for entry in logs} == {"retrieval.unreachable"}
     assert retrieval.client._outbox.dequeue() is None
 
@@ -244,23 +246,23 @@ async def test_the_client_delivers_results_in_the_background(
     request = make_request(acme, files=())
     running = asyncio.create_task(retrieval.client.run())
     retrieval.find(request)
-    await _until(lambda: bool(retrieval.client._pending_queries))
-    await in_thread(acme.work)
+    await _wait_until(lambda: bool(retrieval.client._pending_queries))
+    await in_thread(acme.run_worker)
 
-    await _until(lambda: retrieval.find(request) != ())
+    await _wait_until(lambda: retrieval.find(request) != ())
 
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running
 
 
-def _plant(tenant_id: TenantId, question_id: str, retrieval: Retrieval) -> None:
-    found = SnippetResult(question_id, (SnippetMatch("theirs.py", "theirs", 0.9),))
-    sealed = Sealer(settings.ROOT_SECRET).seal(tenant_id, found)
+def _push_result(tenant_id: TenantId, question_id: str, retrieval: Retrieval) -> None:
+    result = SnippetResult(question_id, (SnippetMatch("theirs.py", "theirs", 0.9),))
+    sealed = Sealer(settings.ROOT_SECRET).seal(tenant_id, result)
     connect().rpush(answers_key(retrieval.client._gateway), sealed)
 
 
-async def _until(condition: Any) -> None:
+async def _wait_until(condition: Any) -> None:
     deadline_s = time.monotonic() + 5.0
     while not condition():
         assert time.monotonic() < deadline_s

@@ -1,4 +1,4 @@
-"""Files that are sent are indexed and found; sending them again costs little."""
+"""Sent files are indexed and found; only changed parts are embedded again."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -12,36 +12,36 @@ from tenants.models import RetrievalChunk
 from tenants.privacy.retrieval_index import erasure
 from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
 from tests.fakes.embeddings import MODEL, FakeEmbeddings
-from tests.integration.retrieval.index_harness import TenantIndex, code
+from tests.integration.retrieval.index_harness import TenantIndex, make_code
 
 
 def test_the_most_similar_chunk_is_found_first(acme: TenantIndex) -> None:
-    acme.index_file("invoices.py", code("invoice", "total", "tax"))
-    acme.index_file("sockets.py", code("socket", "read", "frame"))
+    acme.index_file("invoices.py", make_code("invoice", "total", "tax"))
+    acme.index_file("sockets.py", make_code("socket", "read", "frame"))
 
-    found = acme.search("invoice total = ")
+    snippets = acme.search("invoice total = ")
 
-    assert [each.path for each in found][:1] == ["invoices.py"]
-    assert found[0].text == code("invoice", "total", "tax").rstrip("\n")
-    assert 0.2 <= found[-1].score <= found[0].score <= 1.0
+    assert [snippet.path for snippet in snippets][:1] == ["invoices.py"]
+    assert snippets[0].text == make_code("invoice", "total", "tax").rstrip("\n")
+    assert 0.2 <= snippets[-1].score <= snippets[0].score <= 1.0
 
 
 def test_dissimilar_chunks_are_not_found(acme: TenantIndex) -> None:
-    acme.index_file("sockets.py", code("socket", "read", "frame"))
+    acme.index_file("sockets.py", make_code("socket", "read", "frame"))
 
     assert acme.search("invoice total tax") == []
 
 
 def test_chunks_of_the_querying_file_are_not_found(acme: TenantIndex) -> None:
-    acme.index_file("invoices.py", code("invoice", "total", "tax"))
+    acme.index_file("invoices.py", make_code("invoice", "total", "tax"))
 
     assert acme.search("invoice total", path="invoices.py") == []
 
 
 def test_the_number_of_results_is_limited(acme: TenantIndex) -> None:
     for number in range(MAX_SNIPPETS + 2):
-        acme.send(f"invoices{number}.py", code("invoice", "total", "tax"))
-    acme.work()
+        acme.send_file(f"invoices{number}.py", make_code("invoice", "total", "tax"))
+    acme.run_worker()
 
     assert len(acme.search("invoice total tax")) == MAX_SNIPPETS
 
@@ -49,7 +49,7 @@ def test_the_number_of_results_is_limited(acme: TenantIndex) -> None:
 def test_only_changed_chunks_are_embedded_again(
     acme: TenantIndex, embeddings: FakeEmbeddings
 ) -> None:
-    file = "\n\n".join(code("work", word) for word in ("one", "two", "three", "four", "five"))
+    file = "\n\n".join(make_code("work", word) for word in ("one", "two", "three", "four", "five"))
     acme.index_file("work.py", file)
     embeddings.texts.clear()
 
@@ -59,22 +59,22 @@ def test_only_changed_chunks_are_embedded_again(
 
     assert unchanged == []
     assert ["changed" in text for text in embeddings.texts] == [True]
-    assert any("changed" in each.text for each in acme.search("work changed three"))
+    assert any("changed" in snippet.text for snippet in acme.search("work changed three"))
 
 
 def test_chunks_removed_from_a_file_are_removed_from_the_index(acme: TenantIndex) -> None:
-    acme.index_file("work.py", code("invoice", "total") * 4 + code("socket", "frame") * 4)
-    before = [each for each in acme.search("socket frame") if "socket" in each.text]
+    acme.index_file("work.py", make_code("invoice", "total") * 4 + make_code("socket", "frame") * 4)
+    before = [snippet for snippet in acme.search("socket frame") if "socket" in snippet.text]
 
-    acme.index_file("work.py", code("invoice", "total") * 4)
+    acme.index_file("work.py", make_code("invoice", "total") * 4)
 
     assert before != []
     assert acme.search("socket frame") == []
 
 
 def test_a_file_that_became_too_long_is_removed_from_the_index(acme: TenantIndex) -> None:
-    acme.index_file("work.py", code("invoice", "total"))
-    acme.index_file("work.py", code("invoice", "total") + "\n" * MAX_FILE_CHARS)
+    acme.index_file("work.py", make_code("invoice", "total"))
+    acme.index_file("work.py", make_code("invoice", "total") + "\n" * MAX_FILE_CHARS)
 
     assert acme.indexed_paths() == set()
 
@@ -82,14 +82,14 @@ def test_a_file_that_became_too_long_is_removed_from_the_index(acme: TenantIndex
 def test_a_change_of_model_replaces_the_embeddings(
     acme: TenantIndex, embeddings: FakeEmbeddings
 ) -> None:
-    acme.index_file("work.py", code("invoice", "total"))
+    acme.index_file("work.py", make_code("invoice", "total"))
     with tenant_scope(acme.company.tenant_id):
         before = set(RetrievalChunk.objects.values_list("chunk_digest", flat=True))
     embeddings.model = "words-2"
-    newer = EmbeddingEngine(embeddings.url, model="words-2")
+    new_engine = EmbeddingEngine(embeddings.url, model="words-2")
 
-    replace(acme, context=replace(acme.context, embedder=newer)).index_file(
-        "work.py", code("invoice", "total")
+    replace(acme, context=replace(acme.context, embedder=new_engine)).index_file(
+        "work.py", make_code("invoice", "total")
     )
 
     with tenant_scope(acme.company.tenant_id):
@@ -98,16 +98,16 @@ def test_a_change_of_model_replaces_the_embeddings(
     assert before != after
 
 
-def test_files_unused_for_long_are_erased(acme: TenantIndex) -> None:
-    acme.index_file("old.py", code("invoice", "total"))
-    acme.index_file("used.py", code("socket", "frame"))
-    acme.index_file("sent.py", code("window", "pane"))
+def test_files_that_are_unused_for_long_are_erased(acme: TenantIndex) -> None:
+    acme.index_file("old.py", make_code("invoice", "total"))
+    acme.index_file("used.py", make_code("socket", "frame"))
+    acme.index_file("sent.py", make_code("window", "pane"))
     long_ago = timezone.now() - erasure.KEEP_UNUSED - timedelta(minutes=1)
     with tenant_scope(acme.company.tenant_id):
         RetrievalChunk.objects.update(used_at=long_ago)
 
     acme.search("socket frame")
-    acme.index_file("sent.py", code("window", "pane"))
+    acme.index_file("sent.py", make_code("window", "pane"))
     erasure.sweep(now=timezone.now())
 
     assert acme.indexed_paths() == {"used.py", "sent.py"}
@@ -115,7 +115,7 @@ def test_files_unused_for_long_are_erased(acme: TenantIndex) -> None:
 
 def test_the_least_recently_used_files_are_evicted(acme: TenantIndex) -> None:
     for number in range(3):
-        acme.index_file(f"{number}.py", code("invoice", str(number)))
+        acme.index_file(f"{number}.py", make_code("invoice", str(number)))
     with tenant_scope(acme.company.tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=acme.company.tenant_id)
 
@@ -125,7 +125,7 @@ def test_the_least_recently_used_files_are_evicted(acme: TenantIndex) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "answer"),
+    ("status", "raw_response"),
     [
         (500, None),
         (200, b"<html>"),
@@ -135,26 +135,26 @@ def test_the_least_recently_used_files_are_evicted(acme: TenantIndex) -> None:
     ],
 )
 def test_an_invalid_engine_response_drops_the_file_only(
-    acme: TenantIndex, embeddings: FakeEmbeddings, status: int, answer: bytes | None
+    acme: TenantIndex, embeddings: FakeEmbeddings, status: int, raw_response: bytes | None
 ) -> None:
-    embeddings.status, embeddings.answer = status, answer
-    acme.send("work.py", code("invoice", "total"))
+    embeddings.status, embeddings.raw_response = status, raw_response
+    acme.send_file("work.py", make_code("invoice", "total"))
 
-    served = acme.work()
-    embeddings.status, embeddings.answer = 200, None
-    acme.index_file("work.py", code("invoice", "total"))
+    stats = acme.run_worker()
+    embeddings.status, embeddings.raw_response = 200, None
+    acme.index_file("work.py", make_code("invoice", "total"))
 
-    assert list(served.dropped.values()) == [1]
-    assert served.files == 0
+    assert list(stats.dropped.values()) == [1]
+    assert stats.files == 0
     assert acme.indexed_paths() == {"work.py"}
 
 
 def test_an_unreachable_engine_drops_the_file_only(acme: TenantIndex) -> None:
     nowhere = EmbeddingEngine("http://127.0.0.1:9", model=MODEL)
     away = replace(acme, context=replace(acme.context, embedder=nowhere))
-    acme.send("work.py", code("invoice", "total"))
+    acme.send_file("work.py", make_code("invoice", "total"))
 
-    served = away.work()
+    stats = away.run_worker()
 
-    assert served.dropped == {"no embeddings: URLError": 1}
+    assert stats.dropped == {"no embeddings: URLError": 1}
     assert acme.indexed_paths() == set()

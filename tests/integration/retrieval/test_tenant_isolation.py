@@ -24,10 +24,10 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 from tenants.models import RetrievalChunk
 from tests.fakes.embeddings import embedding_of
-from tests.integration.retrieval.index_harness import SHOP, TenantIndex, add, code
+from tests.integration.retrieval.index_harness import SHOP, TenantIndex, add_to_stream, make_code
 from tests.stack.services import Services
 
-INVOICE = code("invoice", "total")
+INVOICE = make_code("invoice", "total")
 ADA = RetrievalScope(holder="ada", repository="shop")
 ALICE = RetrievalScope(holder="alice", repository="shop")
 
@@ -70,9 +70,9 @@ def test_a_message_forged_for_another_tenant_is_dropped(
     )
     envelope = msgspec.msgpack.decode(globex.seal(message), type=Envelope)
     forged = msgspec.structs.replace(envelope, tenant_id=acme.company.tenant_id)
-    add(stream, msgspec.msgpack.encode(forged))
+    add_to_stream(stream, msgspec.msgpack.encode(forged))
 
-    served = acme.work()
+    served = acme.run_worker()
 
     assert served.dropped == {"unreadable: seal": 1}
     assert acme.indexed_paths() == {"invoices.py"}
@@ -80,7 +80,7 @@ def test_a_message_forged_for_another_tenant_is_dropped(
 
 
 def test_an_unreadable_message_is_dropped_and_the_others_processed(acme: TenantIndex) -> None:
-    add(FILES, b"garbage")
+    add_to_stream(FILES, b"garbage")
     connect().xadd(FILES, {"other": b"x"})
 
     acme.index_file("invoices.py", INVOICE)
@@ -92,7 +92,7 @@ def test_a_row_copied_to_another_tenant_cannot_be_opened(
     acme: TenantIndex, globex: TenantIndex
 ) -> None:
     acme.index_file("invoices.py", INVOICE)
-    globex.index_file("work.py", code("invoice", "other"))
+    globex.index_file("work.py", make_code("invoice", "other"))
     with tenant_scope(acme.company.tenant_id):
         ours = RetrievalChunk.objects.get()
     with tenant_scope(globex.company.tenant_id):
@@ -109,7 +109,7 @@ def test_a_row_copied_to_another_tenant_cannot_be_opened(
 def test_a_row_moved_to_another_user_cannot_be_opened(acme: TenantIndex) -> None:
     acme.change_policy(isolation="strict")
     acme.index_file("invoices.py", INVOICE, scope=ADA)
-    acme.index_file("work.py", code("invoice", "other"), scope=ALICE)
+    acme.index_file("work.py", make_code("invoice", "other"), scope=ALICE)
     with tenant_scope(acme.company.tenant_id):
         digest = RetrievalChunk.objects.get(holder="alice").scope_digest
         RetrievalChunk.objects.filter(holder="ada").update(scope_digest=digest, holder="alice")
@@ -143,7 +143,7 @@ def test_the_table_contains_no_clear_text(acme: TenantIndex, services: Services)
     acme.change_policy(retrieval=["*"])
     scope = RetrievalScope(holder="", repository=repository)
 
-    acme.index_file(f"{path}.py", code(word, "total"), scope=scope)
+    acme.index_file(f"{path}.py", make_code(word, "total"), scope=scope)
 
     columns = _all_columns(services, acme)
     assert acme.indexed_paths() == {f"{path}.py"}
@@ -168,14 +168,14 @@ def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> 
     plant = f"planted{secrets.token_hex(8)}"
     gateway = secrets.token_hex(16)
     question = SnippetQuery(
-        question_id="1", gateway=gateway, scope=SHOP, path=f"{plant}.py", text=code(plant)
+        question_id="1", gateway=gateway, scope=SHOP, path=f"{plant}.py", text=make_code(plant)
     )
 
-    acme.send(f"{plant}.py", code(plant, "total"))
-    add(QUESTIONS, acme.seal(question))
+    acme.send_file(f"{plant}.py", make_code(plant, "total"))
+    add_to_stream(QUESTIONS, acme.seal(question))
     sent = _all_of_redis()
     waits = [connect().pttl(name) for name in (FILES, QUESTIONS)]
-    acme.work()
+    acme.run_worker()
     answered = _all_of_redis()
 
     assert acme.company.tenant_id.encode() in sent  # in the envelope, in clear text
@@ -189,7 +189,7 @@ def test_messages_that_no_worker_reads_are_trimmed(acme: TenantIndex) -> None:
     old = f"{int(time.time() * 1_000) - MAX_AGE_S * 1_000}-0"
     connect().xadd(FILES, {FIELD: b"old"}, id=old)
 
-    acme.send("invoices.py", INVOICE)
+    acme.send_file("invoices.py", INVOICE)
 
     entries: Any = connect().xrange(FILES)
     assert len(entries) == 1
@@ -202,7 +202,7 @@ def test_logs_contain_neither_text_nor_names(acme: TenantIndex, services: Servic
     scope = RetrievalScope(holder="", repository=plant)
 
     with capture_logs() as logs:
-        acme.index_file(f"{plant}.py", code(plant, "total"), scope=scope)
+        acme.index_file(f"{plant}.py", make_code(plant, "total"), scope=scope)
         acme.search(f"{plant} total", scope=scope)
         acme.change_policy(retrieval=[])
 
@@ -218,10 +218,10 @@ def _all_of_redis() -> bytes:
     return b"".join([*names, *(dump or b"" for dump in dumps)])
 
 
-def _all_columns(services: Services, library: TenantIndex) -> bytes:
+def _all_columns(services: Services, index: TenantIndex) -> bytes:
     """Return each column of each row, in Postgres' binary format."""
     with psycopg.connect(services.database_url) as session:
-        session.execute("SELECT set_config('caret.tenant', %s, true)", [library.company.tenant_id])
+        session.execute("SELECT set_config('caret.tenant', %s, true)", [index.company.tenant_id])
         cursor = session.cursor(binary=True)
         cursor.execute("SELECT * FROM tenants_retrieval_chunk")
         rows = cursor.fetchall()

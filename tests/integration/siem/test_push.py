@@ -131,11 +131,11 @@ def test_a_rejected_entry_is_reported_and_retried(
 
     deliver_due(clock=clock)
 
-    failed = get_sink(company)
+    sink = get_sink(company)
     assert hook.sequences == [1, 2]
-    assert failed.last_error == f"The receiver responded with status {status}."
-    assert (failed.failed_since, failed.num_failures) == (clock.now, 1)
-    assert failed.next_attempt_at == clock.now + timedelta(seconds=5)
+    assert sink.last_error == f"The receiver responded with status {status}."
+    assert (sink.failed_since, sink.num_failures) == (clock.now, 1)
+    assert sink.next_attempt_at == clock.now + timedelta(seconds=5)
     deliver_due(clock=clock)
     assert hook.num_requests == 3
 
@@ -151,7 +151,7 @@ def test_a_failing_sink_is_retried_with_increasing_delays(
 ) -> None:
     attach_webhook(company, hook)
     hook.statuses = [500] * 3
-    began = clock.now
+    began_at = clock.now
     waits = []
     for _ in range(3):
         deliver_due(clock=clock)
@@ -161,7 +161,7 @@ def test_a_failing_sink_is_retried_with_increasing_delays(
         clock.now = next_attempt
 
     assert waits == [5, 10, 20]
-    assert (get_sink(company).failed_since, get_sink(company).num_failures) == (began, 3)
+    assert (get_sink(company).failed_since, get_sink(company).num_failures) == (began_at, 3)
 
 
 def test_a_clock_set_back_does_not_delay_a_sink(company: Company, hook: Hook, clock: Clock) -> None:
@@ -286,9 +286,9 @@ def test_failing_sinks_do_not_delay_the_tenants_other_sinks(
     for number in range(9):
         new = NewSink(name=str(number), address="http://127.0.0.1:1/", from_sequence=1)
         create_sink(actor=company.administrator.actor, new=new, now=clock())
-    last = attach_webhook(company, hook)
+    working_sink = attach_webhook(company, hook)
     with tenant_scope(company.tenant_id):
-        AuditSink.objects.filter(id=last.id).update(delivered_at=clock.now)
+        AuditSink.objects.filter(id=working_sink.id).update(delivered_at=clock.now)
 
     deliver_due(clock=clock)
 
@@ -299,18 +299,18 @@ def test_the_order_of_tenants_varies_between_runs(
     company: Company, syslog: Syslog, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_worker, "_MAX_AT_ONCE", 1)
-    other_company, first = make_company("neighbour", ACME), set()
-    for each in (company, other_company):
-        attach_syslog(each, syslog)
+    other_company, first_tenant_ids = make_company("neighbour", ACME), set()
+    for tenant in (company, other_company):
+        attach_syslog(tenant, syslog)
 
     for _ in range(24):
         syslog.lines.clear()
         deliver_due(clock=clock)
-        first.add(json.loads(syslog.lines[0][syslog.lines[0].index("{") :])["tenant_id"])
+        first_tenant_ids.add(json.loads(syslog.lines[0][syslog.lines[0].index("{") :])["tenant_id"])
         add_entries(company)
         add_entries(other_company)
 
-    assert first == {company.tenant_id, other_company.tenant_id}
+    assert first_tenant_ids == {company.tenant_id, other_company.tenant_id}
     with tenant_scope(other_company.tenant_id):
         AuditSink.objects.all().delete()
 
@@ -335,16 +335,16 @@ def test_a_failing_sink_does_not_stop_another(company: Company, hook: Hook, cloc
         assert (len(hook.payloads), len(other.payloads)) == (8, 0)
 
 
-@pytest.mark.parametrize("stored", [b"no JSON", b'{"address": "URL", "secret": "whsec_!"}'])
+@pytest.mark.parametrize("stored", [b"not JSON", b'{"address": "URL", "secret": "whsec_!"}'])
 def test_a_broken_sink_of_one_tenant_does_not_stop_another_tenants(
     company: Company, hook: Hook, clock: Clock, stored: bytes
 ) -> None:
     with webhook() as other:
         broken, other_company = attach_webhook(company, other), make_company("neighbour", ACME)
         data = stored.replace(b"URL", other.url.encode())
-        place = SealContext("tenants_auditsink", "sealed", str(broken.id))
+        seal_context = SealContext("tenants_auditsink", "sealed", str(broken.id))
         scope = f"audit-sink:{broken.id}"
-        sealed = seal_for(company.tenant_id, scope, place=place, data=data, now=clock())
+        sealed = seal_for(company.tenant_id, scope, place=seal_context, data=data, now=clock())
         with tenant_scope(company.tenant_id):
             AuditSink.objects.update(sealed=sealed)
         attach_webhook(other_company, hook)

@@ -1,4 +1,4 @@
-"""A repaired sink does not have to wait for an hour."""
+"""A retry can be requested, so a repaired sink need not wait for its next attempt."""
 
 from datetime import timedelta
 
@@ -28,7 +28,7 @@ def failing_sink(company: Company, hook: Hook, clock: Clock) -> SinkView:
     return sink
 
 
-def entries(company: Company, action: str) -> list[AuditEntry]:
+def list_entries(company: Company, action: str) -> list[AuditEntry]:
     with tenant_scope(company.tenant_id):
         return list(AuditEntry.objects.filter(action=action))
 
@@ -36,10 +36,10 @@ def entries(company: Company, action: str) -> list[AuditEntry]:
 def test_a_successful_test_message_ends_the_wait(
     company: Company, hook: Hook, clock: Clock, failing_sink: SinkView
 ) -> None:
-    tried = probe_sink(actor=company.administrator.actor, sink_id=failing_sink.id, clock=clock)
+    result = probe_sink(actor=company.administrator.actor, sink_id=failing_sink.id, clock=clock)
     deliver_due(clock=clock)
 
-    assert tried.delivered
+    assert result.delivered
     assert (get_sink(company).num_failures, get_sink(company).num_waiting) == (0, 0)
 
 
@@ -62,7 +62,7 @@ def test_a_requested_retry_is_immediate_and_audited(
     deliver_due(clock=clock)
 
     assert hook.sequences[:2] == [1, 2]
-    (entry,) = entries(company, "audit_sink.retried")
+    (entry,) = list_entries(company, "audit_sink.retried")
     assert entry.target == f"audit_sink:{failing_sink.id}"
 
 
@@ -87,15 +87,15 @@ def test_retries_are_limited_to_one_a_minute(
 
 def test_a_retry_does_not_affect_a_working_sink(company: Company, hook: Hook, clock: Clock) -> None:
     sink = attach_webhook(company, hook)
-    rest = clock.now + timedelta(seconds=30)
+    scheduled_at = clock.now + timedelta(seconds=30)
     with tenant_scope(company.tenant_id):
-        AuditSink.objects.update(next_attempt_at=rest)
+        AuditSink.objects.update(next_attempt_at=scheduled_at)
 
     retry_sink(actor=company.administrator.actor, sink_id=sink.id, now=clock())
     probe_sink(actor=company.administrator.actor, sink_id=sink.id, clock=clock)
 
-    assert get_sink(company).next_attempt_at == rest
-    assert entries(company, "audit_sink.retried") == []
+    assert get_sink(company).next_attempt_at == scheduled_at
+    assert list_entries(company, "audit_sink.retried") == []
 
 
 def test_another_tenant_and_a_developer_cannot_request_a_retry(

@@ -28,20 +28,20 @@ def test_entries_are_sent_only_to_the_tenants_own_sinks(
 
 
 def test_no_redirect_is_followed(company: Company, hook: Hook, clock: Clock) -> None:
-    with webhook() as inner:
+    with webhook() as redirect_target:
         attach_webhook(company, hook)
-        hook.statuses, hook.headers = [307], {"Location": inner.url}
+        hook.statuses, hook.headers = [307], {"Location": redirect_target.url}
 
         deliver_due(clock=clock)
 
-        assert inner.num_requests == 0
+        assert redirect_target.num_requests == 0
     assert get_sink(company).last_error == "The receiver responded with status 307."
 
 
 def test_a_name_that_resolves_to_an_internal_address_is_refused(
     company: Company, hook: Hook, clock: Clock, settings: Any
 ) -> None:
-    """`localhost` represents a name in an attacker's DNS."""
+    """`localhost` stands for a name that an attacker resolves to an internal address."""
     address = hook.url.replace("http://127.0.0.1", "https://localhost")
     new = NewSink(name="x", address=address, from_sequence=1)
     settings.PRIVATE_TARGETS = []
@@ -78,5 +78,5 @@ def test_neither_log_nor_table_contains_secrets(company: Company, hook: Hook, cl
         assert "planted-path" not in text
         assert hook.secret not in text
         assert hook.secret.removeprefix("whsec_") not in text
-    ours = [log for log in logs if log["tenant_id"] == company.tenant_id]
-    assert [log["event"] for log in ours] == ["audit.push_failed"]
+    tenant_logs = [log for log in logs if log["tenant_id"] == company.tenant_id]
+    assert [log["event"] for log in tenant_logs] == ["audit.push_failed"]

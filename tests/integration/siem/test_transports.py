@@ -97,22 +97,24 @@ def test_unresponsive_dns_does_not_delay_other_sinks(
     kind: SinkKind, hook: Hook, syslog: Syslog
 ) -> None:
     hook.secret = new_secret(SinkKind.WEBHOOK) or ""
-    good, silent = {
+    good_address, silent_pattern = {
         SinkKind.SYSLOG: (f"syslog+tcp://siem.known.test:{syslog.port}", "syslog+tcp://{}"),
         SinkKind.WEBHOOK: (hook.url.replace("127.0.0.1", "siem.known.test"), "http://{}/"),
     }[kind]
 
     async def send_all() -> None:
-        # More than an event loop has threads, on any machine.
-        addresses = [silent.format(f"{number}.silent.test") for number in range(40)]
-        others = [asyncio.create_task(send(address, hook.secret)) for address in addresses]
+        # More look-ups than an event loop has threads on any machine.
+        addresses = [silent_pattern.format(f"{number}.silent.test") for number in range(40)]
+        hanging_sends = [
+            asyncio.create_task(send_test_message(address, hook.secret)) for address in addresses
+        ]
         await asyncio.sleep(0.2)
         try:
-            await send(good, hook.secret)
+            await send_test_message(good_address, hook.secret)
         finally:
-            for other in others:
-                other.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+            for hanging_send in hanging_sends:
+                hanging_send.cancel()
+            await asyncio.gather(*hanging_sends, return_exceptions=True)
 
     with silent_names():
         asyncio.run(send_all())
@@ -120,7 +122,7 @@ def test_unresponsive_dns_does_not_delay_other_sinks(
     assert (syslog.sequences or hook.sequences) == [7]
 
 
-async def send(text: str, secret: str) -> None:
+async def send_test_message(text: str, secret: str) -> None:
     address, networks = parse_address(text, LOOPBACK), LOOPBACK
     message = SinkMessage("x", TEST, "2026-11-21T12:00:00Z", None, {"sequence": 7})
     if address.kind is SinkKind.SYSLOG:

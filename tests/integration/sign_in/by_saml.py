@@ -10,7 +10,7 @@ from django.utils import timezone
 from tenants.base.permissions import Role
 from tenants.identity.sso.metadata_fetch import fetch_metadata
 from tenants.identity.sso.operations import SamlProviderConfig, set_saml_provider
-from tests.fakes.saml_provider import Said, SamlProvider
+from tests.fakes.saml_provider import AssertionData, SamlProvider
 from tests.fixtures.companies import Company, make_company
 from tests.fixtures.users import make_domain
 from tests.integration.sign_in.by_provider import fresh_client
@@ -28,7 +28,7 @@ def configure_saml(company: Company, metadata: str) -> None:
     set_saml_provider(actor=company.platform, config=described, now=timezone.now())
 
 
-def request_assertion(client: Client, idp: SamlProvider, email: str, **more: str) -> Said:
+def request_assertion(client: Client, idp: SamlProvider, email: str, **more: str) -> AssertionData:
     """Return the provider's assertion for this user, after a sign-in request."""
     page = client.post("/sign-in", {"email": email, "single": "yes", **more})
     found = re.search(r'href="(https://login\.example\.com[^"]+)"', page.content.decode())

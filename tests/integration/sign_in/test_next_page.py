@@ -153,6 +153,6 @@ def _sign_in_with_saml(
     link = re.search(r'href="(https://login\.example\.com[^"]+)"', page)
     assert link is not None
     assertion = idp.assertion_for(html.unescape(link[1]), form["email"])
-    posted = {"SAMLResponse": idp.answer(assertion), "RelayState": form["next"]}
+    posted = {"SAMLResponse": idp.encode_response(assertion), "RelayState": form["next"]}
     there = fresh_client().post(f"/sign-in/saml/{company.tenant_id}", posted)
     return client.get(f"{there['Location']}&{urlencode({'RelayState': form['next']})}")

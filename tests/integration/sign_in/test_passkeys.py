@@ -98,7 +98,7 @@ def test_a_passkey_meets_a_tenants_second_factor_requirement(
 
 
 def test_a_passkey_without_user_verification_is_only_a_second_factor(owner: Person) -> None:
-    found, browser = SoftPasskey(knows_its_user=False), Browser(owner)
+    found, browser = SoftPasskey(verifies_user=False), Browser(owner)
     browser.sign_in()
     browser.add(found, "Key ring")
     after, alone = Browser(owner), Browser(owner)
@@ -119,7 +119,7 @@ def test_a_second_factor_challenge_cannot_replace_a_passkey_sign_in(
 ) -> None:
     """Otherwise a finder of a security key without a PIN could sign in with a touch alone, by using
     a challenge of their own account."""
-    found, browser = SoftPasskey(knows_its_user=False), Browser(owner)
+    found, browser = SoftPasskey(verifies_user=False), Browser(owner)
     browser.sign_in()
     browser.add(found)
     finder = Browser(company.people[Role.DEVELOPER])

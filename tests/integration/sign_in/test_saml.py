@@ -11,7 +11,7 @@ from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
 from tenants.base import redis_connection
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Role
-from tests.fakes.saml_provider import SamlProvider, encoded
+from tests.fakes.saml_provider import SamlProvider, encode
 from tests.fixtures.companies import PASSWORD, Cast, Company, Person
 from tests.integration.sign_in.by_provider import fresh_client, is_signed_in, refusals_of
 from tests.integration.sign_in.by_saml import (
@@ -42,7 +42,9 @@ def test_a_member_signs_in_through_the_provider(
 ) -> None:
     client = fresh_client()
 
-    response = post(client, company, idp.answer(request_assertion(client, idp, owner.email)))
+    response = post(
+        client, company, idp.encode_response(request_assertion(client, idp, owner.email))
+    )
 
     assert (response.status_code, response["Location"]) == (302, "/")
     assert client.get("/api/v1/tenant").json()["slug"] == company.slug
@@ -52,7 +54,7 @@ def test_a_signed_response_is_accepted(company: Company, owner: Person, idp: Sam
     client = fresh_client()
     assertion = request_assertion(client, idp, owner.email)
 
-    response = post(client, company, idp.answer(assertion, signs_response=True))
+    response = post(client, company, idp.encode_response(assertion, signs_response=True))
 
     assert response.status_code == 302
 
@@ -63,7 +65,9 @@ def test_signing_in_redirects_to_the_requested_page(
     client = fresh_client()
 
     response = post(
-        client, company, idp.answer(request_assertion(client, idp, owner.email, next="/keys/new"))
+        client,
+        company,
+        idp.encode_response(request_assertion(client, idp, owner.email, next="/keys/new")),
     )
 
     assert response["Location"] == "/keys/new"
@@ -84,7 +88,7 @@ def test_a_new_user_gets_an_account_without_membership(
     client = fresh_client()
     email = f"{secrets.token_hex(4)}@{company.slug}.example"
 
-    post(client, company, idp.answer(request_assertion(client, idp, email)))
+    post(client, company, idp.encode_response(request_assertion(client, idp, email)))
 
     assert client.get("/api/v1/tenant").json()["code"] == "no_active_tenant"
 
@@ -97,7 +101,7 @@ def test_a_large_response_does_not_fill_redis(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
     assertion = request_assertion(fresh_client(), idp, owner.email)
-    answer = idp.answer(assertion, email=f"{'a' * 40_000}@{company.slug}.example")
+    answer = idp.encode_response(assertion, email=f"{'a' * 40_000}@{company.slug}.example")
 
     response = fresh_client().post(f"/sign-in/saml/{company.tenant_id}", {"SAMLResponse": answer})
 
@@ -116,7 +120,7 @@ def test_repeated_attributes_are_accepted(
     assertion = request_assertion(client, idp, owner.email)
 
     response = post(
-        client, company, idp.answer(assertion, attributes=(("Role", "a"), ("Role", "b")))
+        client, company, idp.encode_response(assertion, attributes=(("Role", "a"), ("Role", "b")))
     )
 
     assert (response.status_code, response["Location"]) == (302, "/")
@@ -134,7 +138,7 @@ def test_repeated_attributes_are_accepted(
         ({"audience": "https://elsewhere.example"}, "wrong_audience"),
         ({"edit": set_unrepresentable_time}, "malformed"),
         ({"email": "somebody@elsewhere.example"}, "address_not_allowed"),
-        ({"question": "_another", "confirmed_question": "_another"}, "unsolicited"),
+        ({"request_id": "_another", "confirmed_request_id": "_another"}, "unsolicited"),
     ],
     ids=lambda value: value if isinstance(value, str) else ",".join(value),
 )
@@ -144,7 +148,7 @@ def test_a_refused_response_is_audited_with_its_reason(
     client = fresh_client()
     assertion = request_assertion(client, idp, owner.email)
 
-    response = post(client, company, idp.answer(assertion, **changes))
+    response = post(client, company, idp.encode_response(assertion, **changes))
 
     assert response.status_code == 403
     assert not is_signed_in(client)
@@ -171,12 +175,12 @@ def test_an_unknown_tenant_is_not_found() -> None:
         {"acs_url": None},
         {"recipient": "https://elsewhere.example/acs"},
         {"recipient": None},
-        {"question": "_another"},
-        {"question": None},
-        {"confirmed_question": "_another"},
-        {"confirmed_question": None},
-        {"question": None, "confirmed_question": None},
-        {"question": "_another", "confirmed_question": "_another"},
+        {"request_id": "_another"},
+        {"request_id": None},
+        {"confirmed_request_id": "_another"},
+        {"confirmed_request_id": None},
+        {"request_id": None, "confirmed_request_id": None},
+        {"request_id": "_another", "confirmed_request_id": "_another"},
     ],
     ids=str,
 )
@@ -186,7 +190,7 @@ def test_an_invalid_response_is_refused(
     client = fresh_client()
     assertion = request_assertion(client, idp, owner.email)
 
-    response = post(client, company, idp.answer(assertion, **changes))
+    response = post(client, company, idp.encode_response(assertion, **changes))
 
     assert response.status_code == 403
     assert not is_signed_in(client)
@@ -198,7 +202,9 @@ def test_a_response_signed_with_another_key_is_refused(
     """A certificate in the response is ignored."""
     client, thief = fresh_client(), SamlProvider()
 
-    response = post(client, company, thief.answer(request_assertion(client, idp, owner.email)))
+    response = post(
+        client, company, thief.encode_response(request_assertion(client, idp, owner.email))
+    )
 
     assert response.status_code == 403
     assert not is_signed_in(client)
@@ -235,11 +241,9 @@ def test_signature_wrapping_is_refused(company: Company, owner: Person, idp: Sam
     mallory = f"mallory@{company.slug}.example"
     for number in range(11):
         client = fresh_client()
-        xml = idp.response(request_assertion(client, idp, mallory))
+        xml = idp.build_response(request_assertion(client, idp, mallory))
 
-        response = post(
-            client, company, encoded(wrap_signatures(xml, mallory, owner.email)[number])
-        )
+        response = post(client, company, encode(wrap_signatures(xml, mallory, owner.email)[number]))
 
         assert response.status_code == 403, number
         assert not is_signed_in(client), number
@@ -252,7 +256,7 @@ def test_a_comment_in_an_address_does_not_truncate_it(
     assertion = request_assertion(client, idp, owner.email)
 
     response = post(
-        client, company, idp.answer(assertion, email=f"{owner.email}<!-- -->.evil.example")
+        client, company, idp.encode_response(assertion, email=f"{owner.email}<!-- -->.evil.example")
     )
 
     assert response.status_code == 403
@@ -261,7 +265,7 @@ def test_a_comment_in_an_address_does_not_truncate_it(
 
 def test_a_response_works_once(company: Company, owner: Person, idp: SamlProvider) -> None:
     client, other = fresh_client(), fresh_client()
-    answer = idp.answer(request_assertion(client, idp, owner.email))
+    answer = idp.encode_response(request_assertion(client, idp, owner.email))
     post(client, company, answer)
     client.post("/sign-out")
 
@@ -278,7 +282,7 @@ def test_a_ticket_works_once_and_only_in_the_browser_that_began(
     """Login CSRF: the attacker makes the victim's browser finish a sign-in that the attacker
     began."""
     client, victim = fresh_client(), fresh_client()
-    answer = idp.answer(request_assertion(client, idp, owner.email))
+    answer = idp.encode_response(request_assertion(client, idp, owner.email))
     request_assertion(victim, idp, owner.email)
     address = f"/sign-in/saml/{company.tenant_id}"
     done = fresh_client().post(address, {"SAMLResponse": answer})["Location"]
@@ -293,7 +297,7 @@ def test_an_unsolicited_response_is_refused(
 ) -> None:
     assertion, stranger = request_assertion(fresh_client(), idp, owner.email), fresh_client()
 
-    response = post(stranger, company, idp.answer(assertion))
+    response = post(stranger, company, idp.encode_response(assertion))
 
     assert response.status_code == 403
     assert not is_signed_in(stranger)
@@ -308,8 +312,11 @@ def test_a_response_of_another_tenants_provider_is_refused(
         client = fresh_client()
         assertion = request_assertion(client, idp, owner.email)
         thief = SamlProvider() if other is own else idp
-        assert post(client, company, thief.answer(assertion, audience=None)).status_code == 403
-        assert post(client, other, idp.answer(assertion)).status_code == 403
+        assert (
+            post(client, company, thief.encode_response(assertion, audience=None)).status_code
+            == 403
+        )
+        assert post(client, other, idp.encode_response(assertion)).status_code == 403
         assert not is_signed_in(client)
 
 
@@ -321,7 +328,7 @@ def test_an_address_of_another_tenants_domain_is_refused(
         client = fresh_client()
         assertion = request_assertion(client, idp, owner.email)
 
-        response = post(client, company, idp.answer(assertion, email=victim.email))
+        response = post(client, company, idp.encode_response(assertion, email=victim.email))
 
         assert b"is not allowed to sign in users of this e-mail domain" in response.content
         assert not is_signed_in(client)
@@ -339,9 +346,9 @@ def test_document_type_declarations_are_refused(
     company: Company, owner: Person, idp: SamlProvider, doctype: str
 ) -> None:
     client = fresh_client()
-    xml = idp.response(request_assertion(client, idp, owner.email))
+    xml = idp.build_response(request_assertion(client, idp, owner.email))
 
-    assert post(client, company, encoded(doctype + xml)).status_code == 403
+    assert post(client, company, encode(doctype + xml)).status_code == 403
     with pytest.raises(InvalidValue):
         configure_saml(company, idp.metadata(before=doctype))
 
@@ -349,8 +356,8 @@ def test_document_type_declarations_are_refused(
 @pytest.mark.parametrize(
     "answer",
     [
-        *("", "x", "é", "AAAA", encoded("<x/>"), encoded("<x>" * 9_000), "A" * 300_000),
-        encoded('<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"/>'),
+        *("", "x", "é", "AAAA", encode("<x/>"), encode("<x>" * 9_000), "A" * 300_000),
+        encode('<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"/>'),
     ],
 )
 def test_malformed_responses_are_refused(company: Company, answer: str) -> None:

@@ -58,7 +58,7 @@ class BySaml:
 
     def answer(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
         assertion = self.provider.assertion_for(url, email)
-        answer = self.provider.answer(assertion, signed_in_s_ago=signed_in_s_ago)
+        answer = self.provider.encode_response(assertion, signed_in_s_ago=signed_in_s_ago)
         address = f"/sign-in/saml/{self.company.tenant_id}"
         return client.get(fresh_client().post(address, {"SAMLResponse": answer})["Location"])
 

@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from tenants.billing.invoices.queries import find_invoice
-from tests.fakes.billing import make_older, use
+from tests.fakes.billing import backdate_company, ingest_completion
 from tests.fixtures.companies import make_company
 
 OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
@@ -30,13 +30,13 @@ def test_an_operator_bills_a_tenant_on_the_command_line(tmp_path: Path) -> None:
     prices = {"prompt": "0.15", "cached_prompt": "0.015", "generated": "0.60"}
     tiers.write_text(json.dumps({"fast": prices, "quality": prices}))
     profile.write_text(json.dumps({"customer": {"name": "Operated Ltd"}}))
-    make_older(company, date(2026, 10, 1))
+    backdate_company(company, date(2026, 10, 1))
     command("plan", plan, "--name", "Team", "--currency", "EUR")
     command("price", plan, "--from", "2026-01-01", "--seat", "19.00", "--tiers", str(tiers))
     command("subscribe", company.slug, plan, "--from", "2026-10-01")
     command("profile", company.slug, "--file", str(profile))
     command("credit", company.slug, "0.10", "--reason", "Welcome.")
-    use(company, None, OCTOBER, **MUCH)
+    ingest_completion(company, None, OCTOBER, **MUCH)
 
     assert "Issued: OPERATED-" in command("invoice", company.slug)
     assert "Issued: OPERATED-" in command(

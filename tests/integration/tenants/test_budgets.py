@@ -34,7 +34,14 @@ from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.teams.operations import add_team_member, remove_team_member
 from tenants.models import AlertDelivery, AuditEntry, BudgetAlert
-from tests.fakes.billing import NOW, balances, hard_budgets, make_budget, make_customer, use
+from tests.fakes.billing import (
+    NOW,
+    hard_budgets,
+    ingest_completion,
+    make_budget,
+    make_customer,
+    read_balances,
+)
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.tenants.webhook_receiver import Receiver
@@ -61,7 +68,7 @@ def _mails_in_memory(settings: LazySettings) -> None:
 
 def spend(company: Company, times: int = 1, *, at: datetime = TODAY) -> None:
     for number in range(times):
-        use(company, company.developer, at + timedelta(seconds=number), **DEAR)
+        ingest_completion(company, company.developer, at + timedelta(seconds=number), **DEAR)
     rate_tenant(company.tenant_id, now=NOW)
 
 
@@ -112,7 +119,7 @@ def test_budgets_count_the_same_amount_as_the_ledger(company: Company) -> None:
 
     seen = find_budget(actor=company.administrator.actor, budget_id=budget.id, now=NOW)
 
-    assert seen.spent_micros == -balances(company.tenant_id)["revenue.tokens"]
+    assert seen.spent_micros == -read_balances(company.tenant_id)["revenue.tokens"]
 
 
 def test_spending_before_the_budget_is_synced_to_redis(company: Company) -> None:

@@ -9,7 +9,7 @@ from tenants.billing.invoices.billing_profile import set_profile
 from tenants.billing.invoices.document import DocumentKind, InvoiceParty, InvoiceTax
 from tenants.billing.invoices.operations import issue_credit_note, issue_due
 from tenants.billing.invoices.queries import InvoiceView, find_invoice
-from tests.fakes.billing import balances, make_old_customer, use
+from tests.fakes.billing import ingest_completion, make_old_customer, read_balances
 from tests.fixtures.companies import Company
 
 OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
@@ -42,9 +42,9 @@ def test_a_credit_note_has_the_next_number_and_reduces_the_receivable(company: C
         tax=InvoiceTax("VAT", 1_900),
         now=OCTOBER,
     )
-    use(company, company.developer, OCTOBER, **LARGE_USAGE)
+    ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     invoice_of(company)
-    owed = balances(company.tenant_id)["receivable"]
+    owed = read_balances(company.tenant_id)["receivable"]
 
     note = issue_credit_note(
         actor=company.platform, number=1, net_cents=100, reason="An outage.", now=AFTER
@@ -53,12 +53,12 @@ def test_a_credit_note_has_the_next_number_and_reduces_the_receivable(company: C
     document = note.document
     assert (note.number, document.head.kind) == (2, DocumentKind.CREDIT_NOTE)
     assert (document.subtotal_cents, document.tax_cents, document.total_cents) == (-100, -19, -119)
-    assert balances(company.tenant_id)["receivable"] == owed - 119 * 10_000
+    assert read_balances(company.tenant_id)["receivable"] == owed - 119 * 10_000
     assert find(company).corrected_cents == 100
 
 
 def test_credit_notes_cannot_exceed_the_invoices_net_amount(company: Company) -> None:
-    use(company, company.developer, OCTOBER)
+    ingest_completion(company, company.developer, OCTOBER)
     invoice_of(company)
     net = find(company).document.subtotal_cents
     issue_credit_note(actor=company.platform, number=1, net_cents=net, reason="All.", now=AFTER)
@@ -75,7 +75,7 @@ def test_credit_notes_for_a_whole_invoice_refund_its_exact_tax(
 ) -> None:
     tax = InvoiceTax("VAT", basis_points)
     set_profile(actor=company.platform, customer=InvoiceParty("I"), tax=tax, now=OCTOBER)
-    use(company, company.developer, OCTOBER, **LARGE_USAGE)
+    ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     document = invoice_of(company).document
     net_cents, parts = document.subtotal_cents, [3, 3, 7, 1]
 
@@ -85,7 +85,7 @@ def test_credit_notes_for_a_whole_invoice_refund_its_exact_tax(
     ]
 
     assert sum(note.document.tax_cents for note in notes) == -document.tax_cents
-    assert "receivable" not in balances(company.tenant_id)
+    assert "receivable" not in read_balances(company.tenant_id)
 
 
 def test_a_credit_note_needs_a_reason(company: Company) -> None:
@@ -94,7 +94,7 @@ def test_a_credit_note_needs_a_reason(company: Company) -> None:
 
 
 def test_a_failed_credit_note_uses_no_number(company: Company) -> None:
-    use(company, company.developer, OCTOBER)
+    ingest_completion(company, company.developer, OCTOBER)
     invoice_of(company)
     with pytest.raises(Conflict):
         issue_credit_note(

@@ -23,7 +23,14 @@ from tenants.compliance.exports.verification import PROOF_SUFFIX, BrokenExport, 
 from tenants.compliance.exports.verify_cli import main
 from tenants.privacy.retention.verification import main as verify_certificate
 from tenants.security.audit.export_verification import main as verify_audit
-from tests.fakes.exports import OCTOBER, build_all, build_of, end_all_exports, file_of, start_export
+from tests.fakes.exports import (
+    OCTOBER,
+    build_all,
+    end_all_exports,
+    file_of,
+    find_export,
+    start_export,
+)
 from tests.fakes.retention import make_certificate
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
@@ -52,7 +59,7 @@ def pack(
             company, PACK, "zip", period=ALWAYS, actor=company.people[Role.AUDITOR].actor
         )
         build_all(company)
-        found = build_of(company, build_id)
+        found = find_export(company, build_id)
         assert found.state == "finished", found.error
         file = folder / found.name
         file.write_bytes(file_of(company, build_id))

@@ -14,7 +14,7 @@ from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.run import visit
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import ExportObject
-from tests.fakes.exports import build_of
+from tests.fakes.exports import find_export
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.integration.tenants.test_export_builds import records
@@ -61,7 +61,7 @@ def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
         visit(company.tenant_id, lambda: clock[0])
         after_attempts.append(num_stored(company, build_id))
 
-    assert build_of(company, build_id).state is JobState.FAILED
+    assert find_export(company, build_id).state is JobState.FAILED
     assert after_attempts[0] > ROWS, "it must write pieces"
     assert set(after_attempts) == {after_attempts[0]}
     sweep_tenant(tenant_id=company.tenant_id, now=clock[0])

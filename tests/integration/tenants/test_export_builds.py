@@ -40,7 +40,7 @@ from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.compliance.exports.verification import BrokenExport, verify_export
 from tenants.models import AuditEntry, ExportJob, ExportObject
 from tenants.security.encryption.errors import KeyDestroyed
-from tests.fakes.exports import build_all, build_of, end_all_exports, file_of, start_export
+from tests.fakes.exports import build_all, end_all_exports, file_of, find_export, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.stack.services import Services
@@ -96,7 +96,7 @@ def test_a_background_export_equals_a_direct_one_and_its_proof_verifies(
 
     build_all(company)
 
-    found, data = build_of(company, build_id), file_of(company, build_id)
+    found, data = find_export(company, build_id), file_of(company, build_id)
     assert found.state is JobState.FINISHED
     assert (found.rows_done, found.rows_expected, found.num_bytes) == (ROWS, ROWS, len(data))
     if media != "parquet":  # Parquet's row groups depend on the batches
@@ -110,7 +110,7 @@ def test_a_background_export_equals_a_direct_one_and_its_proof_verifies(
 def test_a_changed_byte_of_file_or_proof_is_detected(company: Company) -> None:
     build_id = records(company)
     build_all(company)
-    data, proof = file_of(company, build_id), build_of(company, build_id).proof.encode()
+    data, proof = file_of(company, build_id), find_export(company, build_id).proof.encode()
     chance = random.Random(8)
 
     for number in range(100):
@@ -130,7 +130,7 @@ def test_an_interrupted_export_continues_without_duplicate_rows(
     build_id = records(company)
     assert visit(company.tenant_id, timezone.now)
     assert visit(company.tenant_id, timezone.now)
-    assert build_of(company, build_id).rows_done == 4
+    assert find_export(company, build_id).rows_done == 4
     # As if the previous worker had been killed after sealing a part and before counting it.
     claim = claim_next(company.tenant_id, timezone.now)
     assert claim is not None
@@ -196,7 +196,7 @@ def test_parts_are_deleted_when_finished_and_the_file_when_expired(
 
     sweep_tenant(tenant_id=company.tenant_id, now=timezone.now() + timedelta(days=8))
 
-    assert build_of(company, build_id).state is JobState.EXPIRED
+    assert find_export(company, build_id).state is JobState.EXPIRED
     assert not storages["exports"].exists(name)
     storages["exports"].save(name, ContentFile(copy))
     with pytest.raises(KeyDestroyed):
@@ -247,7 +247,7 @@ def test_an_export_that_does_not_fit_fails_with_the_reason(
 
     build_all(company)
 
-    found = build_of(company, build_id)
+    found = find_export(company, build_id)
     assert (found.state, found.rows_done) == (JobState.FAILED, 2)
     assert "at most 3 rows" in found.error
 
@@ -265,12 +265,12 @@ def test_an_export_is_given_up_after_repeated_storage_failures(
         failing.setattr(storages["exports"], "save", broken)
         for _ in range(MAX_ATTEMPTS):
             assert not visit(company.tenant_id, lambda: clock[0])
-            assert build_of(company, build_id).state is JobState.RUNNING
+            assert find_export(company, build_id).state is JobState.RUNNING
             clock[0] += CLAIM_FOR
         visit(company.tenant_id, lambda: clock[0])
 
-    assert build_of(company, build_id).state is JobState.FAILED
-    assert "disk full" not in build_of(company, build_id).error
+    assert find_export(company, build_id).state is JobState.FAILED
+    assert "disk full" not in find_export(company, build_id).error
 
 
 def test_an_export_of_another_definition_version_fails(company: Company) -> None:
@@ -281,7 +281,7 @@ def test_an_export_of_another_definition_version_fails(company: Company) -> None
 
     build_all(company)
 
-    assert "has changed" in build_of(company, build_id).error
+    assert "has changed" in find_export(company, build_id).error
 
 
 def test_each_tenant_has_its_own_limits(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,7 +389,7 @@ def test_an_export_survives_a_killed_worker(company: Company, services: Services
     command = [sys.executable, "-c", textwrap.dedent(_WORKER), company.tenant_id, "2"]
     done = subprocess.run(command, cwd=ROOT, env=environment, timeout=60)
     assert done.returncode == -signal.SIGKILL
-    found = build_of(company, build_id)
+    found = find_export(company, build_id)
     assert (found.state, found.rows_done) == ("building", 4)
 
     while visit(company.tenant_id, after_claim_expiry):

@@ -19,7 +19,7 @@ from tenants.compliance.exports.jobs.queries import find_build
 from tenants.compliance.exports.jobs.run import build_due, visit
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import AuditEntry, ExportJob
-from tests.fakes.exports import build_of, end_all_exports, start_export
+from tests.fakes.exports import end_all_exports, find_export, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.integration.tenants.test_export_builds import records
@@ -54,12 +54,12 @@ def test_a_long_export_is_written_in_the_long_lane(company: Company) -> None:
 
     build_due(clock=timezone.now)
 
-    assert (build_of(company, build_id).state, build_of(company, build_id).rows_done) == (
+    assert (find_export(company, build_id).state, find_export(company, build_id).rows_done) == (
         "building",
         ROWS,
     )
     build_due(clock=timezone.now, lane=JobLane.LONG)
-    assert build_of(company, build_id).state is JobState.FINISHED
+    assert find_export(company, build_id).state is JobState.FINISHED
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="export.finished", target=f"export:{build_id}")
     assert (entry.after or {})["rows"] == ROWS
@@ -70,7 +70,7 @@ def test_the_long_lane_does_not_read_rows(company: Company) -> None:
 
     assert not visit(company.tenant_id, timezone.now, JobLane.LONG)
 
-    assert build_of(company, build_id).state is JobState.QUEUED
+    assert find_export(company, build_id).state is JobState.QUEUED
 
 
 def test_a_small_export_finishes_while_another_tenants_long_one_is_written(
@@ -100,7 +100,7 @@ def test_one_long_export_is_written_at_a_time(company: Company) -> None:
     with redis_lock(connect(), "long-exports"):
         tasks.run_long_export_jobs()
 
-    assert build_of(company, build_id).state is JobState.RUNNING
+    assert find_export(company, build_id).state is JobState.RUNNING
 
 
 def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> None:
@@ -110,7 +110,7 @@ def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> 
 
     read_all(company)
 
-    assert [build_of(company, each).state for each in (long, small)] == ["building", "finished"]
+    assert [find_export(company, each).state for each in (long, small)] == ["building", "finished"]
 
 
 def test_a_tenant_has_one_worker_across_both_lanes(company: Company) -> None:

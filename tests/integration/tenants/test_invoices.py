@@ -35,7 +35,13 @@ from tenants.models import (
     LedgerEntry,
     LedgerTransaction,
 )
-from tests.fakes.billing import SEAT_MICROS, balances, make_customer, make_old_customer, use
+from tests.fakes.billing import (
+    SEAT_MICROS,
+    ingest_completion,
+    make_customer,
+    make_old_customer,
+    read_balances,
+)
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 
 OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
@@ -62,7 +68,7 @@ def find(company: Company, number: int = 1) -> InvoiceView:
 
 
 def test_a_finished_month_is_invoiced(company: Company) -> None:
-    use(company, company.developer, OCTOBER, **LARGE_USAGE)
+    ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
 
     assert invoices_of(company) == [f"{company.slug.upper()}-000001"]
 
@@ -79,11 +85,13 @@ def test_a_finished_month_is_invoiced(company: Company) -> None:
 
 
 def test_an_invoice_bills_everything_of_its_month(company: Company) -> None:
-    use(company, company.developer, OCTOBER, prompt_tokens=7, cached_tokens=0, generated_tokens=3)
+    ingest_completion(
+        company, company.developer, OCTOBER, prompt_tokens=7, cached_tokens=0, generated_tokens=3
+    )
 
     invoices_of(company)
 
-    left = balances(company.tenant_id)
+    left = read_balances(company.tenant_id)
     assert "unbilled" not in left
     assert left["receivable"] == find(company).document.total_cents * 10_000
     assert sum(left.values()) == 0
@@ -95,7 +103,7 @@ def test_credits_are_deducted_before_tax(company: Company) -> None:
     set_profile(
         actor=company.platform, customer=customer, tax=InvoiceTax("VAT", 1_900), now=OCTOBER
     )
-    use(company, company.developer, OCTOBER, **LARGE_USAGE)
+    ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
 
     invoices_of(company)
 
@@ -103,11 +111,11 @@ def test_credits_are_deducted_before_tax(company: Company) -> None:
     assert document.credit_cents == 50
     assert document.tax_cents == (19 * (document.subtotal_cents - 50) + 50) // 100
     assert document.head.customer == customer
-    assert "credits" not in balances(company.tenant_id)
+    assert "credits" not in read_balances(company.tenant_id)
 
 
 def test_a_month_is_invoiced_once(company: Company) -> None:
-    use(company, company.developer, OCTOBER)
+    ingest_completion(company, company.developer, OCTOBER)
     invoices_of(company)
 
     assert invoices_of(company) == []
@@ -115,14 +123,14 @@ def test_a_month_is_invoiced_once(company: Company) -> None:
 
 @pytest.mark.parametrize("now", [AFTER - timedelta(hours=2), OCTOBER, OCTOBER - timedelta(days=90)])
 def test_an_unfinished_month_is_not_invoiced(company: Company, now: datetime) -> None:
-    use(company, company.developer, OCTOBER)
+    ingest_completion(company, company.developer, OCTOBER)
 
     assert invoices_of(company, now) == []
 
 
 def test_unrated_usage_is_rated_before_invoicing(company: Company) -> None:
     rate_tenant(company.tenant_id, now=AFTER)
-    use(company, company.developer, OCTOBER, **LARGE_USAGE)
+    ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
 
     assert len(issue_due(company.tenant_id, now=AFTER)) == 1
 
@@ -134,10 +142,10 @@ def test_an_invoice_is_issued_although_usage_keeps_arriving(
 ) -> None:
     def rate_while_more_comes(tenant_id: TenantId, **fields: Any) -> int:
         num_batches = rate_tenant(tenant_id, **fields)
-        use(company, company.developer, OCTOBER, **LARGE_USAGE)
+        ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
         return num_batches
 
-    use(company, company.developer, OCTOBER, **LARGE_USAGE)
+    ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     monkeypatch.setattr(operations, "rate_tenant", rate_while_more_comes)
 
     assert len(issue_due(company.tenant_id, now=AFTER)) == 1
@@ -152,7 +160,7 @@ def test_an_invoice_is_issued_although_usage_keeps_arriving(
 
 def test_rating_stops_at_the_given_record(company: Company) -> None:
     for _ in range(3):
-        use(company, company.developer, OCTOBER)
+        ingest_completion(company, company.developer, OCTOBER)
 
     assert rate_tenant(company.tenant_id, now=AFTER, until=2) == 2
     assert rate_tenant(company.tenant_id, now=AFTER, until=2) == 0
@@ -162,10 +170,10 @@ def test_rating_stops_at_the_given_record(company: Company) -> None:
 def test_a_month_without_usage_has_no_invoice_and_no_number() -> None:
     company = make_company("invoiced", {})
     make_customer(company)
-    use(company, None, OCTOBER)
+    ingest_completion(company, None, OCTOBER)
     december = datetime(2026, 12, 1, 7, tzinfo=UTC)
     invoices_of(company, december)
-    use(company, None, datetime(2026, 12, 3, tzinfo=UTC))
+    ingest_completion(company, None, datetime(2026, 12, 3, tzinfo=UTC))
 
     invoices_of(company, datetime(2027, 1, 1, 7, tzinfo=UTC))
 
@@ -175,10 +183,10 @@ def test_a_month_without_usage_has_no_invoice_and_no_number() -> None:
 
 
 def test_a_late_record_is_billed_on_the_next_invoice(company: Company) -> None:
-    use(company, company.developer, OCTOBER)
+    ingest_completion(company, company.developer, OCTOBER)
     invoices_of(company)
     before = find(company).json
-    use(company, company.developer, OCTOBER, **LARGE_USAGE)
+    ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
 
     invoices_of(company, datetime(2026, 12, 1, 7, tzinfo=UTC))
 
@@ -190,7 +198,7 @@ def test_a_late_record_is_billed_on_the_next_invoice(company: Company) -> None:
 
 
 def test_a_clock_that_jumps_back_issues_no_second_invoice(company: Company) -> None:
-    use(company, company.developer, OCTOBER)
+    ingest_completion(company, company.developer, OCTOBER)
     invoices_of(company)
 
     for now in (OCTOBER, AFTER - timedelta(days=400), AFTER):
@@ -198,9 +206,9 @@ def test_a_clock_that_jumps_back_issues_no_second_invoice(company: Company) -> N
 
 
 def test_a_clock_that_jumped_ahead_neither_loses_nor_duplicates_usage(company: Company) -> None:
-    use(company, company.developer, OCTOBER, **LARGE_USAGE)
+    ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     invoices_of(company, datetime(2027, 3, 1, 7, tzinfo=UTC))
-    use(company, company.developer, OCTOBER + timedelta(days=1), **LARGE_USAGE)
+    ingest_completion(company, company.developer, OCTOBER + timedelta(days=1), **LARGE_USAGE)
     invoices_of(company, AFTER + timedelta(days=30))
     invoices_of(company, datetime(2027, 4, 1, 7, tzinfo=UTC))
 
@@ -217,7 +225,7 @@ def test_a_clock_that_jumped_ahead_neither_loses_nor_duplicates_usage(company: C
 
 
 def test_an_invoice_is_rendered_to_the_same_bytes_each_time(company: Company) -> None:
-    use(company, company.developer, OCTOBER, **LARGE_USAGE)
+    ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     invoices_of(company)
 
     first, second = find(company), find(company)
@@ -227,7 +235,7 @@ def test_an_invoice_is_rendered_to_the_same_bytes_each_time(company: Company) ->
 
 
 def test_a_restored_ledger_gives_the_same_invoices(company: Company) -> None:
-    use(company, company.developer, OCTOBER, **LARGE_USAGE)
+    ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     grant_credit(actor=company.platform, amount_micros=100_000, reason="Welcome.", now=OCTOBER)
     invoices_of(company)
     issue_credit_note(
@@ -258,7 +266,7 @@ def restore(model: Any, source: Company, target: Company) -> None:
 
 
 def test_a_modified_ledger_gives_no_invoice(company: Company) -> None:
-    use(company, company.developer, OCTOBER, **LARGE_USAGE)
+    ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     invoices_of(company)
     elsewhere = make_company("restored", {})
     for model in (LedgerAccount, LedgerTransaction, LedgerEntry, Invoice):
@@ -275,7 +283,7 @@ def test_a_modified_ledger_gives_no_invoice(company: Company) -> None:
 
 
 def test_concurrent_workers_issue_one_invoice(company: Company) -> None:
-    use(company, company.developer, OCTOBER)
+    ingest_completion(company, company.developer, OCTOBER)
     rate_tenant(company.tenant_id, now=AFTER)
     issued: list[str] = []
 
@@ -299,7 +307,7 @@ def test_concurrent_workers_issue_one_invoice(company: Company) -> None:
 def test_a_failure_at_one_tenants_invoice_does_not_stop_anothers() -> None:
     broken, other_company = make_old_customer(OCTOBER), make_old_customer(OCTOBER)
     for company in (broken, other_company):
-        use(company, company.developer, OCTOBER, **LARGE_USAGE)
+        ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     with tenant_scope(broken.tenant_id):
         BillingState.objects.filter(tenant_id=broken.tenant_id).update(last_number=2**31 - 1)
 
@@ -324,7 +332,7 @@ def test_invoices_can_be_neither_changed_nor_deleted(company: Company, change: s
 def test_a_change_of_profile_does_not_change_issued_invoices(
     company: Company, settings: LazySettings
 ) -> None:
-    use(company, company.developer, OCTOBER)
+    ingest_completion(company, company.developer, OCTOBER)
     invoices_of(company)
     before = find(company).json
 
@@ -337,7 +345,7 @@ def test_a_change_of_profile_does_not_change_issued_invoices(
 
 
 def test_another_tenants_invoices_and_ledger_are_not_found(company: Company, cast: Cast) -> None:
-    use(company, company.developer, OCTOBER)
+    ingest_completion(company, company.developer, OCTOBER)
     invoices_of(company)
     bob = cast.globex.administrator.actor
 
@@ -360,7 +368,7 @@ def test_a_developer_cannot_read_invoices_or_the_ledger(company: Company) -> Non
 
 def test_the_ledger_is_paginated(company: Company) -> None:
     for hour in range(5):
-        use(company, company.developer, OCTOBER + timedelta(hours=hour))
+        ingest_completion(company, company.developer, OCTOBER + timedelta(hours=hour))
         rate_tenant(company.tenant_id, now=OCTOBER + timedelta(hours=hour))
     actor = company.people[next(role for role in ACME if role == "auditor")].actor
     seen: list[str] = []

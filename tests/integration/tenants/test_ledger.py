@@ -26,7 +26,7 @@ from tenants.billing.ledger.operations import (
 )
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
 from tenants.models import LedgerAccount, LedgerEntry, LedgerTransaction, Plan, PriceVersion
-from tests.fakes.billing import NOW, START, TIERS, balances, make_customer, make_plan
+from tests.fakes.billing import NOW, START, TIERS, make_customer, make_plan, read_balances
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 
 BALANCED = TransactionDraft(
@@ -56,14 +56,14 @@ def post(tenant_id: TenantId, booking: TransactionDraft) -> bool:
 def test_a_transaction_moves_money_between_accounts(company: Company) -> None:
     assert post(company.tenant_id, BALANCED)
 
-    assert balances(company.tenant_id) == {"revenue.tokens": -700, "unbilled": 700}
+    assert read_balances(company.tenant_id) == {"revenue.tokens": -700, "unbilled": 700}
 
 
 def test_a_source_is_posted_once(company: Company) -> None:
     post(company.tenant_id, BALANCED)
 
     assert not post(company.tenant_id, BALANCED)
-    assert balances(company.tenant_id) == {"revenue.tokens": -700, "unbilled": 700}
+    assert read_balances(company.tenant_id) == {"revenue.tokens": -700, "unbilled": 700}
 
 
 def test_the_database_refuses_a_duplicate_source(company: Company) -> None:
@@ -100,7 +100,7 @@ def test_the_database_refuses_an_unbalanced_transaction(company: Company) -> Non
     with pytest.raises(IntegrityError, match="does not balance"):
         post(company.tenant_id, unbalanced)
 
-    assert balances(company.tenant_id) == {}
+    assert read_balances(company.tenant_id) == {}
 
 
 def test_two_unbalanced_transactions_do_not_balance_each_other(company: Company) -> None:
@@ -229,7 +229,10 @@ def test_a_granted_credit_is_available(company: Company) -> None:
 
     with tenant_scope(company.tenant_id):
         assert credit_balance(company.tenant_id) == 5_000_000
-    assert balances(company.tenant_id) == {"credits": -5_000_000, "expense.promotions": 5_000_000}
+    assert read_balances(company.tenant_id) == {
+        "credits": -5_000_000,
+        "expense.promotions": 5_000_000,
+    }
 
 
 @pytest.mark.parametrize("amount", [0, -10_000, 5_001, 10**18])

@@ -29,9 +29,9 @@ from tests.fakes.billing import (
     SEAT_MICROS,
     START,
     TIERS,
-    balances,
+    ingest_completion,
     make_customer,
-    use,
+    read_balances,
 )
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.fixtures.users import make_domain
@@ -64,7 +64,7 @@ def months(company: Company) -> list[tuple[date, date]]:
 
 
 def test_a_completion_is_rated_by_token_kind(company: Company) -> None:
-    use(company, company.developer, THIRD, **USED_TOKENS)
+    ingest_completion(company, company.developer, THIRD, **USED_TOKENS)
 
     rate_tokens(company.tenant_id, now=NOW)
 
@@ -74,18 +74,18 @@ def test_a_completion_is_rated_by_token_kind(company: Company) -> None:
         + price_tokens(1_880, FAST.cached_prompt)
         + price_tokens(12, FAST.generated)
     )
-    assert balances(company.tenant_id) == {"revenue.tokens": -expected, "unbilled": expected}
+    assert read_balances(company.tenant_id) == {"revenue.tokens": -expected, "unbilled": expected}
 
 
 def test_rating_again_posts_nothing(company: Company) -> None:
-    use(company, company.developer, THIRD, **USED_TOKENS)
+    ingest_completion(company, company.developer, THIRD, **USED_TOKENS)
     rate_tokens(company.tenant_id, now=NOW)
-    before = balances(company.tenant_id)
+    before = read_balances(company.tenant_id)
 
     rated = rate_tokens(company.tenant_id, now=NOW)
 
     assert rated.num_batches == 0
-    assert balances(company.tenant_id) == before
+    assert read_balances(company.tenant_id) == before
 
 
 def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
@@ -93,17 +93,17 @@ def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
     make_customer(other)
     for minute in range(30):
         at = THIRD + timedelta(minutes=minute)
-        use(company, company.developer, at, **USED_TOKENS)
-        use(other, other.developer, at, **USED_TOKENS)
+        ingest_completion(company, company.developer, at, **USED_TOKENS)
+        ingest_completion(other, other.developer, at, **USED_TOKENS)
         rate_tokens(company.tenant_id, now=NOW)
     rate_tokens(other.tenant_id, now=NOW)
 
-    assert balances(company.tenant_id) == balances(other.tenant_id)
+    assert read_balances(company.tenant_id) == read_balances(other.tenant_id)
     assert lines(company) == lines(other)
 
 
 def test_a_worker_killed_while_rating_posts_nothing(company: Company) -> None:
-    use(company, company.developer, THIRD, **USED_TOKENS)
+    ingest_completion(company, company.developer, THIRD, **USED_TOKENS)
 
     def crash() -> None:
         with tenant_scope(company.tenant_id):
@@ -112,7 +112,7 @@ def test_a_worker_killed_while_rating_posts_nothing(company: Company) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         crash()
-    assert balances(company.tenant_id) == {}
+    assert read_balances(company.tenant_id) == {}
 
     rate_tokens(company.tenant_id, now=NOW)
 
@@ -121,7 +121,9 @@ def test_a_worker_killed_while_rating_posts_nothing(company: Company) -> None:
 
 def test_concurrent_workers_post_each_completion_once(company: Company) -> None:
     for minute in range(20):
-        use(company, company.developer, THIRD + timedelta(minutes=minute), **USED_TOKENS)
+        ingest_completion(
+            company, company.developer, THIRD + timedelta(minutes=minute), **USED_TOKENS
+        )
 
     def rate_repeatedly() -> None:
         try:
@@ -150,15 +152,15 @@ def test_concurrent_workers_post_each_completion_once(company: Company) -> None:
 def test_failed_or_unserved_completions_are_free(
     company: Company, fields: dict[str, object]
 ) -> None:
-    use(company, company.developer, THIRD, **fields)
+    ingest_completion(company, company.developer, THIRD, **fields)
 
     rate_tokens(company.tenant_id, now=NOW)
 
-    assert balances(company.tenant_id) == {}
+    assert read_balances(company.tenant_id) == {}
 
 
 def test_an_unknown_number_of_cached_tokens_counts_as_fully_cached(company: Company) -> None:
-    use(
+    ingest_completion(
         company,
         company.developer,
         THIRD,
@@ -173,7 +175,7 @@ def test_an_unknown_number_of_cached_tokens_counts_as_fully_cached(company: Comp
 def test_a_late_record_is_posted_in_the_open_month_with_its_own_day(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         BillingState.objects.update(invoiced_month=START)
-    use(company, company.developer, THIRD, **USED_TOKENS)
+    ingest_completion(company, company.developer, THIRD, **USED_TOKENS)
 
     rate_tokens(company.tenant_id, now=datetime(2026, 11, 2, tzinfo=UTC))
 
@@ -183,7 +185,7 @@ def test_a_late_record_is_posted_in_the_open_month_with_its_own_day(company: Com
 def test_a_record_with_a_future_time_is_posted_in_the_current_month(
     company: Company,
 ) -> None:
-    use(company, company.developer, datetime(2031, 1, 1, tzinfo=UTC), **USED_TOKENS)
+    ingest_completion(company, company.developer, datetime(2031, 1, 1, tzinfo=UTC), **USED_TOKENS)
 
     rate_tokens(company.tenant_id, now=NOW)
 
@@ -192,8 +194,10 @@ def test_a_record_with_a_future_time_is_posted_in_the_current_month(
 
 def test_records_around_midnight_belong_to_different_months(company: Company) -> None:
     november = datetime(2026, 11, 1, tzinfo=UTC)
-    use(company, company.developer, november - timedelta(milliseconds=1), **USED_TOKENS)
-    use(company, company.developer, november, **USED_TOKENS)
+    ingest_completion(
+        company, company.developer, november - timedelta(milliseconds=1), **USED_TOKENS
+    )
+    ingest_completion(company, company.developer, november, **USED_TOKENS)
 
     rate_tokens(company.tenant_id, now=november + timedelta(hours=1))
 
@@ -210,7 +214,9 @@ def test_each_day_has_the_price_of_that_day() -> None:
     add_price(plan=plan, new=dearer, now=NOW)
     for day in (24, 25):
         at = datetime(2026, 10, day, 23, 59, tzinfo=UTC)
-        use(company, company.developer, at, prompt_tokens=0, cached_tokens=0, generated_tokens=50)
+        ingest_completion(
+            company, company.developer, at, prompt_tokens=0, cached_tokens=0, generated_tokens=50
+        )
 
     rate_tokens(company.tenant_id, now=NOW + timedelta(days=9))
 
@@ -220,17 +226,19 @@ def test_each_day_has_the_price_of_that_day() -> None:
 
 
 def test_usage_before_the_plan_is_free(company: Company) -> None:
-    use(company, company.developer, datetime(2026, 9, 30, 23, 59, tzinfo=UTC), **USED_TOKENS)
+    ingest_completion(
+        company, company.developer, datetime(2026, 9, 30, 23, 59, tzinfo=UTC), **USED_TOKENS
+    )
 
     rated = rate_tokens(company.tenant_id, now=NOW)
 
     assert rated.num_batches == 1
-    assert balances(company.tenant_id) == {}
+    assert read_balances(company.tenant_id) == {}
 
 
 def test_rating_returns_the_spending_of_each_user(company: Company) -> None:
-    use(company, company.developer, THIRD, **USED_TOKENS)
-    use(company, None, THIRD, **USED_TOKENS)
+    ingest_completion(company, company.developer, THIRD, **USED_TOKENS)
+    ingest_completion(company, None, THIRD, **USED_TOKENS)
 
     rated = rate_tokens(company.tenant_id, now=NOW)
 
@@ -257,7 +265,7 @@ def test_a_month_of_seats_costs_their_price(company: Company) -> None:
 
     post_seat_charges(company.tenant_id, now=datetime(2026, 11, 1, tzinfo=UTC))
 
-    assert balances(company.tenant_id)["unbilled"] == 5 * SEAT_MICROS
+    assert read_balances(company.tenant_id)["unbilled"] == 5 * SEAT_MICROS
 
 
 def test_a_member_who_rejoins_is_billed_for_both_periods(company: Company) -> None:
@@ -296,11 +304,11 @@ def test_a_user_provisioned_as_inactive_takes_no_seat(company: Company) -> None:
 def test_a_days_seats_are_posted_once(company: Company) -> None:
     members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
     post_seat_charges(company.tenant_id, now=NOW)
-    before = balances(company.tenant_id)
+    before = read_balances(company.tenant_id)
 
     assert post_seat_charges(company.tenant_id, now=NOW) == 0
     assert post_seat_charges(company.tenant_id, now=NOW - timedelta(days=9)) == 0
-    assert balances(company.tenant_id) == before
+    assert read_balances(company.tenant_id) == before
 
 
 def test_a_clock_ahead_of_the_database_is_limited() -> None:
@@ -314,7 +322,7 @@ def test_the_task_rates_tenants_with_a_plan() -> None:
     company = make_company("rated", ACME)
     today = timezone.now().date()
     make_customer(company, starts_on=today)
-    use(company, company.developer, timezone.now(), **USED_TOKENS)
+    ingest_completion(company, company.developer, timezone.now(), **USED_TOKENS)
 
     rate_usage.apply().get()
 
@@ -322,8 +330,8 @@ def test_the_task_rates_tenants_with_a_plan() -> None:
 
 
 def test_ingestion_numbers_batches_for_rating(company: Company) -> None:
-    use(company, company.developer, THIRD)
-    use(company, company.developer, THIRD)
+    ingest_completion(company, company.developer, THIRD)
+    ingest_completion(company, company.developer, THIRD)
 
     with tenant_scope(company.tenant_id):
         batches = set(UsageRecord.objects.values_list("batch", flat=True))

@@ -24,10 +24,10 @@ from tests.fakes.billing import (
     NOW,
     SEAT_MICROS,
     START,
+    ingest_completion,
     make_budget,
     make_customer,
     make_old_customer,
-    use,
 )
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.fixtures.users import make_team
@@ -43,8 +43,10 @@ def add_usage(company: Company, *, times: int = 3) -> None:
     for number in range(times):
         for day in (3, 19):
             at = datetime(2026, 10, day, number, tzinfo=UTC)
-            use(company, company.developer, at, generated_tokens=7 + number, tier="quality")
-            use(company, company.developer, at, generated_tokens=11)
+            ingest_completion(
+                company, company.developer, at, generated_tokens=7 + number, tier="quality"
+            )
+            ingest_completion(company, company.developer, at, generated_tokens=11)
             rate_tenant(company.tenant_id, now=NOW)
 
 
@@ -148,7 +150,7 @@ def test_budgets_are_sorted_by_the_share_spent(company: Company) -> None:
     team = make_team(company, "Platform")
     make_budget(company, limit_micros=10**12)
     make_budget(company, limit_micros=1_000, holder=BudgetTarget(BudgetScope.TEAM, UUID(team)))
-    use(company, company.developer, NOW - timedelta(hours=1), generated_tokens=10_000)
+    ingest_completion(company, company.developer, NOW - timedelta(hours=1), generated_tokens=10_000)
     rate_tenant(company.tenant_id, now=NOW)
 
     found = list_nearest_limit(actor=company.administrator.actor, limit=5, price=None, now=NOW)

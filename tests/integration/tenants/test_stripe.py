@@ -26,7 +26,7 @@ from tenants.billing.stripe.port import (
 )
 from tenants.billing.stripe.reconciliation import MeterComparison, reconcile
 from tenants.models import StripeCustomer, StripeEvent
-from tests.fakes.billing import make_customer, use
+from tests.fakes.billing import ingest_completion, make_customer
 from tests.fakes.stripe_server import SECRET, Fault, StripeServer, stripe_server
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 
@@ -61,7 +61,7 @@ def company(stripe: HttpStripe) -> Company:
 
 
 def spend(company: Company, at: datetime = TODAY) -> None:
-    use(company, company.developer, at, **USED_TOKENS)
+    ingest_completion(company, company.developer, at, **USED_TOKENS)
     rate_tenant(company.tenant_id, now=NOW)
 
 

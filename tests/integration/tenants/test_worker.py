@@ -11,7 +11,7 @@ from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 from tenants.models import Outcome
-from tests.fakes.exports import build_of, start_export
+from tests.fakes.exports import find_export, start_export
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.test_ingest import outcome
 from tests.stack.services import Services
@@ -38,9 +38,9 @@ def test_an_export_is_built_within_seconds(worker: Path) -> None:
     build_id = start_export(company)
 
     deadline = time.monotonic() + 30
-    while build_of(company, build_id).state != "finished" and time.monotonic() < deadline:
+    while find_export(company, build_id).state != "finished" and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert build_of(company, build_id).state == "finished", worker.read_text()
+    assert find_export(company, build_id).state == "finished", worker.read_text()
 
 
 def test_every_task_has_a_queue_and_a_schedule() -> None:

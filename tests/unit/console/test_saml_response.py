@@ -14,11 +14,11 @@ from caret.foundation.ids import TenantId
 from console.sign_in.sso.saml_response import InvalidSamlResponse, ServiceProvider, read_response
 from tenants.identity.sso.queries import SamlProvider as Known
 from tenants.identity.sso.saml_metadata import read_metadata
-from tests.fakes.saml_provider import Said, SamlProvider, encoded
+from tests.fakes.saml_provider import AssertionData, SamlProvider, encode
 
 ACS = "https://caret.example/acs"
 US = ServiceProvider("https://caret.example/us", ACS)
-ASSERTION = Said("olga@acme.example", "_asked", ACS, US.entity_id, ACS, "_asked")
+ASSERTION = AssertionData("olga@acme.example", "_asked", ACS, US.entity_id, ACS, "_asked")
 XSLT = "http://www.w3.org/TR/1999/REC-xslt-19991116"
 PLAIN = "http://www.w3.org/2001/10/xml-exc-c14n#"
 ENVELOPED = "http://www.w3.org/2000/09/xmldsig#enveloped-signature"
@@ -36,11 +36,11 @@ def read(idp: SamlProvider, xml: str) -> str:
     """
     metadata = read_metadata(idp.metadata())
     known = Known(TenantId("acme"), metadata.entity_id, metadata.sso_url, metadata.certificates)
-    return read_response(encoded(xml), known, US).email
+    return read_response(encode(xml), known, US).email
 
 
 def test_a_plain_response_is_accepted(idp: SamlProvider) -> None:
-    assert read(idp, idp.response(ASSERTION)) == "olga@acme.example"
+    assert read(idp, idp.build_response(ASSERTION)) == "olga@acme.example"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_plain_response_is_accepted(idp: SamlProvider) -> None:
 def test_a_signature_with_other_transforms_or_keys_is_rejected(
     idp: SamlProvider, before: str, after: str
 ) -> None:
-    xml = idp.response(ASSERTION)
+    xml = idp.build_response(ASSERTION)
     assert before in xml
 
     with pytest.raises(InvalidSamlResponse, match="signature_form"):
@@ -69,12 +69,12 @@ def test_a_signature_with_other_transforms_or_keys_is_rejected(
 
 def test_a_weak_digest_is_rejected(idp: SamlProvider) -> None:
     with pytest.raises(InvalidSamlResponse, match="signature_form"):
-        read(idp, idp.response(replace(ASSERTION, algorithm=Saml.RSA_SHA1)))
+        read(idp, idp.build_response(replace(ASSERTION, algorithm=Saml.RSA_SHA1)))
 
 
 def test_a_signed_response_with_an_unsigned_assertion_is_rejected(idp: SamlProvider) -> None:
     with pytest.raises(InvalidSamlResponse, match="assertion_not_signed"):
-        read(idp, idp.response(replace(ASSERTION, is_signed=False, signs_response=True)))
+        read(idp, idp.build_response(replace(ASSERTION, is_signed=False, signs_response=True)))
 
 
 def test_a_second_audience_restriction_is_rejected(idp: SamlProvider) -> None:
@@ -82,11 +82,11 @@ def test_a_second_audience_restriction_is_rejected(idp: SamlProvider) -> None:
     both = f"{US.entity_id}{between}https://elsewhere.example"
 
     with pytest.raises(InvalidSamlResponse, match="wrong_audience"):
-        read(idp, idp.response(replace(ASSERTION, audience=both)))
+        read(idp, idp.build_response(replace(ASSERTION, audience=both)))
 
 
 def test_a_repeated_id_is_rejected(idp: SamlProvider) -> None:
-    xml = idp.response(ASSERTION)
+    xml = idp.build_response(ASSERTION)
 
     with pytest.raises(InvalidSamlResponse, match="repeated_id"):
         read(idp, re.sub(r' ID="_[0-9a-f]{32}"', f' ID="{ASSERTION.assertion_id}"', xml, count=1))
@@ -96,7 +96,7 @@ def test_an_encrypted_assertion_is_rejected(idp: SamlProvider) -> None:
     xml = re.sub(
         r"<saml:Assertion.*</saml:Assertion>",
         "<saml:EncryptedAssertion/>",
-        idp.response(ASSERTION),
+        idp.build_response(ASSERTION),
         flags=re.DOTALL,
     )
 
@@ -107,14 +107,19 @@ def test_an_encrypted_assertion_is_rejected(idp: SamlProvider) -> None:
 def test_an_attribute_may_be_repeated(idp: SamlProvider) -> None:
     roles = (("Role", "developer"), ("Role", "auditor"), ("Role", "developer"))
 
-    assert read(idp, idp.response(replace(ASSERTION, attributes=roles))) == "olga@acme.example"
+    assert (
+        read(idp, idp.build_response(replace(ASSERTION, attributes=roles))) == "olga@acme.example"
+    )
 
 
 def test_a_repeated_equal_email_address_is_accepted(idp: SamlProvider) -> None:
     assertion = replace(ASSERTION, has_name_id=False, has_email_attribute=False)
     once_more = (("mail", "olga@acme.example"), ("mail", "olga@acme.example"))
 
-    assert read(idp, idp.response(replace(assertion, attributes=once_more))) == "olga@acme.example"
+    assert (
+        read(idp, idp.build_response(replace(assertion, attributes=once_more)))
+        == "olga@acme.example"
+    )
 
 
 def test_two_different_email_addresses_are_rejected(idp: SamlProvider) -> None:
@@ -122,11 +127,13 @@ def test_two_different_email_addresses_are_rejected(idp: SamlProvider) -> None:
     two = (("mail", "olga@acme.example"), ("mail", "otto@acme.example"))
 
     with pytest.raises(InvalidSamlResponse, match="no_email"):
-        read(idp, idp.response(replace(assertion, attributes=two)))
+        read(idp, idp.build_response(replace(assertion, attributes=two)))
 
 
 def test_an_email_attribute_suffices_without_a_name_id(idp: SamlProvider) -> None:
-    assert read(idp, idp.response(replace(ASSERTION, has_name_id=False))) == "olga@acme.example"
+    assert (
+        read(idp, idp.build_response(replace(ASSERTION, has_name_id=False))) == "olga@acme.example"
+    )
 
 
 @pytest.mark.parametrize("has_email_attribute", [True, False])
@@ -137,20 +144,20 @@ def test_a_name_id_for_another_service_is_rejected(
     assertion = replace(assertion, has_email_attribute=has_email_attribute)
 
     with pytest.raises(InvalidSamlResponse, match="sp_name_qualifier_name_mismatch"):
-        read(idp, idp.response(assertion))
+        read(idp, idp.build_response(assertion))
 
 
 def test_a_name_id_for_this_service_is_accepted(idp: SamlProvider) -> None:
     assertion = replace(ASSERTION, sp_name_qualifier=US.entity_id, has_email_attribute=False)
 
-    assert read(idp, idp.response(assertion)) == "olga@acme.example"
+    assert read(idp, idp.build_response(assertion)) == "olga@acme.example"
 
 
 def test_a_response_without_an_email_address_is_rejected(idp: SamlProvider) -> None:
     assertion = replace(ASSERTION, has_name_id=False, has_email_attribute=False)
 
     with pytest.raises(InvalidSamlResponse, match="no_email"):
-        read(idp, idp.response(assertion))
+        read(idp, idp.build_response(assertion))
 
 
 ENCRYPTED_ID = (
@@ -185,7 +192,7 @@ def test_a_hostile_provider_cannot_cause_an_unexpected_error(
     )
 
     with suppress(InvalidSamlResponse):
-        assert read(idp, idp.response(assertion)) == "olga@acme.example"
+        assert read(idp, idp.build_response(assertion)) == "olga@acme.example"
 
 
 # Outside of the signed part.
@@ -208,7 +215,7 @@ UNSIGNED_MUTATIONS = [
 def test_a_hostile_browser_cannot_cause_an_unexpected_error(
     idp: SamlProvider, before: str, after: str
 ) -> None:
-    xml = idp.response(ASSERTION)
+    xml = idp.build_response(ASSERTION)
     assert before in xml
 
     with suppress(InvalidSamlResponse):

@@ -41,7 +41,7 @@ def test_tasks_run_while_the_clock_was_ahead_are_due_after_their_interval(
 ) -> None:
     _run_while_ahead(scheduler)
 
-    _fake_clock(scheduler).sets_wall_clock(by_ms=-3_600_000)
+    _fake_clock(scheduler).shift_wall_clock(by_ms=-3_600_000)
 
     assert scheduler.tick() <= EVERY_S
 
@@ -49,6 +49,6 @@ def test_tasks_run_while_the_clock_was_ahead_are_due_after_their_interval(
 def test_a_small_clock_correction_changes_nothing(scheduler: ClockJumpSafeScheduler) -> None:
     _run_while_ahead(scheduler)
 
-    _fake_clock(scheduler).sets_wall_clock(by_ms=-500)
+    _fake_clock(scheduler).shift_wall_clock(by_ms=-500)
 
     assert scheduler.tick() > EVERY_S

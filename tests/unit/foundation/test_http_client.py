@@ -47,7 +47,7 @@ def test_the_request_names_the_host_and_accepts_no_compression() -> None:
     with raw_server(lambda: [HEAD, b"good"]) as server:
         send(f"{server.url}/hook?a=b", **{"Accept-Encoding": "gzip", "x-mine": "yes"})
 
-    head = server.asked[0].decode()
+    head = server.requests[0].decode()
     assert head.startswith("GET /hook?a=b HTTP/1.1\r\n")
     assert f"Host: {server.url.removeprefix('http://')}\r\n" in head
     assert "gzip" not in head
@@ -98,7 +98,7 @@ def test_a_redirect_is_not_followed() -> None:
     with raw_server(list) as inner:
         response = response_to(f"HTTP/1.1 302 Found\r\nLocation: {inner.url}\r\n\r\n".encode())
 
-        assert (response.status, inner.asked) == (302, [])
+        assert (response.status, inner.requests) == (302, [])
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
@@ -109,7 +109,7 @@ def test_internal_addresses_are_not_contacted(host: str) -> None:
         with pytest.raises(RequestFailed, match="not public"):
             send_request(OutboundRequest("GET", url, {}), [], BOUNDS)
 
-    assert server.asked == []
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("url", ["ftp://x.example/", "http:///x", "http://x:99999/", "x"])

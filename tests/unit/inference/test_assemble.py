@@ -22,15 +22,15 @@ from tests.fakes.prompts import (
     MIDDLE_ID,
     PREFIX_ID,
     SUFFIX_ID,
-    assembled,
+    assemble_prompt,
+    make_prompt_writer,
     text_of,
-    writer_of,
 )
 from tests.fakes.requests import make_request
 
 
 def test_a_short_request_is_completely_in_the_prompt_with_the_suffix_first() -> None:
-    prompt = assembled(prefix="a = ", suffix="c\nb = 2\n")
+    prompt = assemble_prompt(prefix="a = ", suffix="c\nb = 2\n")
 
     assert prompt.token_ids == [
         *(PREFIX_ID, SUFFIX_ID, *TOKENS.encode("c\nb = 2\n")),
@@ -45,7 +45,7 @@ def test_other_files_follow_in_the_order_of_their_paths() -> None:
         ContextFile("a.py", "a", 1),
     )
 
-    prompt = assembled(prefix="x", files=files, path="b/x.py")
+    prompt = assemble_prompt(prefix="x", files=files, path="b/x.py")
 
     context = [
         *(FILE_ID, *TOKENS.encode("a.py\n"), *TOKENS.encode("a\n")),
@@ -61,20 +61,20 @@ def test_other_files_follow_in_the_order_of_their_paths() -> None:
 def test_other_layouts_put_the_most_recent_file_last(layout: str) -> None:
     files = (ContextFile("b.py", "b = 1\n", 2), ContextFile("a.py", "a = 1\n", 1))
 
-    text = text_of(assembled(writer_of(layout=layout), prefix="x", files=files))
+    text = text_of(assemble_prompt(make_prompt_writer(layout=layout), prefix="x", files=files))
 
     marker = "<|fim_suffix|>" if layout == "spm" else "<|fim_prefix|>"
     assert text.index("a = 1") < text.index("b = 1") < text.index(marker)
 
 
 def test_the_repository_comes_first_if_the_family_has_a_marker_for_it() -> None:
-    prompt = assembled(prefix="x", repository="acme/app", path="a.py")
+    prompt = assemble_prompt(prefix="x", repository="acme/app", path="a.py")
 
     assert text_of(prompt).startswith("<|repo_name|>acme/app\n<|file_sep|>a.py\n<|fim_prefix|>")
 
 
 def test_snippets_follow_the_files() -> None:
-    prompt = assembled(
+    prompt = assemble_prompt(
         snippets=(Snippet("z.py", "def found(): ...\n", 0.9),),
         files=(ContextFile("b.py", "b = 1\n", 1),),
         path="a.py",
@@ -86,7 +86,7 @@ def test_snippets_follow_the_files() -> None:
 
 
 def test_a_long_file_is_reduced_to_its_signatures() -> None:
-    text = text_of(assembled(prefix="x", files=(ContextFile("b.py", CODE[:20_000], 1),)))
+    text = text_of(assemble_prompt(prefix="x", files=(ContextFile("b.py", CODE[:20_000], 1),)))
 
     assert "def method_0(self):\ndef method_1(self):\n" in text
     assert "return self.field" not in text
@@ -95,20 +95,20 @@ def test_a_long_file_is_reduced_to_its_signatures() -> None:
 def test_a_file_takes_at_most_about_300_tokens() -> None:
     files = (ContextFile("b.py", CODE[:40_000], 1),)
 
-    assert 250 < assembled(prefix="x", files=files).num_stable_tokens < 320
+    assert 250 < assemble_prompt(prefix="x", files=files).num_stable_tokens < 320
 
 
 def test_generated_files_are_left_out() -> None:
     files = (ContextFile("package-lock.json", "{}\n", 1), ContextFile("a.min.js", "a\n", 1))
     snippets = (Snippet("b.lock", "b\n", 0.9),)
 
-    prompt = assembled(snippets=snippets, prefix="x", files=files)
+    prompt = assemble_prompt(snippets=snippets, prefix="x", files=files)
 
     assert (prompt.num_files, prompt.num_snippets, prompt.num_stable_tokens) == (0, 0, 0)
 
 
 def test_line_breaks_in_a_path_are_replaced() -> None:
-    prompt = assembled(prefix="a", files=(ContextFile("b\nc.py", "x\n", 0),), path="a\n.py")
+    prompt = assemble_prompt(prefix="a", files=(ContextFile("b\nc.py", "x\n", 0),), path="a\n.py")
 
     assert prompt.token_ids[: len(TOKENS.encode("b c.py\n")) + 1] == [
         FILE_ID,
@@ -121,14 +121,14 @@ def test_a_large_request_fills_the_budget_of_its_tier(mode: Mode) -> None:
     request = make_request(mode=mode)
     files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(60))
 
-    prompt = assembled(mode=mode, prefix=CODE, suffix=CODE, files=files)
+    prompt = assemble_prompt(mode=mode, prefix=CODE, suffix=CODE, files=files)
 
     total = PROMPT_TOKENS[request.tier]
     assert 0.75 * total <= len(prompt.token_ids) <= total
 
 
 def test_text_far_from_the_cursor_is_cut() -> None:
-    prompt = assembled(prefix=CODE + "LAST = ", suffix="\nNEXT\n" + CODE)
+    prompt = assemble_prompt(prefix=CODE + "LAST = ", suffix="\nNEXT\n" + CODE)
 
     middle = prompt.token_ids.index(MIDDLE_ID or 0)
     before = prompt.token_ids[middle + 1 :]
@@ -157,7 +157,9 @@ def test_no_text_exceeds_the_budget_and_assembly_is_deterministic(
     snippets = tuple(Snippet(path, text, 0.5) for path, text in files)
     fields = {"prefix": prefix, "suffix": suffix, "files": drafts, "repository": prefix[:99]}
 
-    one, other = (assembled(writer_of(layout=layout), snippets, **fields) for _ in range(2))
+    one, other = (
+        assemble_prompt(make_prompt_writer(layout=layout), snippets, **fields) for _ in range(2)
+    )
 
     assert len(one.token_ids) <= 2_000
     assert one == other
@@ -167,7 +169,9 @@ def test_no_text_exceeds_the_budget_and_assembly_is_deterministic(
 def test_prompt_and_completion_fit_into_the_context_of_the_model(
     text: str, max_context: int
 ) -> None:
-    prompt = assembled(writer_of(max_context), prefix=text, suffix=text, max_tokens=512)
+    prompt = assemble_prompt(
+        make_prompt_writer(max_context), prefix=text, suffix=text, max_tokens=512
+    )
 
     assert len(prompt.token_ids) + 512 <= max_context
 
@@ -175,9 +179,11 @@ def test_prompt_and_completion_fit_into_the_context_of_the_model(
 @pytest.mark.parametrize("marker", MARKERS)
 def test_customer_text_never_becomes_a_marker(marker: str) -> None:
     identifier = TOKENS.get_token_id(marker)
-    plain = assembled(prefix="x", suffix="y", path="a.py", files=(ContextFile("b.py", "z\n", 0),))
+    plain = assemble_prompt(
+        prefix="x", suffix="y", path="a.py", files=(ContextFile("b.py", "z\n", 0),)
+    )
 
-    planted = assembled(
+    planted = assemble_prompt(
         prefix=f"x{marker}",
         suffix=f"{marker}y",
         path=f"{marker}.py",
@@ -188,21 +194,21 @@ def test_customer_text_never_becomes_a_marker(marker: str) -> None:
 
 
 def test_markers_in_a_raw_prompt_are_markers() -> None:
-    prompt = assembled(prefix="<|fim_prefix|>a<|fim_suffix|><|fim_middle|>", is_raw=True)
+    prompt = assemble_prompt(prefix="<|fim_prefix|>a<|fim_suffix|><|fim_middle|>", is_raw=True)
 
     assert prompt.token_ids == [PREFIX_ID, *TOKENS.encode("a"), SUFFIX_ID, MIDDLE_ID]
 
 
 def test_a_raw_prompt_over_the_budget_is_rejected() -> None:
     with pytest.raises(BadRequest) as rejected:
-        assembled(prefix=CODE, is_raw=True)
+        assemble_prompt(prefix=CODE, is_raw=True)
 
     assert (rejected.value.code, rejected.value.http_status) == ("prompt_too_long", 400)
 
 
 def test_an_empty_raw_prompt_is_rejected() -> None:
     with pytest.raises(BadRequest) as rejected:
-        assembled(prefix="", is_raw=True)
+        assemble_prompt(prefix="", is_raw=True)
 
     assert (rejected.value.code, rejected.value.http_status) == ("invalid_field", 400)
     assert "prompt" in rejected.value.message
@@ -224,28 +230,30 @@ def test_an_empty_raw_prompt_is_rejected() -> None:
 def test_an_inline_completion_is_a_single_line_unless_a_block_begins(
     prefix: str, suffix: str, is_single_line: bool
 ) -> None:
-    assert assembled(prefix=prefix, suffix=suffix).is_single_line is is_single_line
+    assert assemble_prompt(prefix=prefix, suffix=suffix).is_single_line is is_single_line
 
 
 @pytest.mark.parametrize("mode", [Mode.FIM, Mode.BLOCK, Mode.DOCSTRING])
 def test_other_modes_may_span_lines(mode: Mode) -> None:
-    assert not assembled(mode=mode, prefix="a = ").is_single_line
+    assert not assemble_prompt(mode=mode, prefix="a = ").is_single_line
 
 
 def test_a_raw_prompt_may_span_lines() -> None:
-    assert not assembled(prefix="a = ", is_raw=True).is_single_line
+    assert not assemble_prompt(prefix="a = ", is_raw=True).is_single_line
 
 
 def test_half_a_surrogate_pair_is_accepted() -> None:
     half = "a = '\ud83d"
 
-    prompt = assembled(prefix=half, suffix=half, path=half, files=(ContextFile(half, half, 0),))
+    prompt = assemble_prompt(
+        prefix=half, suffix=half, path=half, files=(ContextFile(half, half, 0),)
+    )
 
     assert prompt.token_ids
 
 
 def test_the_engine_stops_at_markers() -> None:
-    stops = assembled().stop_token_ids
+    stops = assemble_prompt().stop_token_ids
 
     assert {TOKENS.get_token_id(marker) for marker in MARKERS} <= set(stops)
 
@@ -255,8 +263,8 @@ def test_a_smaller_context_drops_snippets_then_files_then_the_suffix() -> None:
     snippets = (Snippet("s.py", CODE[-2_000:].replace("method", "other"), 0.5),)
     included = []
     for max_context in range(2_064, 264, -100):
-        prompt = assembled(
-            writer_of(max_context), snippets, prefix=CODE, suffix="\n" + CODE, files=files
+        prompt = assemble_prompt(
+            make_prompt_writer(max_context), snippets, prefix=CODE, suffix="\n" + CODE, files=files
         )
         middle = prompt.token_ids.index(MIDDLE_ID or 0)
         num_suffix = middle - prompt.num_stable_tokens - 2
@@ -282,7 +290,7 @@ def test_a_tokenizer_that_cannot_be_loaded_is_rejected_by_name(
 
 @pytest.mark.parametrize("text", ["x9 = 0x7f\n" * 30, "名前 = '世界'\n" * 30, "🙂" * 50])
 def test_dense_text_is_complete_if_there_is_room(text: str) -> None:
-    prompt = assembled(prefix=text, suffix=text)
+    prompt = assemble_prompt(prefix=text, suffix=text)
 
     ids = TOKENS.encode(text)
     assert prompt.token_ids == [PREFIX_ID, SUFFIX_ID, *ids, MIDDLE_ID, *ids]

@@ -10,7 +10,7 @@ from inference.completion.request_trace import RequestTrace
 from inference.errors import EngineError
 from inference.recording.metrics.completion_metrics import CompletionMetrics, CountingJournal
 from tests.fakes.journal import FakeJournal
-from tests.fakes.request_traces import make_ended
+from tests.fakes.request_traces import make_ended_trace
 from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import ACME, GLOBEX, make_principal
 
@@ -32,7 +32,7 @@ def test_a_first_token_is_counted_in_the_bucket_of_its_latency() -> None:
     metrics = CompletionMetrics()
 
     # 56 ms with 1 ms for each other stage:
-    metrics.on_completed(make_ended(took_s={"generate": 0.05}))
+    metrics.on_completed(make_ended_trace(took_s={"generate": 0.05}))
 
     buckets = {
         bound: metric_value(metrics, "caret_first_token_seconds_bucket", mode="inline", le=bound)
@@ -46,7 +46,7 @@ def test_a_first_token_is_counted_in_the_bucket_of_its_latency() -> None:
 
 def test_a_latency_at_a_bound_counts_in_its_bucket() -> None:
     metrics = CompletionMetrics()
-    trace = make_ended()
+    trace = make_ended_trace()
     trace.first_sent_s = trace.arrival.received_s + 0.5
 
     metrics.on_completed(trace)
@@ -56,11 +56,11 @@ def test_a_latency_at_a_bound_counts_in_its_bucket() -> None:
 
 
 def test_cancellation_is_measured_until_the_engine_stream_is_closed() -> None:
-    metrics, trace = CompletionMetrics(), make_ended()
+    metrics, trace = CompletionMetrics(), make_ended_trace()
     trace.cancelled_s, trace.engine_closed_s = 10.0, 10.004
 
     metrics.on_completed(trace)
-    metrics.on_completed(make_ended())
+    metrics.on_completed(make_ended_trace())
 
     assert metric_value(metrics, "caret_cancellation_seconds_count") == 1
     assert metric_value(metrics, "caret_cancellation_seconds_bucket", le="0.002") == 0
@@ -70,7 +70,7 @@ def test_cancellation_is_measured_until_the_engine_stream_is_closed() -> None:
 def test_a_completion_without_text_has_no_first_token() -> None:
     metrics = CompletionMetrics()
 
-    metrics.on_completed(make_ended(until="generate"))
+    metrics.on_completed(make_ended_trace(until="generate"))
 
     assert metric_value(metrics, "caret_first_token_seconds_count") is None
     assert metric_value(metrics, "caret_stage_seconds_count", stage="route") == 1
@@ -79,10 +79,10 @@ def test_a_completion_without_text_has_no_first_token() -> None:
 
 def test_each_completion_is_counted_by_mode_trigger_and_finish_reason() -> None:
     metrics = CompletionMetrics()
-    failed = make_ended(finish_reason=FinishReason.ERROR, error_code="engine_disconnected")
+    failed = make_ended_trace(finish_reason=FinishReason.ERROR, error_code="engine_disconnected")
     failed.request = make_request(mode=Mode.BLOCK, trigger=Trigger.MANUAL)
 
-    metrics.on_completed(make_ended(finish_reason=FinishReason.CANCELLED))
+    metrics.on_completed(make_ended_trace(finish_reason=FinishReason.CANCELLED))
     metrics.on_completed(failed)
 
     name = "caret_completions_total"
@@ -109,8 +109,8 @@ def test_an_invalid_request_is_counted_with_an_unknown_mode() -> None:
 def test_the_hit_rate_includes_only_prompts_with_cache_information() -> None:
     metrics = CompletionMetrics()
 
-    metrics.on_completed(make_ended(prompt_tokens=100, cached_tokens=90, generated_tokens=7))
-    metrics.on_completed(make_ended(prompt_tokens=50, cached_tokens=None))
+    metrics.on_completed(make_ended_trace(prompt_tokens=100, cached_tokens=90, generated_tokens=7))
+    metrics.on_completed(make_ended_trace(prompt_tokens=50, cached_tokens=None))
 
     assert metric_value(metrics, "caret_assembled_prompts_total") == 2
     assert metric_value(metrics, "caret_prompt_tokens_total") == 150
@@ -121,7 +121,7 @@ def test_the_hit_rate_includes_only_prompts_with_cache_information() -> None:
 
 def test_a_warm_up_counts_for_no_mode() -> None:
     metrics = CompletionMetrics()
-    trace = make_ended(prompt_tokens=100, cached_tokens=0)
+    trace = make_ended_trace(prompt_tokens=100, cached_tokens=0)
     trace.request = make_request(is_warm_up=True)
 
     metrics.on_completed(trace)
@@ -133,7 +133,7 @@ def test_a_warm_up_counts_for_no_mode() -> None:
 def test_filter_reasons_are_counted() -> None:
     metrics = CompletionMetrics()
 
-    metrics.on_completed(make_ended(filter_reason="repetition"))
+    metrics.on_completed(make_ended_trace(filter_reason="repetition"))
 
     assert metric_value(metrics, "caret_filtered_completions_total", reason="repetition") == 1
 
@@ -160,7 +160,7 @@ def test_outcomes_are_counted_when_they_are_appended_to_the_journal() -> None:
 def test_tenants_have_no_label_by_default() -> None:
     metrics = CompletionMetrics()
 
-    metrics.on_completed(make_ended())
+    metrics.on_completed(make_ended_trace())
 
     lines = [sample for family in metrics.collect() for sample in family.samples]
     assert not any("tenant" in sample.labels for sample in lines)
@@ -185,7 +185,7 @@ def test_the_busiest_tenants_get_labels_and_no_counter_decreases() -> None:
 
 def test_no_text_of_a_request_becomes_a_label() -> None:
     metrics = CompletionMetrics(num_tenants=5)
-    trace = make_ended()
+    trace = make_ended_trace()
     trace.request = make_request(
         prefix="hunter2", suffix="hunter2", path="hunter2", repository="hunter2", language="hunter2"
     )
@@ -196,6 +196,6 @@ def test_no_text_of_a_request_becomes_a_label() -> None:
 
 
 def _of_tenant(slug: str) -> RequestTrace:
-    trace = make_ended()
+    trace = make_ended_trace()
     trace.principal = make_principal(tenant_id=ACME if slug == "acme" else GLOBEX)
     return trace

@@ -214,7 +214,7 @@ async def test_more_than_sixteen_concurrent_completions_are_rejected() -> None:
         ids = [str(number) for number in range(200)]
         for id in ids:
             await editor.says("complete", id)
-        await editor.waits(lambda: editor.engine.num_said == MAX_CONCURRENT_COMPLETIONS)
+        await editor.waits(lambda: editor.engine.num_yielded == MAX_CONCURRENT_COMPLETIONS)
 
         ends = Counter(end for id in ids for end in editor.ends(id))
         assert ends == {"too_many_requests": 200 - MAX_CONCURRENT_COMPLETIONS}
@@ -313,7 +313,7 @@ async def test_the_completion_of_a_disconnected_client_ends() -> None:
     async with open_editor() as editor:
         editor.has_left = True
         await editor.says("complete", "1")
-        await editor.waits(lambda: editor.engine.num_said > 0 and editor.engine.num_open == 0)
+        await editor.waits(lambda: editor.engine.num_yielded > 0 and editor.engine.num_open == 0)
 
     assert editor.frames == []
 

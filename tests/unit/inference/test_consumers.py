@@ -40,20 +40,20 @@ async def run_openai(gateway: FakeGateway, server: FakeServer) -> None:
 
 async def test_a_request_without_a_key_is_rejected_before_its_body_arrives() -> None:
     server = FakeServer(http_scope(PATH))
-    server.sends("http.request", body=b"{", more_body=True)
+    server.queue_message("http.request", body=b"{", more_body=True)
 
     await run_openai(FakeGateway(), server)
 
-    assert (server.status, server.code) == (401, "missing_api_key")
+    assert (server.status, server.error_code) == (401, "missing_api_key")
 
 
 async def test_a_wrong_method_is_rejected_before_the_body_arrives() -> None:
     server = FakeServer(http_scope(PATH, key=KEY.text, method="PUT"))
-    server.sends("http.request", body=b"{", more_body=True)
+    server.queue_message("http.request", body=b"{", more_body=True)
 
     await run_openai(FakeGateway(), server)
 
-    assert (server.status, server.code) == (405, "method_not_allowed")
+    assert (server.status, server.error_code) == (405, "method_not_allowed")
 
 
 async def test_a_slow_upload_does_not_count_as_first_token_latency() -> None:
@@ -61,12 +61,12 @@ async def test_a_slow_upload_does_not_count_as_first_token_latency() -> None:
     recorder = replace(gateway.plane.recorder, observers=(metrics,))
     gateway.plane = replace(gateway.plane, recorder=recorder)
     server = FakeServer(http_scope(PATH, key=KEY.text))
-    server.sends("http.request", body=BODY[:5], more_body=True)
+    server.queue_message("http.request", body=BODY[:5], more_body=True)
     exchange = asyncio.create_task(run_openai(gateway, server))
     await wait_until(lambda: server.num_received == 1)
 
     gateway.clock.pass_s(9.0)
-    server.sends("http.request", body=BODY[5:])
+    server.queue_message("http.request", body=BODY[5:])
     await exchange
 
     (seconds,) = [
@@ -80,11 +80,11 @@ async def test_a_slow_upload_does_not_count_as_first_token_latency() -> None:
 
 async def test_a_body_over_the_limit_is_rejected_while_it_arrives() -> None:
     server = FakeServer(http_scope(PATH, key=KEY.text))
-    server.sends("http.request", body=b"x" * (MAX_BODY_BYTES + 1), more_body=True)
+    server.queue_message("http.request", body=b"x" * (MAX_BODY_BYTES + 1), more_body=True)
 
     await run_openai(FakeGateway(), server)
 
-    assert (server.status, server.code) == (413, "too_large")
+    assert (server.status, server.error_code) == (413, "too_large")
 
 
 async def test_a_request_without_a_key_is_rejected_if_no_body_arrives() -> None:
@@ -92,7 +92,7 @@ async def test_a_request_without_a_key_is_rejected_if_no_body_arrives() -> None:
 
     await run_openai(FakeGateway(), server)
 
-    assert (server.status, server.code) == (401, "missing_api_key")
+    assert (server.status, server.error_code) == (401, "missing_api_key")
 
 
 async def test_a_body_that_never_arrives_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,19 +101,19 @@ async def test_a_body_that_never_arrives_times_out(monkeypatch: pytest.MonkeyPat
 
     await run_openai(FakeGateway(), server)
 
-    assert (server.status, server.code) == (408, "too_slow")
+    assert (server.status, server.error_code) == (408, "too_slow")
 
 
 async def _send_incomplete(gateway: FakeGateway, key: str, count: int) -> list[FakeServer]:
     """Send incomplete bodies of 7 MB each, and return the rejected ones."""
     servers = [FakeServer(http_scope(PATH, key=key)) for _ in range(count)]
     for server in servers:
-        server.sends("http.request", body=b"x" * 7 * 1024 * 1024, more_body=True)
+        server.queue_message("http.request", body=b"x" * 7 * 1024 * 1024, more_body=True)
     exchanges = [asyncio.create_task(run_openai(gateway, server)) for server in servers]
     await asyncio.sleep(0.05)
     rejected = [server for server in servers if server.messages]
     for server in servers:
-        server.sends("http.disconnect")
+        server.queue_message("http.disconnect")
     await asyncio.gather(*exchanges, return_exceptions=True)
     return rejected
 
@@ -124,7 +124,9 @@ async def test_the_incomplete_bodies_of_a_key_are_limited() -> None:
     rejected = await _send_incomplete(gateway, KEY.text, 40)
 
     assert len(rejected) == 40 - MAX_OF_KEY_BYTES // (7 * 1024 * 1024)
-    assert {(server.status, server.code) for server in rejected} == {(429, "too_many_requests")}
+    assert {(server.status, server.error_code) for server in rejected} == {
+        (429, "too_many_requests")
+    }
 
 
 async def test_the_limit_of_a_key_does_not_affect_another_tenant() -> None:
@@ -151,19 +153,19 @@ async def test_a_complete_body_does_not_count_as_incomplete() -> None:
         FakeGateway(engine=hanging_engine()),
         FakeServer(http_scope(PATH, key=KEY.text)),
     )
-    server.sends("http.request", body=BODY[:9], more_body=True)
-    server.sends("http.request", body=BODY[9:])
+    server.queue_message("http.request", body=BODY[:9], more_body=True)
+    server.queue_message("http.request", body=BODY[9:])
     exchange = asyncio.create_task(run_openai(gateway, server))
     await wait_until(lambda: gateway.engine.num_open == 1)
 
     assert gateway.plane.body_quota.num_bytes == 0
-    server.sends("http.disconnect")
+    server.queue_message("http.disconnect")
     await exchange
 
 
 async def test_an_endpoint_without_a_body_rejects_one() -> None:
     gateway, server = FakeGateway(), FakeServer(http_scope("/healthz"))
-    server.sends("http.request", body=b"x", more_body=True)
+    server.queue_message("http.request", body=b"x", more_body=True)
 
     async with asyncio.timeout(DEADLINE_S):
         await HealthConsumer.as_asgi(plane=gateway.plane)(server.scope, server.receive, server.send)
@@ -177,7 +179,7 @@ async def test_retry_after_is_sent_as_a_header() -> None:
             raise TooManyRequests("rate_limited", "Too many requests.", retry_after_s=1.2)
 
     gateway, server = FakeGateway(), FakeServer(http_scope("/healthz"))
-    server.sends("http.request", body=b"")
+    server.queue_message("http.request", body=b"")
 
     await BusyConsumer.as_asgi(plane=gateway.plane)(server.scope, server.receive, server.send)
 
@@ -186,7 +188,7 @@ async def test_retry_after_is_sent_as_a_header() -> None:
 
 async def test_the_exchange_ends_after_the_response() -> None:
     gateway, server = FakeGateway(), FakeServer(http_scope(PATH, key=KEY.text))
-    server.sends("http.request", body=BODY)
+    server.queue_message("http.request", body=BODY)
 
     await run_openai(gateway, server)  # no disconnect message is ever sent
 
@@ -196,7 +198,7 @@ async def test_the_exchange_ends_after_the_response() -> None:
 async def test_a_response_that_cannot_be_sent_ends_the_exchange() -> None:
     gateway = FakeGateway(engine=hanging_engine())
     server = FakeServer(http_scope(PATH, key=KEY.text), breaks_at="http.response.body")
-    server.sends("http.request", body=BODY)
+    server.queue_message("http.request", body=BODY)
 
     await run_openai(gateway, server)
 
@@ -206,11 +208,11 @@ async def test_a_response_that_cannot_be_sent_ends_the_exchange() -> None:
 async def test_a_disconnecting_client_ends_the_engine_request_and_is_recorded() -> None:
     gateway = FakeGateway(engine=hanging_engine())
     server = FakeServer(http_scope(PATH, key=KEY.text))
-    server.sends("http.request", body=BODY)
+    server.queue_message("http.request", body=BODY)
     exchange = asyncio.create_task(run_openai(gateway, server))
     await wait_until(lambda: gateway.engine.num_open == 1)
 
-    server.sends("http.disconnect")
+    server.queue_message("http.disconnect")
     await exchange
 
     assert gateway.engine.num_open == 0
@@ -220,7 +222,7 @@ async def test_a_disconnecting_client_ends_the_engine_request_and_is_recorded() 
 async def test_shutdown_waits_for_the_usage_record() -> None:
     gateway = FakeGateway(engine=hanging_engine())
     server = FakeServer(http_scope(PATH, key=KEY.text))
-    server.sends("http.request", body=BODY)
+    server.queue_message("http.request", body=BODY)
     exchange = asyncio.create_task(run_openai(gateway, server))
     await wait_until(lambda: gateway.engine.num_open == 1)
 
@@ -233,7 +235,7 @@ async def test_shutdown_waits_for_the_usage_record() -> None:
 async def test_a_revoked_key_ends_a_running_stream() -> None:
     gateway = FakeGateway(engine=hanging_engine())
     server = FakeServer(http_scope(PATH, key=KEY.text))
-    server.sends("http.request", body=BODY)
+    server.queue_message("http.request", body=BODY)
     exchange = asyncio.create_task(run_openai(gateway, server))
     await wait_until(lambda: len(server.messages) > 1)
 
@@ -249,8 +251,8 @@ async def test_a_broken_websocket_leaves_no_key_watcher() -> None:
     gateway = FakeGateway()
     server = FakeServer(websocket_scope(KEY.text), breaks_at="websocket.send")
     app: Any = WebSocketConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
-    server.sends("websocket.connect")
-    server.sends("websocket.receive", text="nonsense")
+    server.queue_message("websocket.connect")
+    server.queue_message("websocket.receive", text="nonsense")
 
     async with asyncio.timeout(DEADLINE_S):
         await app(server.scope, server.receive, server.send)

@@ -10,7 +10,7 @@ from inference.pools.engine import EngineStop
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.http_gateway import drafted, send_request
+from tests.fakes.http_gateway import read_engine_prompt, send_request
 
 
 def replace_id(server: FakeServer) -> str:
@@ -104,7 +104,7 @@ async def test_infill_joins_the_prefix_and_the_prompt() -> None:
 
     server = await send_request(gateway, "/infill", body)
 
-    assert "def f():\n    r" in drafted(gateway)
+    assert "def f():\n    r" in read_engine_prompt(gateway)
     assert json.loads(server.body)["content"] == "bc"
 
 
@@ -130,7 +130,7 @@ async def test_infill_puts_newer_files_nearer_to_the_cursor(older: Any, newer: A
 
     await send_request(gateway, "/infill", {"input_prefix": "x", "input_extra": extra})
 
-    prompt = drafted(gateway)
+    prompt = read_engine_prompt(gateway)
     assert prompt.index("older") < prompt.index("newer") < prompt.index("<|fim_prefix|>")
 
 
@@ -204,7 +204,7 @@ async def test_tabby_segments_are_accepted_at_the_openai_path() -> None:
     )
 
     assert replace_id(server) == '{"id":"cmpl-ID","choices":[{"text":"bc","index":0}]}'
-    prompt = drafted(gateway)
+    prompt = read_engine_prompt(gateway)
     assert "src/main.py" in prompt
     assert prompt.index("a.py") < prompt.index("declared")  # sorted by path
     assert [each.protocol for each in gateway.journal.completions] == ["tabby"]
@@ -290,7 +290,7 @@ async def test_a_complete_chat_response_is_an_assistant_message() -> None:
     response = json.loads(server.body)
     assert response["object"] == "chat.completion"
     assert response["choices"][0]["message"] == {"content": "bc", "role": "assistant"}
-    assert drafted(gateway) == "Be terse.\n\nHello\n\n"
+    assert read_engine_prompt(gateway) == "Be terse.\n\nHello\n\n"
     assert [record.tier for record in gateway.journal.completions] == ["quality"]
 
 
@@ -318,7 +318,7 @@ async def test_a_chat_stream_contains_the_role_once() -> None:
 async def test_a_chat_without_text_messages_is_rejected(messages: list[Any]) -> None:
     server = await send_request(FakeGateway(), "/v1/chat/completions", {"messages": messages})
 
-    assert (server.status, server.code) == (400, "invalid_field")
+    assert (server.status, server.error_code) == (400, "invalid_field")
 
 
 def _is_within(part: Any, whole: Any) -> bool:

@@ -8,7 +8,7 @@ from caret.contracts.retrieval import MAX_FILE_CHARS
 from inference.completion.incoming_request import ContextFile
 from inference.completion.snippet import Snippet
 from inference.context.sources.ranking import drop_duplicates
-from tests.fakes.prompts import assembled, text_of
+from tests.fakes.prompts import assemble_prompt, text_of
 
 LINES = [f"    total_{n} = price_{n} * quantity_{n}" for n in range(12)]
 CHUNK = "\n".join(["def total(cart):", *LINES])
@@ -18,7 +18,7 @@ LONG = "".join(f"def other_{n}(self):\n    return self.field_{n}\n\n" for n in r
 
 def _num_snippets(snippet: Snippet = SNIPPET, **fields: Any) -> int:
     defaults = {"path": "cart.py", "prefix": "import pay\n", "suffix": "\n"} | fields
-    prompt = assembled(snippets=(snippet,), **defaults)
+    prompt = assemble_prompt(snippets=(snippet,), **defaults)
     assert text_of(prompt).count(LINES[0].strip()) <= 1
     return prompt.num_snippets
 

@@ -90,7 +90,7 @@ async def test_truncation_ends_with_stop_and_ends_the_engine_request() -> None:
     texts = await _filtered(engine, trace, is_single_line=True)
 
     assert ("".join(texts), trace.finish_reason) == ("b", FinishReason.STOP)
-    assert (engine.num_open, engine.num_said) == (0, 1)
+    assert (engine.num_open, engine.num_yielded) == (0, 1)
 
 
 async def test_a_stopped_engine_is_read_to_its_end() -> None:
@@ -99,7 +99,7 @@ async def test_a_stopped_engine_is_read_to_its_end() -> None:
 
     await _filtered(engine, make_trace(), is_single_line=True)
 
-    assert engine.num_said == 2
+    assert engine.num_yielded == 2
 
 
 async def test_completely_withheld_text_is_filtered() -> None:
@@ -265,7 +265,7 @@ async def test_truncating_a_broken_end_ends_the_engine_request() -> None:
     await _filtered(engine, make_trace(), prefix="", mode=Mode.BLOCK)
 
     assert engine.num_open == 0
-    assert engine.num_said < 20
+    assert engine.num_yielded < 20
 
 
 async def test_a_chat_is_unchanged() -> None:
@@ -319,7 +319,7 @@ async def test_public_code_is_withheld_from_raw_prompts_and_chats(fields: dict[s
     await _filtered(engine, trace, principal=principal, public_code=_AllPublic(), **fields)
 
     assert _ending(trace) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
-    assert (engine.num_open, engine.num_said < 200) == (0, True)
+    assert (engine.num_open, engine.num_yielded < 200) == (0, True)
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
@@ -373,7 +373,7 @@ async def test_public_code_is_withheld_and_ends_the_engine_request() -> None:
     )
 
     assert _ending(trace) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
-    assert (engine.num_open, engine.num_said < 200) == (0, True)
+    assert (engine.num_open, engine.num_yielded < 200) == (0, True)
 
 
 async def test_public_code_is_not_checked_without_the_policy() -> None:

@@ -297,7 +297,7 @@ async def test_a_client_that_leaves_during_the_continuation_ends_it() -> None:
     engine = FakeEngine(chunks_of("b", stop=None), hangs=True, torn=torn)
     replicas = ReplicaStates(FakeClock())
     task = asyncio.create_task(_drain(engine, make_trace(), replicas, request=WITH_FALLBACK))
-    await wait_until(lambda: engine.num_said == 2)
+    await wait_until(lambda: engine.num_yielded == 2)
 
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -311,7 +311,7 @@ async def test_a_client_that_leaves_during_the_second_attempt_ends_it() -> None:
     )
     replicas = ReplicaStates(FakeClock())
     task = asyncio.create_task(_drain(engine, make_trace(), replicas, request=WITH_FALLBACK))
-    await wait_until(lambda: engine.num_said == 1)
+    await wait_until(lambda: engine.num_yielded == 1)
 
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -322,7 +322,7 @@ async def test_a_client_that_leaves_during_the_second_attempt_ends_it() -> None:
 async def test_a_client_that_leaves_ends_the_engine_request() -> None:
     engine = FakeEngine(chunks_of("a", "b", stop=None), hangs=True)
     task = asyncio.create_task(_drain(engine, make_trace()))
-    await wait_until(lambda: engine.num_said == 2)
+    await wait_until(lambda: engine.num_yielded == 2)
 
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

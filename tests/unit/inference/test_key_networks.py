@@ -45,7 +45,7 @@ async def send_request(gateway: FakeGateway, path: str, address: str) -> FakeSer
     methods = LOOKUPS[path].methods if path in LOOKUPS else (b"POST",)
     method = methods[0].decode()
     server = FakeServer(scope_from(http_scope(path, key=KEY.text, method=method), address))
-    server.sends("http.request", body=b"")
+    server.queue_message("http.request", body=b"")
     if path in LOOKUPS:
         app = LOOKUPS[path].as_asgi(plane=gateway.plane)
     else:
@@ -84,8 +84,8 @@ async def test_a_stream_opens_only_from_the_keys_network(
     gateway: FakeGateway, address: str, message_type: str
 ) -> None:
     server = FakeServer(scope_from(websocket_scope(KEY.text), address))
-    server.sends("websocket.connect")
-    server.sends("websocket.disconnect")
+    server.queue_message("websocket.connect")
+    server.queue_message("websocket.disconnect")
 
     app = WebSocketConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
     async with asyncio.timeout(DEADLINE_S):
@@ -97,7 +97,7 @@ async def test_a_stream_opens_only_from_the_keys_network(
 
 async def test_an_open_stream_checks_the_network_at_each_completion(gateway: FakeGateway) -> None:
     server = FakeServer(scope_from(websocket_scope(KEY.text), "192.0.2.7"))
-    server.sends("websocket.connect")
+    server.queue_message("websocket.connect")
     app = WebSocketConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
     running = asyncio.create_task(app(server.scope, server.receive, server.send))
     await wait_until(lambda: bool(server.messages))
@@ -105,9 +105,9 @@ async def test_an_open_stream_checks_the_network_at_each_completion(gateway: Fak
     moved = make_credential(KEY, networks=("203.0.113.0/24",))
     gateway.snapshot_store.replace(make_snapshot(moved, version=3))
     frame = '{"type":"complete","id":"1","mode":"inline","prefix":"a"}'
-    server.sends("websocket.receive", text=frame)
+    server.queue_message("websocket.receive", text=frame)
     await wait_until(lambda: len(server.messages) > 1)
-    server.sends("websocket.disconnect")
+    server.queue_message("websocket.disconnect")
     await running
 
     assert '"invalid_api_key"' in server.messages[1]["text"]

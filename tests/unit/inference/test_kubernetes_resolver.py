@@ -79,15 +79,15 @@ async def _running(
 @pytest.fixture
 async def server() -> AsyncIterator[KubernetesServer]:
     async with kubernetes_server() as made:
-        made.has("engines-a", endpoint("10.0.0.1", uid="one"))
+        made.set_slice("engines-a", endpoint("10.0.0.1", uid="one"))
         yield made
 
 
 async def test_ready_endpoints_are_resolved_before_any_watch(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
-    server.has("engines-b", endpoint("10.0.0.2"), endpoint("10.0.0.3", ready=False))
-    server.has("engines-c", endpoint("10.0.0.4", ready=None))
+    server.set_slice("engines-b", endpoint("10.0.0.2"), endpoint("10.0.0.3", ready=False))
+    server.set_slice("engines-c", endpoint("10.0.0.4", ready=None))
 
     async with _names(server, tmp_path) as names:
         found = await names.resolve(NAME)
@@ -101,12 +101,12 @@ async def test_changes_of_endpoints_arrive_without_another_list(
 ) -> None:
     async with _running(server, tmp_path) as watched:
         await watched.wait_for_watch()
-        server.has("engines-b", endpoint("10.0.0.2"))
+        server.set_slice("engines-b", endpoint("10.0.0.2"))
         await watched.wait_for_addresses("10.0.0.1", "10.0.0.2")
-        server.has("engines-b", endpoint("10.0.0.2", ready=False))
+        server.set_slice("engines-b", endpoint("10.0.0.2", ready=False))
         await watched.wait_for_addresses("10.0.0.1")
-        server.has("engines-b", endpoint("10.0.0.5"))
-        server.loses("engines-a")
+        server.set_slice("engines-b", endpoint("10.0.0.5"))
+        server.delete_slice("engines-a")
         await watched.wait_for_addresses("10.0.0.5")
 
     assert server.asked.count("list") == 1
@@ -116,9 +116,9 @@ async def test_changes_of_endpoints_arrive_without_another_list(
 async def test_a_pod_with_addresses_of_both_families_is_one_replica(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
-    server.has("engines-six", endpoint("fd00::1", uid="one"), family="IPv6")
-    server.has("engines-only-six", endpoint("fd00::2", uid="two"), family="IPv6")
-    server.has("engines-name", endpoint("engine.example.com"), family="FQDN")
+    server.set_slice("engines-six", endpoint("fd00::1", uid="one"), family="IPv6")
+    server.set_slice("engines-only-six", endpoint("fd00::2", uid="two"), family="IPv6")
+    server.set_slice("engines-name", endpoint("engine.example.com"), family="FQDN")
 
     async with _names(server, tmp_path) as names:
         assert await names.resolve(NAME) == {"10.0.0.1", "fd00::2"}
@@ -127,8 +127,8 @@ async def test_a_pod_with_addresses_of_both_families_is_one_replica(
 async def test_only_the_named_services_are_requested(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
-    server.has("others", endpoint("10.9.0.1"), service="others")
-    server.has("elsewhere", endpoint("10.9.0.2"), namespace="elsewhere")
+    server.set_slice("others", endpoint("10.9.0.1"), service="others")
+    server.set_slice("elsewhere", endpoint("10.9.0.2"), namespace="elsewhere")
 
     async with _names(server, tmp_path, "engines", "engines.elsewhere") as names:
         # Without a namespace, it is the service account's own.
@@ -141,8 +141,8 @@ async def test_an_expired_version_is_listed_again(server: KubernetesServer, tmp_
     async with _running(server, tmp_path) as watched:
         await watched.wait_for_watch()
         server.objects.clear()
-        server.has("engines-z", endpoint("10.0.0.9"))
-        server.forgets()
+        server.set_slice("engines-z", endpoint("10.0.0.9"))
+        server.forget_versions()
 
         await watched.wait_for_addresses("10.0.0.9")
 
@@ -155,7 +155,7 @@ async def test_bookmarks_keep_a_quiet_watch_from_expiring(
     server.max_watch_s, server.bookmarks_every_s = 0.2, 0.05
     async with _running(server, tmp_path) as watched:
         await watched.wait_for_watch()
-        server.has("others", endpoint("10.9.0.1"), service="others")
+        server.set_slice("others", endpoint("10.9.0.1"), service="others")
         later = server.version
         await wait_until(lambda: f"watch {later}" in server.asked)
 
@@ -171,7 +171,7 @@ async def test_an_outage_removes_no_address_and_missed_changes_follow(
         await wait_until(lambda: not server.watches)
         await asyncio.sleep(5 * PAUSE_S)
         meanwhile = await watched.addresses()
-        server.has("engines-b", endpoint("10.0.0.2"))
+        server.set_slice("engines-b", endpoint("10.0.0.2"))
         server.is_broken = False
 
         await watched.wait_for_addresses("10.0.0.1", "10.0.0.2")
@@ -200,7 +200,7 @@ async def test_a_late_list_does_not_override_newer_changes(
         task = asyncio.create_task(names.resolve(NAME))
         await wait_until(lambda: server.asked == ["list"])
         server.held = None
-        server.has("engines-b", endpoint("10.0.0.2"))
+        server.set_slice("engines-b", endpoint("10.0.0.2"))
         running = asyncio.create_task(names.run())
         await wait_until(lambda: bool(server.watches))
 
@@ -218,7 +218,7 @@ async def test_a_renewed_token_is_read_again(server: KubernetesServer, tmp_path:
         await watched.wait_for_watch()
         server.token = "second"
         (tmp_path / "token").write_text("second")
-        server.has("engines-b", endpoint("10.0.0.2"))
+        server.set_slice("engines-b", endpoint("10.0.0.2"))
 
         await watched.wait_for_addresses("10.0.0.1", "10.0.0.2")
 
@@ -236,7 +236,7 @@ def _empty(server: KubernetesServer, _folder: Path) -> None:
 
 
 def _no_ready_endpoints(server: KubernetesServer, _folder: Path) -> None:
-    server.has("engines-a", endpoint("10.0.0.1", ready=False))
+    server.set_slice("engines-a", endpoint("10.0.0.1", ready=False))
 
 
 def _without_token(_server: KubernetesServer, folder: Path) -> None:
@@ -275,7 +275,7 @@ async def test_an_untrusted_certificate_is_rejected(tmp_path: Path, is_trusted: 
     authority = made["api" if is_trusted else "another"][1]
     (tmp_path / "ca.crt").write_bytes(authority.read_bytes())
     async with kubernetes_server(certificate=made["api"][0]) as server:
-        server.has("engines-a", endpoint("10.0.0.1"))
+        server.set_slice("engines-a", endpoint("10.0.0.1"))
         async with _names(server, tmp_path) as names:
             found = await WatchedService(server, names, NAME).addresses()
 

@@ -38,7 +38,7 @@ async def test_an_outcome_of_another_connection_is_recorded_by_request_id() -> N
         requested_id = request_id(editor)
         await report(editor, request_id=requested_id, id="of-the-other", chars=9_000, **PERSISTED)
 
-    (late,) = editor.journal.belated
+    (late,) = editor.journal.late_outcomes
     assert (late.request_id, late.tenant_id, late.user_id) == (requested_id, ACME, ADA)
     assert (late.event, late.span_s, late.chars, late.lines) == (*("persisted", 30, 9_000, None),)
     assert (editor.journal.outcomes, editor.frames) == ([], [])
@@ -53,7 +53,7 @@ async def test_an_own_completion_may_be_named_by_either_id() -> None:
 
     (outcome,) = editor.journal.outcomes
     assert (outcome.request_id, outcome.chars) == (own, 2)
-    assert editor.journal.belated == []
+    assert editor.journal.late_outcomes == []
 
 
 async def test_an_id_used_by_two_connections_refers_to_the_request_id() -> None:
@@ -62,7 +62,7 @@ async def test_an_id_used_by_two_connections_refers_to_the_request_id() -> None:
         await editor.waits_for_end("1")
         await report(editor, id="1", request_id=request_id(editor))
 
-    assert len(editor.journal.belated) == 1
+    assert len(editor.journal.late_outcomes) == 1
     assert editor.journal.outcomes == []
 
 
@@ -107,7 +107,7 @@ async def test_outcomes_are_accepted_for_a_day(age_ms: int, ends: list[str]) -> 
         await report(editor, id="1", request_id=request_id(editor, age_ms=age_ms))
 
     assert editor.ends("1") == ends
-    assert len(editor.journal.belated) == (not ends)
+    assert len(editor.journal.late_outcomes) == (not ends)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ async def test_late_outcomes_are_rate_limited_per_user() -> None:
     clock.pass_s(1.0)
     recorder.record(make_principal(), requested_id, outcome)
 
-    assert len(journal.belated) == MAX_AT_ONCE + 2
+    assert len(journal.late_outcomes) == MAX_AT_ONCE + 2
 
 
 def test_late_outcomes_are_rate_limited_per_tenant() -> None:
@@ -168,7 +168,7 @@ def test_late_outcomes_are_rate_limited_per_tenant() -> None:
     clock.pass_s(1.0)
     recorder.record(make_principal(user_id=ALICE), requested_id, outcome)
 
-    assert len(journal.belated) == MAX_OF_TENANT_AT_ONCE + 2
+    assert len(journal.late_outcomes) == MAX_OF_TENANT_AT_ONCE + 2
 
 
 def _raise() -> None:

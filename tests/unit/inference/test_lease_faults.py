@@ -16,21 +16,21 @@ from inference.gateway.rate_limits.leases import (
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
-from tests.fakes.leasing import BUDGET, RULE, TENANTS, Gateway, TurnedStore
+from tests.fakes.leasing import BUDGET, RULE, TENANTS, Gateway, ManualClockLeaseStore
 from tests.fakes.virtual_time import VirtualClock, run_in_virtual_time
 
 
 @pytest.fixture
-def store() -> TurnedStore:
-    return TurnedStore(FakeClock())
+def store() -> ManualClockLeaseStore:
+    return ManualClockLeaseStore(FakeClock())
 
 
 @pytest.fixture
-def gateway(store: TurnedStore) -> Gateway:
+def gateway(store: ManualClockLeaseStore) -> Gateway:
     return Gateway(store)
 
 
-async def test_a_lease_in_use_is_kept(store: TurnedStore, gateway: Gateway) -> None:
+async def test_a_lease_in_use_is_kept(store: ManualClockLeaseStore, gateway: Gateway) -> None:
     for _ in range(4):
         await gateway.spends(SpendRequest(RULE, 1))
         store.clock.pass_s(IDLE_S * 0.6)
@@ -39,7 +39,7 @@ async def test_a_lease_in_use_is_kept(store: TurnedStore, gateway: Gateway) -> N
     assert store.num_calls == 1
 
 
-async def test_rejected_requests_do_not_keep_a_lease_in_use(store: TurnedStore) -> None:
+async def test_rejected_requests_do_not_keep_a_lease_in_use(store: ManualClockLeaseStore) -> None:
     here, there = Gateway(store), Gateway(store)
     await here.spends(SpendRequest(BUDGET, 60))
 
@@ -52,7 +52,7 @@ async def test_rejected_requests_do_not_keep_a_lease_in_use(store: TurnedStore) 
 
 
 async def test_a_rejected_gateway_holds_no_units_that_it_cannot_use(
-    store: TurnedStore,
+    store: ManualClockLeaseStore,
 ) -> None:
     here, there = Gateway(store), Gateway(store)
     await here.spends(SpendRequest(replace(BUDGET, lease=1, max_lease=1), 60))
@@ -62,7 +62,7 @@ async def test_a_rejected_gateway_holds_no_units_that_it_cannot_use(
     assert store.pools[BUDGET.key].used == 60 + 1
 
 
-async def test_the_lease_of_a_killed_gateway_expires(store: TurnedStore) -> None:
+async def test_the_lease_of_a_killed_gateway_expires(store: ManualClockLeaseStore) -> None:
     here, there = Gateway(store), Gateway(store)
     await here.leases.spend([SpendRequest(BUDGET, 60)])
     before = await there.spends(SpendRequest(BUDGET, 60))
@@ -74,11 +74,11 @@ async def test_the_lease_of_a_killed_gateway_expires(store: TurnedStore) -> None
 
 
 async def test_an_expired_lease_is_not_spent_while_the_store_is_unreachable(
-    store: TurnedStore, gateway: Gateway
+    store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     no_debts = replace(BUDGET, max_debt=0)
     await gateway.spends(SpendRequest(no_debts, 1))
-    store.is_away = True
+    store.is_unavailable = True
 
     before = await gateway.spends(SpendRequest(no_debts, 1))
     store.clock.pass_s(LEASE_S)
@@ -88,7 +88,7 @@ async def test_an_expired_lease_is_not_spent_while_the_store_is_unreachable(
 
 
 async def test_units_spent_from_an_expired_lease_are_counted_later(
-    store: TurnedStore,
+    store: ManualClockLeaseStore,
 ) -> None:
     here, there = Gateway(store), Gateway(store)
     (spent,) = await here.leases.spend([SpendRequest(BUDGET, 60)])
@@ -101,25 +101,27 @@ async def test_units_spent_from_an_expired_lease_are_counted_later(
     assert store.spent(BUDGET.key) == 50 + 70
 
 
-async def test_repeated_outages_allow_no_more_debt_than_one(store: TurnedStore) -> None:
+async def test_repeated_outages_allow_no_more_debt_than_one(store: ManualClockLeaseStore) -> None:
     gateway = Gateway(store)
     rule = replace(BUDGET, max_debt=30)
     await gateway.spends_many(SpendRequest(rule, 1), 100)
 
     num_allowed = 0
     for _ in range(5):
-        store.is_away = True
+        store.is_unavailable = True
         store.clock.pass_s(2 * IDLE_S)
         await gateway.leases.evict_idle()
         num_allowed += await gateway.spends_many(SpendRequest(rule, 1), 50)
-        store.is_away = False
+        store.is_unavailable = False
         store.clock.pass_s(2 * IDLE_S)
         await gateway.leases.evict_idle()
 
     assert num_allowed == 30
 
 
-async def test_a_lowered_budget_returns_leased_units(store: TurnedStore, gateway: Gateway) -> None:
+async def test_a_lowered_budget_returns_leased_units(
+    store: ManualClockLeaseStore, gateway: Gateway
+) -> None:
     await gateway.spends(SpendRequest(BUDGET, 20))
     lower = replace(BUDGET, capacity=50, lease=1, max_lease=1)
 
@@ -128,7 +130,7 @@ async def test_a_lowered_budget_returns_leased_units(store: TurnedStore, gateway
     assert store.pools[BUDGET.key].used == 50
 
 
-async def test_a_long_request_keeps_its_reservation(store: TurnedStore) -> None:
+async def test_a_long_request_keeps_its_reservation(store: ManualClockLeaseStore) -> None:
     here, there = Gateway(store), Gateway(store)
     (spent,) = await here.leases.spend([SpendRequest(BUDGET, 60)])
 
@@ -144,7 +146,7 @@ async def test_a_long_request_keeps_its_reservation(store: TurnedStore) -> None:
 
 
 async def test_a_settlement_after_eviction_of_its_bucket_is_counted(
-    store: TurnedStore,
+    store: ManualClockLeaseStore,
 ) -> None:
     gateway = Gateway(store, max_buckets=1)
     (spent,) = await gateway.leases.spend([SpendRequest(BUDGET, 60)])
@@ -164,7 +166,7 @@ def test_calls_with_lost_responses_cost_no_units_and_grow_no_lease() -> None:
         store = FakeLeaseStore(VirtualClock())
         here, there = Leases(store, VirtualClock()), Leases(store, VirtualClock())
         large = replace(BUDGET, capacity=1_000_000, max_lease=50_000, max_debt=50_000)
-        store.loses_answers = True
+        store.loses_responses = True
         for _ in range(60):
             (spent,) = await here.spend([SpendRequest(large, 1)])
             here.settle(spent, 1)
@@ -172,7 +174,7 @@ def test_calls_with_lost_responses_cost_no_units_and_grow_no_lease() -> None:
         assert len(store.calls) > 20
         assert store.held(large.key) <= large.lease + 1
 
-        store.loses_answers = False
+        store.loses_responses = False
         await here.close()
 
         assert store.pools[large.key].used == 60
@@ -207,12 +209,12 @@ def test_a_return_is_repeated_until_it_is_acknowledged() -> None:
         (spent,) = await leases.spend([SpendRequest(BUDGET, 1)])
         leases.settle(spent, 1)
         await asyncio.sleep(IDLE_S + 1)
-        store.is_away = True
+        store.is_unavailable = True
         for _ in range(3):
             await leases.evict_idle()
         assert store.held(BUDGET.key) > 0
 
-        store.is_away = False
+        store.is_unavailable = False
         await leases.evict_idle()
 
         assert store.pools[BUDGET.key].used == 1
@@ -230,11 +232,11 @@ def test_units_being_returned_are_not_spent_even_if_the_response_is_lost() -> No
         (spent,) = await here.spend([SpendRequest(no_debts, 1)])
         here.settle(spent, 1)
         await asyncio.sleep(IDLE_S + 1)
-        store.loses_answers = True
+        store.loses_responses = True
         await here.evict_idle()
-        store.loses_answers = False
+        store.loses_responses = False
         await there.spend([SpendRequest(no_debts, 99)])
-        store.is_away = True
+        store.is_unavailable = True
 
         with pytest.raises(RateLimitExceeded):
             await here.spend([SpendRequest(no_debts, 1)])
@@ -250,8 +252,8 @@ def test_a_closing_gateway_repeats_its_return_for_a_limited_time(
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
         await leases.spend([SpendRequest(RULE, 1)])
-        store.is_away = True
-        asyncio.get_running_loop().call_later(away_s, setattr, store, "is_away", False)
+        store.is_unavailable = True
+        asyncio.get_running_loop().call_later(away_s, setattr, store, "is_unavailable", False)
         started_s = VirtualClock().monotonic_s()
 
         await leases.close()
@@ -262,9 +264,11 @@ def test_a_closing_gateway_repeats_its_return_for_a_limited_time(
     run_in_virtual_time(scenario())
 
 
-async def test_calls_and_held_units_are_counted(store: TurnedStore, gateway: Gateway) -> None:
+async def test_calls_and_held_units_are_counted(
+    store: ManualClockLeaseStore, gateway: Gateway
+) -> None:
     await gateway.spends(SpendRequest(BUDGET, 1))
-    store.is_away = True
+    store.is_unavailable = True
     await gateway.spends(SpendRequest(RULE, 1))
 
     await gateway.leases.evict_idle()

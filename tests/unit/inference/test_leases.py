@@ -8,27 +8,27 @@ import pytest
 from inference.gateway.rate_limits.leased_bucket import IDLE_S
 from inference.gateway.rate_limits.leases import PROBE_S, SpendRequest
 from tests.fakes.clock import FakeClock
-from tests.fakes.leasing import BUDGET, RULE, TENANTS, Gateway, TurnedStore
+from tests.fakes.leasing import BUDGET, RULE, TENANTS, Gateway, ManualClockLeaseStore
 
 
 @pytest.fixture
-def store() -> TurnedStore:
-    return TurnedStore(FakeClock())
+def store() -> ManualClockLeaseStore:
+    return ManualClockLeaseStore(FakeClock())
 
 
 @pytest.fixture
-def gateway(store: TurnedStore) -> Gateway:
+def gateway(store: ManualClockLeaseStore) -> Gateway:
     return Gateway(store)
 
 
-async def test_a_lease_serves_many_requests(store: TurnedStore, gateway: Gateway) -> None:
+async def test_a_lease_serves_many_requests(store: ManualClockLeaseStore, gateway: Gateway) -> None:
     assert await gateway.spends_many(SpendRequest(RULE, 1), 60) == 60
 
     assert store.num_calls <= 7
 
 
 async def test_the_buckets_of_a_request_are_renewed_in_one_call(
-    store: TurnedStore, gateway: Gateway
+    store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     await gateway.spends(SpendRequest(TENANTS, 1), SpendRequest(RULE, 1), SpendRequest(BUDGET, 1))
 
@@ -39,7 +39,7 @@ async def test_at_most_the_capacity_is_allowed_at_once(gateway: Gateway) -> None
     assert await gateway.spends_many(SpendRequest(RULE, 1), 300) == 100
 
 
-async def test_two_gateways_share_a_limit(store: TurnedStore) -> None:
+async def test_two_gateways_share_a_limit(store: ManualClockLeaseStore) -> None:
     here, there = Gateway(store), Gateway(store)
 
     allowed = [await gateway.spends_many(SpendRequest(RULE, 1), 150) for gateway in (here, there)]
@@ -48,7 +48,7 @@ async def test_two_gateways_share_a_limit(store: TurnedStore) -> None:
 
 
 async def test_a_rejected_request_is_told_when_units_are_available(
-    store: TurnedStore, gateway: Gateway
+    store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     await gateway.spends_many(SpendRequest(RULE, 1), 100)
 
@@ -60,7 +60,7 @@ async def test_a_rejected_request_is_told_when_units_are_available(
 
 
 async def test_repeated_rejected_requests_cause_no_store_calls(
-    store: TurnedStore, gateway: Gateway
+    store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     await gateway.spends_many(SpendRequest(RULE, 1), 101)
     before = store.num_calls
@@ -71,7 +71,7 @@ async def test_repeated_rejected_requests_cause_no_store_calls(
 
 
 async def test_a_request_rejected_by_one_bucket_spends_nothing_of_the_others(
-    store: TurnedStore, gateway: Gateway
+    store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     await gateway.spends_many(SpendRequest(RULE, 1), 100)
 
@@ -84,7 +84,9 @@ async def test_a_request_rejected_by_one_bucket_spends_nothing_of_the_others(
     assert allowed == 1_000
 
 
-async def test_concurrent_requests_wait_for_one_call(store: TurnedStore, gateway: Gateway) -> None:
+async def test_concurrent_requests_wait_for_one_call(
+    store: ManualClockLeaseStore, gateway: Gateway
+) -> None:
     await asyncio.gather(*(gateway.leases.spend([SpendRequest(RULE, 1)]) for _ in range(50)))
 
     assert store.num_calls <= 3
@@ -99,7 +101,7 @@ async def test_refunded_units_may_be_spent_again(gateway: Gateway) -> None:
     assert await gateway.spends_many(SpendRequest(RULE, 1), 50) == 40
 
 
-async def test_unused_units_are_returned_to_other_gateways(store: TurnedStore) -> None:
+async def test_unused_units_are_returned_to_other_gateways(store: ManualClockLeaseStore) -> None:
     here, there = Gateway(store), Gateway(store)
     await here.spends(SpendRequest(BUDGET, 1))
     store.clock.pass_s(IDLE_S + 1)
@@ -109,7 +111,7 @@ async def test_unused_units_are_returned_to_other_gateways(store: TurnedStore) -
     assert await there.spends_many(SpendRequest(BUDGET, 1), 150) == 99
 
 
-async def test_a_closing_gateway_returns_all_units(store: TurnedStore) -> None:
+async def test_a_closing_gateway_returns_all_units(store: ManualClockLeaseStore) -> None:
     here, there = Gateway(store), Gateway(store)
     await here.spends(SpendRequest(BUDGET, 1))
 
@@ -119,7 +121,7 @@ async def test_a_closing_gateway_returns_all_units(store: TurnedStore) -> None:
 
 
 async def test_a_gateway_closing_before_a_pending_call_returns_all_units(
-    store: TurnedStore,
+    store: ManualClockLeaseStore,
 ) -> None:
     here, there = Gateway(store), Gateway(store)
     await here.spends(SpendRequest(BUDGET, 1))
@@ -134,9 +136,9 @@ async def test_a_gateway_closing_before_a_pending_call_returns_all_units(
 
 
 async def test_each_gateway_keeps_the_rate_while_the_store_is_unreachable(
-    store: TurnedStore, gateway: Gateway
+    store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    store.is_away = True
+    store.is_unavailable = True
 
     allowed = await gateway.spends_many(SpendRequest(RULE, 1), 300)
     store.clock.pass_s(1.0)
@@ -146,18 +148,18 @@ async def test_each_gateway_keeps_the_rate_while_the_store_is_unreachable(
 
 
 async def test_a_lease_is_spent_while_the_store_is_unreachable(
-    store: TurnedStore, gateway: Gateway
+    store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     await gateway.spends(SpendRequest(RULE, 1))
-    store.is_away = True
+    store.is_unavailable = True
 
     assert await gateway.spends_many(SpendRequest(RULE, 1), 9) == 9
 
 
 async def test_refunds_of_units_spent_without_the_store_are_not_added(
-    store: TurnedStore, gateway: Gateway
+    store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    store.is_away = True
+    store.is_unavailable = True
 
     for _ in range(91):
         (spent,) = await gateway.leases.spend([SpendRequest(RULE, 10)])
@@ -167,9 +169,9 @@ async def test_refunds_of_units_spent_without_the_store_are_not_added(
 
 
 async def test_an_unreachable_store_is_not_called_for_every_request(
-    store: TurnedStore, gateway: Gateway
+    store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    store.is_away = True
+    store.is_unavailable = True
 
     await gateway.spends_many(SpendRequest(RULE, 1), 90)
 
@@ -177,7 +179,7 @@ async def test_an_unreachable_store_is_not_called_for_every_request(
 
 
 async def test_a_hanging_store_delays_requests_only_briefly(
-    store: TurnedStore, gateway: Gateway
+    store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     store.hangs = True
 
@@ -186,10 +188,12 @@ async def test_a_hanging_store_delays_requests_only_briefly(
     await gateway.leases.close()
 
 
-async def test_a_store_that_recovered_is_used_again(store: TurnedStore, gateway: Gateway) -> None:
-    store.is_away = True
+async def test_a_store_that_recovered_is_used_again(
+    store: ManualClockLeaseStore, gateway: Gateway
+) -> None:
+    store.is_unavailable = True
     await gateway.spends(SpendRequest(RULE, 1))
-    store.is_away = False
+    store.is_unavailable = False
     store.clock.pass_s(PROBE_S)
 
     await gateway.spends(SpendRequest(RULE, 1))
@@ -198,11 +202,11 @@ async def test_a_store_that_recovered_is_used_again(store: TurnedStore, gateway:
 
 
 async def test_budget_units_spent_without_the_store_are_booked_later(
-    store: TurnedStore, gateway: Gateway
+    store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    store.is_away = True
+    store.is_unavailable = True
     await gateway.spends(SpendRequest(BUDGET, 60))
-    store.is_away = False
+    store.is_unavailable = False
     store.clock.pass_s(PROBE_S)
     await gateway.spends(SpendRequest(BUDGET, 1))
 
@@ -211,11 +215,11 @@ async def test_budget_units_spent_without_the_store_are_booked_later(
 
 
 async def test_rate_units_spent_without_the_store_are_not_booked_later(
-    store: TurnedStore, gateway: Gateway
+    store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
-    store.is_away = True
+    store.is_unavailable = True
     await gateway.spends_many(SpendRequest(RULE, 1), 100)
-    store.is_away = False
+    store.is_unavailable = False
     store.clock.pass_s(PROBE_S)
     await gateway.spends(SpendRequest(RULE, 1))
 
@@ -224,7 +228,7 @@ async def test_rate_units_spent_without_the_store_are_not_booked_later(
 
 
 async def test_many_keys_use_limited_memory_and_return_their_leases(
-    store: TurnedStore,
+    store: ManualClockLeaseStore,
 ) -> None:
     gateway = Gateway(store, max_buckets=50)
     rules = [
@@ -246,12 +250,14 @@ async def test_a_lowered_limit_applies_at_once(gateway: Gateway) -> None:
     assert await gateway.spends_many(SpendRequest(lower, 1), 50) <= 3
 
 
-async def test_a_cancelled_request_has_spent_nothing(store: TurnedStore, gateway: Gateway) -> None:
+async def test_a_cancelled_request_has_spent_nothing(
+    store: ManualClockLeaseStore, gateway: Gateway
+) -> None:
     task = asyncio.create_task(gateway.leases.spend([SpendRequest(BUDGET, 60)]))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    await gateway.settles()
+    await gateway.run_background_tasks()
 
     await gateway.leases.close()
 

@@ -6,7 +6,14 @@ import pytest
 
 from caret.contracts.policy import Trigger
 from caret.foundation.ids import TenantId
-from tests.fakes.queueing import TARGET_S, Offered, QueueModel, first_tokens_s, quantile, shed_share
+from tests.fakes.queueing import (
+    TARGET_S,
+    OfferedRequest,
+    QueueModel,
+    first_tokens_s,
+    quantile,
+    shed_share,
+)
 from tests.fakes.tenants import GLOBEX, make_principal
 
 CAPACITY = 100.0  # requests a second
@@ -115,5 +122,5 @@ def test_slower_replicas_are_detected_within_seconds() -> None:
     assert shed_share(model.between(25, 60)) > 0.3
 
 
-def _with_trigger(model: QueueModel, trigger: Trigger) -> list[Offered]:
+def _with_trigger(model: QueueModel, trigger: Trigger) -> list[OfferedRequest]:
     return [each for each in model.offered if each.trigger is trigger]

@@ -63,7 +63,7 @@ async def test_a_snapshot_that_stays_unreadable_locks_only_its_own_tenant() -> N
     redis.publish_snapshot(make_snapshot(make_credential(key)))
     redis.publish_snapshot(make_snapshot(make_credential(neighbours), tenant_id=GLOBEX))
     await feed.sync()
-    redis.plant(ACME, 9, b"damage")
+    redis.publish_bytes(ACME, 9, b"damage")
     await feed.sync()
 
     clock.pass_s(MAX_AGE_S + 1)
@@ -79,9 +79,9 @@ async def test_an_unreadable_snapshot_is_read_again_without_another_change() -> 
     redis = FakeRedis()
     snapshot_store = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S)
     feed = SnapshotFeed(cast(Redis, redis), snapshot_store)
-    redis.plant(ACME, 1, b"damage")
+    redis.publish_bytes(ACME, 1, b"damage")
     await feed.sync()
-    redis.mend(make_snapshot(version=1))
+    redis.repair_snapshot(make_snapshot(version=1))
 
     await feed.sync()
 

@@ -11,7 +11,7 @@ from caret.foundation.ids import new_request_id
 from inference.completion.request_trace import RequestTrace
 from inference.recording.otel_spans import SpanRecorder, parse_trace_parent
 from inference.recording.stage_timings import STAGES
-from tests.fakes.request_traces import make_ended
+from tests.fakes.request_traces import make_ended_trace
 from tests.fakes.requests import make_arrival, make_request
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -35,7 +35,7 @@ def find_span(spans: list[ReadableSpan], name: str) -> ReadableSpan:
 
 
 def test_a_completion_has_a_span_for_each_of_nine_stages() -> None:
-    spans = spans_of(make_ended())
+    spans = spans_of(make_ended_trace())
 
     whole = find_span(spans, "completion")
     assert [span.name for span in spans] == [*STAGES, "completion"]
@@ -44,7 +44,7 @@ def test_a_completion_has_a_span_for_each_of_nine_stages() -> None:
 
 
 def test_the_trace_id_is_the_request_id() -> None:
-    trace = make_ended()
+    trace = make_ended_trace()
 
     span = find_span(spans_of(trace), "completion")
 
@@ -53,7 +53,7 @@ def test_the_trace_id_is_the_request_id() -> None:
 
 
 def test_spans_have_the_times_of_the_stages() -> None:
-    trace = make_ended(took_s={"generate": 0.25})
+    trace = make_ended_trace(took_s={"generate": 0.25})
     began_ns = trace.arrival.occurred_at_ms * 1_000_000
 
     span = find_span(spans_of(trace), "generate")
@@ -63,7 +63,7 @@ def test_spans_have_the_times_of_the_stages() -> None:
 
 
 def test_spans_contain_ids_and_counts() -> None:
-    trace = make_ended(prompt_tokens=100, cached_tokens=90, finish_reason=FinishReason.LENGTH)
+    trace = make_ended_trace(prompt_tokens=100, cached_tokens=90, finish_reason=FinishReason.LENGTH)
 
     attributes = find_span(spans_of(trace), "completion").attributes or {}
 
@@ -74,7 +74,7 @@ def test_spans_contain_ids_and_counts() -> None:
 
 
 def test_an_error_code_is_the_status_of_the_span() -> None:
-    trace = make_ended(
+    trace = make_ended_trace(
         until="generate", finish_reason=FinishReason.ERROR, error_code="engine_disconnected"
     )
 
@@ -86,14 +86,14 @@ def test_an_error_code_is_the_status_of_the_span() -> None:
 
 
 def test_spans_contain_no_text() -> None:
-    trace = make_ended()
+    trace = make_ended_trace()
     trace.request = make_request(prefix="hunter2", suffix="hunter2", path="hunter2.py")
 
     assert "hunter2" not in "".join(span.to_json() for span in spans_of(trace))
 
 
 def test_the_trace_of_a_client_is_continued() -> None:
-    trace = make_ended()
+    trace = make_ended_trace()
     trace.arrival = make_arrival(trace_parent=PARENT)
 
     span = find_span(spans_of(trace), "completion")
@@ -107,7 +107,7 @@ def test_the_trace_of_a_client_is_continued() -> None:
 @pytest.mark.parametrize(("share", "is_traced"), [(0.0, False), (1.0, True)])
 @pytest.mark.parametrize("flag", ["00", "01"])
 def test_a_client_does_not_decide_about_sampling(flag: str, share: float, is_traced: bool) -> None:
-    trace = make_ended()
+    trace = make_ended_trace()
     trace.arrival = make_arrival(trace_parent=PARENT[:-2] + flag)
 
     assert bool(spans_of(trace, share=share)) is is_traced
@@ -115,7 +115,7 @@ def test_a_client_does_not_decide_about_sampling(flag: str, share: float, is_tra
 
 @pytest.mark.parametrize(("flag", "is_traced"), [("00", False), ("01", True)])
 def test_a_trusted_client_decides_about_sampling(flag: str, is_traced: bool) -> None:
-    trace = make_ended()
+    trace = make_ended_trace()
     trace.arrival = make_arrival(trace_parent=PARENT[:-2] + flag)
 
     spans = spans_of(trace, share=0.0 if is_traced else 1.0, trusts_clients=True)
@@ -141,7 +141,7 @@ def test_an_invalid_trace_parent_is_ignored(header: str | None) -> None:
 
 def test_the_sampled_share_is_the_configured_one() -> None:
     """IDs are not entirely random: two of the bits that samplers use are constant."""
-    trace, sampled = make_ended(), 0
+    trace, sampled = make_ended_trace(), 0
 
     for _ in range(2_000):
         trace.arrival = make_arrival(request_id=new_request_id())

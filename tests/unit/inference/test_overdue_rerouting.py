@@ -173,7 +173,7 @@ async def test_requests_are_not_rerouted_to_an_unavailable_replica(
 async def test_a_request_with_text_is_not_rerouted(pair: _TwoReplicas) -> None:
     pair.engine = FakeEngine([EngineChunk("a", generated_tokens=0, stop=None)], hangs=True)
     async with pair.waiting_requests(MAX_CONSECUTIVE_LATE):
-        await wait_until(lambda: pair.engine.num_said == MAX_CONSECUTIVE_LATE)
+        await wait_until(lambda: pair.engine.num_yielded == MAX_CONSECUTIVE_LATE)
         await asyncio.sleep(0.01)
         pair.clock.pass_s(LATER_S)
 

@@ -18,9 +18,9 @@ from tests.fakes.prompts import (
     PRINCIPAL,
     SUFFIX_ID,
     WRITER,
-    assembled,
+    assemble_prompt,
+    make_prompt_writer,
     text_of,
-    writer_of,
 )
 from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import make_policy, make_principal
@@ -43,9 +43,9 @@ def test_nearly_all_of_the_prompt_is_unchanged_while_lines_are_typed(
 ) -> None:
     typed = "".join(f"    value_{n} = self.reader.read(path, encoding)\n" for n in range(20))
     files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
-    writer = writer_of(layout=layout)
+    writer = make_prompt_writer(layout=layout)
     prompts = [
-        assembled(
+        assemble_prompt(
             writer,
             prefix=CODE[:num_chars_before] + typed[:end],
             suffix=")" * (end % 2) + "\n" + CODE,
@@ -61,7 +61,9 @@ def test_nearly_all_of_the_prompt_is_unchanged_while_lines_are_typed(
 
 def test_a_sliding_window_changes_nearly_all_of_the_prompt() -> None:
     prompts = [
-        assembled(writer_of(layout="psm-sliding"), prefix=CODE + "a = b + c; " * n, suffix=CODE)
+        assemble_prompt(
+            make_prompt_writer(layout="psm-sliding"), prefix=CODE + "a = b + c; " * n, suffix=CODE
+        )
         for n in range(9)
     ]
 
@@ -70,10 +72,10 @@ def test_a_sliding_window_changes_nearly_all_of_the_prompt() -> None:
 
 def test_an_edit_in_one_file_keeps_the_files_before_it_in_place() -> None:
     files = [ContextFile(f"{name}.py", f"{name} = 1\n" * 20, 0) for name in "abc"]
-    before = assembled(prefix="x", files=tuple(files))
+    before = assemble_prompt(prefix="x", files=tuple(files))
 
     files.insert(0, replace(files.pop(), text="c = 2\n"))
-    after = assembled(prefix="x", files=tuple(files))
+    after = assemble_prompt(prefix="x", files=tuple(files))
 
     shared = text_of(before)[: round(_shared_tokens([before, after])[0] * len(text_of(before)))]
     assert "b.py" in shared
@@ -81,14 +83,14 @@ def test_an_edit_in_one_file_keeps_the_files_before_it_in_place() -> None:
 
 @pytest.mark.parametrize("rest", ["", ")", '"),', "]: ", "});", "\r", "`)"])
 def test_the_suffix_begins_with_the_next_line_if_only_closing_characters_follow(rest: str) -> None:
-    bare = assembled(prefix="f(", suffix="\nb = 2\n")
+    bare = assemble_prompt(prefix="f(", suffix="\nb = 2\n")
 
-    assert assembled(prefix="f(", suffix=f"{rest}\nb = 2\n").token_ids == bare.token_ids
+    assert assemble_prompt(prefix="f(", suffix=f"{rest}\nb = 2\n").token_ids == bare.token_ids
 
 
 @pytest.mark.parametrize("rest", ["a)", " + 1", "= 3", ") or b"])
 def test_other_text_after_the_cursor_is_included(rest: str) -> None:
-    prompt = assembled(prefix="f(", suffix=f"{rest}\nb = 2\n")
+    prompt = assemble_prompt(prefix="f(", suffix=f"{rest}\nb = 2\n")
 
     assert f"<|fim_suffix|>{rest}\nb" in text_of(prompt)
 
@@ -99,7 +101,7 @@ def test_secrets_are_redacted_except_on_the_line_of_the_cursor() -> None:
     typed = line.format("typed")[:-3]
 
     text = text_of(
-        assembled(
+        assemble_prompt(
             snippets=(Snippet("s.py", line.format("found"), 0.9),),
             prefix=line.format("before") + typed,
             suffix="x\n" + line.format("after"),
@@ -117,7 +119,7 @@ def test_a_private_key_is_redacted_everywhere() -> None:
     key = f'KEY = """-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----"""\n'
 
     text = text_of(
-        assembled(
+        assemble_prompt(
             snippets=(Snippet("s.pem", key, 0.9),),
             prefix=f"a = 1\n{key}b = ",
             suffix=f"\n{key}",
@@ -130,21 +132,26 @@ def test_a_private_key_is_redacted_everywhere() -> None:
 
 
 def test_the_partial_word_is_removed_for_token_healing() -> None:
-    prompt = assembled(writer_of(has_token_healing=True), prefix="x = 1\nself.read_fi", suffix="\n")
+    prompt = assemble_prompt(
+        make_prompt_writer(has_token_healing=True), prefix="x = 1\nself.read_fi", suffix="\n"
+    )
 
     assert (prompt.healed_prefix, text_of(prompt)[-len("self.read") :]) == ("_fi", "self.read")
 
 
 @pytest.mark.parametrize(("prefix", "healed"), [("a = ", ""), ("f(", ""), ("", ""), ("x\n", "")])
 def test_without_a_partial_word_nothing_is_removed(prefix: str, healed: str) -> None:
-    assert assembled(writer_of(has_token_healing=True), prefix=prefix).healed_prefix == healed
+    assert (
+        assemble_prompt(make_prompt_writer(has_token_healing=True), prefix=prefix).healed_prefix
+        == healed
+    )
 
 
 @pytest.mark.parametrize("layout", ["psm", "spm"])
 def test_no_word_is_removed_if_a_marker_follows_the_prefix(layout: str) -> None:
-    writer = writer_of(has_token_healing=True, layout=layout)
+    writer = make_prompt_writer(has_token_healing=True, layout=layout)
 
-    assert assembled(writer, prefix="self.read_fi").healed_prefix == ""
+    assert assemble_prompt(writer, prefix="self.read_fi").healed_prefix == ""
 
 
 def test_a_snippet_excluded_by_the_policy_is_left_out() -> None:

@@ -9,8 +9,8 @@ from caret.contracts.policy import Mode
 from inference.completion.incoming_request import ChatMessage
 from inference.errors import BadRequest
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.http_gateway import drafted, send_request
-from tests.fakes.prompts import assembled, text_of
+from tests.fakes.http_gateway import read_engine_prompt, send_request
+from tests.fakes.prompts import assemble_prompt, text_of
 
 _SECRET: Final = "AKIA" + "ABCD1234" * 2
 _LINE: Final = f"key_id = '{_SECRET}'\n"
@@ -54,7 +54,7 @@ async def test_a_secret_is_redacted_from_the_prompt(name: str) -> None:
 
     await send_request(gateway, path, body)
 
-    prompt = drafted(gateway)
+    prompt = read_engine_prompt(gateway)
     assert _SECRET not in prompt
     assert "REDACTED" in prompt
 
@@ -67,7 +67,7 @@ async def test_the_path_header_gives_the_file_type_of_a_raw_prompt() -> None:
         gateway, "/v1/completions", body, headers=[(b"x-caret-path", b"app.env.ini")]
     )
 
-    assert "hunter2" not in drafted(gateway)
+    assert "hunter2" not in read_engine_prompt(gateway)
 
 
 @pytest.mark.parametrize("role", ["system", "user", "assistant"])
@@ -77,7 +77,7 @@ def test_secrets_are_redacted_from_every_chat_message(role: str, secret: str) ->
     before = [question] if role == "assistant" else []
     messages = (*before, ChatMessage(role, f"a\n{secret}b"), ChatMessage("user", f"c\n{secret}"))
 
-    text = text_of(assembled(mode=Mode.CHAT, messages=messages, prefix=""))
+    text = text_of(assemble_prompt(mode=Mode.CHAT, messages=messages, prefix=""))
 
     assert _SECRET not in text
     assert _KEY_BODY not in text
@@ -89,7 +89,7 @@ def test_a_private_key_is_redacted_from_a_truncated_chat() -> None:
     filler = "x = 1\n" * 5_150  # so that the key's beginning is cut off
     text = f"-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----\n{filler}"
 
-    prompt = assembled(mode=Mode.CHAT, messages=(ChatMessage("user", text),), prefix="")
+    prompt = assemble_prompt(mode=Mode.CHAT, messages=(ChatMessage("user", text),), prefix="")
 
     assert "lineofakey" not in text_of(prompt)
 
@@ -104,14 +104,16 @@ def test_a_secret_at_the_edge_of_a_truncated_chat_is_redacted_completely(
     line = _LINE.replace("\n", line_break)
     text = "x" * 40_000 + line_break + line + after[-num_after + len(line) :]
 
-    prompt = text_of(assembled(mode=Mode.CHAT, messages=(ChatMessage("user", text),), prefix=""))
+    prompt = text_of(
+        assemble_prompt(mode=Mode.CHAT, messages=(ChatMessage("user", text),), prefix="")
+    )
 
     rests = [_SECRET[start : start + 4] for start in range(len(_SECRET) - 4)]
     assert [rest for rest in rests if rest in prompt] == []
 
 
 def test_a_private_key_is_redacted_from_a_raw_prompt() -> None:
-    text = text_of(assembled(prefix=f"{_KEY}x = ", is_raw=True))
+    text = text_of(assemble_prompt(prefix=f"{_KEY}x = ", is_raw=True))
 
     assert _KEY_BODY not in text
     assert text.endswith("x = ")
@@ -120,12 +122,12 @@ def test_a_private_key_is_redacted_from_a_raw_prompt() -> None:
 def test_a_raw_prompt_without_secrets_is_unchanged() -> None:
     text = "<|fim_prefix|>def f():\n\treturn 1\r\n<|fim_suffix|>"
 
-    assert text_of(assembled(prefix=text, is_raw=True)) == text
+    assert text_of(assemble_prompt(prefix=text, is_raw=True)) == text
 
 
 def test_a_rejected_raw_prompt_is_not_searched_for_secrets() -> None:
     started_s = time.thread_time()
     with pytest.raises(BadRequest):
-        assembled(prefix=_LINE * 2_500, is_raw=True)
+        assemble_prompt(prefix=_LINE * 2_500, is_raw=True)
 
     assert time.thread_time() - started_s < 0.1

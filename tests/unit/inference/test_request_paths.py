@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.gateway import FakeGateway
-from tests.fakes.http_gateway import drafted, send_request
+from tests.fakes.http_gateway import read_engine_prompt, send_request
 
 
 @pytest.mark.parametrize("path", ["/completions", "/api/generate"])
@@ -17,8 +17,8 @@ async def test_a_prompt_for_another_model_is_rendered_again(path: str) -> None:
 
     await send_request(gateway, path, {"prompt": prompt, "raw": True})
 
-    assert drafted(gateway).startswith("<|file_sep|>b.py\nseen")
-    assert drafted(gateway).endswith("<|fim_prefix|><|fim_suffix|>s<|fim_middle|>p")
+    assert read_engine_prompt(gateway).startswith("<|file_sep|>b.py\nseen")
+    assert read_engine_prompt(gateway).endswith("<|fim_prefix|><|fim_suffix|>s<|fim_middle|>p")
 
 
 async def test_the_path_in_a_prompt_for_another_model_may_be_excluded() -> None:
@@ -36,7 +36,7 @@ async def test_a_prompt_in_an_unknown_format_is_unchanged() -> None:
 
     await send_request(gateway, "/completions", {"prompt": "x<|fim_prefix|>"})
 
-    assert drafted(gateway) == "x<|fim_prefix|>"
+    assert read_engine_prompt(gateway) == "x<|fim_prefix|>"
 
 
 async def test_headers_give_the_path_if_the_body_does_not() -> None:
@@ -67,7 +67,7 @@ async def test_an_excluded_tabby_file_is_rejected_and_excluded_snippets_are_remo
     )
 
     assert rejected.status == 403
-    assert "hidden" not in drafted(gateway)
+    assert "hidden" not in read_engine_prompt(gateway)
 
 
 _BODIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -119,5 +119,5 @@ async def test_files_without_a_path_are_removed_if_the_policy_requires_one() -> 
 
     await send_request(gateway, "/infill", body, headers=[(b"x-caret-path", b"a.py")])
 
-    assert "hidden" not in drafted(gateway)
-    assert "seen" in drafted(gateway)
+    assert "hidden" not in read_engine_prompt(gateway)
+    assert "seen" in read_engine_prompt(gateway)

@@ -12,7 +12,7 @@ from inference.completion.snippet import Snippet
 from inference.context.prompt.model_formats.layout import LAYOUTS
 from inference.context.prompt.prompt import Prompt
 from inference.gateway.protocol.frames import DoneFrame, PromptSegments, build_meta
-from tests.fakes.prompts import CODE, assembled, writer_of
+from tests.fakes.prompts import CODE, assemble_prompt, make_prompt_writer
 from tests.fakes.requests import make_admitted, make_request, make_trace
 from tests.fakes.stream_client import open_editor
 
@@ -25,7 +25,7 @@ def _kinds(prompt: Prompt) -> list[str]:
 
 
 def test_segments_are_in_the_order_of_the_prompt() -> None:
-    prompt = assembled(
+    prompt = assemble_prompt(
         snippets=(SNIPPET,), prefix="a = ", suffix="c\n", files=FILES, repository="acme/app"
     )
 
@@ -38,8 +38,12 @@ def test_segments_are_in_the_order_of_the_prompt() -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("prefix", ["", "a = ", CODE])
 def test_the_segments_cover_the_whole_prompt(layout: str, prefix: str) -> None:
-    prompt = assembled(
-        writer_of(layout=layout), snippets=(SNIPPET,), prefix=prefix, suffix=CODE, files=FILES
+    prompt = assemble_prompt(
+        make_prompt_writer(layout=layout),
+        snippets=(SNIPPET,),
+        prefix=prefix,
+        suffix=CODE,
+        files=FILES,
     )
 
     assert sum(segment.num_tokens for segment in prompt.segments) == len(prompt.token_ids)
@@ -54,7 +58,7 @@ def test_the_segments_cover_the_whole_prompt(layout: str, prefix: str) -> None:
     ],
 )
 def test_a_raw_prompt_or_chat_is_one_segment(fields: dict[str, Any], kind: SegmentKind) -> None:
-    prompt = assembled(**fields)
+    prompt = assemble_prompt(**fields)
 
     assert prompt.segments == (Segment(kind, len(prompt.token_ids)),)
 

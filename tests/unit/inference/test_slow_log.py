@@ -7,13 +7,13 @@ from caret.contracts.policy import Mode
 from inference.completion.request_trace import RequestTrace
 from inference.recording.slowest_requests import MAX_LINES, PER_S, SlowLog
 from tests.fakes.clock import FakeClock
-from tests.fakes.request_traces import make_ended
+from tests.fakes.request_traces import make_ended_trace
 from tests.fakes.requests import make_request
 
 
 def make_slow(mode: Mode = Mode.INLINE, *, first_s: float = 0.2) -> RequestTrace:
     """Return a trace with `first_s` to the first token."""
-    trace = make_ended(took_s={"generate": first_s - 0.006})
+    trace = make_ended_trace(took_s={"generate": first_s - 0.006})
     trace.request = make_request(mode=mode, prefix="hunter2", path="hunter2.py")
     return trace
 
@@ -58,7 +58,7 @@ def test_each_mode_has_its_target(mode: Mode, first_s: float, is_slow: bool) -> 
 def test_completions_without_text_and_warm_ups_are_not_slow() -> None:
     warm_up = make_slow()
     warm_up.request = make_request(is_warm_up=True)
-    without_text = make_ended(until="generate", took_s={"generate": 9.0})
+    without_text = make_ended_trace(until="generate", took_s={"generate": 9.0})
 
     assert lines_of(SlowLog(FakeClock()), warm_up, without_text) == []
 

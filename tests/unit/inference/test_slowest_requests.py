@@ -8,7 +8,7 @@ from inference.recording.slowest_requests import (
     SlowestRequestsJournal,
 )
 from tests.fakes.clock import FakeClock
-from tests.fakes.completions import make_completion, make_slow
+from tests.fakes.completions import make_completion, make_slow_completion
 from tests.fakes.journal import FakeJournal
 from tests.fakes.usage import make_record
 
@@ -17,7 +17,7 @@ def _with_requests(*first_token_ms: float) -> tuple[FakeClock, SlowestRequests]:
     clock = FakeClock()
     slowest = SlowestRequests(clock)
     for each in first_token_ms:
-        slowest.add(make_slow(each))
+        slowest.add(make_slow_completion(each))
     return clock, slowest
 
 
@@ -29,7 +29,7 @@ def test_requests_within_their_target_are_left_out() -> None:
 
 def test_requests_are_sorted_by_their_ratio_to_the_target() -> None:
     _, slowest = _with_requests(250.0, 400.0)
-    slowest.add(make_slow(3_000.0, mode=Mode.CHAT))
+    slowest.add(make_slow_completion(3_000.0, mode=Mode.CHAT))
 
     assert [record.first_token_ms for record in slowest.records()] == [400.0, 250.0, 3_000.0]
 
@@ -55,7 +55,11 @@ def test_the_number_of_records_is_limited_and_the_slowest_are_kept() -> None:
 
     for slot in range(12):
         for number in range(200):
-            slowest.add(make_slow(150.0 + number + slot, request_id=RequestId(f"{slot}-{number}")))
+            slowest.add(
+                make_slow_completion(
+                    150.0 + number + slot, request_id=RequestId(f"{slot}-{number}")
+                )
+            )
         clock.pass_s(299)
 
     assert slowest.num_records <= 13 * 20
@@ -75,7 +79,7 @@ def test_all_records_are_passed_to_the_journal() -> None:
     journal, (_, slowest) = FakeJournal(), _with_requests()
     noting_journal = SlowestRequestsJournal(journal, slowest)
 
-    noting_journal.append(make_slow(300.0))
+    noting_journal.append(make_slow_completion(300.0))
     noting_journal.append(make_record(1))
 
     assert len(journal.records) == 2

@@ -134,7 +134,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("damage", UNREADABLE)
 async def test_an_unreadable_snapshot_does_not_affect_other_tenants(damage: str) -> None:
     redis, snapshot_store, feed = _create_feed()
-    redis.plant(ACME, 7, UNREADABLE[damage])
+    redis.publish_bytes(ACME, 7, UNREADABLE[damage])
     redis.publish_snapshot(make_snapshot(tenant_id=GLOBEX))
 
     await feed.sync()
@@ -148,7 +148,7 @@ async def test_an_unreadable_snapshot_keeps_the_previous_one(damage: str) -> Non
     redis.publish_snapshot(make_snapshot(version=3))
     await feed.sync()
 
-    redis.plant(ACME, 4, UNREADABLE[damage])
+    redis.publish_bytes(ACME, 4, UNREADABLE[damage])
     await feed.sync()
 
     assert snapshot_store.versions == {ACME: 3}

@@ -280,7 +280,7 @@ async def test_without_a_price_nothing_is_limited() -> None:
 async def test_an_unreachable_store_allows_a_hundredth_of_the_budget() -> None:
     clock = FakeClock()
     store = FakeLeaseStore(clock)
-    store.is_away = True
+    store.is_unavailable = True
     quotas, principal = (
         make_quotas(clock, store),
         make_principal(spending=_bounded(1_000 * MAX_COST)),
@@ -294,14 +294,14 @@ async def test_an_unreachable_store_allows_a_hundredth_of_the_budget() -> None:
 async def test_spending_without_the_store_is_booked_later() -> None:
     clock = FakeClock()
     store = FakeLeaseStore(clock)
-    store.is_away = True
+    store.is_unavailable = True
     quotas, principal = (
         make_quotas(clock, store),
         make_principal(spending=_bounded(1_000 * MAX_COST)),
     )
     for _ in range(10):
         await _request(quotas, principal, trace=_used(2_000, 0, 64))
-    store.is_away = False
+    store.is_unavailable = False
     clock.pass_s(PROBE_S)
 
     # rejected again; meanwhile the store is called in the background

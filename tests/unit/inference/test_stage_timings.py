@@ -4,11 +4,11 @@ import pytest
 
 from inference.recording.stage_timings import STAGES, compute_stage_timings
 from tests.fakes.clock import FakeClock
-from tests.fakes.request_traces import make_ended
+from tests.fakes.request_traces import make_ended_trace
 
 
 def test_a_complete_completion_has_nine_adjacent_stages() -> None:
-    trace = make_ended()
+    trace = make_ended_trace()
 
     times = compute_stage_timings(trace, recorded_s=trace.total_ms / 1000 + 1_000)
 
@@ -20,7 +20,7 @@ def test_a_complete_completion_has_nine_adjacent_stages() -> None:
 
 @pytest.mark.parametrize("until", STAGES[:7])
 def test_a_completion_that_ended_early_has_a_partial_last_stage(until: str) -> None:
-    trace = make_ended(until=until)
+    trace = make_ended_trace(until=until)
 
     *whole, last, record = compute_stage_timings(trace, recorded_s=1_000.5)
 
@@ -32,7 +32,7 @@ def test_a_completion_that_ended_early_has_a_partial_last_stage(until: str) -> N
 def test_each_stage_has_its_own_duration() -> None:
     took_s = {stage: 0.001 * (2**number) for number, stage in enumerate(STAGES[:8])}
     clock = FakeClock()
-    trace = make_ended(clock, took_s=took_s)
+    trace = make_ended_trace(clock, took_s=took_s)
     clock.pass_s(0.5)
 
     times = compute_stage_timings(trace, recorded_s=clock.monotonic_s())

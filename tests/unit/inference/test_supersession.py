@@ -100,7 +100,7 @@ async def test_setting_the_wall_clock_back_changes_nothing_on_one_gateway(
     gateway: ClaimingGateway,
 ) -> None:
     older = await gateway.begins()
-    gateway.clock.sets_wall_clock(-3_000)
+    gateway.clock.shift_wall_clock(-3_000)
     newer = await gateway.begins()
 
     assert await gateway.is_over(older)

@@ -11,7 +11,7 @@ from inference.context.prompt.tokenized_lines_cache import TokenizedLinesCache
 from inference.context.tokenization.text_window import MAX_GIVEN_UP, is_anchor
 from inference.context.tokenization.tokenized_lines import TokenizedLines, join_lines
 from inference.context.tokenization.ttl_cache import PartitionKey
-from tests.fakes.prompts import CODE, writer_of
+from tests.fakes.prompts import CODE, make_prompt_writer
 
 TYPED = st.none() | st.lists(st.just(0), max_size=12)
 LINES = st.lists(st.sampled_from([f"line {number}\n" for number in range(40)]), max_size=40)
@@ -20,7 +20,7 @@ ANCHORS = [f"x{number}\n" for number in range(200) if is_anchor(f"x{number}")]
 OTHERS = [f"x{number}\n" for number in range(200) if not is_anchor(f"x{number}")]
 ADA_PARTITION, GUS_PARTITION = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
 PYTHON = FileType.PYTHON
-WRITER = writer_of()
+WRITER = make_prompt_writer()
 
 
 def _passage(lines: Sequence[str]) -> TokenizedLines:
@@ -101,7 +101,7 @@ def test_the_typed_part_begins_at_the_last_anchor_of_finished_lines() -> None:
 
 
 def test_only_the_part_of_a_long_text_that_may_fit_is_encoded() -> None:
-    writer = writer_of()
+    writer = make_prompt_writer()
     cache = TokenizedLinesCache(writer, ADA_PARTITION)
 
     last = cache.get_last_lines(CODE, PYTHON, max_tokens=500)

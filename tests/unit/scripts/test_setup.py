@@ -155,7 +155,7 @@ def test_a_full_disk_is_rejected_before_downloads(setup: Any) -> None:
 
 
 def test_a_disk_that_fills_during_installation_is_reported(setup: Any) -> None:
-    refusal = setup.explain(
+    refusal = setup.explain_failure(
         "3/4 packages", 1, "OSError: [Errno 28] No space left on device", log=setup.LOG
     )
 
@@ -163,7 +163,7 @@ def test_a_disk_that_fills_during_installation_is_reported(setup: Any) -> None:
 
 
 def test_a_failure_names_its_reason_and_the_log(setup: Any) -> None:
-    refusal = setup.explain(
+    refusal = setup.explain_failure(
         "3/4 packages", 1, "x\nERROR: No matching distribution\n", log=setup.LOG
     )
 
@@ -177,7 +177,7 @@ def test_an_unsuitable_python_is_rejected(setup: Any, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", "")
 
     with pytest.raises(setup.Refusal, match=r"3\.11 or 3\.12") as caught:
-        setup.find_suitable_python()
+        setup.ensure_suitable_python()
 
     assert caught.value.code == 2
 
@@ -268,7 +268,7 @@ def test_a_silent_step_is_stopped(setup: Any) -> None:
 
 
 def test_an_unreachable_package_index_is_reported(setup: Any) -> None:
-    refusal = setup.explain("2/4 uv", 1, "NewConnectionError: x\nERROR: y\n", log=setup.LOG)
+    refusal = setup.explain_failure("2/4 uv", 1, "NewConnectionError: x\nERROR: y\n", log=setup.LOG)
 
     assert "cannot be reached" in str(refusal)
 

@@ -15,22 +15,22 @@ from tenants.security.audit.hash_chain import add_hash
 from tests.fakes.audit_export import (
     KEYS,
     OTHER_KEYS,
-    chain,
     export_of,
+    make_chain,
     signed_by,
     signed_head,
-    verified,
+    verify,
 )
 
 ROOT = Path(__file__).resolve().parents[3]
-VALID = export_of(chain(20), heads_after=(8, 15))
-TEXT = VALID.text()
+VALID = export_of(make_chain(20), heads_after=(8, 15))
+TEXT = VALID.sign()
 LINES = TEXT.splitlines(keepends=True)
 
 
 def verification_error(text: bytes) -> str:
     with pytest.raises(VerificationFailed) as caught:
-        verified(text)
+        verify(text)
     return str(caught.value)
 
 
@@ -39,11 +39,11 @@ def join(lines: list[bytes]) -> bytes:
 
 
 def test_an_unchanged_export_is_valid() -> None:
-    assert verified(TEXT).num_heads == 2
+    assert verify(TEXT).num_heads == 2
 
 
 def test_a_part_of_the_chain_is_valid() -> None:
-    verified(export_of(chain(20)[4:11], heads_after=(8,)).text())
+    verify(export_of(make_chain(20)[4:11], heads_after=(8,)).sign())
 
 
 def test_a_hundred_random_byte_changes_are_detected() -> None:
@@ -96,7 +96,7 @@ def test_a_changed_entry_is_named() -> None:
 
 
 def test_an_entry_changed_with_its_hash_is_detected_at_the_next() -> None:
-    entries = chain(20)
+    entries = make_chain(20)
     entries[4] = add_hash({**entries[4], "action": "nothing"})
 
     assert "entry 6: it does not follow from entry 5" in verification_error(
@@ -150,13 +150,13 @@ def test_a_removed_signed_head_is_detected() -> None:
 
 
 def test_the_header_of_another_export_is_detected() -> None:
-    other = export_of(chain(20, first="another")).text().splitlines(keepends=True)
+    other = export_of(make_chain(20, first_action="another")).sign().splitlines(keepends=True)
 
     assert "it was replaced" in verification_error(join([other[0], *LINES[1:]]))
 
 
 def test_the_header_of_another_tenant_is_detected() -> None:
-    other = export_of(chain(20, tenant_id="7e9d6c5b-0000-4000-8000-000000000000")).text()
+    other = export_of(make_chain(20, tenant_id="7e9d6c5b-0000-4000-8000-000000000000")).sign()
 
     header = other.splitlines(keepends=True)[0]
     assert "entry 1: it is another tenant's" in verification_error(join([header, *LINES[1:]]))
@@ -169,18 +169,18 @@ def test_a_changed_header_is_named() -> None:
 
 
 def test_the_signature_of_another_installation_is_detected() -> None:
-    assert "not in your list" in verification_error(signed_by(VALID, OTHER_KEYS).text())
+    assert "not in your list" in verification_error(signed_by(VALID, OTHER_KEYS).sign())
 
 
 def test_a_signature_of_another_installation_with_our_key_id_is_detected() -> None:
     ours, theirs = KEYS.public_keys().keys[0].key_id, OTHER_KEYS.public_keys().keys[0].key_id
-    text = signed_by(VALID, OTHER_KEYS).text().replace(theirs.encode(), ours.encode())
+    text = signed_by(VALID, OTHER_KEYS).sign().replace(theirs.encode(), ours.encode())
 
     assert "is not valid" in verification_error(text)
 
 
 def test_a_rewritten_chain_without_the_key_is_detected() -> None:
-    rewritten = export_of(chain(20, first="harmless")).text().splitlines(keepends=True)
+    rewritten = export_of(make_chain(20, first_action="harmless")).sign().splitlines(keepends=True)
 
     assert "another hash for it; it was replaced" in verification_error(
         join([LINES[0], *rewritten[1:]])
@@ -190,18 +190,18 @@ def test_a_rewritten_chain_without_the_key_is_detected() -> None:
 def test_a_rewritten_chain_contradicts_its_signed_heads() -> None:
     """The installation signs the content of its database. An earlier signed head proves the
     change."""
-    rewritten = export_of(chain(20, first="harmless"))
-    head = signed_head(chain(20)[7])
+    rewritten = export_of(make_chain(20, first_action="harmless"))
+    head = signed_head(make_chain(20)[7])
     rewritten.body.insert(8, head)
 
-    assert "entry 8, or one before it, was replaced" in verification_error(rewritten.text())
+    assert "entry 8, or one before it, was replaced" in verification_error(rewritten.sign())
 
 
 def test_a_signed_head_of_another_installation_is_detected() -> None:
-    export = export_of(chain(20))
+    export = export_of(make_chain(20))
     export.body.insert(8, signed_head(export.body[7], OTHER_KEYS))
 
-    assert "a signed head: it is signed with a key that is not" in verification_error(export.text())
+    assert "a signed head: it is signed with a key that is not" in verification_error(export.sign())
 
 
 @pytest.mark.parametrize(

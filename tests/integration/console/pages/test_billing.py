@@ -15,7 +15,7 @@ from tenants.base.permissions import Role
 from tenants.billing.invoices.queries import find_invoice
 from tenants.billing.ledger.credits import grant_credit
 from tenants.billing.rating.operations import rate_tenant
-from tests.fakes.billing import make_budget, make_invoice, make_old_customer, use
+from tests.fakes.billing import ingest_completion, make_budget, make_invoice, make_old_customer
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -58,7 +58,9 @@ def test_the_page_shows_usage_costs_and_credit_of_this_month(
     company: Company, bill: Client
 ) -> None:
     now = timezone.now()
-    use(company, company.developer, now - timedelta(minutes=1), generated_tokens=2_000_000)
+    ingest_completion(
+        company, company.developer, now - timedelta(minutes=1), generated_tokens=2_000_000
+    )
     rate_tenant(company.tenant_id, now=now)
     grant_credit(actor=company.platform, amount_micros=7 * MICROS, reason="Slow hours.", now=now)
 
@@ -115,7 +117,9 @@ def test_the_ledger_has_the_totals_of_each_day_and_folds_amounts_below_a_cent(
 ) -> None:
     now = timezone.now()
     for num_tokens in (2_000_000, 5_000, 1_000):
-        use(company, company.developer, now, prompt_tokens=0, generated_tokens=num_tokens)
+        ingest_completion(
+            company, company.developer, now, prompt_tokens=0, generated_tokens=num_tokens
+        )
         rate_tenant(company.tenant_id, now=now)
 
     page = bill.get("/billing/ledger", {"account": "revenue.tokens"}).content.decode()

@@ -18,7 +18,7 @@ from tenants.billing.budgets.queries import BudgetView, page_of_budgets, read_sp
 from tenants.billing.rating.operations import rate_tenant
 from tenants.identity.teams.operations import add_team_member
 from tenants.security.audit.queries import AuditFilter, list_entries
-from tests.fakes.billing import make_budget, make_old_customer, use
+from tests.fakes.billing import ingest_completion, make_budget, make_old_customer
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.fixtures.users import make_colleague, make_team
 from tests.integration.console.conftest import SignIn
@@ -92,13 +92,10 @@ def test_a_budget_that_stops_people_now_is_saved_only_after_a_confirmation(
     alice, dan = company.people[Role.ADMINISTRATOR], company.developer
     team = make_team(company, "Platform")
     for person in (alice, dan):
-        add_team_member(
-            actor=company.platform,
-            team_id=uuid.UUID(team),
-            user_id=person.user_id,
-            now=timezone.now(),
-        )
-    use(company, dan, timezone.now() - timedelta(minutes=1), generated_tokens=2_000_000)
+        team_id, now = uuid.UUID(team), timezone.now()
+        add_team_member(actor=company.platform, team_id=team_id, user_id=person.user_id, now=now)
+    a_minute_ago = timezone.now() - timedelta(minutes=1)
+    ingest_completion(company, dan, a_minute_ago, generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=timezone.now())
     asked = NEW_BUDGET | {"limit": "1"}
     bill.post("/budgets/new", asked | {"scope": "user", "person": dan.email, "confirmed_stops": 1})
@@ -116,7 +113,8 @@ def test_a_budget_that_stops_people_now_is_saved_only_after_a_confirmation(
 def test_a_lower_limit_that_stops_people_asks_for_a_confirmation(
     company: Company, bill: Client
 ) -> None:
-    use(company, company.developer, timezone.now() - timedelta(minutes=1), generated_tokens=50_000)
+    a_minute_ago = timezone.now() - timedelta(minutes=1)
+    ingest_completion(company, company.developer, a_minute_ago, generated_tokens=50_000)
     rate_tenant(company.tenant_id, now=timezone.now())
     budget = make_budget(company, limit_micros=100_000_000)
 
@@ -333,7 +331,8 @@ def test_the_page_shows_the_recipients_of_alerts(company: Company, bill: Client)
     holder = BudgetTarget(BudgetScope.USER, UUID(company.developer.user_id))
     budget = make_budget(company, limit_micros=1_000, holder=holder, is_hard=False)
     now = timezone.now()
-    use(company, company.developer, now - timedelta(minutes=1), generated_tokens=10_000)
+    a_minute_ago = now - timedelta(minutes=1)
+    ingest_completion(company, company.developer, a_minute_ago, generated_tokens=10_000)
     rate_tenant(company.tenant_id, now=now)
 
     page = bill.get(f"/budgets/{budget.id}").content.decode()
@@ -350,7 +349,8 @@ def test_the_page_states_that_the_rest_is_too_small_for_a_completion(
 ) -> None:
     budget = make_budget(company, limit_micros=6_500)
     now = timezone.now()
-    use(company, company.developer, now - timedelta(minutes=1), generated_tokens=10_000)
+    a_minute_ago = now - timedelta(minutes=1)
+    ingest_completion(company, company.developer, a_minute_ago, generated_tokens=10_000)
     rate_tenant(company.tenant_id, now=now)
 
     page = bill.get(f"/budgets/{budget.id}").content.decode()

@@ -13,7 +13,7 @@ from tenants.base.permissions import Role
 from tenants.base.signatures.signing_keys import signing_keys
 from tenants.compliance.exports.jobs.queries import BuildView, list_builds
 from tenants.compliance.exports.verification import verify_export
-from tests.fakes.exports import build_all, build_of, end_all_exports, file_of, start_export
+from tests.fakes.exports import build_all, end_all_exports, file_of, find_export, start_export
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -217,7 +217,7 @@ def signed_export(
     pack = definition == "evidence_pack"
     build_id = start_export(company, definition, "zip" if pack else "csv", actor=auditor)
     build_all(company)
-    build = build_of(company, build_id)
+    build = find_export(company, build_id)
     proof = SimpleUploadedFile("proof.json", (build.proof or "").encode())
     return SimpleUploadedFile(build.name, file_of(company, build_id)), proof
 

@@ -111,7 +111,7 @@ def test_seats_are_active_by_their_requests(company: Company, sign_in: SignIn) -
 
 def test_the_cost_is_the_one_of_the_billing_page(company: Company, sign_in: SignIn) -> None:
     now = timezone.now()
-    billing.use(company, company.developer, now, generated_tokens=2_000_000)
+    billing.ingest_completion(company, company.developer, now, generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=now)
     client = sign_in(company.people[Role.BILLING])
 
@@ -184,7 +184,7 @@ def test_a_used_up_budget_is_an_alert_until_its_limit_changes(
 ) -> None:
     now = timezone.now()
     billing.make_budget(company, limit_micros=1_000_000, is_hard=False)
-    billing.use(company, company.developer, now, generated_tokens=2_000_000)
+    billing.ingest_completion(company, company.developer, now, generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=now)
     client = sign_in(company.people[Role.BILLING])
 

@@ -15,9 +15,9 @@ class Panel:
     expressions: tuple[str, ...]
 
 
-def panels() -> list[Panel]:
+def read_panels() -> list[Panel]:
     """Return the panels in the dashboard's order; headings have no expressions."""
     return [
-        Panel(each["title"], tuple(target["expr"] for target in each.get("targets", ())))
-        for each in json.loads((MONITORING / "dashboard.json").read_text())["panels"]
+        Panel(panel["title"], tuple(target["expr"] for target in panel.get("targets", ())))
+        for panel in json.loads((MONITORING / "dashboard.json").read_text())["panels"]
     ]
