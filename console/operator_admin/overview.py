@@ -17,7 +17,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from console.layout.htmx import is_htmx_fragment
-from console.layout.preferences import THEMES, keep, preferences_of
+from console.layout.preferences import THEMES, store_preferences, preferences_of
 from console.operator_admin.site import navigation_items, operator_required, page
 from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect
@@ -119,5 +119,5 @@ def set_preferences(request: HttpRequest, operator: OperatorView) -> HttpRespons
     target = request.POST.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(target, allowed_hosts=None)
     response = redirect(target if is_ours else "operators:index")
-    keep(response, wanted)
+    store_preferences(response, wanted)
     return response

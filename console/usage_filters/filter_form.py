@@ -195,8 +195,8 @@ def usage_of_30_days(now: datetime) -> UsageFilters:
     return UsageFilters(UsageFilterForm({}), _to_query({}, chosen, now), chosen, {"range": chosen})
 
 
-def by(question: UsageFilters, group_by: GroupBy | None) -> ReportQuery:
-    report_query = question.report_query
+def by(usage_filters: UsageFilters, group_by: GroupBy | None) -> ReportQuery:
+    report_query = usage_filters.report_query
     return ReportQuery(
         report_query.start,
         report_query.end,

@@ -13,10 +13,10 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from console.layout.htmx import render_page
-from console.layout.navigation import NavigationLink, all_links
+from console.layout.navigation import NavigationLink, list_all_links
 from console.layout.search_entries import find_entries, has_words
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.help.documents import documents
+from console.views.help.documents import documents_by_name
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.search import KeyFilter, KeyOrder, find_keys
 from tenants.identity.members.search import MemberFilter, search_members
@@ -42,7 +42,7 @@ def search(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     search_text = request.GET.get("q", "")[:100]
     words = search_text.casefold().replace("-", " ").split()[:_MAX_WORDS]
     things = _search_all(member.actor, search_text.strip(), words)
-    links = [link for link in all_links(request, member.actor) if _is_meant(link, words)]
+    links = [link for link in list_all_links(request, member.actor) if _is_meant(link, words)]
     context = {"search_text": search_text, "links": links, "things": things}
     return render_page(
         request, member, "console/search.html", context, part="console/_search_results.html"
@@ -69,7 +69,7 @@ def _search_documents(words: list[str]) -> list[SearchHit]:
             hint=gettext("Document"),
             url=reverse("console:help-document", args=[document.name]),
         )
-        for document in documents().values()
+        for document in documents_by_name().values()
         if has_words(words, document.title, document.description, *document.headings)
     ]
 

@@ -46,7 +46,7 @@ def read_sorting(request: HttpRequest, default: TableSorting[_Order]) -> TableSo
     return TableSorting(order, text.startswith("-"))
 
 
-def headings(
+def list_headings(
     request: HttpRequest, sorting: TableSorting[_Order], titles: Mapping[_Order, str | Promise]
 ) -> dict[str, SortableHeading]:
     """Return the headings by the order's value."""

@@ -24,11 +24,11 @@ class BudgetBar:
     """The spending of a budget."""
 
     budget_id: UUID
-    whose: str
+    holder: str  # name of the team or user, or all users
     scope: Promise
     limit: str
     spent: str
-    left: str  # never negative
+    remaining: str  # never negative
     percent: int  # rounded down; may exceed 100
     kind: str  # kind of the component `state`
     state: Promise
@@ -36,7 +36,7 @@ class BudgetBar:
     is_exhausted: bool
 
     @property
-    def filled(self) -> int:
+    def filled_percent(self) -> int:
         return min(self.percent, _FULL)
 
 
@@ -49,16 +49,16 @@ _SCOPES: Final[dict[BudgetScope, Promise]] = {
 
 def present_budget(budget: BudgetStatus | BudgetView, currency: str) -> BudgetBar:
     limit = budget.month_limit_micros
-    left_micros = max(0, limit - budget.spent_micros)
+    remaining_micros = max(0, limit - budget.spent_micros)
     percent = budget.spent_micros * 100 // limit
     kind, state = _describe_state(budget, percent)
     return BudgetBar(
         budget_id=budget.budget_id if isinstance(budget, BudgetStatus) else budget.id,
-        whose=_describe_scope(budget.scope, budget.holder_name),
+        holder=_describe_scope(budget.scope, budget.holder_name),
         scope=_SCOPES[budget.scope],
         limit=of_budget(limit, limit, currency),
         spent=of_budget(budget.spent_micros, limit, currency),
-        left=of_budget(left_micros, limit, currency),
+        remaining=of_budget(remaining_micros, limit, currency),
         percent=percent,
         kind=kind,
         state=state,

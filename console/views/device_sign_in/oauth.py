@@ -118,8 +118,8 @@ class _KeyToken:
             "user": request.user,
         }
         if created.key.expires_at is not None:
-            left = created.key.expires_at - timezone.now()
-            token["expires_in"] = int(left.total_seconds())
+            remaining = created.key.expires_at - timezone.now()
+            token["expires_in"] = int(remaining.total_seconds())
         return token
 
 
@@ -132,7 +132,7 @@ def _oauth_endpoint(view: _View) -> Callable[[HttpRequest], HttpResponse]:
     @csrf_exempt  # carries no session
     @require_POST
     @wraps(view)
-    def answered(request: HttpRequest) -> HttpResponse:
+    def guarded(request: HttpRequest) -> HttpResponse:
         try:
             if len(request.body) > _MAX_BODY_BYTES:
                 return _error_response("invalid_request", "The body is too large.", 413)
@@ -146,7 +146,7 @@ def _oauth_endpoint(view: _View) -> Callable[[HttpRequest], HttpResponse]:
                 return _error_response(error.error, error.description, error.status_code)
             return _error_response("invalid_request", "The body is not UTF-8.")
 
-    return answered
+    return guarded
 
 
 @_oauth_endpoint
@@ -191,10 +191,10 @@ def token(request: HttpRequest, body: str) -> HttpResponse:
     """Answer a poll. Raises OAuth2Error, redis.RedisError."""
     grant = DeviceCodeGrant(DeviceFlowValidator(client_address(request)))
     endpoint = TokenEndpoint(_GRANT, _KeyToken(), {_GRANT: grant})
-    headers, answer, status = endpoint.create_token_response(
+    headers, response_body, status = endpoint.create_token_response(
         request.path, "POST", body, dict(request.headers)
     )
-    return HttpResponse(answer, status=status, headers=headers)
+    return HttpResponse(response_body, status=status, headers=headers)
 
 
 def _json_response(document: dict[str, Any], status: int) -> HttpResponse:

@@ -85,37 +85,37 @@ class ExperimentPage(Page[ExperimentView]):
 
 
 def _find_experiments(query: ListQuery) -> ExperimentPage:
-    question = read_usage_filters(query.request, now=query.now)
-    experiments_report = read_experiments(actor=query.actor, query=question.report_query)
+    usage_filters = read_usage_filters(query.request, now=query.now)
+    experiments_report = read_experiments(actor=query.actor, query=usage_filters.report_query)
     return ExperimentPage(experiments_report.experiments, None, experiments_report)
 
 
 def _context(query: ListQuery, page: ExperimentPage) -> dict[str, Any]:
-    question = read_usage_filters(query.request, now=query.now)
+    usage_filters = read_usage_filters(query.request, now=query.now)
     return {
-        "question": question,
+        "usage_filters": usage_filters,
         "report": page.report,
-        "cards": [_card(question, each) for each in page.rows],
+        "cards": [_card(usage_filters, each) for each in page.rows],
         "metrics": METRICS,
         "min_shown": MIN_SHOWN,
         "csv_url": with_query(query.request, **{"as": "csv"}),
     }
 
 
-def _card(question: UsageFilters, experiment: ExperimentView) -> ExperimentCard:
+def _card(usage_filters: UsageFilters, experiment: ExperimentView) -> ExperimentCard:
     return ExperimentCard(
         experiment.name,
         experiment.control,
-        [_line(question, experiment.name, variant) for variant in experiment.variants],
+        [_line(usage_filters, experiment.name, variant) for variant in experiment.variants],
     )
 
 
-def _line(question: UsageFilters, experiment: str, variant: VariantView) -> VariantRow:
+def _line(usage_filters: UsageFilters, experiment: str, variant: VariantView) -> VariantRow:
     row = variant.row
     full_name = f"{experiment}/{variant.name}" if experiment else variant.name
     return VariantRow(
         name=variant.name,
-        url=f"{reverse('console:usage-requests')}?{question.with_filter(variant=full_name)}",
+        url=f"{reverse('console:usage-requests')}?{usage_filters.with_filter(variant=full_name)}",
         is_control=variant.is_control,
         has_few_users=variant.has_few_users,
         is_hidden=row.counts is None,
@@ -181,8 +181,8 @@ def _ms(value: float) -> str:
 
 def _notes(query: ListQuery, rows: CsvRows[ExperimentView]) -> list[str]:
     assert isinstance(rows.last_page, ExperimentPage)
-    question = read_usage_filters(query.request, now=query.now)
-    return notes_of_figures(question, rows.last_page.report)
+    usage_filters = read_usage_filters(query.request, now=query.now)
+    return notes_of_figures(usage_filters, rows.last_page.report)
 
 
 def _count(name: str) -> Callable[[_VariantOfExperiment], Value]:

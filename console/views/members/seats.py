@@ -71,15 +71,15 @@ def _find_seats(query: ListQuery) -> Page[SeatRow]:
         order=query.sorting.order,
         is_descending=query.sorting.is_descending,
     )
-    found = find_seats(
+    seat_page = find_seats(
         actor=query.actor,
         member_filter=member_filter,
         limit=query.limit,
         cursor=query.cursor,
         now=query.now,
     )
-    rows = [_present_seat(seat, found.currency) for seat in found.page.rows]
-    return _SeatRows(rows, found.page.next_cursor, found.min_users, found.currency)
+    rows = [_present_seat(seat, seat_page.currency) for seat in seat_page.page.rows]
+    return _SeatRows(rows, seat_page.page.next_cursor, seat_page.min_users, seat_page.currency)
 
 
 def _present_seat(seat: Seat, currency: Currency | None) -> SeatRow:
@@ -97,7 +97,7 @@ def _present_seat(seat: Seat, currency: Currency | None) -> SeatRow:
     )
 
 
-def _more_context(query: ListQuery, page: Page[SeatRow]) -> dict[str, Any]:
+def _build_context(query: ListQuery, page: Page[SeatRow]) -> dict[str, Any]:
     assert isinstance(page, _SeatRows)
     return {
         "tabs": tabs("members-seats"),
@@ -114,7 +114,7 @@ _SEATS: Final = ListPage(
     query=_find_seats,
     form=SeatFilterForm,
     orders=MEMBER_ORDERS,
-    context=_more_context,
+    context=_build_context,
     csv=CsvFile(
         "seats",
         {

@@ -21,8 +21,8 @@ from caret.foundation.ids import TenantId, UserId
 from console.limits.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
 from console.limits.throttling import AttemptThrottled, count_request_of_network
 from console.sign_in.current_member import client_address, set_session_tenant
-from console.sign_in.devices import remember_place
-from console.sign_in.sessions.session import provider_of
+from console.sign_in.devices import remember_device
+from console.sign_in.sessions.session import provider_tenant_of
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, Forbidden
 from tenants.identity.invitations.operations import (
@@ -90,7 +90,7 @@ def _next_stage(request: HttpRequest, open_invitation: OpenInvitation) -> str:
 
 
 def _may_open(request: HttpRequest, open_invitation: OpenInvitation) -> bool:
-    return provider_of(request) in (None, open_invitation.tenant_id)
+    return provider_tenant_of(request) in (None, open_invitation.tenant_id)
 
 
 def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitation) -> HttpResponse:
@@ -111,7 +111,7 @@ def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitati
     set_session_tenant(request, tenant_id)
     messages.success(request, gettext("Welcome! You are now a member."))
     response = redirect("console:overview")
-    remember_place(request, response, open_invitation.email)
+    remember_device(request, response, open_invitation.email)
     return response
 
 

@@ -28,7 +28,7 @@ from console.limits.throttling import (
     count_request_of_network,
 )
 from console.sign_in.current_member import client_address
-from console.sign_in.devices import attempt_at
+from console.sign_in.devices import build_attempt
 from console.sign_in.password_forms import ForgotPasswordForm, NewPasswordForm
 from console.texts.error_messages import translate_error
 from console.views.sign_in.accept_invitation import UNAVAILABLE
@@ -96,7 +96,7 @@ def new_password(request: HttpRequest) -> HttpResponse:
 def _request_link(request: HttpRequest, form: ForgotPasswordForm) -> HttpResponse:
     """Queue the request. Raises redis.RedisError."""
     email = form.cleaned_data["email"]
-    throttle = count_attempt(attempt_at(request, Secret.RESET_LINK, email))
+    throttle = count_attempt(build_attempt(request, Secret.RESET_LINK, email))
     if throttle is not None:
         return _show_throttled(
             request, _FORGOT, {"form": form, "message": throttle.message}, throttle

@@ -37,9 +37,9 @@ from console.sign_in.current_member import (
     member_required,
     set_session_tenant,
 )
-from console.sign_in.devices import attempt_at
+from console.sign_in.devices import build_attempt
 from console.sign_in.next_page import next_page
-from console.sign_in.sessions.session import provider_of
+from console.sign_in.sessions.session import provider_tenant_of
 from console.sign_in.sso.oidc import authorization_url
 from console.sign_in.sso.saml import authn_request_url
 from tenants.identity.passwords.operations import version_of_hash
@@ -79,7 +79,7 @@ def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
     provider = provider_for(email)
     if provider is not None or "single" in request.POST:
         return _single_sign_on(request, provider, target)
-    attempt = attempt_at(request, Secret.PASSWORD, email)
+    attempt = build_attempt(request, Secret.PASSWORD, email)
     if (throttle := count_attempt(attempt)) is not None:
         return throttled_page(request, target, throttle)
     try:
@@ -126,15 +126,15 @@ def switch_tenant(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def to_provider(
-    request: HttpRequest, provider: Provider, target: str, *, again: bool = False
+    request: HttpRequest, provider: Provider, target: str, *, force_reauthentication: bool = False
 ) -> HttpResponse:
     """Lead to the identity provider, by an extra page: the CSP forbids form redirects elsewhere.
 
-    `again` forces a new authentication of a user who is signed in there.
+    `force_reauthentication` forces a new authentication of a user who is signed in there.
     """
     try:
         with OUTWARD.acquire(provider.tenant_id):
-            url = _way_in(request, provider, target, again=again)
+            url = _way_in(request, provider, target, force_reauthentication=force_reauthentication)
     except BulkheadFull:
         return sign_in_page(request, target, BUSY, 503)
     except OAuth2Error:
@@ -143,11 +143,11 @@ def to_provider(
     return render(request, "console/sign_in/redirect_to_provider.html", context)
 
 
-def _way_in(request: HttpRequest, provider: Provider, target: str, *, again: bool) -> str:
+def _way_in(request: HttpRequest, provider: Provider, target: str, *, force_reauthentication: bool) -> str:
     """Return the provider's sign-in URL. Raises OAuth2Error."""
     if isinstance(provider, SamlProvider):
-        return authn_request_url(request, provider, target, again=again)
-    return authorization_url(request, provider.tenant_id, target, again=again)
+        return authn_request_url(request, provider, target, force_reauthentication=force_reauthentication)
+    return authorization_url(request, provider.tenant_id, target, force_reauthentication=force_reauthentication)
 
 
 def throttled_page(request: HttpRequest, target: str, throttle: AttemptThrottled) -> HttpResponse:
@@ -191,8 +191,8 @@ def sign_in_again(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         return render_page(request, member, "console/account/reauthenticate.html", {"next": target})
     provider = provider_for(member.email)
-    if provider is not None and provider.tenant_id == provider_of(request):
-        return to_provider(request, provider, target, again=True)
+    if provider is not None and provider.tenant_id == provider_tenant_of(request):
+        return to_provider(request, provider, target, force_reauthentication=True)
     # The domain now belongs to another provider, or to none: start a new sign-in.
     logout(request)
     return redirect(f"{reverse('console:sign-in')}?{urlencode({'next': target})}")

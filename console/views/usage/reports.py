@@ -82,36 +82,36 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
     if not any(map(member.actor.has_permission, PERMISSIONS[kind])):
         raise PermissionDenied
     now = timezone.now()
-    question = read_usage_filters(request, now=now)
+    usage_filters = read_usage_filters(request, now=now)
     group = _GroupForm(request.GET)
-    is_wrong = not group.is_valid() or question.is_invalid
+    is_wrong = not group.is_valid() or usage_filters.is_invalid
     is_file = wants_csv(request)
     if is_file and is_wrong:
-        return csv_error(question.form, group)
+        return csv_error(usage_filters.form, group)
     group_by = GroupBy(group.cleaned_data.get("by") or GroupBy.DAY)
-    usage_report = report(actor=member.actor, kind=kind, query=by(question, group_by))
+    usage_report = report(actor=member.actor, kind=kind, query=by(usage_filters, group_by))
     if is_file:
-        return _csv_response(question, kind, group_by, usage_report)
-    choices, teams = read_filter_options(actor=member.actor, kind=kind, query=question.report_query)
+        return _csv_response(usage_filters, kind, group_by, usage_report)
+    choices, teams = read_filter_options(actor=member.actor, kind=kind, query=usage_filters.report_query)
     context = {
-        "question": question,
+        "usage_filters": usage_filters,
         "report": usage_report,
         "by": group_by.value,
-        "filters": question.list_filters(choices, teams),
-        "tabs": tabs(member.actor, question, _URLS[kind]),
+        "filters": usage_filters.list_filters(choices, teams),
+        "tabs": tabs(member.actor, usage_filters, _URLS[kind]),
         "groups": _group_tabs(
-            question, kind, group_by, _list_groups(member, usage_report, bool(teams))
+            usage_filters, kind, group_by, _list_groups(member, usage_report, bool(teams))
         ),
         "columns": COLUMNS[kind],
         "sources": {source.name: str(text) for source, text in SOURCES.items()},
         "lines": [
-            _to_table_row(question, kind, group_by, row)
+            _to_table_row(usage_filters, kind, group_by, row)
             for row in _in_order(usage_report, group_by)
         ],
-        "total": _to_table_row(question, kind, None, usage_report.total),
-        "charts": _build_charts(question, kind, usage_report) if group_by is GroupBy.DAY else [],
+        "total": _to_table_row(usage_filters, kind, None, usage_report.total),
+        "charts": _build_charts(usage_filters, kind, usage_report) if group_by is GroupBy.DAY else [],
         "is_quality": kind is ReportKind.QUALITY,
-        "csv_url": f"?{question.with_filter(by=group_by.value, **{'as': 'csv'})}",
+        "csv_url": f"?{usage_filters.with_filter(by=group_by.value, **{'as': 'csv'})}",
     }
     status = 400 if is_wrong else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
@@ -130,11 +130,11 @@ def _list_groups(
 
 
 def _group_tabs(
-    question: UsageFilters, kind: ReportKind, here: GroupBy, offered: frozenset[GroupBy]
+    usage_filters: UsageFilters, kind: ReportKind, here: GroupBy, offered: frozenset[GroupBy]
 ) -> list[Tab]:
     url = reverse(f"console:{_URLS[kind]}")
     return [
-        Tab(str(title), f"{url}?{question.with_filter(by=each.value)}", each is here)
+        Tab(str(title), f"{url}?{usage_filters.with_filter(by=each.value)}", each is here)
         for each, title in _BY.items()
         if each in offered
     ]
@@ -148,11 +148,11 @@ def _in_order(usage_report: Report, group_by: GroupBy) -> list[ReportRow]:
 
 
 def _to_table_row(
-    question: UsageFilters, kind: ReportKind, group_by: GroupBy | None, row: ReportRow
+    usage_filters: UsageFilters, kind: ReportKind, group_by: GroupBy | None, row: ReportRow
 ) -> ReportTableRow:
     return ReportTableRow(
         label=_row_label(group_by, row),
-        url=_rows_behind(question, group_by, row),
+        url=_rows_behind(usage_filters, group_by, row),
         users="" if row.users is None else count(row.users),
         cells=cells(row, COLUMNS[kind]),
         why_hidden="" if row.suppression is None else str(_HIDDEN[row.suppression]),
@@ -179,23 +179,23 @@ def _user_label(row: ReportRow) -> str:
     return gettext("erased user") if row.label == row.key else row.label
 
 
-def _rows_behind(question: UsageFilters, group_by: GroupBy | None, row: ReportRow) -> str:
+def _rows_behind(usage_filters: UsageFilters, group_by: GroupBy | None, row: ReportRow) -> str:
     is_listable = group_by is not GroupBy.USER and (group_by is not GroupBy.TEAM or row.key)
     if row.counts is None or not is_listable:
         return ""
     more = {} if group_by is None else {group_by.value: row.key}
     if group_by is GroupBy.DAY:
         more = {"range": "custom", "start": row.key, "end": row.key}
-        if question.is_hourly:  # the row is one hour, not a day
+        if usage_filters.is_hourly:  # the row is one hour, not a day
             more = {"hour": row.key}
-    return f"{reverse('console:usage-requests')}?{question.with_filter(**more)}"
+    return f"{reverse('console:usage-requests')}?{usage_filters.with_filter(**more)}"
 
 
-def _build_charts(question: UsageFilters, kind: ReportKind, usage_report: Report) -> list[Chart]:
-    at = times(question)
+def _build_charts(usage_filters: UsageFilters, kind: ReportKind, usage_report: Report) -> list[Chart]:
+    at = times(usage_filters)
 
     def series(name: str, of: Any) -> Series:
-        return Series(name, values(question, usage_report.rows, of))
+        return Series(name, values(usage_filters, usage_report.rows, of))
 
     if kind is ReportKind.USAGE:
         tokens = series(gettext("Generated tokens"), lambda counts: counts.generated_tokens)
@@ -232,7 +232,7 @@ def _requests_without_suggestion(counts: UsageCounters) -> float:
 
 
 def _csv_response(
-    question: UsageFilters, kind: ReportKind, group_by: GroupBy, usage_report: Report
+    usage_filters: UsageFilters, kind: ReportKind, group_by: GroupBy, usage_report: Report
 ) -> HttpResponse:
     columns = COLUMNS[kind]
     head = [group_by.value, "label", "users", *(column.name for column in columns), "suppressed"]
@@ -241,7 +241,7 @@ def _csv_response(
         for row in [*usage_report.rows, usage_report.total]
     ]
     rows[-1][0] = "total"
-    notes = notes_of_figures(question, usage_report)
+    notes = notes_of_figures(usage_filters, usage_report)
     return csv_response(f"{kind.value}-by-{group_by.value}", head, rows, notes=notes)
 
 

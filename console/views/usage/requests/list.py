@@ -123,14 +123,14 @@ def _find_requests(query: ListQuery) -> RequestListPage:
 
 
 def _context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
-    question = read_usage_filters(query.request, now=query.now)
+    usage_filters = read_usage_filters(query.request, now=query.now)
     choices, teams = read_filter_options(
-        actor=query.actor, kind=ReportKind.USAGE, query=question.report_query
+        actor=query.actor, kind=ReportKind.USAGE, query=usage_filters.report_query
     )
     request_filter, hour = page.request_filter, query.filters.get("hour")
     is_newest_first = request_filter.order is RequestSort.NEWEST
     return {
-        "question": question,
+        "usage_filters": usage_filters,
         "request_filter": request_filter,
         "is_later": request_filter.since > request_filter.starts_at,
         "is_small_group": page.is_small_group,
@@ -138,14 +138,14 @@ def _context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
         # As it was requested, so that other filters keep the hour.
         "hour": query.request.GET.get("hour", "") if hour else "",
         "is_cut": not is_newest_first and len(page.rows) == query.limit,
-        "filters": [*_own_filters(query.filters), *question.list_filters(choices, teams)],
-        "tabs": tabs(query.actor, question, "usage-requests"),
+        "filters": [*_own_filters(query.filters), *usage_filters.list_filters(choices, teams)],
+        "tabs": tabs(query.actor, usage_filters, "usage-requests"),
         "csv_url": with_query(query.request, **{"as": "csv"}),
     }
 
 
-def _build_request_filter(question: UsageFilters, cleaned: Mapping[str, Any]) -> RequestFilter:
-    report_query, hour = question.report_query, cleaned.get("hour")
+def _build_request_filter(usage_filters: UsageFilters, cleaned: Mapping[str, Any]) -> RequestFilter:
+    report_query, hour = usage_filters.report_query, cleaned.get("hour")
     return RequestFilter(
         starts_at=hour or report_query.starts_at,
         ends_at=hour + timedelta(hours=1) if hour else report_query.ends_at,
