@@ -65,7 +65,7 @@ class ExclusionEditor:
     expected_version: int  # the version that the user has seen
     rules: list[Rule]  # as the list shows them
     is_yaml: bool = False
-    tested: PathTest | None = None
+    path_test: PathTest | None = None
 
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
@@ -116,7 +116,7 @@ def _show_exclusion(
         current.version,
         _list_rules(in_force),
         is_yaml=request.GET.get("as") == "yaml",
-        tested=test_result,
+        path_test=test_result,
     )
     return _render_page(request, member, current, editor)
 
@@ -146,7 +146,7 @@ def _edit_further(
 ) -> ExclusionEditor:
     """Return the editor after a step, with the test of the path if one is entered."""
     form = editor.form
-    tested = _run_path_test(form, exclusions) if step == "test" or form.cleaned_data["path"] else None
+    path_test = _run_path_test(form, exclusions) if step == "test" or form.cleaned_data["path"] else None
     if step == "yaml":
         form = ExclusionForm(
             initial=form.cleaned_data | {"content_exclusion": write_exclusions(exclusions)}
@@ -154,7 +154,7 @@ def _edit_further(
     if step == "list":
         editor = replace(editor, rules=_list_rules(exclusions))
     is_yaml = step == "yaml" or (editor.is_yaml and step != "list")
-    return replace(editor, form=form, is_yaml=is_yaml, tested=tested)
+    return replace(editor, form=form, is_yaml=is_yaml, path_test=path_test)
 
 
 def _read_rules(posted: QueryDict, step: str) -> list[Rule]:
@@ -217,7 +217,7 @@ def _render_page(
         "current": current,
         "text": write_exclusions(current.policy.content_exclusion),
         "form": editor.form,
-        "tested": editor.tested,
+        "path_test": editor.path_test,
         "rules": editor.rules,
         "example": "**/secrets/**",
         "repositories": sorted({name for name, _glob in editor.rules if name}),

@@ -46,23 +46,23 @@ def _write_deletion(facts: _Facts) -> Iterator[str]:
     }
     data_class = facts.get("data_class")
     if data_class == "tenant":
-        said = gettext("On %(day)s, all data of the tenant %(tenant)s was erased (%(method)s).")
+        sentence = gettext("On %(day)s, all data of the tenant %(tenant)s was erased (%(method)s).")
     elif data_class == "data_subject":
-        said = gettext(
+        sentence = gettext(
             "On %(day)s, the data of the user %(user)s of the tenant %(tenant)s was erased "
             "(%(method)s)."
         )
     elif facts.get("older_than"):
-        said = gettext(
+        sentence = gettext(
             "On %(day)s, the tenant %(tenant)s’s records of the class “%(title)s” that were older "
             "than %(older_than)s were deleted (%(method)s)."
         )
     else:
-        said = gettext(
+        sentence = gettext(
             "On %(day)s, the tenant %(tenant)s’s records of the class “%(title)s” were deleted "
             "(%(method)s)."
         )
-    yield said % values
+    yield sentence % values
     if facts.get("retention_days") is not None:
         days = facts["retention_days"]
         yield ngettext(
@@ -113,9 +113,9 @@ def _write_keys(facts: _Facts) -> Iterator[str]:
 
 def _write_rest(facts: _Facts) -> Iterator[str]:
     """Yield what remains, with its legal basis. These texts are signed, and not translated."""
-    for each in facts.get("kept", ()):
-        if isinstance(each, dict) and {"what", "legal_basis"} <= each.keys():
-            yield gettext("Kept: %(what)s. Legal basis: %(legal_basis)s.") % each
+    for item in facts.get("kept", ()):
+        if isinstance(item, dict) and {"what", "legal_basis"} <= item.keys():
+            yield gettext("Kept: %(what)s. Legal basis: %(legal_basis)s.") % item
 
 
 def _write_day(text: Any) -> str:

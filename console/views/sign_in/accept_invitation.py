@@ -82,14 +82,14 @@ def _next_stage(request: HttpRequest, open_invitation: OpenInvitation) -> str:
     if request.user.is_authenticated:
         if request.user.get_username() != open_invitation.email:
             return "other"
-        return "accept" if _may_open(request, open_invitation) else "elsewhere"
+        return "accept" if _may_accept(request, open_invitation) else "elsewhere"
     # Users of an identity provider get their account at the first sign-in, and never a password.
     email = open_invitation.email
     is_new = find_user(email=email) is None and provider_for(email) is None
     return "register" if is_new else "sign-in"
 
 
-def _may_open(request: HttpRequest, open_invitation: OpenInvitation) -> bool:
+def _may_accept(request: HttpRequest, open_invitation: OpenInvitation) -> bool:
     return provider_tenant_of(request) in (None, open_invitation.tenant_id)
 
 
@@ -98,7 +98,7 @@ def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitati
 
     Raises DomainError, TooManyHashes.
     """
-    if not _may_open(request, open_invitation):
+    if not _may_accept(request, open_invitation):
         raise Forbidden("Your identity provider can sign you in only to its own tenant.")
     if request.user.is_authenticated:
         user_id = UserId(str(request.user.pk))

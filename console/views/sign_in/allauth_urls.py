@@ -11,7 +11,7 @@ from console.sign_in.sso.oidc import callback
 from console.views.sign_in import sign_in
 
 # Account-wide credentials, which sessions of identity providers must not change.
-_OWN = {
+_CREDENTIAL_PAGES = {
     "confirm": (mfa_views.confirm_by_password, "account_reauthenticate"),
     "confirm/code": (mfa_views.confirm_by_code, "mfa_reauthenticate"),
     "confirm/passkey": (mfa_views.reauthenticate_by_passkey, "mfa_reauthenticate_webauthn"),
@@ -36,7 +36,7 @@ urlpatterns: list[URLPattern] = [
     path("sign-in/saml/<uuid:tenant_id>/metadata", saml.metadata, name="saml_metadata"),
     path("account/sessions", list_usersessions, name="usersessions_list"),
     *(
-        path(f"account/{address}", password_session_required(view), name=name)
-        for address, (view, name) in _OWN.items()
+        path(f"account/{url_path}", password_session_required(view), name=name)
+        for url_path, (view, name) in _CREDENTIAL_PAGES.items()
     ),
 ]

@@ -59,7 +59,7 @@ def forgot_password(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def requested(request: HttpRequest) -> HttpResponse:
+def link_requested(request: HttpRequest) -> HttpResponse:
     return render(request, "console/sign_in/forgot_password_sent.html")
 
 
