@@ -50,8 +50,8 @@ class KeyAuth(HttpBearer):
         caller = vars(request).get(_CALLER)
         if isinstance(caller, Bearer):
             return caller
-        scheme, _, text = request.headers.get("Authorization", "").partition(" ")
-        return self.authenticate(request, text.strip()) if scheme.lower() == "bearer" else None
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        return self.authenticate(request, token.strip()) if scheme.lower() == "bearer" else None
 
     def authenticate(self, request: HttpRequest, token: str) -> Bearer:
         """Return the key's caller. Raises Unauthenticated, ProblemRaised."""

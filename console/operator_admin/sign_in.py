@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from console.limits.password_hashing import TooManyHashes, hashing_slot
 from console.limits.throttling import AttemptThrottled, Secret, count_attempt, forgive_attempt
 from console.operator_admin import session
-from console.operator_admin.site import page
+from console.operator_admin.site import render_operator_page
 from console.sign_in.current_member import client_address
 from console.sign_in.devices import build_attempt, remember_device
 from tenants.fleet.operators.accounts import authenticate
@@ -83,7 +83,7 @@ def _show_form(request: HttpRequest, message: str = "", status: int = 200) -> Ht
         "message": gettext(message),
         "handle": request.POST.get("handle", ""),
     }
-    response = page(request, "sign_in.html", context, status=status)
+    response = render_operator_page(request, "sign_in.html", context, status=status)
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         response["Retry-After"] = str(_BUSY_S)
     return response

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from console.assets.static_file import StaticFile, static_file, version_of
 
-_OURS: Final = Path(__file__).parents[1] / "static" / "operators"
+_FOLDER: Final = Path(__file__).parents[1] / "static" / "operators"
 
 
 def url_of(name: str) -> str:
@@ -18,14 +18,14 @@ def url_of(name: str) -> str:
 
     Raises KeyError for a missing file, so that no page has a dead link.
     """
-    version = version_of(_OURS)
+    version = version_of(_FOLDER)
     assert _contents_by_name(version)[name]
     return f"{reverse('operators:index')}assets/{_digest_of_files(version)}/{name}"
 
 
 def operator_files() -> Mapping[str, StaticFile]:
     """Return the files by path. Call it only if the operators' pages are on."""
-    return _read_files(version_of(_OURS))
+    return _read_files(version_of(_FOLDER))
 
 
 @lru_cache(maxsize=1)
@@ -38,7 +38,7 @@ def _read_files(version: int) -> Mapping[str, StaticFile]:
 
 @lru_cache(maxsize=1)
 def _contents_by_name(version: int) -> Mapping[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(_OURS.iterdir())}
+    return {path.name: path.read_bytes() for path in sorted(_FOLDER.iterdir())}
 
 
 @lru_cache(maxsize=1)

@@ -30,5 +30,5 @@ def check_code(request: HttpRequest, operator: OperatorView) -> str | None:
         forgive_attempt(attempt)
     except redis.RedisError:
         return gettext("We cannot check codes right now. Try again in a few seconds.")
-    session.note_confirmed(request)
+    session.record_confirmation(request)
     return None

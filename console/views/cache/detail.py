@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from caret.contracts.policy import Isolation
-from console.charts.chart import Chart, Series, bars, lines
+from console.charts.chart import Chart, Series, build_bar_chart, build_line_chart
 from console.layout.htmx import render_page
 from console.layout.lists.csv_response import csv_error, csv_response
 from console.layout.lists.pagination import wants_csv
@@ -23,11 +23,11 @@ from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
-from console.usage_filters.display_names import named
+from console.usage_filters.display_names import display_name
 from console.usage_filters.file_notes import notes_of_figures
 from console.usage_filters.filter_form import UsageFilters, read_usage_filters
 from console.usage_filters.number_format import COUNTS, SHARES, count, share
-from console.usage_filters.time_buckets import times, values
+from console.usage_filters.time_buckets import list_times, values_over_time
 from console.views.overview.presenters import cache_hit_rate
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
@@ -106,15 +106,15 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _build_charts(usage_filters: UsageFilters, usage_figures: UsageFigures) -> list[Chart]:
-    rows, chart_times = usage_figures.by[GroupBy.DAY], times(usage_filters)
-    hits = [Series(gettext("Prefix-cache hits"), values(usage_filters, rows, cache_hit_rate))]
+    rows, chart_times = usage_figures.by[GroupBy.DAY], list_times(usage_filters)
+    hits = [Series(gettext("Prefix-cache hits"), values_over_time(usage_filters, rows, cache_hit_rate))]
     tokens = [
-        Series(gettext("From cache"), values(usage_filters, rows, lambda counts: counts.cached_tokens)),
-        Series(gettext("Prefilled"), values(usage_filters, rows, _uncached_tokens)),
+        Series(gettext("From cache"), values_over_time(usage_filters, rows, lambda counts: counts.cached_tokens)),
+        Series(gettext("Prefilled"), values_over_time(usage_filters, rows, _uncached_tokens)),
     ]
     return [
-        lines(gettext("Prefix-cache hits"), chart_times, hits, SHARES, at_most=1),
-        bars(gettext("Prompt tokens"), chart_times, tokens, COUNTS),
+        build_line_chart(gettext("Prefix-cache hits"), chart_times, hits, SHARES, at_most=1),
+        build_bar_chart(gettext("Prompt tokens"), chart_times, tokens, COUNTS),
     ]
 
 
@@ -126,7 +126,7 @@ def _to_row(usage_filters: UsageFilters, row: ReportRow) -> CacheRow:
     counts = row.counts
     if counts is None:
         return CacheRow(
-            named("language", row.label) or gettext("unknown"),
+            display_name("language", row.label) or gettext("unknown"),
             "",
             "",
             "",
@@ -137,7 +137,7 @@ def _to_row(usage_filters: UsageFilters, row: ReportRow) -> CacheRow:
         )
     hits = cache_hit_rate(counts)
     return CacheRow(
-        name=named("language", row.label) or gettext("unknown"),
+        name=display_name("language", row.label) or gettext("unknown"),
         url=f"{reverse('console:usage-requests')}?{usage_filters.with_filter(language=row.key)}",
         requests=count(counts.requests),
         prompt_tokens=count(counts.prompt_tokens_with_cache_info),

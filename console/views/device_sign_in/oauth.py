@@ -153,7 +153,7 @@ def _oauth_endpoint(view: _View) -> Callable[[HttpRequest], HttpResponse]:
 def device_authorization(request: HttpRequest, body: str) -> HttpResponse:
     """Issue the codes of a new request. Raises OAuth2Error, redis.RedisError."""
     address = client_address(request)
-    throttled = count_request_of_network(address=address, what="device-flow")
+    throttled = count_request_of_network(address=address, purpose="device-flow")
     if throttled is not None:
         # Not RFC 8628's slow_down, which is an answer to a poll.
         response = _error_response("temporarily_unavailable", "Too many requests.", 429)

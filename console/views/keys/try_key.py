@@ -26,7 +26,7 @@ from caret.contracts.policy import Mode
 from caret.foundation.concurrency.bulkhead import BulkheadFull
 from console.layout.htmx import render_page
 from console.limits.outbound_limit import OUTWARD
-from console.limits.throttling import take_test_of_key
+from console.limits.throttling import allow_key_test
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.playground_texts import ERRORS, FINISHES
 from console.usage_filters.number_format import milliseconds
@@ -99,7 +99,7 @@ def _test_key(member: CurrentMember, secret: str) -> KeyTest:
     if not can_try(modes):
         return _failed(gettext("This key cannot request completions over HTTP."))
     try:
-        if not take_test_of_key(user_id=str(member.actor.user_id)):
+        if not allow_key_test(user_id=str(member.actor.user_id)):
             return _failed(gettext("Too many tests. Wait a minute, then try again."))
         with OUTWARD.acquire(member.actor.tenant_id):
             return _request_completion(secret, key, modes)

@@ -13,7 +13,7 @@ from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.money_format import amount
-from console.usage_filters.display_names import named
+from console.usage_filters.display_names import display_name
 from console.usage_filters.number_format import count, share
 from console.views.members.list import MEMBER_ORDERS
 from console.views.members.presenters import ROLE_NAMES
@@ -90,7 +90,7 @@ def _present_seat(seat: Seat, currency: Currency | None) -> SeatRow:
         seat=seat,
         name=seat.member.name or seat.member.email,
         role_name=str(ROLE_NAMES[seat.member.role]),
-        editor="" if figures is None else named("editor", figures.editor),
+        editor="" if figures is None else display_name("editor", figures.editor),
         requests="" if figures is None else count(figures.requests),
         acceptance="" if accepted is None else share(accepted),
         cost="" if cost is None or currency is None else amount(cost, currency),

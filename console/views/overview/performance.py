@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember, member_required
-from console.usage_filters.display_names import named
+from console.usage_filters.display_names import display_name
 from console.usage_filters.filter_form import UsageFilters, read_usage_filters
 from console.usage_filters.last_minute import format_last_minute
 from console.usage_filters.number_format import count, share
@@ -123,7 +123,7 @@ def _line(
     assert row.counts is not None
     acceptance_rate = acceptance(row.counts) if usage_overview.quality is not None else None
     return TopLine(
-        name=named(group_by.value, row.label) or gettext("unknown"),
+        name=display_name(group_by.value, row.label) or gettext("unknown"),
         url=f"?{usage_filters.with_filter(**{group_by.value: row.key})}",
         requests=row.counts.requests,
         requests_text=count(row.counts.requests),

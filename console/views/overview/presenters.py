@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Mode
-from console.charts.chart import Chart, Series, bars, lines
+from console.charts.chart import Chart, Series, build_bar_chart, build_line_chart
 from console.layout.tabs import Tab, tabs_of
 from console.usage_filters.filter_form import UsageFilters
 from console.usage_filters.number_format import (
@@ -29,7 +29,7 @@ from console.usage_filters.number_format import (
     share,
     share_noise,
 )
-from console.usage_filters.time_buckets import times, values
+from console.usage_filters.time_buckets import list_times, values_over_time
 from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.counters import CounterOrigin, UsageCounters
@@ -262,11 +262,11 @@ def _request_list_url(usage_filters: UsageFilters, **more: str) -> str:
 def requests_chart(usage_filters: UsageFilters, rows: list[ReportRow]) -> Chart:
     """Return the chart with suggestions at the bottom and requests without suggestion above."""
     series = [
-        Series(gettext("Suggestions"), values(usage_filters, rows, lambda counts: counts.suggestions)),
-        Series(gettext("Other requests"), values(usage_filters, rows, _requests_without_suggestion)),
+        Series(gettext("Suggestions"), values_over_time(usage_filters, rows, lambda counts: counts.suggestions)),
+        Series(gettext("Other requests"), values_over_time(usage_filters, rows, _requests_without_suggestion)),
     ]
     title = gettext("Requests per hour") if usage_filters.is_hourly else gettext("Requests per day")
-    return bars(title, times(usage_filters), series, COUNTS)
+    return build_bar_chart(title, list_times(usage_filters), series, COUNTS)
 
 
 def accepted_chart(
@@ -275,9 +275,9 @@ def accepted_chart(
     """Return the chart; None if the user may not see quality."""
     if quality is None or quality.counts is None:
         return None
-    series = [Series(gettext("Acceptance rate"), values(usage_filters, rows, acceptance))]
+    series = [Series(gettext("Acceptance rate"), values_over_time(usage_filters, rows, acceptance))]
     title = gettext("Acceptance per hour") if usage_filters.is_hourly else gettext("Acceptance per day")
-    return lines(title, times(usage_filters), series, SHARES, at_most=1)
+    return build_line_chart(title, list_times(usage_filters), series, SHARES, at_most=1)
 
 
 def _requests_without_suggestion(counts: UsageCounters) -> float:

@@ -56,7 +56,7 @@ def version(request: HttpRequest, member: CurrentMember, version: int) -> HttpRe
         "before": before,
         "changes": [] if before is None else changes_between(before.policy, shown_version.policy),
         "groups": values_of(shown_version.policy),
-        "is_held": is_current,
-        "may_go_back": member.actor.has_permission(Permission.WRITE_POLICY) and not is_current,
+        "is_in_force": is_current,
+        "can_restore": member.actor.has_permission(Permission.WRITE_POLICY) and not is_current,
     }
     return render_page(request, member, "console/policies/version.html", context)

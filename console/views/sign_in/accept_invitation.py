@@ -44,7 +44,7 @@ UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does no
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
     """Move the token into the session. An invalid token is not stored: anybody can send many."""
     try:
-        throttle = count_request_of_network(address=client_address(request), what="invitation")
+        throttle = count_request_of_network(address=client_address(request), purpose="invitation")
         if throttle is not None:
             return _show_throttled(request, throttle)
         find_open_invitation(text=token, now=timezone.now())

@@ -68,7 +68,7 @@ def open_link(request: HttpRequest, user_id: uuid.UUID, token: str) -> HttpRespo
     """Move the token into the session. An invalid token is not stored: anybody can send many."""
     try:
         address = client_address(request)
-        throttle = count_request_of_network(address=address, what="password-reset")
+        throttle = count_request_of_network(address=address, purpose="password-reset")
         if throttle is not None:
             return _show_throttled(request, _RESET, {"refusal": throttle.message}, throttle)
         find_reset_email(ResetLink(user_id, token))

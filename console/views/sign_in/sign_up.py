@@ -120,7 +120,7 @@ def link_sent(request: HttpRequest) -> HttpResponse:
 @_sign_up_enabled
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
     """Move the token into the session. An invalid token is not stored: anybody can send many."""
-    throttle = count_request_of_network(address=client_address(request), what="sign-up-link")
+    throttle = count_request_of_network(address=client_address(request), purpose="sign-up-link")
     if throttle is not None:
         return _show_throttled(request, _CONFIRM, {"refusal": throttle.message}, throttle)
     try:

@@ -21,7 +21,7 @@ from tenants.usage.reports.metric_definitions import (
 )
 from tenants.usage.reports.queries import ReportKind, ReportRow
 
-Of = Callable[[UsageCounters], float | None]
+MetricFunction = Callable[[UsageCounters], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ReportColumn:
     title: str | Promise
     definition: str | Promise
     source: CounterOrigin
-    of: Of
+    compute: MetricFunction
     write: Callable[[float], str] = count
 
 
@@ -107,7 +107,7 @@ COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
 def cells(row: ReportRow, columns: Sequence[ReportColumn]) -> list[tuple[str | Promise, str]]:
     if row.counts is None:
         return []
-    columns_and_values = ((column, column.of(row.counts)) for column in columns)
+    columns_and_values = ((column, column.compute(row.counts)) for column in columns)
     return [
         (each.title, "–" if value is None else each.write(value))
         for each, value in columns_and_values

@@ -168,10 +168,10 @@ def _own_filters(cleaned: Mapping[str, Any]) -> list[UsageFilter]:
             title,
             [
                 UsageFilterOption(key.value, str(text), cleaned.get(name) == key.value)
-                for key, text in of.items()
+                for key, text in titles.items()
             ],
         )
-        for name, title, of in options
+        for name, title, titles in options
     ]
 
 
@@ -187,7 +187,7 @@ def _present_request(row: RequestRow) -> RequestListRow:
         first_token="" if row.first_token_ms is None else milliseconds(row.first_token_ms),
         is_slow=row.first_token_ms is not None
         and row.first_token_ms > FIRST_TOKEN_TARGETS_MS[row.mode],
-        cached=_cached(row),
+        cached=_format_cached_share(row),
         prompt_tokens=count(row.prompt_tokens),
         generated_tokens=count(row.generated_tokens),
         at_replica="–"
@@ -196,13 +196,13 @@ def _present_request(row: RequestRow) -> RequestListRow:
     )
 
 
-def _cached(row: RequestRow) -> str:
+def _format_cached_share(row: RequestRow) -> str:
     if row.cached_tokens is None or not row.prompt_tokens:
         return "–"
     return share(row.cached_tokens / row.prompt_tokens)
 
 
-def _column(name: str) -> Callable[[RequestListRow], Value]:
+def _read_column(name: str) -> Callable[[RequestListRow], Value]:
     return lambda line: getattr(line.row, name)
 
 
@@ -237,7 +237,7 @@ _REQUESTS: Final = ListPage(
     context=_context,
     rejects_invalid_filters=True,
     csv=CsvFile(
-        "requests", {name: _column(name) for name in RequestRow.__dataclass_fields__}, notes=_notes
+        "requests", {name: _read_column(name) for name in RequestRow.__dataclass_fields__}, notes=_notes
     ),
 )
 
