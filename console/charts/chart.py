@@ -139,7 +139,9 @@ class Chart:
         return any(row.time.day for row in self.rows)
 
 
-def build_bar_chart(title: str, times: Sequence[Time], series: Sequence[Series], unit: Unit) -> Chart:
+def build_bar_chart(
+    title: str, times: Sequence[Time], series: Sequence[Series], unit: Unit
+) -> Chart:
     """Return a chart of stacked columns, with the first series at the bottom."""
     sums = [sum(value or 0 for value in at) for at in _by_time(series)]
     scale = scale_of(sums)
@@ -213,11 +215,7 @@ def _table_row(
         cells=tuple(
             ChartCell(value, _MISSING if value is None else unit.exact(value)) for value in values
         ),
-        total=""
-        if not has_totals
-        else unit.exact(sum(known_values))
-        if known_values
-        else _MISSING,
+        total="" if not has_totals else unit.exact(sum(known_values)) if known_values else _MISSING,
     )
 
 

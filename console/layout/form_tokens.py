@@ -27,7 +27,9 @@ def consume_form_token(request: HttpRequest, purpose: str) -> bool:
     Raises redis.RedisError.
     """
     try:
-        token = _signer_for(request, purpose).unsign(request.POST.get(FIELD, ""), max_age=_LIFETIME_S)
+        token = _signer_for(request, purpose).unsign(
+            request.POST.get(FIELD, ""), max_age=_LIFETIME_S
+        )
     except signing.BadSignature:
         return False
     return bool(connect().set(f"caret:form-token:{token}", 1, nx=True, ex=_LIFETIME_S))

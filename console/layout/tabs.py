@@ -18,5 +18,6 @@ def tabs_of(request: HttpRequest, pages: Iterable[tuple[str, str]]) -> list[Tab]
     """Return the tabs. `pages`: URL name and title of each."""
     current_name = request.resolver_match.url_name if request.resolver_match is not None else None
     return [
-        Tab(title, reverse(f"console:{name}"), is_current=name == current_name) for name, title in pages
+        Tab(title, reverse(f"console:{name}"), is_current=name == current_name)
+        for name, title in pages
     ]

@@ -16,7 +16,7 @@ from caret.capacity.inputs import CapacityInputs, InvalidInput, Queue
 from caret.capacity.plan import CapacityPlan, compute_plan
 from caret.capacity.plot import Drawing, PlotLabels, drawing
 from console.operator_admin.site import operator_required, render_operator_page
-from console.usage_filters.number_format import number
+from console.usage_filters.number_format import format_number
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.capacity_inputs import measured_figures
 from tenants.fleet.pools.pool_status import FirstToken
@@ -201,7 +201,7 @@ def _build_field(
         name=name,
         label=str(_FIELDS[name]),
         entered=request.GET.get(name, "").strip()[:32],
-        default="" if value is None else number(value, _count_decimals(value)),
+        default="" if value is None else format_number(value, _count_decimals(value)),
         is_measured=name in measured,
         error=errors.get(name, ""),
     )

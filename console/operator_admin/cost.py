@@ -45,7 +45,9 @@ def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     try:
         costs = _costs_by_period(price)
     except redis.RedisError:
-        return render_operator_page(request, "cost.html", {"title": "Cost", "is_away": True}, status=503)
+        return render_operator_page(
+            request, "cost.html", {"title": "Cost", "is_away": True}, status=503
+        )
     selected = costs[num_days]
     if wants_csv(request):
         return _csv_response(selected)

@@ -17,7 +17,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from console.layout.htmx import is_htmx_fragment
-from console.layout.preferences import THEMES, store_preferences, preferences_of
+from console.layout.preferences import THEMES, preferences_of, store_preferences
 from console.operator_admin.site import navigation_items, operator_required, render_operator_page
 from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect

@@ -8,7 +8,7 @@ from typing import Final
 
 from django.urls import reverse
 
-from console.assets.static_file import StaticFile, static_file, version_of
+from console.assets.static_file import StaticFile, build_static_file, version_of
 
 _FOLDER: Final = Path(__file__).parents[1] / "static" / "operators"
 
@@ -31,7 +31,7 @@ def operator_files() -> Mapping[str, StaticFile]:
 @lru_cache(maxsize=1)
 def _read_files(version: int) -> Mapping[str, StaticFile]:
     return {
-        url_of(name): static_file(name, content)
+        url_of(name): build_static_file(name, content)
         for name, content in _contents_by_name(version).items()
     }
 

@@ -158,7 +158,9 @@ class UsageFilters:
 
     def _choices(self, name: str, values: list[str]) -> list[UsageFilterOption]:
         selected = self.parameters.get(name)
-        options = [(value or UNKNOWN, display_name(name, value) or str(_("unknown"))) for value in values]
+        options = [
+            (value or UNKNOWN, display_name(name, value) or str(_("unknown"))) for value in values
+        ]
         if selected and selected not in {value for value, _title in options}:
             options.append((selected, display_name(name, selected)))
         return [UsageFilterOption(value, title, value == selected) for value, title in options]
@@ -192,7 +194,9 @@ def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
 def usage_of_30_days(now: datetime) -> UsageFilters:
     """Return the filters of a page without parameters that shows the last 30 days."""
     range_name = "30d"
-    return UsageFilters(UsageFilterForm({}), _to_query({}, range_name, now), range_name, {"range": range_name})
+    return UsageFilters(
+        UsageFilterForm({}), _to_query({}, range_name, now), range_name, {"range": range_name}
+    )
 
 
 def group_query(usage_filters: UsageFilters, group_by: GroupBy | None) -> ReportQuery:

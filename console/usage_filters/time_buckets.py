@@ -34,7 +34,8 @@ def values_over_time(
     by_key = {row.key: row.counts for row in rows}
     zero_counts = UsageCounters()
     counts_by_time = (
-        by_key.get(time_key(usage_filters.report_query, at), zero_counts) for at in list_moments(usage_filters)
+        by_key.get(time_key(usage_filters.report_query, at), zero_counts)
+        for at in list_moments(usage_filters)
     )
     return [None if counts is None else metric(counts) for counts in counts_by_time]
 

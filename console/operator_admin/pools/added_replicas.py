@@ -62,9 +62,13 @@ def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse
     except NotFound as error:
         raise Http404 from error
     except InvalidValue as error:
-        return _render_add_form(request, pool, fleet, {error.field: translate_error(error)}, status=_BAD_REQUEST)
+        return _render_add_form(
+            request, pool, fleet, {error.field: translate_error(error)}, status=_BAD_REQUEST
+        )
     except DomainError as error:
-        return _render_add_form(request, pool, fleet, {"": translate_error(error)}, status=_CONFLICT)
+        return _render_add_form(
+            request, pool, fleet, {"": translate_error(error)}, status=_CONFLICT
+        )
     return redirect(reverse("operators:pools") + "?done=added")
 
 
@@ -79,7 +83,9 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
     if request.method == "GET":
         return _render_remove_form(request, removal, fleet, {})
     if (code_error := check_code(request, operator)) is not None:
-        return _render_remove_form(request, removal, fleet, {"code": code_error}, status=_BAD_REQUEST)
+        return _render_remove_form(
+            request, removal, fleet, {"code": code_error}, status=_BAD_REQUEST
+        )
     try:
         remove_replica(
             connect(), operator=operator, removal=removal, fleet=fleet, now=timezone.now()
@@ -92,9 +98,13 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
         )
     except LastReplicaOfPool:
         name_error = gettext("Enter the replica's name as shown above.")
-        return _render_remove_form(request, removal, fleet, {"confirmation": name_error}, status=_BAD_REQUEST)
+        return _render_remove_form(
+            request, removal, fleet, {"confirmation": name_error}, status=_BAD_REQUEST
+        )
     except DomainError as error:
-        return _render_remove_form(request, removal, fleet, {"": translate_error(error)}, status=_CONFLICT)
+        return _render_remove_form(
+            request, removal, fleet, {"": translate_error(error)}, status=_CONFLICT
+        )
     return redirect(reverse("operators:pools") + "?done=removed")
 
 

@@ -37,7 +37,9 @@ def read_optional_date(name: str, form: QueryDict) -> date | None:
 
 
 def _change_name(form: QueryDict, actor: Actor, now: datetime) -> None:
-    operations.change_name(actor=actor, name=form.get("name", ""), reason=_read_reason(form), now=now)
+    operations.change_name(
+        actor=actor, name=form.get("name", ""), reason=_read_reason(form), now=now
+    )
 
 
 def _change_status(form: QueryDict, actor: Actor, now: datetime) -> None:
@@ -57,7 +59,11 @@ def _change_status(form: QueryDict, actor: Actor, now: datetime) -> None:
 def _change_plan(form: QueryDict, actor: Actor, now: datetime) -> None:
     starts_on = _read_date("starts_on", form)
     operations.change_plan(
-        actor=actor, plan=form.get("plan", ""), starts_on=starts_on, reason=_read_reason(form), now=now
+        actor=actor,
+        plan=form.get("plan", ""),
+        starts_on=starts_on,
+        reason=_read_reason(form),
+        now=now,
     )
 
 

@@ -147,7 +147,9 @@ def _code_form_if_required(
         "form_values": form_values,
         "code_error": code_error if has_code else "",
     }
-    return render_operator_page(request, "tenants/confirm_change.html", context, status=400 if has_code else 200)
+    return render_operator_page(
+        request, "tenants/confirm_change.html", context, status=400 if has_code else 200
+    )
 
 
 def _show_tenant(
@@ -197,7 +199,9 @@ def _ask_for_reason(request: HttpRequest, tenant_id: TenantId, message: str = ""
     except NotFound as error:
         raise Http404 from error
     context = {"title": row.name, "tenant": row, "message": message}
-    return render_operator_page(request, "tenants/access_reason.html", context, status=400 if message else 200)
+    return render_operator_page(
+        request, "tenants/access_reason.html", context, status=400 if message else 200
+    )
 
 
 def _operator_as_actor(request: HttpRequest, operator: OperatorView, tenant_id: TenantId) -> Actor:

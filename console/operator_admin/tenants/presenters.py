@@ -32,7 +32,10 @@ def pool_choices(chosen: Iterable[str]) -> list[PoolChoice]:
         pool for pool in read_known_pools().values() if pool.sharing is not PoolSharing.DEDICATED
     ]
     return [
-        PoolChoice(tier, [(pool.name, pool.name in names) for pool in assignable_pools if pool.tier == tier])
+        PoolChoice(
+            tier,
+            [(pool.name, pool.name in names) for pool in assignable_pools if pool.tier == tier],
+        )
         for tier in sorted({pool.tier for pool in assignable_pools})
     ]
 

@@ -69,7 +69,9 @@ def complete_sso_login(request: HttpRequest, sso_login: SsoLogin) -> HttpRespons
             request, sso_login.tenant_id, "address_not_allowed", message=translate_error(error)
         )
     if sso_login.reauthentication_requested_at_s is not None:
-        reason = _find_refusal_reason(request, sso_login, sso_login.reauthentication_requested_at_s, user_id)
+        reason = _find_refusal_reason(
+            request, sso_login, sso_login.reauthentication_requested_at_s, user_id
+        )
         if reason is not None:
             return _request_again(request, sso_login, reason)
     response: HttpResponse = perform_login(
@@ -120,7 +122,9 @@ def refuse_login(
     return render_login_error(request, message)
 
 
-def _record_refusal(request: HttpRequest, tenant_id: TenantId, reason: str, detail: str = "") -> None:
+def _record_refusal(
+    request: HttpRequest, tenant_id: TenantId, reason: str, detail: str = ""
+) -> None:
     logger.warning(
         "sign_in.provider_failed", tenant_id=tenant_id, reason=reason, detail=detail[:200]
     )

@@ -32,7 +32,13 @@ from console.limits.outbound_limit import OUTWARD
 from console.limits.password_hashing import BUSY
 from console.sign_in.sso.egress_session import create_guarded_session
 from console.sign_in.sso.id_token import ProviderRefused, require_algorithm, verify_claims
-from console.sign_in.sso.login import FAILED, SsoLogin, complete_sso_login, render_login_error, refuse_login
+from console.sign_in.sso.login import (
+    FAILED,
+    SsoLogin,
+    complete_sso_login,
+    refuse_login,
+    render_login_error,
+)
 from tenants.identity.sso.queries import OpenIdProvider, find_provider
 
 _CLOCK_REASONS: Final = frozenset({"token_expired", "token_from_the_future"})
@@ -40,7 +46,9 @@ _CLOCKS_DIFFER: Final = gettext_noop(
     "The clock of your identity provider differs from ours. Tell your administrator."
 )
 _PERSONAL_CLAIMS: Final = ("email", "email_verified", "name")
-_REAUTHENTICATION_AT: Final = "asked_again_at_s"  # key in the state that allauth stores for a request
+_REAUTHENTICATION_AT: Final = (
+    "asked_again_at_s"  # key in the state that allauth stores for a request
+)
 # OpenID Connect Core, 3.1.2.1: both force a new authentication; `max_age` also requests its time.
 _REAUTHENTICATION_PARAMETERS: Final = MappingProxyType({"prompt": "login", "max_age": "0"})
 # Exceptions of allauth for a provider that does not respond, or responds wrongly.
@@ -222,7 +230,9 @@ def _complete_login(request: HttpRequest, sociallogin: SocialLogin) -> HttpRespo
         message = gettext("Your identity provider has not verified your e-mail address.")
         return refuse_login(request, tenant_id, "address_not_verified", message=message)
     state = sociallogin.state.get("data") or {}
-    if _REAUTHENTICATION_AT not in state:  # an older release sent this request: its purpose is unknown
+    if (
+        _REAUTHENTICATION_AT not in state
+    ):  # an older release sent this request: its purpose is unknown
         return _send_request_again(request, tenant_id, sociallogin.get_redirect_url(request))
     sso_login = SsoLogin(
         tenant_id=tenant_id,
@@ -235,7 +245,9 @@ def _complete_login(request: HttpRequest, sociallogin: SocialLogin) -> HttpRespo
     return complete_sso_login(request, sso_login)
 
 
-def _send_request_again(request: HttpRequest, tenant_id: TenantId, target: str | None) -> HttpResponse:
+def _send_request_again(
+    request: HttpRequest, tenant_id: TenantId, target: str | None
+) -> HttpResponse:
     """Send the request again. A user who is signed in here came to reauthenticate."""
     try:
         url = authorization_url(

@@ -26,7 +26,7 @@ from onelogin.saml2.auth import OneLogin_Saml2_Auth
 from caret.foundation.concurrency.bulkhead import Bulkhead, BulkheadFull
 from caret.foundation.ids import TenantId
 from console.limits.password_hashing import BUSY
-from console.sign_in.sso.login import SsoLogin, complete_sso_login, render_login_error, refuse_login
+from console.sign_in.sso.login import SsoLogin, complete_sso_login, refuse_login, render_login_error
 from console.sign_in.sso.saml_response import (
     InvalidSamlResponse,
     SamlAssertion,
@@ -43,7 +43,9 @@ _MAX_WAIT_S: Final = 600  # enough to type a password and find a phone
 _TICKET_S: Final = 60
 # An address, a name and two IDs. A response can be 60 times as long, and all tenants share Redis.
 _MAX_STORED_BYTES: Final = 4096
-_REPLAY_PROTECTION_S: Final = 3600  # longer than a request is open, so that its response is accepted once
+_REPLAY_PROTECTION_S: Final = (
+    3600  # longer than a request is open, so that its response is accepted once
+)
 # Verification costs milliseconds of CPU, and anybody can request it.
 _VERIFYING: Final = Bulkhead(max_each=4, max_all=16)
 _METADATA: Final = (
@@ -59,14 +61,20 @@ _METADATA: Final = (
 
 
 def authn_request_url(
-    request: HttpRequest, provider: SamlProvider, target: str, *, force_reauthentication: bool = False
+    request: HttpRequest,
+    provider: SamlProvider,
+    target: str,
+    *,
+    force_reauthentication: bool = False,
 ) -> str:
     """Return the provider's sign-in URL and store the request in the session.
 
     `force_reauthentication` forces a new authentication of a user who is signed in at the provider.
     """
     service_provider = _service_provider(provider.tenant_id)
-    auth = OneLogin_Saml2_Auth(request_data(service_provider), settings_for(provider, service_provider))
+    auth = OneLogin_Saml2_Auth(
+        request_data(service_provider), settings_for(provider, service_provider)
+    )
     url = str(auth.login(return_to="", force_authn=force_reauthentication))
     request.session[_PENDING_REQUEST] = {
         "id": auth.get_last_request_id(),
@@ -138,7 +146,9 @@ def _send_request_again(request: HttpRequest, tenant_id: TenantId, target: str) 
     if not isinstance(provider, SamlProvider):
         raise Http404
     return redirect(
-        authn_request_url(request, provider, target, force_reauthentication=request.user.is_authenticated)
+        authn_request_url(
+            request, provider, target, force_reauthentication=request.user.is_authenticated
+        )
     )
 
 
@@ -146,7 +156,9 @@ def _send_request_again(request: HttpRequest, tenant_id: TenantId, target: str) 
 def metadata(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     """Return our service provider metadata. A tenant that does not exist gets the same."""
     service_provider = _service_provider(TenantId(str(tenant_id)))
-    text = _METADATA.format(entity_id=quoteattr(service_provider.entity_id), acs_url=quoteattr(service_provider.acs_url))
+    text = _METADATA.format(
+        entity_id=quoteattr(service_provider.entity_id), acs_url=quoteattr(service_provider.acs_url)
+    )
     return HttpResponse(text, content_type="application/samlmetadata+xml")
 
 

@@ -97,7 +97,9 @@ class SamlAssertion:
     signed_in_at_s: int  # Unix time by the provider's clock; the caller checks its age
 
 
-def read_response(encoded: str, provider: SamlProvider, service_provider: ServiceProvider) -> SamlAssertion:
+def read_response(
+    encoded: str, provider: SamlProvider, service_provider: ServiceProvider
+) -> SamlAssertion:
     """Return the verified assertion. `encoded` is base64, as posted. Raises InvalidSamlResponse."""
     try:
         return _read_assertion(encoded, provider, service_provider)
@@ -109,7 +111,9 @@ def read_response(encoded: str, provider: SamlProvider, service_provider: Servic
         raise InvalidSamlResponse("malformed", f"{type(error).__name__}: {error}") from error
 
 
-def _read_assertion(encoded: str, provider: SamlProvider, service_provider: ServiceProvider) -> SamlAssertion:
+def _read_assertion(
+    encoded: str, provider: SamlProvider, service_provider: ServiceProvider
+) -> SamlAssertion:
     """Raises InvalidSamlResponse, OneLogin_Saml2_ValidationError, _MALFORMED."""
     assertion = _require_plain_form(_parse_xml(encoded))
     response = _verify_signature(encoded, provider, service_provider)
@@ -209,7 +213,9 @@ def _find_algorithms(signature: Any, path: str) -> list[str]:
     return [str(node.get("Algorithm")) for node in Xml.query(signature, path)]
 
 
-def _verify_signature(encoded: str, provider: SamlProvider, service_provider: ServiceProvider) -> Any:
+def _verify_signature(
+    encoded: str, provider: SamlProvider, service_provider: ServiceProvider
+) -> Any:
     """Return python3-saml's verified response.
 
     Raises InvalidSamlResponse, OneLogin_Saml2_ValidationError, _MALFORMED.

@@ -13,7 +13,13 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.layout.htmx import render_page
-from console.layout.preferences import THEMES, Preferences, store_preferences, list_time_zones, preferences_of
+from console.layout.preferences import (
+    THEMES,
+    Preferences,
+    list_time_zones,
+    preferences_of,
+    store_preferences,
+)
 from console.sign_in.current_member import CurrentMember, member_required
 
 _PAGE: Final = "console/account/preferences.html"

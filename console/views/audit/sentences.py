@@ -16,8 +16,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from console.texts.money_format import amount
-from console.usage_filters.number_format import count
+from console.texts.money_format import format_amount
+from console.usage_filters.number_format import format_count
 from console.views.members.presenters import ROLE_NAMES
 from tenants.base.permissions import Role
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK
@@ -310,7 +310,9 @@ def _find_values(
         "target": _emphasize(name_target(entry, names), entry.target),
     }
     return special | {
-        name: _format_value(name, fields[name], names, fields.get("currency")) if name in fields else None
+        name: _format_value(name, fields[name], names, fields.get("currency"))
+        if name in fields
+        else None
         for name in _list_placeholders(str(wording))
         if name not in special
     }
@@ -325,9 +327,9 @@ def _format_value(name: str, value: Any, names: Mapping[str, str], currency: Any
     if name in _PERSON_FIELDS and value:
         return _emphasize(names.get(f"user:{value}") or gettext("Erased user"), str(value))
     if name.endswith("_micros") and isinstance(value, int) and currency:
-        return _emphasize(amount(value, currency))
+        return _emphasize(format_amount(value, currency))
     if isinstance(value, int):
-        return _emphasize(count(value))
+        return _emphasize(format_count(value))
     name = name.removeprefix("old_")
     if name == "definition":
         return _emphasize(_name_export(str(value)), str(value))

@@ -40,7 +40,9 @@ _SINKS: Final = ListPage(
     template="console/audit_sinks/list.html",
     query=_find_sinks,
     page_rows=50,
-    context=lambda query, _: {"can_write": query.actor.has_permission(Permission.WRITE_AUDIT_SINKS)},
+    context=lambda query, _: {
+        "can_write": query.actor.has_permission(Permission.WRITE_AUDIT_SINKS)
+    },
     # As on the page, addresses omit the parts that may be secret.
     csv=CsvFile(
         "sinks",

@@ -203,7 +203,9 @@ def row_of(
     )
 
 
-def _present_side(entry: LedgerEntryView, accounts: Mapping[LedgerAccountCode, Promise]) -> EntrySide:
+def _present_side(
+    entry: LedgerEntryView, accounts: Mapping[LedgerAccountCode, Promise]
+) -> EntrySide:
     return EntrySide(
         entry,
         str(accounts[LedgerAccountCode(entry.account)]),

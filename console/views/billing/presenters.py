@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Tier
 from console.charts.chart import Chart, Series, Time, Unit, build_bar_chart
-from console.texts.money_format import amount
+from console.texts.money_format import format_amount
 from tenants.base.billing_periods import ONE_DAY, month_of, next_month
 from tenants.base.money import MICROS, Currency
 from tenants.billing.plans.price_book import PlanPrice
@@ -140,6 +140,6 @@ def spent_chart(rows: Sequence[SpendRow], currency: Currency, *, is_by_month: bo
 
 def _unit_of(currency: Currency) -> Unit:
     def write(value: float) -> str:
-        return amount(round(value * MICROS), currency)
+        return format_amount(round(value * MICROS), currency)
 
     return Unit(currency.value, write, write)

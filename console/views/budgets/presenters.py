@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.pricing import BudgetScope
 from console.texts.delivery_errors import translate_delivery_error
-from console.texts.money_format import of_budget
+from console.texts.money_format import format_budget_amount
 from tenants.billing.budgets.alerts import THRESHOLDS, WEBHOOK
 from tenants.billing.budgets.queries import AlertView, BudgetView, DeliveryView
 from tenants.billing.budgets.status_queries import BudgetStatus
@@ -56,9 +56,9 @@ def present_budget(budget: BudgetStatus | BudgetView, currency: str) -> BudgetBa
         budget_id=budget.budget_id if isinstance(budget, BudgetStatus) else budget.id,
         holder=_describe_scope(budget.scope, budget.holder_name),
         scope=_SCOPES[budget.scope],
-        limit=of_budget(limit, limit, currency),
-        spent=of_budget(budget.spent_micros, limit, currency),
-        remaining=of_budget(remaining_micros, limit, currency),
+        limit=format_budget_amount(limit, limit, currency),
+        spent=format_budget_amount(budget.spent_micros, limit, currency),
+        remaining=format_budget_amount(remaining_micros, limit, currency),
         percent=percent,
         kind=kind,
         state=state,

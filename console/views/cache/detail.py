@@ -26,7 +26,7 @@ from console.texts.error_messages import translate_error
 from console.usage_filters.display_names import display_name
 from console.usage_filters.file_notes import notes_of_figures
 from console.usage_filters.filter_form import UsageFilters, read_usage_filters
-from console.usage_filters.number_format import COUNTS, SHARES, count, share
+from console.usage_filters.number_format import COUNTS, SHARES, format_count, format_share
 from console.usage_filters.time_buckets import list_times, values_over_time
 from console.views.overview.presenters import cache_hit_rate
 from tenants.base.errors import InvalidValue
@@ -63,7 +63,7 @@ class CacheRow:
     url: str
     requests: str
     prompt_tokens: str  # of requests whose engine reported cache hits
-    cache_hit_rate: str
+    cached: str
     share: str
     percent: float | None
     is_hidden: bool
@@ -107,9 +107,14 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _build_charts(usage_filters: UsageFilters, usage_figures: UsageFigures) -> list[Chart]:
     rows, chart_times = usage_figures.by[GroupBy.DAY], list_times(usage_filters)
-    hits = [Series(gettext("Prefix-cache hits"), values_over_time(usage_filters, rows, cache_hit_rate))]
+    hits = [
+        Series(gettext("Prefix-cache hits"), values_over_time(usage_filters, rows, cache_hit_rate))
+    ]
     tokens = [
-        Series(gettext("From cache"), values_over_time(usage_filters, rows, lambda counts: counts.cached_tokens)),
+        Series(
+            gettext("From cache"),
+            values_over_time(usage_filters, rows, lambda counts: counts.cached_tokens),
+        ),
         Series(gettext("Prefilled"), values_over_time(usage_filters, rows, _uncached_tokens)),
     ]
     return [
@@ -139,10 +144,10 @@ def _to_row(usage_filters: UsageFilters, row: ReportRow) -> CacheRow:
     return CacheRow(
         name=display_name("language", row.label) or gettext("unknown"),
         url=f"{reverse('console:usage-requests')}?{usage_filters.with_filter(language=row.key)}",
-        requests=count(counts.requests),
-        prompt_tokens=count(counts.prompt_tokens_with_cache_info),
-        cached=count(counts.cached_tokens),
-        share="–" if hits is None else share(hits),
+        requests=format_count(counts.requests),
+        prompt_tokens=format_count(counts.prompt_tokens_with_cache_info),
+        cached=format_count(counts.cached_tokens),
+        share="–" if hits is None else format_share(hits),
         percent=None if hits is None else round(hits * 100, 1),
         is_hidden=False,
     )

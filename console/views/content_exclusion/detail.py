@@ -125,7 +125,9 @@ def _process_form(
     request: HttpRequest, member: CurrentMember, current: PolicyInForce
 ) -> HttpResponse:
     step = request.POST.get("step", "")
-    expected_version = parse_whole_number(request.POST.get("expected_version", "")) or current.version
+    expected_version = (
+        parse_whole_number(request.POST.get("expected_version", "")) or current.version
+    )
     is_yaml = "content_exclusion" in request.POST
     form, rules = ExclusionForm(request.POST), _read_rules(request.POST, step)
     exclusions = _read_exclusions(form, None if is_yaml else rules)
@@ -146,7 +148,9 @@ def _edit_further(
 ) -> ExclusionEditor:
     """Return the editor after a step, with the test of the path if one is entered."""
     form = editor.form
-    path_test = _run_path_test(form, exclusions) if step == "test" or form.cleaned_data["path"] else None
+    path_test = (
+        _run_path_test(form, exclusions) if step == "test" or form.cleaned_data["path"] else None
+    )
     if step == "yaml":
         form = ExclusionForm(
             initial=form.cleaned_data | {"content_exclusion": write_exclusions(exclusions)}
@@ -161,7 +165,9 @@ def _read_rules(posted: QueryDict, step: str) -> list[Rule]:
     """Return the rules of the list after the step `add` or `remove-N`."""
     names, globs = posted.getlist("rule_repository"), posted.getlist("rule_pattern")
     rules = [(name.strip(), glob.strip()) for name, glob in zip(names, globs, strict=False)]
-    removed = parse_whole_number(step.removeprefix("remove-")) if step.startswith("remove-") else None
+    removed = (
+        parse_whole_number(step.removeprefix("remove-")) if step.startswith("remove-") else None
+    )
     remaining = [rule for number, rule in enumerate(rules) if number != removed]
     return [rule for rule in remaining if rule[1]]
 

@@ -44,12 +44,16 @@ def device(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return _render_page(request, member, device_request=device_request)
     if request.POST.get("tenant") != member.actor.tenant_id:
         error_text = gettext("You switched to another tenant meanwhile. Check the request again.")
-        return _render_page(request, member, device_request=device_request, error=error_text, status=409)
+        return _render_page(
+            request, member, device_request=device_request, error=error_text, status=409
+        )
     try:
         return _decide(request, member, device_request.user_code)
     except (Conflict, Forbidden, NotFound) as error:
         error_text = translate_error(error)
-        return _render_page(request, member, device_request=device_request, error=error_text, status=400)
+        return _render_page(
+            request, member, device_request=device_request, error=error_text, status=400
+        )
 
 
 def _decide(request: HttpRequest, member: CurrentMember, code: str) -> HttpResponse:

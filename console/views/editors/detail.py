@@ -67,14 +67,25 @@ class DownloadLine:
 def editors(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     snippets = settings_with(PLACEHOLDER)
     requested_code = request.GET.get("editor", "")
-    snippet = next((settings_snippet for settings_snippet in snippets if settings_snippet.code == requested_code), snippets[0])
+    snippet = next(
+        (
+            settings_snippet
+            for settings_snippet in snippets
+            if settings_snippet.code == requested_code
+        ),
+        snippets[0],
+    )
     address = reverse("console:editors")
     lines = _list_downloads(_find_files())
     context = {
         "downloads": lines,
         "is_complete": all(line.file_name for line in lines),
         "tabs": [
-            Tab(settings_snippet.name, f"{address}?editor={settings_snippet.code}#settings", settings_snippet is snippet)
+            Tab(
+                settings_snippet.name,
+                f"{address}?editor={settings_snippet.code}#settings",
+                settings_snippet is snippet,
+            )
             for settings_snippet in snippets
         ],
         "snippet": snippet,

@@ -18,7 +18,7 @@ from console.layout.lists.sorting import with_query
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.file_notes import notes_of_figures
 from console.usage_filters.filter_form import UsageFilterForm, UsageFilters, read_usage_filters
-from console.usage_filters.number_format import count, number, share
+from console.usage_filters.number_format import format_count, format_number, format_share
 from tenants.base.pagination import Page
 from tenants.compliance.exports.rows import Value
 from tenants.usage.reports.confidence_intervals import IntervalEstimate
@@ -119,15 +119,15 @@ def _line(usage_filters: UsageFilters, experiment: str, variant: VariantView) ->
         is_control=variant.is_control,
         has_few_users=variant.has_few_users,
         is_hidden=row.counts is None,
-        users="" if row.users is None else count(row.users),
-        requests="" if row.counts is None else count(row.counts.requests),
-        shown="" if row.counts is None else count(row.counts.shown),
+        users="" if row.users is None else format_count(row.users),
+        requests="" if row.counts is None else format_count(row.counts.requests),
+        shown="" if row.counts is None else format_count(row.counts.shown),
         cells=[_cell(metric, variant) for metric in METRICS],
     )
 
 
 def _cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCell:
-    write = share if metric.is_share else _ms
+    write = format_share if metric.is_share else _ms
     value: IntervalEstimate | None = getattr(variant.measured, metric.name)
     apart: IntervalEstimate | None = getattr(variant.difference_to_control, metric.name)
     kind, verdict = _verdict(metric, apart, is_few=variant.has_few_users)
@@ -172,11 +172,11 @@ def _difference(metric: ExperimentMetric, apart: IntervalEstimate) -> str:
 
 def _signed(value: float) -> str:
     sign = "+" if value > 0 else ("−" if value < 0 else "")
-    return f"{sign}{number(abs(value), 1)}"
+    return f"{sign}{format_number(abs(value), 1)}"
 
 
 def _ms(value: float) -> str:
-    return f"{number(value, 1)} ms"
+    return f"{format_number(value, 1)} ms"
 
 
 def _notes(query: ListQuery, rows: CsvRows[ExperimentView]) -> list[str]:

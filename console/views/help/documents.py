@@ -39,7 +39,7 @@ class Document:
 @dataclass(frozen=True, slots=True)
 class DocumentGroup:
     title: str
-    documents_by_name: tuple[Document, ...]
+    documents: tuple[Document, ...]
 
 
 def document_groups() -> Sequence[DocumentGroup]:

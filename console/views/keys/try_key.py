@@ -29,7 +29,7 @@ from console.limits.outbound_limit import OUTWARD
 from console.limits.throttling import allow_key_test
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.playground_texts import ERRORS, FINISHES
-from console.usage_filters.number_format import milliseconds
+from console.usage_filters.number_format import format_milliseconds
 from tenants.base.errors import Forbidden, NotFound
 from tenants.identity.api_keys.queries import KeyView, find_key
 from tenants.identity.api_keys.scopes import modes_of
@@ -181,4 +181,4 @@ def _failed(message: str, took: str = "") -> KeyTest:
 
 
 def _took_since(began_s: float) -> str:
-    return milliseconds((time.perf_counter() - began_s) * 1_000)
+    return format_milliseconds((time.perf_counter() - began_s) * 1_000)

@@ -39,7 +39,9 @@ from tenants.identity.invitations.queries import (
 from tenants.identity.teams.search import TeamFilter, find_teams
 from tenants.security.authorization.actor import Actor
 
-_ROLES_WITH_STEP_UP: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})  # inviting to these: step-up
+_ROLES_WITH_STEP_UP: Final = frozenset(
+    {Role.OWNER, Role.ADMINISTRATOR}
+)  # inviting to these: step-up
 MAX_ADDRESSES: Final = 200  # of one form; the limit per day is lower by default
 _TONES: Final = {InvitationState.OPEN: "busy", InvitationState.ACCEPTED: "good"}
 
@@ -258,7 +260,10 @@ def send_again(
     invitation = find_invitation(
         actor=member.actor, invitation_id=invitation_id, now=timezone.now()
     )
-    if invitation.role in _ROLES_WITH_STEP_UP and (step_up := step_up_redirect(request, member)) is not None:
+    if (
+        invitation.role in _ROLES_WITH_STEP_UP
+        and (step_up := step_up_redirect(request, member)) is not None
+    ):
         return step_up
     result = _invite_address(member, invitation.email, invitation.role, invitation.team_id)
     if result.invited is None:

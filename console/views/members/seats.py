@@ -12,9 +12,9 @@ from django.views.decorators.http import require_GET
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
-from console.texts.money_format import amount
+from console.texts.money_format import format_amount
 from console.usage_filters.display_names import display_name
-from console.usage_filters.number_format import count, share
+from console.usage_filters.number_format import format_count, format_share
 from console.views.members.list import MEMBER_ORDERS
 from console.views.members.presenters import ROLE_NAMES
 from console.views.members.tabs import tabs
@@ -91,9 +91,9 @@ def _present_seat(seat: Seat, currency: Currency | None) -> SeatRow:
         name=seat.member.name or seat.member.email,
         role_name=str(ROLE_NAMES[seat.member.role]),
         editor="" if figures is None else display_name("editor", figures.editor),
-        requests="" if figures is None else count(figures.requests),
-        acceptance="" if accepted is None else share(accepted),
-        cost="" if cost is None or currency is None else amount(cost, currency),
+        requests="" if figures is None else format_count(figures.requests),
+        acceptance="" if accepted is None else format_share(accepted),
+        cost="" if cost is None or currency is None else format_amount(cost, currency),
     )
 
 

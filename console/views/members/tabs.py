@@ -13,4 +13,7 @@ def tabs(current_name: str) -> list[Tab]:
         "members-seats": gettext("Seats"),
         "members-invitations": gettext("Invitations"),
     }
-    return [Tab(title, reverse(f"console:{name}"), name == current_name) for name, title in titles.items()]
+    return [
+        Tab(title, reverse(f"console:{name}"), name == current_name)
+        for name, title in titles.items()
+    ]

@@ -123,7 +123,8 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
     keeps_content_capture = present_consent.content_capture and consent_kind is ConsentKind.TRAINING
     wordings = frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]})
     choice = ConsentChoice(
-        UserConsent(content_capture=keeps_content_capture, training=False), wordings if keeps_content_capture else frozenset()
+        UserConsent(content_capture=keeps_content_capture, training=False),
+        wordings if keeps_content_capture else frozenset(),
     )
     set_consent(actor=member.actor, choice=choice, now=timezone.now())
     toast(request, _withdrawal_message(consent_kind))

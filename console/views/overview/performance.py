@@ -17,7 +17,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.display_names import display_name
 from console.usage_filters.filter_form import UsageFilters, read_usage_filters
 from console.usage_filters.last_minute import format_last_minute
-from console.usage_filters.number_format import count, share
+from console.usage_filters.number_format import format_count, format_share
 from console.views.overview.presenters import (
     accepted_chart,
     list_figures,
@@ -106,7 +106,9 @@ def tops(usage_filters: UsageFilters, usage_overview: Overview) -> list[TopList]
 def _top(usage_filters: UsageFilters, usage_overview: Overview, group_by: GroupBy) -> TopList:
     rows = usage_overview.by[group_by]
     visible_rows = sorted((row for row in rows if row.counts), key=_requests, reverse=True)
-    lines = [_line(usage_filters, usage_overview, group_by, row) for row in visible_rows[:_TOP_ROWS]]
+    lines = [
+        _line(usage_filters, usage_overview, group_by, row) for row in visible_rows[:_TOP_ROWS]
+    ]
     return TopList(
         title=str(_TITLES[group_by]),
         lines=lines,
@@ -126,8 +128,8 @@ def _line(
         name=display_name(group_by.value, row.label) or gettext("unknown"),
         url=f"?{usage_filters.with_filter(**{group_by.value: row.key})}",
         requests=row.counts.requests,
-        requests_text=count(row.counts.requests),
-        acceptance="" if acceptance_rate is None else share(acceptance_rate),
+        requests_text=format_count(row.counts.requests),
+        acceptance="" if acceptance_rate is None else format_share(acceptance_rate),
     )
 
 

@@ -22,11 +22,11 @@ from console.usage_filters.number_format import (
     COUNTS,
     SHARES,
     FigureChange,
-    change,
-    count,
-    milliseconds,
-    one_decimal,
-    share,
+    describe_change,
+    format_count,
+    format_milliseconds,
+    format_one_decimal,
+    format_share,
     share_noise,
 )
 from console.usage_filters.time_buckets import list_times, values_over_time
@@ -105,32 +105,40 @@ def speed_lines(usage_filters: UsageFilters, usage_overview: Overview) -> list[S
     if usage_overview.speeds is None:
         return []
     now, before = usage_overview.speeds.now, usage_overview.speeds.before
-    return [_speed_line(usage_filters, now[mode], before.get(mode)) for mode in MODES if mode in now]
+    return [
+        _speed_line(usage_filters, now[mode], before.get(mode)) for mode in MODES if mode in now
+    ]
 
 
-def _speed_line(usage_filters: UsageFilters, speed: LatencyRow, before: LatencyRow | None) -> SpeedLine:
+def _speed_line(
+    usage_filters: UsageFilters, speed: LatencyRow, before: LatencyRow | None
+) -> SpeedLine:
     return SpeedLine(
         name=str(MODES[speed.mode]),
-        completed=count(speed.completed),
-        p50="" if speed.p50_ms is None else milliseconds(speed.p50_ms),
-        p99="" if speed.p99_ms is None else milliseconds(speed.p99_ms),
-        target=milliseconds(speed.target_ms),
+        completed=format_count(speed.completed),
+        p50="" if speed.p50_ms is None else format_milliseconds(speed.p50_ms),
+        p99="" if speed.p99_ms is None else format_milliseconds(speed.p99_ms),
+        target=format_milliseconds(speed.target_ms),
         is_on_target=speed.is_on_target,
-        change=change(
+        change=describe_change(
             speed.p99_ms, None if before is None else before.p99_ms, better="less", noise=_NOISE
         ),
         url=_request_list_url(usage_filters, mode=speed.mode.value, order="slow"),
     )
 
 
-def _first_token_figure(usage_filters: UsageFilters, speeds: LatencyReport | None) -> OverviewFigure:
+def _first_token_figure(
+    usage_filters: UsageFilters, speeds: LatencyReport | None
+) -> OverviewFigure:
     inline = None if speeds is None else speeds.now.get(Mode.INLINE)
     before = None if speeds is None else speeds.before.get(Mode.INLINE)
     p99_ms = inline.p99_ms if inline else None
     return OverviewFigure(
         label=gettext("First token p99, inline"),
-        value="" if p99_ms is None else milliseconds(p99_ms),
-        change=change(p99_ms, before.p99_ms if before else None, better="less", noise=_NOISE),
+        value="" if p99_ms is None else format_milliseconds(p99_ms),
+        change=describe_change(
+            p99_ms, before.p99_ms if before else None, better="less", noise=_NOISE
+        ),
         definition=gettext(
             "99th percentile of the time from the request's arrival at the gateway to "
             "the first text sent, for completed requests."
@@ -143,7 +151,7 @@ def _first_token_figure(usage_filters: UsageFilters, speeds: LatencyReport | Non
 
 
 def _describe_target(speed: LatencyRow) -> str:
-    return gettext("target: under %(time)s") % {"time": milliseconds(speed.target_ms)}
+    return gettext("target: under %(time)s") % {"time": format_milliseconds(speed.target_ms)}
 
 
 def _cancelled_figure(usage_filters: UsageFilters, usage_overview: Overview) -> OverviewFigure:
@@ -186,7 +194,9 @@ def _accepted_figure(usage_filters: UsageFilters, usage_overview: Overview) -> O
     return acceptance_figure(usage_filters, usage_overview.quality, usage_overview.quality_before)
 
 
-def acceptance_figure(usage_filters: UsageFilters, now: ReportRow, before: ReportRow) -> OverviewFigure:
+def acceptance_figure(
+    usage_filters: UsageFilters, now: ReportRow, before: ReportRow
+) -> OverviewFigure:
     return _share_figure(
         gettext("Acceptance rate"),
         _compare(
@@ -205,8 +215,8 @@ def _load_figure(usage_filters: UsageFilters, speeds: LatencyReport | None) -> O
     load = None if speeds is None else speeds.load
     return OverviewFigure(
         label=gettext("Engine load"),
-        value="" if load is None else one_decimal(load),
-        change=change(
+        value="" if load is None else format_one_decimal(load),
+        change=describe_change(
             load, None if speeds is None else speeds.load_before, better="less", noise=_NOISE
         ),
         definition=gettext(
@@ -238,7 +248,7 @@ def _compare(
     """Compare a share with its value before. `num` returns the number of its observations."""
     now, before = (None if each is None else metric(each) for each in counts)
     noise = share_noise(now, before, [0 if each is None else num(each) for each in counts])
-    changed = change(now, before, is_share=True, better=better, noise=noise)
+    changed = describe_change(now, before, is_share=True, better=better, noise=noise)
     return _ComparedShare(now, changed)
 
 
@@ -247,7 +257,7 @@ def _share_figure(
 ) -> OverviewFigure:
     return OverviewFigure(
         label=label,
-        value="" if compared.now is None else share(compared.now),
+        value="" if compared.now is None else format_share(compared.now),
         change=compared.change,
         definition=definition,
         source=str(SOURCES[source]),
@@ -262,8 +272,14 @@ def _request_list_url(usage_filters: UsageFilters, **more: str) -> str:
 def requests_chart(usage_filters: UsageFilters, rows: list[ReportRow]) -> Chart:
     """Return the chart with suggestions at the bottom and requests without suggestion above."""
     series = [
-        Series(gettext("Suggestions"), values_over_time(usage_filters, rows, lambda counts: counts.suggestions)),
-        Series(gettext("Other requests"), values_over_time(usage_filters, rows, _requests_without_suggestion)),
+        Series(
+            gettext("Suggestions"),
+            values_over_time(usage_filters, rows, lambda counts: counts.suggestions),
+        ),
+        Series(
+            gettext("Other requests"),
+            values_over_time(usage_filters, rows, _requests_without_suggestion),
+        ),
     ]
     title = gettext("Requests per hour") if usage_filters.is_hourly else gettext("Requests per day")
     return build_bar_chart(title, list_times(usage_filters), series, COUNTS)
@@ -276,7 +292,9 @@ def accepted_chart(
     if quality is None or quality.counts is None:
         return None
     series = [Series(gettext("Acceptance rate"), values_over_time(usage_filters, rows, acceptance))]
-    title = gettext("Acceptance per hour") if usage_filters.is_hourly else gettext("Acceptance per day")
+    title = (
+        gettext("Acceptance per hour") if usage_filters.is_hourly else gettext("Acceptance per day")
+    )
     return build_line_chart(title, list_times(usage_filters), series, SHARES, at_most=1)
 
 

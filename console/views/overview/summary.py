@@ -15,9 +15,9 @@ from django.views.decorators.http import require_http_methods
 
 from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember, member_required
-from console.texts.money_format import amount
+from console.texts.money_format import format_amount
 from console.usage_filters.filter_form import UsageFilters, usage_of_30_days
-from console.usage_filters.number_format import change, count
+from console.usage_filters.number_format import describe_change, format_count
 from console.views.onboarding.detail import is_dismissed
 from console.views.onboarding.steps import SetupStep, onboarding_steps
 from console.views.overview.performance import render_performance
@@ -115,7 +115,7 @@ def _seats_figure(actor: Actor, seats: SeatUse) -> OverviewFigure:
     return OverviewFigure(
         label=gettext("Active seats"),
         value=gettext("%(active)s of %(all)s")
-        % {"active": count(seats.num_active), "all": count(seats.num_seats)},
+        % {"active": format_count(seats.num_active), "all": format_count(seats.num_seats)},
         change=None,
         definition=gettext(
             "Members who requested a completion in the last 30 days. The other seats are idle; you "
@@ -123,18 +123,20 @@ def _seats_figure(actor: Actor, seats: SeatUse) -> OverviewFigure:
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
         url=reverse("console:members") if actor.has_permission(Permission.READ_MEMBERS) else "",
-        comparison=ngettext("%(num)s idle seat", "%(num)s idle seats", idle) % {"num": count(idle)},
+        comparison=ngettext("%(num)s idle seat", "%(num)s idle seats", idle)
+        % {"num": format_count(idle)},
     )
 
 
 def _requests_figure(usage_filters: UsageFilters, summary: UsageSummary) -> OverviewFigure:
     now, before = (
-        None if row.counts is None else row.counts.requests for row in (summary.total, summary.before)
+        None if row.counts is None else row.counts.requests
+        for row in (summary.total, summary.before)
     )
     return OverviewFigure(
         label=gettext("Requests"),
-        value="" if now is None else count(now),
-        change=change(now, before),
+        value="" if now is None else format_count(now),
+        change=describe_change(now, before),
         definition=gettext("Completions that clients requested in the last 30 days."),
         source=str(SOURCES[CounterOrigin.SERVER]),
         url=f"{reverse('console:usage')}?{usage_filters.query}",
@@ -145,7 +147,7 @@ def _cost_figure(cost: MonthCost) -> OverviewFigure:
     forecast = cost.forecast_micros
     return OverviewFigure(
         label=gettext("Cost this month"),
-        value=amount(cost.total_micros, cost.currency),
+        value=format_amount(cost.total_micros, cost.currency),
         change=None,
         definition=gettext(
             "Seats and tokens of this month (UTC) so far, before tax and credit, as on the Billing "
@@ -156,7 +158,7 @@ def _cost_figure(cost: MonthCost) -> OverviewFigure:
         url=reverse("console:billing"),
         comparison=""
         if forecast is None
-        else gettext("forecast: %(amount)s") % {"amount": amount(forecast, cost.currency)},
+        else gettext("forecast: %(amount)s") % {"amount": format_amount(forecast, cost.currency)},
     )
 
 
@@ -164,7 +166,7 @@ def _to_alert_line(alert: Alert, now: datetime) -> AlertLine:
     url_name, query, action = _ALERT_LINKS[alert.kind]
     expires_later = alert.kind in _EXPIRIES and alert.at is not None and alert.at > now
     return AlertLine(
-        text=_alert_text(alert, is_over=not expires_later) % {"num": count(alert.num)},
+        text=_alert_text(alert, is_over=not expires_later) % {"num": format_count(alert.num)},
         at=alert.at,
         url=reverse(f"console:{url_name}") + query,
         action=str(action),

@@ -69,7 +69,9 @@ def effective(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.READ_POLICY)
 def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     is_submitted = "path" in request.GET
-    form = FileAccessForm(request.GET if is_submitted else None, initial={"mode": Mode.INLINE.value})
+    form = FileAccessForm(
+        request.GET if is_submitted else None, initial={"mode": Mode.INLINE.value}
+    )
     explanation = _explain_access(member.actor, form) if is_submitted and form.is_valid() else None
     context: dict[str, Any] = {
         **_form_context(request, member, form),

@@ -16,7 +16,9 @@ from django.utils.translation import gettext_lazy as _
 from caret.contracts.policy import ContentCapturePolicy, TenantPolicy, Tier
 from console.views.policies.choices import WHY_NOT_ENFORCED, PolicyChoices
 from console.views.policies.form_fields import (
+    all_or_some_field,
     burst_field,
+    checkbox_field,
     days_field,
     initial_names,
     initial_rate,
@@ -27,8 +29,6 @@ from console.views.policies.form_fields import (
     number_field,
     per_minute_field,
     rate_of,
-    all_or_some_field,
-    checkbox_field,
 )
 from console.views.policies.model_fields import (
     add_default_model_fields,

@@ -98,7 +98,11 @@ def default_models_of(
             if language not in cleaned:
                 break
             chosen_models[tier] |= _read_row(language, cleaned[language].lower(), cleaned[model])
-    return {tier: models_by_language for tier, models_by_language in chosen_models.items() if models_by_language}
+    return {
+        tier: models_by_language
+        for tier, models_by_language in chosen_models.items()
+        if models_by_language
+    }
 
 
 def list_languages() -> list[str]:

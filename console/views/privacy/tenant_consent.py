@@ -12,7 +12,12 @@ from caret.contracts.policy import ContentCapturePolicy, TenantPolicy
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.policies.form_fields import add_refusal, number_field, parse_whole_number, checkbox_field
+from console.views.policies.form_fields import (
+    add_refusal,
+    checkbox_field,
+    number_field,
+    parse_whole_number,
+)
 from console.views.policies.review.policy_draft import PolicyDraft, read_draft
 from console.views.policies.review.review import show_review
 from tenants.base.errors import InvalidValue

@@ -9,7 +9,7 @@ from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext, ngettext
 
-from console.usage_filters.number_format import count
+from console.usage_filters.number_format import format_count
 from tenants.policy.data_classes import DATA_CLASSES
 
 _Facts = Mapping[str, Any]
@@ -69,14 +69,14 @@ def _write_deletion(facts: _Facts) -> Iterator[str]:
             "The retention period was %(days)s day.",
             "The retention period was %(days)s days.",
             days,
-        ) % {"days": count(days)}
+        ) % {"days": format_count(days)}
     if facts.get("demanded_at"):
         yield gettext("The erasure was requested on %(demanded)s.") % values
 
 
 def _write_balance(facts: _Facts) -> Iterator[str]:
     numbers = {
-        name: count(facts[name])
+        name: format_count(facts[name])
         for name in ("opening", "created", "deleted", "closing", "held", "deleted_objects")
         if isinstance(facts.get(name), int)
     }
@@ -96,8 +96,8 @@ def _write_balance(facts: _Facts) -> Iterator[str]:
     if isinstance(rows, dict) and rows:
         total = sum(number for number in rows.values() if isinstance(number, int))
         yield gettext("%(total)s rows in %(tables)s tables were deleted or made anonymous.") % {
-            "total": count(total),
-            "tables": count(len(rows)),
+            "total": format_count(total),
+            "tables": format_count(len(rows)),
         }
 
 
@@ -108,7 +108,7 @@ def _write_keys(facts: _Facts) -> Iterator[str]:
             "%(num)s encryption key was destroyed, so that copies in backups cannot be read.",
             "%(num)s encryption keys were destroyed, so that copies in backups cannot be read.",
             len(keys),
-        ) % {"num": count(len(keys))}
+        ) % {"num": format_count(len(keys))}
 
 
 def _write_rest(facts: _Facts) -> Iterator[str]:

@@ -18,7 +18,7 @@ from console.layout.step_up import step_up_required, step_up_required_to_save
 from console.layout.tabs import Tab, tabs_of
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
-from console.usage_filters.number_format import count
+from console.usage_filters.number_format import format_count
 from console.views.policies.form_fields import add_refusal
 from console.views.policies.review.review import ReasonForm
 from console.views.policies.system_reasons import reason_of_undoing
@@ -39,7 +39,7 @@ class RetentionPeriodForm(forms.Form):
         self.fields["days"] = forms.IntegerField(
             label=_("Retention period in days"),
             help_text=gettext("From %(least)s to %(most)s days.")
-            % {"least": count(terms.min_days), "most": count(terms.max_days)},
+            % {"least": format_count(terms.min_days), "most": format_count(terms.max_days)},
             min_value=terms.min_days,
             max_value=terms.max_days,
         )
@@ -86,12 +86,19 @@ def edit(request: HttpRequest, member: CurrentMember, data_class: str) -> HttpRe
     chosen_class = _parse_data_class(data_class)
     if request.method == "POST":
         return _save_period(request, member, chosen_class)
-    form = RetentionPeriodForm(DATA_CLASSES[chosen_class], request.GET if "days" in request.GET else None)
+    form = RetentionPeriodForm(
+        DATA_CLASSES[chosen_class], request.GET if "days" in request.GET else None
+    )
     return _render_page(request, member, chosen_class, form, None)
 
 
-def _save_period(request: HttpRequest, member: CurrentMember, chosen_class: DataClass) -> HttpResponse:
-    form, save = RetentionPeriodForm(DATA_CLASSES[chosen_class], request.POST), SaveForm(request.POST)
+def _save_period(
+    request: HttpRequest, member: CurrentMember, chosen_class: DataClass
+) -> HttpResponse:
+    form, save = (
+        RetentionPeriodForm(DATA_CLASSES[chosen_class], request.POST),
+        SaveForm(request.POST),
+    )
     if not (form.is_valid() and save.is_valid()):
         return _render_page(request, member, chosen_class, form, save, status=400)
     try:
@@ -115,7 +122,8 @@ def _save_period(request: HttpRequest, member: CurrentMember, chosen_class: Data
     text = gettext("%(title)s: retention set to %(days)s days. It applies from the next purge.")
     toast(
         request,
-        text % {"title": gettext(DATA_CLASSES[chosen_class].title), "days": form.cleaned_data["days"]},
+        text
+        % {"title": gettext(DATA_CLASSES[chosen_class].title), "days": form.cleaned_data["days"]},
         undo_url=reverse("console:retention-undo", args=[chosen_class.value, rule.version]),
     )
     return redirect("console:retention")
@@ -142,7 +150,9 @@ def undo(
         messages.error(request, text)
     else:
         text = gettext("%(title)s: retention set back to %(days)s days.")
-        toast(request, text % {"title": gettext(DATA_CLASSES[chosen_class].title), "days": rule.days})
+        toast(
+            request, text % {"title": gettext(DATA_CLASSES[chosen_class].title), "days": rule.days}
+        )
     return redirect("console:retention")
 
 

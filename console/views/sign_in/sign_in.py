@@ -64,7 +64,11 @@ _BUSY_S: Final = 5
 def sign_in(request: HttpRequest) -> HttpResponse:
     target = next_page(request)
     if request.method == "GET":
-        return redirect(target) if request.user.is_authenticated else render_sign_in_page(request, target)
+        return (
+            redirect(target)
+            if request.user.is_authenticated
+            else render_sign_in_page(request, target)
+        )
     try:
         return _try_sign_in(request, target)
     except redis.RedisError:
@@ -98,7 +102,9 @@ def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
     return response
 
 
-def _start_single_sign_on(request: HttpRequest, provider: Provider | None, target: str) -> HttpResponse:
+def _start_single_sign_on(
+    request: HttpRequest, provider: Provider | None, target: str
+) -> HttpResponse:
     """Redirect to the identity provider. Raises redis.RedisError.
 
     No password is checked, so wrong passwords do not block users of a provider.
@@ -134,7 +140,9 @@ def redirect_to_provider(
     """
     try:
         with OUTWARD.acquire(provider.tenant_id):
-            url = _provider_sign_in_url(request, provider, target, force_reauthentication=force_reauthentication)
+            url = _provider_sign_in_url(
+                request, provider, target, force_reauthentication=force_reauthentication
+            )
     except BulkheadFull:
         return render_sign_in_page(request, target, BUSY, 503)
     except OAuth2Error:
@@ -143,14 +151,22 @@ def redirect_to_provider(
     return render(request, "console/sign_in/redirect_to_provider.html", context)
 
 
-def _provider_sign_in_url(request: HttpRequest, provider: Provider, target: str, *, force_reauthentication: bool) -> str:
+def _provider_sign_in_url(
+    request: HttpRequest, provider: Provider, target: str, *, force_reauthentication: bool
+) -> str:
     """Return the provider's sign-in URL. Raises OAuth2Error."""
     if isinstance(provider, SamlProvider):
-        return authn_request_url(request, provider, target, force_reauthentication=force_reauthentication)
-    return authorization_url(request, provider.tenant_id, target, force_reauthentication=force_reauthentication)
+        return authn_request_url(
+            request, provider, target, force_reauthentication=force_reauthentication
+        )
+    return authorization_url(
+        request, provider.tenant_id, target, force_reauthentication=force_reauthentication
+    )
 
 
-def render_throttled_page(request: HttpRequest, target: str, throttle: AttemptThrottled) -> HttpResponse:
+def render_throttled_page(
+    request: HttpRequest, target: str, throttle: AttemptThrottled
+) -> HttpResponse:
     logger.warning(
         "sign_in.throttled", address=client_address(request), by_network=throttle.is_by_network
     )

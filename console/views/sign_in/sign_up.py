@@ -156,7 +156,9 @@ def _create_tenant(
             request, _CONFIRM, {"sign_up_request": sign_up_request, "form": form}, status=400
         )
     try:
-        created_tenant = complete_sign_up(token=token, slug=form.cleaned_data["slug"], now=timezone.now())
+        created_tenant = complete_sign_up(
+            token=token, slug=form.cleaned_data["slug"], now=timezone.now()
+        )
     except InvalidValue as error:
         form.add_error(_field_of(form, error), translate_error(error))
         return render(

@@ -97,7 +97,9 @@ def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
     def save_provider(session: str | None) -> None:
         fields = form.cleaned_data
-        config = SamlProviderConfig(fields["metadata"] or None, fields["metadata_url"] or None, fetch_document)
+        config = SamlProviderConfig(
+            fields["metadata"] or None, fields["metadata_url"] or None, fetch_document
+        )
         set_saml_provider(
             actor=member.actor, config=config, now=timezone.now(), spared_session=session
         )

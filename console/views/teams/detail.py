@@ -189,7 +189,9 @@ def _rename_team(member: CurrentMember, team: TeamView, form: TeamForm) -> bool:
     return True
 
 
-def _show_renamed_toast(request: HttpRequest, team_id: uuid.UUID, *, before: str, after: str) -> None:
+def _show_renamed_toast(
+    request: HttpRequest, team_id: uuid.UUID, *, before: str, after: str
+) -> None:
     undo = reverse("console:teams-undo-rename", args=[team_id])
     names = urlencode({"from": after.strip(), "to": before})
     toast(request, gettext("Team renamed."), undo_url=f"{undo}?{names}")

@@ -23,7 +23,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.display_names import display_name
 from console.usage_filters.file_notes import notes_of_figures
 from console.usage_filters.filter_form import UsageFilters, group_query, read_usage_filters
-from console.usage_filters.number_format import COUNTS, SHARES, count
+from console.usage_filters.number_format import COUNTS, SHARES, format_count
 from console.usage_filters.time_buckets import list_times, values_over_time
 from console.views.overview.presenters import SOURCES
 from console.views.usage.presenters import COLUMNS, ReportTableRow, cells
@@ -92,7 +92,9 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
     usage_report = report(actor=member.actor, kind=kind, query=group_query(usage_filters, group_by))
     if is_file:
         return _csv_response(usage_filters, kind, group_by, usage_report)
-    choices, teams = read_filter_options(actor=member.actor, kind=kind, query=usage_filters.report_query)
+    choices, teams = read_filter_options(
+        actor=member.actor, kind=kind, query=usage_filters.report_query
+    )
     context = {
         "usage_filters": usage_filters,
         "report": usage_report,
@@ -109,7 +111,9 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
             for row in _sort_rows(usage_report, group_by)
         ],
         "total": _to_table_row(usage_filters, kind, None, usage_report.total),
-        "charts": _build_charts(usage_filters, kind, usage_report) if group_by is GroupBy.DAY else [],
+        "charts": _build_charts(usage_filters, kind, usage_report)
+        if group_by is GroupBy.DAY
+        else [],
         "is_quality": kind is ReportKind.QUALITY,
         "csv_url": f"?{usage_filters.with_filter(by=group_by.value, **{'as': 'csv'})}",
     }
@@ -130,11 +134,16 @@ def _list_groups(
 
 
 def _group_tabs(
-    usage_filters: UsageFilters, kind: ReportKind, current_group: GroupBy, offered: frozenset[GroupBy]
+    usage_filters: UsageFilters,
+    kind: ReportKind,
+    current_group: GroupBy,
+    offered: frozenset[GroupBy],
 ) -> list[Tab]:
     url = reverse(f"console:{_URLS[kind]}")
     return [
-        Tab(str(title), f"{url}?{usage_filters.with_filter(by=group.value)}", group is current_group)
+        Tab(
+            str(title), f"{url}?{usage_filters.with_filter(by=group.value)}", group is current_group
+        )
         for group, title in _GROUP_TITLES.items()
         if group in offered
     ]
@@ -153,7 +162,7 @@ def _to_table_row(
     return ReportTableRow(
         label=_row_label(group_by, row),
         url=_requests_url(usage_filters, group_by, row),
-        users="" if row.users is None else count(row.users),
+        users="" if row.users is None else format_count(row.users),
         cells=cells(row, COLUMNS[kind]),
         why_hidden="" if row.suppression is None else str(_HIDDEN[row.suppression]),
     )
@@ -165,7 +174,9 @@ def _row_label(group_by: GroupBy | None, row: ReportRow) -> str:
     if group_by is GroupBy.DAY:
         chart_times = datetime.fromisoformat(row.key)
         is_hour = chart_times.tzinfo is not None
-        return date_format(timezone.localtime(chart_times) if is_hour else chart_times, _FORMATS[is_hour])
+        return date_format(
+            timezone.localtime(chart_times) if is_hour else chart_times, _FORMATS[is_hour]
+        )
     if group_by is GroupBy.TEAM:
         return row.label or gettext("no team")
     if group_by is GroupBy.USER:
@@ -191,7 +202,9 @@ def _requests_url(usage_filters: UsageFilters, group_by: GroupBy | None, row: Re
     return f"{reverse('console:usage-requests')}?{usage_filters.with_filter(**parameters)}"
 
 
-def _build_charts(usage_filters: UsageFilters, kind: ReportKind, usage_report: Report) -> list[Chart]:
+def _build_charts(
+    usage_filters: UsageFilters, kind: ReportKind, usage_report: Report
+) -> list[Chart]:
     chart_times = list_times(usage_filters)
 
     def series(name: str, metric: Any) -> Series:
@@ -216,7 +229,9 @@ def _build_charts(usage_filters: UsageFilters, kind: ReportKind, usage_report: R
         series(gettext("Persisted after 30 min"), lambda counts: persistence(counts, span_s=1_800)),
     ]
     return [
-        build_line_chart(gettext("Acceptance rate"), chart_times, acceptance_series, SHARES, at_most=1),
+        build_line_chart(
+            gettext("Acceptance rate"), chart_times, acceptance_series, SHARES, at_most=1
+        ),
         build_line_chart(
             gettext("Persistence of accepted suggestions"),
             chart_times,

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.charts.chart import HEIGHT, WIDTH, Chart, Series, Time, Unit, build_bar_chart, build_line_chart, scale_of
+from console.charts.chart import (
+    HEIGHT,
+    WIDTH,
+    Chart,
+    Series,
+    Time,
+    Unit,
+    build_bar_chart,
+    build_line_chart,
+    scale_of,
+)
 
 _VALUES = st.lists(st.none() | st.floats(0, 1e12), min_size=1, max_size=60)
 
@@ -18,7 +28,9 @@ UNIT = Unit("count", short=lambda value: f"{value / 1000:g}k", exact=lambda valu
 
 def draw(*series: list[float | None]) -> Chart:
     times = [Time(f"{number}h") for number in range(len(series[0]))]
-    return build_bar_chart("", times, [Series(f"s{n}", values) for n, values in enumerate(series)], UNIT)
+    return build_bar_chart(
+        "", times, [Series(f"s{n}", values) for n, values in enumerate(series)], UNIT
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from console.views.policies.choices import WHY_NOT_ENFORCED, PolicyChoices
 from console.views.policies.form_fields import (
     ALL,
     ONLY,
+    all_or_some_field,
     burst_field,
+    checkbox_field,
     days_field,
     initial_names,
     initial_rate,
@@ -21,8 +23,6 @@ from console.views.policies.form_fields import (
     names_of,
     per_minute_field,
     rate_of,
-    all_or_some_field,
-    checkbox_field,
 )
 from console.views.policies.forms import FieldGroup
 from console.views.policies.model_fields import offer_policy_choices
@@ -46,7 +46,9 @@ class OverrideForm(forms.Form):
     )
     models_which = all_or_some_field(_("Models"), _("All that the tenant allows"), _("Only these"))
     models = names_field(_("Allowed models"), _("Requests for other models are rejected."))
-    regions_which = all_or_some_field(_("Regions"), _("All that the tenant allows"), _("Only these"))
+    regions_which = all_or_some_field(
+        _("Regions"), _("All that the tenant allows"), _("Only these")
+    )
     regions = names_field(_("Allowed regions"), _("Gateways in other regions reject requests."))
     content_exclusion = lines_field(
         _("Content exclusion"),

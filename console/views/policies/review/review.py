@@ -70,7 +70,9 @@ def review(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
     """Restore the version before this one, if this one is still in force."""
     before = find_version(actor=member.actor, version=version - 1)
-    if (step_up := _step_up_if_destructive(request, member, PolicyDraft(before.policy, version))) is not None:
+    if (
+        step_up := _step_up_if_destructive(request, member, PolicyDraft(before.policy, version))
+    ) is not None:
         return step_up
     try:
         policy = set_policy(
@@ -107,7 +109,9 @@ def show_review(
         "form": form or ReasonForm(initial={"reason": request.POST.get("reason", "")}),
         "changes": changes_between(current.policy, draft.policy),
         "effects": summarize_dry_run(dry_run),
-        "concurrent_change": None if concurrent_change is None else _conflict_context(concurrent_change, draft),
+        "concurrent_change": None
+        if concurrent_change is None
+        else _conflict_context(concurrent_change, draft),
     }
     return render_page(request, member, _PAGE, context, status=409 if concurrent_change else status)
 

@@ -28,7 +28,7 @@ from console.usage_filters.filter_form import (
     UsageFilters,
     read_usage_filters,
 )
-from console.usage_filters.number_format import count, milliseconds, share
+from console.usage_filters.number_format import format_count, format_milliseconds, format_share
 from console.views.overview.presenters import MODES
 from console.views.usage.tabs import tabs
 from tenants.base.pagination import MAX_PAGE, Page
@@ -184,22 +184,22 @@ def _present_request(row: RequestRow) -> RequestListRow:
         finish_reason=f"{finish_reason}: {row.error_code}"
         if row.error_code
         else str(finish_reason),
-        first_token="" if row.first_token_ms is None else milliseconds(row.first_token_ms),
+        first_token="" if row.first_token_ms is None else format_milliseconds(row.first_token_ms),
         is_slow=row.first_token_ms is not None
         and row.first_token_ms > FIRST_TOKEN_TARGETS_MS[row.mode],
         cached=_format_cached_share(row),
-        prompt_tokens=count(row.prompt_tokens),
-        generated_tokens=count(row.generated_tokens),
+        prompt_tokens=format_count(row.prompt_tokens),
+        generated_tokens=format_count(row.generated_tokens),
         at_replica="–"
         if row.num_in_flight_at_replica is None
-        else count(row.num_in_flight_at_replica),
+        else format_count(row.num_in_flight_at_replica),
     )
 
 
 def _format_cached_share(row: RequestRow) -> str:
     if row.cached_tokens is None or not row.prompt_tokens:
         return "–"
-    return share(row.cached_tokens / row.prompt_tokens)
+    return format_share(row.cached_tokens / row.prompt_tokens)
 
 
 def _read_column(name: str) -> Callable[[RequestListRow], Value]:
@@ -237,7 +237,9 @@ _REQUESTS: Final = ListPage(
     context=_context,
     rejects_invalid_filters=True,
     csv=CsvFile(
-        "requests", {name: _read_column(name) for name in RequestRow.__dataclass_fields__}, notes=_notes
+        "requests",
+        {name: _read_column(name) for name in RequestRow.__dataclass_fields__},
+        notes=_notes,
     ),
 )
 
