@@ -5,7 +5,7 @@ the first response and `Idempotent-Replayed: true`. Error responses are not stor
 request may use the same key. Source: draft-ietf-httpapi-idempotency-key-header.
 
 The request is one transaction, so nothing in it may wait for other systems. Mail is sent after the
-commit, and endpoints that wait for other systems are marked DONE_ANEW.
+commit, and endpoints that wait for other systems are marked SAFE_TO_REPEAT.
 """
 
 import re

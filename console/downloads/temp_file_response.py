@@ -38,7 +38,7 @@ def temp_file_response(
 
 
 def _stream_file(request: HttpRequest, file: IO[bytes]) -> StreamingHttpResponse:
-    """Return the response for the server's kind: Django would buffer the other kind completely."""
+    """Return a response for ASGI or WSGI: Django would buffer the other kind completely."""
     if isinstance(request, ASGIRequest):
         return StreamingHttpResponse(_AsyncPieces(file))
     return StreamingHttpResponse(_FileChunks(file))

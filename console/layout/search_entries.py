@@ -1,4 +1,4 @@
-"""What the search finds besides the pages of the sidebar: settings, actions and further pages.
+"""Search entries besides the pages of the sidebar: settings, actions and further pages.
 
 Each entry has synonyms, in each language. A test opens every entry.
 """

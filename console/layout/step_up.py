@@ -5,8 +5,9 @@
     @step_up_required
     def delete(request, member, team_id): ...
 
-GET requests are guarded too, so that nobody fills in a form in vain. If the authentication expires
-before a form is submitted, the form is stored, and resumed after the step-up.
+GET requests are guarded too, so that users authenticate before they fill in a form. If the
+authentication expires before a form is submitted, the form is stored, and resumed after the
+step-up.
 """
 
 import time
@@ -46,7 +47,7 @@ def step_up_required(view: _View[P]) -> _View[P]:
 def step_up_required_to_save(view: _View[P]) -> _View[P]:
     """Guard only the submission of a view's form, whose page previews a change without making it.
 
-    The form is stored and resumed, so that nobody fills it in in vain.
+    The form is stored and resumed, so that no input is lost.
     """
 
     @wraps(view)

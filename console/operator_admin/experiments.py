@@ -1,5 +1,4 @@
-"""Experiments of the installation: create, start and stop them. Their results are on each tenant's
-own page.
+"""Experiments of the installation: creation, start and stop. Each tenant's own page shows results.
 
 Each change needs a reason and a code of the operator's authenticator app.
 """

@@ -1,4 +1,4 @@
-"""Static files of the operators' pages, under one digest. The console's own files do the rest."""
+"""Static files of the operator pages. Their URLs contain one digest of all of them."""
 
 import hashlib
 from collections.abc import Mapping

@@ -71,7 +71,7 @@ def _device_of(request: HttpRequest, account: str) -> str | None:
         device, version = signing.loads(cookie, salt=_salt_for(account), max_age=LIFETIME)
     except (signing.BadSignature, ValueError):
         return None
-    # Queried only with a valid cookie: without one, unknown accounts must take as long as known.
+    # Queried only with a valid cookie. Without one, unknown accounts take as long as known ones.
     return str(device) if constant_time_compare(version, _password_version(account)) else None
 
 

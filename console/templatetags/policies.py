@@ -1,4 +1,4 @@
-"""`{{ row.reason|translate_reason }}`: the reason of a policy change; translated if Caret wrote it."""
+"""`{{ row.reason|translate_reason }}`: a change's reason; Caret's own are translated."""
 
 from django import template
 

@@ -1,6 +1,7 @@
 """Display names of languages and editors, which requests name by identifiers.
 
-    display_name("language", "csharp")  ->  C#            display_name("editor", "vscode")  ->  VS Code
+    display_name("language", "csharp")  ->  C#
+    display_name("editor", "vscode")    ->  VS Code
 
 Files and URLs keep the identifiers.
 """

@@ -1,6 +1,6 @@
 """The directory of tenants, and the form that creates one and invites its first owner.
 
-The directory is no `ListPage`, which renders pages for a member of a tenant.
+The directory is not a `ListPage`, which renders pages for a member of a tenant.
 """
 
 from typing import Any, Final

@@ -32,7 +32,7 @@ def create_guarded_session() -> requests.Session:
 
 
 class _EgressCheckedAdapter(BaseAdapter):
-    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:  # type: ignore[override]  # the arguments that we leave are bounds of its own
+    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:  # type: ignore[override]  # kwargs: limits of requests, replaced by BOUNDS
         """Send the request within BOUNDS. Raises requests.ConnectionError."""
         outbound = OutboundRequest(
             method=str(request.method),

@@ -176,8 +176,8 @@ def authorization_url(
 ) -> str:
     """Return the provider's sign-in URL and store the request in the session.
 
-    Only the session that stored the request can use its response. `force_reauthentication` forces a new
-    authentication of a user who is signed in at the provider. Raises OAuth2Error.
+    Only the session that stored the request can use its response. `force_reauthentication`: the
+    provider must authenticate the user again, even if they are signed in there. Raises OAuth2Error.
     """
     provider = get_adapter().get_provider(request, tenant_id)
     requested_at_s = int(time.time()) if force_reauthentication else None

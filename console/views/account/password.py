@@ -84,7 +84,7 @@ def _change_password(request: HttpRequest, verified_hash: str, new: str) -> None
 
     Raises InvalidValue, Conflict, TooManyHashes.
     """
-    # The e-mail is sent after the commit, which must not occupy a place for hashing.
+    # The e-mail is sent after the commit, which must not occupy a hashing slot.
     with transaction.atomic(), hashing_slot():
         change_password(
             user_id=UserId(str(request.user.pk)),

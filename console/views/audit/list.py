@@ -150,7 +150,7 @@ def _resolve_actor(member: CurrentMember, text: str) -> str | None:
 
 
 def _resolve_target(member: CurrentMember, text: str) -> str | None:
-    """Return the target to filter by: of a member's address, of a team's name, or the text itself.
+    """Return the target to filter by. An e-mail address means its member, a team's name its team.
 
     "team:*" means all teams.
     """

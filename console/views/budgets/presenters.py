@@ -30,7 +30,7 @@ class BudgetBar:
     spent: str
     remaining: str  # never negative
     percent: int  # rounded down; may exceed 100
-    kind: str  # kind of the component `state`
+    kind: str  # kind of <c-badge>
     state: Promise
     is_hard: bool
     is_exhausted: bool
@@ -89,7 +89,7 @@ def _describe_scope(scope: BudgetScope, holder_name: str | None) -> str:
 class SentAlert:
     delivery: DeliveryView
     is_webhook: bool
-    kind: str  # kind of the component `state`
+    kind: str  # kind of <c-badge>
     state: Promise
     error: str  # the last error; "": none
 

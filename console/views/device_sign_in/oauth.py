@@ -1,7 +1,7 @@
 """The endpoints of the device flow (RFC 8628) that editors call.
 
 oauthlib checks the requests and writes the errors. `DeviceFlowValidator` tells it the state of a
-request; the domain keeps it (tenants.identity.own_keys.device_requests). The access token is an API
+request, which tenants.identity.own_keys.device_requests stores. The access token is an API
 key. Clients are public: any program may start the flow, and the user decides.
 """
 

@@ -95,22 +95,27 @@ def _context(query: ListQuery, page: ExperimentPage) -> dict[str, Any]:
     return {
         "usage_filters": usage_filters,
         "report": page.report,
-        "cards": [_card(usage_filters, each) for each in page.rows],
+        "cards": [_present_experiment(usage_filters, each) for each in page.rows],
         "metrics": METRICS,
         "min_shown": MIN_SHOWN,
         "csv_url": with_query(query.request, **{"as": "csv"}),
     }
 
 
-def _card(usage_filters: UsageFilters, experiment: ExperimentView) -> ExperimentCard:
+def _present_experiment(usage_filters: UsageFilters, experiment: ExperimentView) -> ExperimentCard:
     return ExperimentCard(
         experiment.name,
         experiment.control,
-        [_line(usage_filters, experiment.name, variant) for variant in experiment.variants],
+        [
+            _present_variant(usage_filters, experiment.name, variant)
+            for variant in experiment.variants
+        ],
     )
 
 
-def _line(usage_filters: UsageFilters, experiment: str, variant: VariantView) -> VariantRow:
+def _present_variant(
+    usage_filters: UsageFilters, experiment: str, variant: VariantView
+) -> VariantRow:
     row = variant.row
     full_name = f"{experiment}/{variant.name}" if experiment else variant.name
     return VariantRow(
@@ -129,28 +134,28 @@ def _line(usage_filters: UsageFilters, experiment: str, variant: VariantView) ->
 def _cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCell:
     write = format_share if metric.is_share else _ms
     value: IntervalEstimate | None = getattr(variant.measured, metric.name)
-    apart: IntervalEstimate | None = getattr(variant.difference_to_control, metric.name)
-    kind, verdict = _verdict(metric, apart, is_few=variant.has_few_users)
+    estimate: IntervalEstimate | None = getattr(variant.difference_to_control, metric.name)
+    kind, verdict = _verdict(metric, estimate, is_few=variant.has_few_users)
     return ExperimentCell(
         title=str(metric.title),
         value="–" if value is None else write(value.value),
         interval="" if value is None else _interval(value, write),
-        difference="" if apart is None else _difference(metric, apart),
+        difference="" if estimate is None else _difference(metric, estimate),
         kind=kind,
         verdict=verdict,
     )
 
 
 def _verdict(
-    metric: ExperimentMetric, apart: IntervalEstimate | None, *, is_few: bool
+    metric: ExperimentMetric, estimate: IntervalEstimate | None, *, is_few: bool
 ) -> tuple[str, str]:
-    if apart is None:
+    if estimate is None:
         return "off", ""
     if is_few and metric.is_share:
         return "off", gettext("not enough data")
-    if not apart.excludes_zero:
+    if not estimate.excludes_zero:
         return "off", gettext("not significant")
-    is_better = (apart.value > 0) == (metric.better == "more")
+    is_better = (estimate.value > 0) == (metric.better == "more")
     return ("good", gettext("better")) if is_better else ("bad", gettext("worse"))
 
 
@@ -158,9 +163,11 @@ def _interval(value: IntervalEstimate, write: Callable[[float], str]) -> str:
     return gettext("%(low)s to %(high)s") % {"low": write(value.low), "high": write(value.high)}
 
 
-def _difference(metric: ExperimentMetric, apart: IntervalEstimate) -> str:
+def _difference(metric: ExperimentMetric, estimate: IntervalEstimate) -> str:
     scale = 100 if metric.is_share else 1
-    low, value, high = (_signed(each * scale) for each in (apart.low, apart.value, apart.high))
+    low, value, high = (
+        _signed(each * scale) for each in (estimate.low, estimate.value, estimate.high)
+    )
     unit = gettext("points") if metric.is_share else "ms"
     return gettext("%(value)s %(unit)s (%(low)s to %(high)s)") % {
         "value": value,
@@ -185,7 +192,7 @@ def _notes(query: ListQuery, rows: CsvRows[ExperimentView]) -> list[str]:
     return notes_of_figures(usage_filters, rows.last_page.report)
 
 
-def _count(name: str) -> Callable[[_VariantOfExperiment], Value]:
+def _count_column(name: str) -> Callable[[_VariantOfExperiment], Value]:
     def read(row: _VariantOfExperiment) -> Value:
         counts = row[1].row.counts
         return None if counts is None else getattr(counts, name)
@@ -193,11 +200,11 @@ def _count(name: str) -> Callable[[_VariantOfExperiment], Value]:
     return read
 
 
-def _estimate(metric: str, of: str, end: str) -> Callable[[_VariantOfExperiment], Value]:
+def _estimate_column(metric: str, group: str, end: str) -> Callable[[_VariantOfExperiment], Value]:
     """Return the column of a bound: `value`, `low` or `high`."""
 
     def read(row: _VariantOfExperiment) -> Value:
-        estimate: IntervalEstimate | None = getattr(getattr(row[1], of), metric)
+        estimate: IntervalEstimate | None = getattr(getattr(row[1], group), metric)
         return None if estimate is None else getattr(estimate, end)
 
     return read
@@ -209,15 +216,15 @@ def _columns() -> dict[str, Callable[[_VariantOfExperiment], Value]]:
         "variant": lambda row: row[1].name,
         "control": lambda row: row[1].is_control,
         "users": lambda row: row[1].row.users,
-        "requests": _count("requests"),
-        "shown": _count("shown"),
+        "requests": _count_column("requests"),
+        "shown": _count_column("shown"),
     }
     for metric in METRICS:
-        for suffix, of in (("", "measured"), ("_difference", "difference_to_control")):
+        for suffix, group in (("", "measured"), ("_difference", "difference_to_control")):
             name = f"{metric.name}{suffix}"
-            columns[name] = _estimate(metric.name, of, "value")
-            columns[f"{name}_low"] = _estimate(metric.name, of, "low")
-            columns[f"{name}_high"] = _estimate(metric.name, of, "high")
+            columns[name] = _estimate_column(metric.name, group, "value")
+            columns[f"{name}_low"] = _estimate_column(metric.name, group, "low")
+            columns[f"{name}_high"] = _estimate_column(metric.name, group, "high")
     return columns
 
 

@@ -55,7 +55,7 @@ class ExportForm(forms.Form):
 @member_required
 @permission_required(Permission.EXPORT)
 def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Verify the files by the public keys alone. The files are not stored."""
+    """Verify the files with only the public keys. The files are not stored."""
     is_submitted = request.method == "POST"
     form = ExportForm(request.POST, request.FILES) if is_submitted else ExportForm()
     verdict = _verify_upload(form) if is_submitted and form.is_valid() else None

@@ -224,16 +224,16 @@ def _show_results(
     """Show the result for each address, and keep those in the form that were not invited."""
     failed = [result for result in results if result.error is not None]
     limits = [each.error for each in failed if isinstance(each.error, LimitReached)]
-    rest = {name: form.data.get(name, "") for name in form.fields}
-    rest["emails"] = "\n".join(result.email for result in failed)
-    again = InviteForm(rest, actor=member.actor)
-    again.full_clean()
+    form_data = {name: form.data.get(name, "") for name in form.fields}
+    form_data["emails"] = "\n".join(result.email for result in failed)
+    new_form = InviteForm(form_data, actor=member.actor)
+    new_form.full_clean()
     if len(results) == 1:
-        again.add_error("emails", results[0].message)
+        new_form.add_error("emails", results[0].message)
     num_sent = len(results) - len(failed)
     status = 200 if num_sent else (429 if limits else 400)
     more = {"results": results if len(results) > 1 else [], "num_sent": num_sent}
-    response = _render_page(request, member, again, more, status=status)
+    response = _render_page(request, member, new_form, more, status=status)
     if status == 429:
         response["Retry-After"] = str(max(error.retry_after_s for error in limits))
     return response

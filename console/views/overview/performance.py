@@ -69,15 +69,15 @@ def render_performance(request: HttpRequest, member: CurrentMember) -> HttpRespo
     """Render the page. For users who see only their own usage it is the first page."""
     now = timezone.now()
     usage_filters = read_usage_filters(request, now=now)
-    figures_ = overview(actor=member.actor, query=usage_filters.report_query)
+    usage_overview = overview(actor=member.actor, query=usage_filters.report_query)
     context = {
         "tabs": overview_tabs(request, member.actor),
         "usage_filters": usage_filters,
-        "usage": figures_,
-        "filters": usage_filters.list_filters(figures_.choices, figures_.teams),
+        "usage": usage_overview,
+        "filters": usage_filters.list_filters(usage_overview.choices, usage_overview.teams),
         "live": format_last_minute(read_last_minute(actor=member.actor, now=now), member.actor),
         "gateway_url": settings.GATEWAY_URL,
-        **_page_context(member, usage_filters, figures_),
+        **_page_context(member, usage_filters, usage_overview),
     }
     status = 400 if usage_filters.is_invalid else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
@@ -95,19 +95,22 @@ def _page_context(
         "speeds": speed_lines(usage_filters, usage_overview),
         "requests_chart": requests_chart(usage_filters, days),
         "accepted_chart": accepted_chart(usage_filters, days, usage_overview.quality),
-        "tops": tops(usage_filters, usage_overview),
+        "tops": list_top_lists(usage_filters, usage_overview),
     }
 
 
-def tops(usage_filters: UsageFilters, usage_overview: Overview) -> list[TopList]:
-    return [_top(usage_filters, usage_overview, group_by) for group_by in _TITLES]
+def list_top_lists(usage_filters: UsageFilters, usage_overview: Overview) -> list[TopList]:
+    return [_build_top_list(usage_filters, usage_overview, group_by) for group_by in _TITLES]
 
 
-def _top(usage_filters: UsageFilters, usage_overview: Overview, group_by: GroupBy) -> TopList:
+def _build_top_list(
+    usage_filters: UsageFilters, usage_overview: Overview, group_by: GroupBy
+) -> TopList:
     rows = usage_overview.by[group_by]
-    visible_rows = sorted((row for row in rows if row.counts), key=_requests, reverse=True)
+    visible_rows = sorted((row for row in rows if row.counts), key=_count_requests, reverse=True)
     lines = [
-        _line(usage_filters, usage_overview, group_by, row) for row in visible_rows[:_TOP_ROWS]
+        _to_top_line(usage_filters, usage_overview, group_by, row)
+        for row in visible_rows[:_TOP_ROWS]
     ]
     return TopList(
         title=str(_TITLES[group_by]),
@@ -119,7 +122,7 @@ def _top(usage_filters: UsageFilters, usage_overview: Overview, group_by: GroupB
     )
 
 
-def _line(
+def _to_top_line(
     usage_filters: UsageFilters, usage_overview: Overview, group_by: GroupBy, row: ReportRow
 ) -> TopLine:
     assert row.counts is not None
@@ -133,5 +136,5 @@ def _line(
     )
 
 
-def _requests(row: ReportRow) -> int:
+def _count_requests(row: ReportRow) -> int:
     return row.counts.requests if row.counts else 0

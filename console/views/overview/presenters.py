@@ -1,6 +1,6 @@
 """Figures and charts of the overview.
 
-The figures of the performance stand in order: first token, cancellation, cache, acceptance, engine
+The performance figures are in this order: first token, cancellation, cache, acceptance, engine
 load.
 """
 

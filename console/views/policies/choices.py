@@ -1,4 +1,4 @@
-"""What a policy can choose from in this installation: models, regions, and enforceable rules.
+"""The values that a policy can choose in this installation: models, regions, enforceable rules.
 
 Values of a policy that are no longer available stay visible, and are marked as such.
 """

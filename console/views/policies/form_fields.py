@@ -22,7 +22,7 @@ _MAX_DIGITS: Final = 9
 
 
 class RepositoryFileForm(forms.Form):
-    """A file, which content exclusion is checked for."""
+    """A file to check against content exclusion."""
 
     repository = forms.CharField(
         label=_("Repository"),

@@ -153,7 +153,7 @@ def certificate_file(
 @member_required
 @permission_required(Permission.READ_RETENTION)
 def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Verify a file with the public keys alone, as one can offline. The file is not stored."""
+    """Verify a file with only the public keys, like the offline command. It is not stored."""
     is_submitted = request.method == "POST"
     form = FileForm(request.POST, request.FILES) if is_submitted else FileForm()
     verdict = _verify_upload(form) if is_submitted and form.is_valid() else None

@@ -1,7 +1,7 @@
 """Forgotten passwords: a page that requests a link by e-mail, and a page that the link opens.
 
-The first answers the same for all addresses. A worker looks up the account and sends the e-mail
-(tenants.identity.passwords.reset_mail).
+The first page answers the same for all addresses. A worker looks up the account and sends the
+e-mail (tenants.identity.passwords.reset_mail).
 
 The link's token is moved into the session once, so that no URL that a browser stores or sends on
 contains it.
@@ -115,7 +115,7 @@ def _reset_password(request: HttpRequest, link: ResetLink, email: str) -> HttpRe
     if not form.is_valid():
         return render(request, _RESET, context, status=400)
     try:
-        # The e-mail is sent after the commit, which must not occupy a place for hashing.
+        # The e-mail is sent after the commit, which must not occupy a hashing slot.
         with transaction.atomic(), hashing_slot():
             reset_password(
                 link=link,
