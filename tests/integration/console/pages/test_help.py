@@ -9,6 +9,7 @@ from django.conf import settings as django_settings
 from django.test import Client
 
 from console.assets.console_files import console_files
+from console.views.help.documents import documents_by_name
 from tests.fixtures.companies import Cast
 from tests.integration.console.conftest import SignIn
 
@@ -114,14 +115,19 @@ def test_the_links_and_images_of_each_document_work(client: Client) -> None:
 def test_anchors_between_documents_exist() -> None:
     for document in documents_by_name().values():
         for name, anchor in re.findall(r'href="/help/([\w-]+)#([^"]+)"', document.html):
-            assert f'id="{anchor}"' in documents_by_name()[name].html, f"{document.name}: {name}#{anchor}"
+            assert f'id="{anchor}"' in documents_by_name()[name].html, (
+                f"{document.name}: {name}#{anchor}"
+            )
 
 
 def test_documents_for_operators_are_not_shown() -> None:
     folder = django_settings.REPOSITORY / "platform" / "docs"
 
     assert (folder / "operator-admin.md").exists()
-    assert not {"operator-admin", "settings", "kubernetes", "threat-model"} & documents_by_name().keys()
+    assert (
+        not {"operator-admin", "settings", "kubernetes", "threat-model"}
+        & documents_by_name().keys()
+    )
 
 
 def test_an_installation_without_documents_says_so(
