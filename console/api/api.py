@@ -104,7 +104,7 @@ def _respond_with_problem(_request: HttpRequest, error: ProblemRaised) -> HttpRe
     return problem_response(error.problem)
 
 
-def _no_place(_request: HttpRequest, _error: BulkheadFull) -> HttpResponse:
+def _too_many_at_once(_request: HttpRequest, _error: BulkheadFull) -> HttpResponse:
     return problem_response(TOO_MANY_AT_ONCE)
 
 
@@ -119,8 +119,8 @@ def _too_large(_request: HttpRequest, _error: RequestDataTooBig) -> HttpResponse
 def _to_validation_problem(_request: HttpRequest, error: ValidationError) -> HttpResponse:
     """Name the first invalid field and the reason, but never repeat the input."""
     first = error.errors[0]
-    place = ".".join(str(part) for part in first["loc"][1:] if part not in ("body", "query"))
-    return problem_response(Problem(422, "validation_failed", first["msg"], place or None))
+    field = ".".join(str(part) for part in first["loc"][1:] if part not in ("body", "query"))
+    return problem_response(Problem(422, "validation_failed", first["msg"], field or None))
 
 
 def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
@@ -131,7 +131,7 @@ def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
 _HANDLERS: Final[dict[type[Exception], Callable[..., HttpResponse]]] = {
     DomainError: _to_problem_response,
     ProblemRaised: _respond_with_problem,
-    BulkheadFull: _no_place,
+    BulkheadFull: _too_many_at_once,
     AuthenticationError: _not_signed_in,
     RequestDataTooBig: _too_large,
     ValidationError: _to_validation_problem,

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.openapi import DONE_ANEW
+from console.api.openapi import SAFE_TO_REPEAT
 from console.api.pagination import Items, PageQuery, PageResponse
 from console.limits.outbound_limit import OUTWARD
 from tenants.base.pagination import Page
@@ -99,7 +99,7 @@ def create(request: AuthenticatedRequest, body: CreateSink) -> Status[object]:
     "/{sink_id}/test",
     response=SinkTestResult,
     summary="Send a test message to an audit sink and return the result.",
-    openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS) | SAFE_TO_REPEAT,
 )
 def test(request: AuthenticatedRequest, sink_id: uuid.UUID) -> TestResult:
     actor = actor_of(request)

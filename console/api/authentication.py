@@ -14,7 +14,7 @@ from ninja.security import HttpBearer, SessionAuth
 
 from caret.foundation.web.credential_notes import note_credential
 from console.api.problems import Problem, ProblemRaised
-from console.api.rate_limit import take_request
+from console.api.rate_limit import count_request
 from console.sign_in.current_member import CurrentMember, client_address, find_member
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.authentication import authenticate_key
@@ -50,15 +50,15 @@ class KeyAuth(HttpBearer):
         caller = vars(request).get(_CALLER)
         if isinstance(caller, Bearer):
             return caller
-        scheme, _, text = request.headers.get("Authorization", "").partition(" ")
-        return self.authenticate(request, text.strip()) if scheme.lower() == "bearer" else None
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        return self.authenticate(request, token.strip()) if scheme.lower() == "bearer" else None
 
     def authenticate(self, request: HttpRequest, token: str) -> Bearer:
         """Return the key's caller. Raises Unauthenticated, ProblemRaised."""
         address = client_address(request)
         actor = authenticate_key(text=token, address=address, now=timezone.now())
         note_credential(request)
-        take_request(actor.rate_limit_key)
+        count_request(actor.rate_limit_key)
         return Bearer(actor)
 
 
@@ -82,7 +82,7 @@ class MemberAuth(SessionAuth):
             raise ProblemRaised(NO_TENANT)
         if member.is_mfa_missing:
             raise ProblemRaised(NO_SECOND_FACTOR)
-        take_request(member.actor.rate_limit_key)
+        count_request(member.actor.rate_limit_key)
         return member
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from caret.foundation.ids import UserId
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.openapi import DONE_ANEW
+from console.api.openapi import SAFE_TO_REPEAT
 from console.api.pagination import Items, PageQuery, PageResponse
 from console.api.problems import UNAVAILABLE, ProblemRaised
 from console.downloads.temp_file_response import temp_file_response
@@ -43,7 +43,7 @@ class ReasonBody(
 @router.post(
     "/me/bundle",
     summary="Download all data about you: NDJSON files in a ZIP with a signed manifest.",
-    openapi_extra=documents_permissions(Permission.EXPORT_OWN_DATA) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.EXPORT_OWN_DATA) | SAFE_TO_REPEAT,
 )
 def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
     return _stream_bundle(request, BundleRequest(own_id(actor_of(request)), "", BOUNDS))
@@ -52,7 +52,7 @@ def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
 @router.post(
     "/{user_id}/bundle",
     summary="Download all data about a current or former member as a ZIP; needs a reason.",
-    openapi_extra=documents_permissions(Permission.EXPORT_DATA_SUBJECTS) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.EXPORT_DATA_SUBJECTS) | SAFE_TO_REPEAT,
 )
 def bundle(
     request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody

@@ -5,7 +5,7 @@ the first response and `Idempotent-Replayed: true`. Error responses are not stor
 request may use the same key. Source: draft-ietf-httpapi-idempotency-key-header.
 
 The request is one transaction, so nothing in it may wait for other systems. Mail is sent after the
-commit, and endpoints that wait for other systems are marked DONE_ANEW.
+commit, and endpoints that wait for other systems are marked SAFE_TO_REPEAT.
 """
 
 import re
@@ -25,7 +25,7 @@ from ninja.operation import Operation
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.api.authentication import require_authentication
-from console.api.openapi import is_done_anew
+from console.api.openapi import is_safe_to_repeat
 from console.api.problems import ProblemRaised, build_problem, problem_response
 from tenants.base.errors import Conflict, DomainError, InvalidValue
 from tenants.privacy.idempotency.operations import (
@@ -37,7 +37,7 @@ from tenants.privacy.idempotency.operations import (
 
 _HEADER: Final = "Idempotency-Key"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
-_FIRST_REFUSAL: Final = 400
+_FIRST_ERROR_STATUS: Final = 400
 Run = Callable[[], HttpResponse]
 _REFUSALS: Final = (DomainError, ProblemRaised, HttpError, AuthenticationError, RequestDataTooBig)
 
@@ -46,21 +46,21 @@ def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
     """Wrap an operation's `run`, for django-ninja's `add_decorator(..., mode="view")`."""
     operation = run.__self__
     assert isinstance(operation, Operation)
-    is_once, api = not is_done_anew(operation), _api_of(operation)
+    is_once, api = not is_safe_to_repeat(operation), _api_of(operation)
 
     @wraps(run)
     def run_idempotently(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        ask: Run = partial(run, request, *args, **kwargs)
+        run_operation: Run = partial(run, request, *args, **kwargs)
         if request.method == "GET":
-            return _make_conditional(request, ask())
+            return _make_conditional(request, run_operation())
         key = request.headers.get(_HEADER)
         if request.method != "POST" or key is None or not is_once:
-            return ask()
+            return run_operation()
         try:
             idempotent_request = _identify_request(request, key)
         except _REFUSALS as error:
             return api.on_exception(request, error)
-        return _run_once(idempotent_request, ask)
+        return _run_once(idempotent_request, run_operation)
 
     return run_idempotently
 
@@ -98,11 +98,11 @@ def _run_once(idempotent_request: IdempotentRequest, run: Run) -> HttpResponse:
             if stored_response is not None:
                 return _replay_response(stored_response)
             response = run()
-            if response.status_code >= _FIRST_REFUSAL:
+            if response.status_code >= _FIRST_ERROR_STATUS:
                 transaction.set_rollback(True)
             else:
-                answer = StoredResponse(response.status_code, response.content)
-                store_response(idempotent_request, answer, now=timezone.now())
+                new_response = StoredResponse(response.status_code, response.content)
+                store_response(idempotent_request, new_response, now=timezone.now())
         except Conflict as error:
             transaction.set_rollback(True)
             return problem_response(build_problem(error))
@@ -110,9 +110,9 @@ def _run_once(idempotent_request: IdempotentRequest, run: Run) -> HttpResponse:
 
 
 def _replay_response(stored_response: StoredResponse) -> HttpResponse:
-    answer = HttpResponse(stored_response.body, "application/json", stored_response.status)
-    answer["Idempotent-Replayed"] = "true"
-    return answer
+    response = HttpResponse(stored_response.body, "application/json", stored_response.status)
+    response["Idempotent-Replayed"] = "true"
+    return response
 
 
 def _make_conditional(request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -121,7 +121,7 @@ def _make_conditional(request: HttpRequest, response: HttpResponse) -> HttpRespo
     `console.web.middleware.NoStore` forbids caches to store the response. Clients remember ETags on
     their own.
     """
-    if response.streaming or response.status_code >= _FIRST_REFUSAL:
+    if response.streaming or response.status_code >= _FIRST_ERROR_STATUS:
         return response
     conditional = ConditionalGetMiddleware(lambda _: response)(request)
     assert isinstance(conditional, HttpResponse)

@@ -24,7 +24,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from caret.foundation.environment import BadSetting
-from console.api.rate_limit import take_request
+from console.api.rate_limit import count_request
 from console.sign_in.current_member import client_address
 
 KEY_ID_HEADER: Final = "Github-Public-Key-Identifier"
@@ -46,7 +46,7 @@ def has_report_secret(request: HttpRequest) -> bool | None:
 
     Raises ProblemRaised if the caller sends too many requests.
     """
-    take_request(f"leaks:{client_address(request)}")
+    count_request(f"leaks:{client_address(request)}")
     scheme, _, presented_secret = request.headers.get("Authorization", "").partition(" ")
     secret = settings.LEAK_REPORT_SECRET or ""
     is_right = hmac.compare_digest(presented_secret.strip().encode(), secret.encode())
@@ -58,7 +58,7 @@ def is_signed_by_github(request: HttpRequest) -> bool | None:
 
     Raises ProblemRaised if the caller sends too many requests.
     """
-    take_request(f"leaks:{client_address(request)}")
+    count_request(f"leaks:{client_address(request)}")
     if settings.GITHUB_SCANNING_KEYS is None:
         return None
     keys = _read_public_keys(Path(settings.GITHUB_SCANNING_KEYS))

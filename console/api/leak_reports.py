@@ -14,7 +14,7 @@ from pydantic import Field
 from console.api.authentication import AuthenticatedRequest
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.leak_report_auth import has_report_secret, is_signed_by_github
-from console.api.openapi import DONE_ANEW
+from console.api.openapi import SAFE_TO_REPEAT
 from console.api.problems import UNAVAILABLE, ProblemRaised
 from tenants.base.redis_connection import connect
 from tenants.identity.api_keys.leak_reports import LeakReport, enqueue_reports, find_keys_in
@@ -23,7 +23,10 @@ router = Router(tags=["leak_reports"])
 
 MAX_TEXTS: Final = 100
 MAX_CHARS: Final = 10_000
-_FOR_REPORTERS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "reporters"} | DONE_ANEW
+_FOR_REPORTERS: Final[dict[str, Any]] = {
+    "x-permissions": [],
+    "x-open-to": "reporters",
+} | SAFE_TO_REPEAT
 _EXAMPLE: Final = {
     "texts": ["export CARET_API_KEY=cpk_live_..."],
     "place": "https://git.example.com/shop/blob/main/.env#L3",

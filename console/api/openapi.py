@@ -114,14 +114,14 @@ _IF_MATCH: Final = {
 }
 
 
-_DONE_ANEW: Final = "x-done-anew"
+_SAFE_TO_REPEAT_KEY: Final = "x-done-anew"
 # For `openapi_extra` of a POST that changes nothing, returns a file or waits for another system. It
 # takes no Idempotency-Key: running it twice does no harm.
-DONE_ANEW: Final = {_DONE_ANEW: True}
+SAFE_TO_REPEAT: Final = {_SAFE_TO_REPEAT_KEY: True}
 
 
-def is_done_anew(operation: Operation) -> bool:
-    return _DONE_ANEW in (operation.openapi_extra or {})
+def is_safe_to_repeat(operation: Operation) -> bool:
+    return _SAFE_TO_REPEAT_KEY in (operation.openapi_extra or {})
 
 
 class CaretApi(NinjaAPI):
@@ -146,7 +146,7 @@ class CaretApi(NinjaAPI):
 
 def _complete_operation(path: str, method: str, operation: dict[str, Any]) -> None:
     """Add the error responses and headers that every operation shares."""
-    if method == "post" and _DONE_ANEW not in operation:
+    if method == "post" and _SAFE_TO_REPEAT_KEY not in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IDEMPOTENCY_KEY]
     if "x-expected-version" in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IF_MATCH]

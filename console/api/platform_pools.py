@@ -138,13 +138,13 @@ def list_assigned(request: OperatorRequest, slug: str) -> dict[str, list[Assignm
     summary="Assign a pool to a tenant. Gateways follow within a second.",
     openapi_extra=_FOR_OPERATORS,
 )
-def assign(request: OperatorRequest, slug: str, asked: AssignPool) -> AssignmentView:
+def assign(request: OperatorRequest, slug: str, body: AssignPool) -> AssignmentView:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     return assign_pool(
         actor=operator_as_actor(request, find_by_slug(slug).tenant_id),
-        assignment=NewAssignment(asked.pool, asked.language, asked.is_dedicated),
+        assignment=NewAssignment(body.pool, body.language, body.is_dedicated),
         known=read_known_pools(),
-        reason=asked.reason,
+        reason=body.reason,
         now=timezone.now(),
     )
 
@@ -155,13 +155,13 @@ def assign(request: OperatorRequest, slug: str, asked: AssignPool) -> Assignment
     summary="Let the tier's shared pool serve a tenant again.",
     openapi_extra=_FOR_OPERATORS,
 )
-def unassign(request: OperatorRequest, slug: str, asked: Query[UnassignQuery]) -> None:
+def unassign(request: OperatorRequest, slug: str, query: Query[UnassignQuery]) -> None:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     unassign_pool(
         actor=operator_as_actor(request, find_by_slug(slug).tenant_id),
-        tier=asked.tier,
-        language=asked.language,
-        reason=asked.reason,
+        tier=query.tier,
+        language=query.language,
+        reason=query.reason,
         now=timezone.now(),
     )
 
@@ -183,11 +183,11 @@ def list_models(request: OperatorRequest) -> dict[str, list[CatalogEntry]]:
     summary="Publish the model of one or more pools, or change its entry.",
     openapi_extra=_FOR_OPERATORS,
 )
-def publish(request: OperatorRequest, asked: PublishModel) -> CatalogEntry:
+def publish(request: OperatorRequest, body: PublishModel) -> CatalogEntry:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     return publish_model(
         operator=request.auth.caller,
-        model=NewModel(asked.title, tuple(asked.pools), tuple(asked.plans), asked.position),
+        model=NewModel(body.title, tuple(body.pools), tuple(body.plans), body.position),
         known=read_known_pools(),
         now=timezone.now(),
     )
@@ -199,8 +199,8 @@ def publish(request: OperatorRequest, asked: PublishModel) -> CatalogEntry:
     summary="Stop offering a model. Policies that name it keep the name.",
     openapi_extra=_FOR_OPERATORS,
 )
-def withdraw(request: OperatorRequest, asked: Query[ModelQuery]) -> None:
+def withdraw(request: OperatorRequest, query: Query[ModelQuery]) -> None:
     request.auth.require(OperatorScope.WRITE_TENANTS)
     withdraw_model(
-        operator=request.auth.caller, name=asked.name, tier=asked.tier, now=timezone.now()
+        operator=request.auth.caller, name=query.name, tier=query.tier, now=timezone.now()
     )

@@ -18,9 +18,9 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from caret.foundation.web.credential_notes import note_credential
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.openapi import DONE_ANEW
+from console.api.openapi import SAFE_TO_REPEAT
 from console.api.pagination import Items, PageQuery, PageResponse
-from console.api.rate_limit import take_request
+from console.api.rate_limit import count_request
 from console.sign_in.current_member import client_address
 from tenants.base.errors import Unauthenticated
 from tenants.base.operator_roles import OperatorScope
@@ -59,7 +59,7 @@ class OperatorKeyAuth(HttpBearer):
         """Return the key. Raises Unauthenticated, ProblemRaised."""
         key = authenticate_operator_key(text=token, now=timezone.now())
         note_credential(request)
-        take_request(f"operator:{key.caller}")
+        count_request(f"operator:{key.caller}")
         return key
 
 
@@ -72,7 +72,7 @@ class OperatorRequest(HttpRequest):
 router = Router(tags=["tenants"], auth=OperatorKeyAuth())
 _FOR_OPERATORS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "operators"}
 # A slug is taken once, and an invitation replaces the one before: neither needs an Idempotency-Key.
-_SAFE_TO_REPEAT: Final = _FOR_OPERATORS | DONE_ANEW
+_SAFE_TO_REPEAT: Final = _FOR_OPERATORS | SAFE_TO_REPEAT
 _Text = Annotated[str, Field(max_length=1_000)]
 _Pools = Annotated[list[_Text], Field(max_length=10)]
 

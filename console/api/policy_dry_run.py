@@ -11,7 +11,7 @@ from pydantic import Field
 from caret.contracts.policy import Feature, Mode
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.openapi import DONE_ANEW
+from console.api.openapi import SAFE_TO_REPEAT
 from tenants.base.permissions import Permission
 from tenants.policy.access_explanation import AccessQuery
 from tenants.policy.denials import MAX_DAYS, count_denials
@@ -102,7 +102,7 @@ class DryRunRange(RequestSchema):
     "/preview",
     response=DryRunResponse,
     summary="Preview the effect of a new policy and the members affected; saves nothing.",
-    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | SAFE_TO_REPEAT,
 )
 def preview(request: AuthenticatedRequest, body: PreviewPolicy) -> DryRunResponse:
     dry_run = preview_policy(actor=actor_of(request), document=body.policy, now=timezone.now())
@@ -113,7 +113,7 @@ def preview(request: AuthenticatedRequest, body: PreviewPolicy) -> DryRunRespons
     "/overrides/{kind}/{subject_id}/preview",
     response=DryRunResponse,
     summary="Preview the effect of a policy override of a team or user; saves nothing.",
-    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | SAFE_TO_REPEAT,
 )
 def preview_override(
     request: AuthenticatedRequest, kind: SubjectKind, subject_id: UUID, body: PreviewOverride

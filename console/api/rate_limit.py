@@ -17,7 +17,7 @@ WINDOW_S: Final = 60
 _log = structlog.get_logger()
 
 
-def take_request(caller: str) -> None:
+def count_request(caller: str) -> None:
     """Count a request. Raises ProblemRaised if the caller sent too many."""
     name = f"caret:throttle:api:{caller}"
     try:

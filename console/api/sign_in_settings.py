@@ -14,7 +14,7 @@ from ninja import Router, Status
 
 from console.api.authentication import AuthenticatedRequest, Bearer, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.openapi import DONE_ANEW
+from console.api.openapi import SAFE_TO_REPEAT
 from console.api.pagination import Items
 from console.limits.outbound_limit import OUTWARD
 from console.sign_in.sessions.session_exemption import exempt_session
@@ -231,7 +231,7 @@ def claim(request: AuthenticatedRequest, body: ClaimDomain) -> Status[object]:
     "/{domain_id}/verify",
     response=DomainResponse,
     summary="Verify a domain by looking up its TXT record in the DNS.",
-    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS) | SAFE_TO_REPEAT,
 )
 def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
     actor = actor_of(request)

@@ -7,8 +7,8 @@ from console.api.api import api
 from console.api.problems import Problem, problem_response
 
 
-def nothing(request: HttpRequest) -> HttpResponse:
+def endpoint_not_found(request: HttpRequest) -> HttpResponse:
     return problem_response(Problem(404, "not_found", "This endpoint does not exist."))
 
 
-urlpatterns = [path("", api.urls), re_path("^", nothing)]
+urlpatterns = [path("", api.urls), re_path("^", endpoint_not_found)]

@@ -14,7 +14,7 @@ import django_htmx
 import ninja
 from django.conf import settings
 
-from console.assets.static_file import StaticFile, static_file, version_of
+from console.assets.static_file import StaticFile, build_static_file, version_of
 
 _FOLDER: Final = Path(__file__).parents[1] / "static"
 _SWAGGER: Final = Path(ninja.__file__).parent / "static" / "ninja"
@@ -49,8 +49,8 @@ def console_files() -> Mapping[str, StaticFile]:
 def _read_files(version: int) -> Mapping[str, StaticFile]:
     urls = _urls_by_name(version)
     return {
-        urls[name]: static_file(name, content)
-        for name, content in _contents_by_url(version).items()
+        urls[name]: build_static_file(name, content)
+        for name, content in _contents_by_name(version).items()
     }
 
 
@@ -58,12 +58,12 @@ def _read_files(version: int) -> Mapping[str, StaticFile]:
 def _urls_by_name(version: int) -> Mapping[str, str]:
     return {
         name: f"/assets/{hashlib.sha256(content).hexdigest()[:16]}/{name}"
-        for name, content in _contents_by_url(version).items()
+        for name, content in _contents_by_name(version).items()
     }
 
 
 @lru_cache(maxsize=1)
-def _contents_by_url(version: int) -> Mapping[str, bytes]:
+def _contents_by_name(version: int) -> Mapping[str, bytes]:
     own = {path.name: path for path in sorted(_FOLDER.iterdir()) if path.is_file()}
     files = {**own, **_PACKAGED, **_document_files()}
     return {name: path.read_bytes() for name, path in files.items()}
@@ -72,5 +72,5 @@ def _contents_by_url(version: int) -> Mapping[str, bytes]:
 def _document_files() -> Mapping[str, Path]:
     """Return what the documents of the help contain; nothing in an installation without them."""
     folder: Path = settings.REPOSITORY / "platform" / "docs"
-    found = [*sorted(folder.glob("images/*.png")), *folder.glob("openapi.json")]
-    return {name_of_document_file(str(path.relative_to(folder))): path for path in found}
+    paths = [*sorted(folder.glob("images/*.png")), *folder.glob("openapi.json")]
+    return {name_of_document_file(str(path.relative_to(folder))): path for path in paths}

@@ -15,7 +15,7 @@ class StaticFile:
     compressed: bytes | None = field(repr=False)  # None: not smaller, e.g. fonts
 
 
-def static_file(name: str, content: bytes) -> StaticFile:
+def build_static_file(name: str, content: bytes) -> StaticFile:
     compressed = gzip.compress(content, mtime=0)
     content_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
     if content_type.startswith("text/"):

@@ -35,7 +35,7 @@ def scale_of(values: Iterable[float | None], *, at_most: float | None = None) ->
     num = max(1, ceil(round(highest / step, 9)))
     if at_most is not None and step * num > at_most:
         step, num = at_most / _NUM_TICKS, _NUM_TICKS
-    return Scale(step * num, tuple(step * place for place in range(num + 1)))
+    return Scale(step * num, tuple(step * index for index in range(num + 1)))
 
 
 def _round_step(least: float) -> float:
@@ -49,7 +49,7 @@ HEIGHT: Final = 200
 _MAX_GAP: Final = 6.0
 _MIN_HEIGHT: Final = 1.5  # keeps a single request visible beside many
 _NUM_LABELS: Final = 5
-_NOT_TOLD: Final = "–"
+_MISSING: Final = "–"
 
 Value = float | None  # None: missing or suppressed
 Write = Callable[[float], str]
@@ -139,14 +139,16 @@ class Chart:
         return any(row.time.day for row in self.rows)
 
 
-def bars(title: str, times: Sequence[Time], series: Sequence[Series], unit: Unit) -> Chart:
+def build_bar_chart(
+    title: str, times: Sequence[Time], series: Sequence[Series], unit: Unit
+) -> Chart:
     """Return a chart of stacked columns, with the first series at the bottom."""
     sums = [sum(value or 0 for value in at) for at in _by_time(series)]
     scale = scale_of(sums)
     return _build_chart(title, times, series, unit, scale, is_lines=False)
 
 
-def lines(
+def build_line_chart(
     title: str,
     times: Sequence[Time],
     series: Sequence[Series],
@@ -178,12 +180,12 @@ def _build_chart(
         unit=unit.name,
         columns=tuple(
             ChartColumn(
-                x=round(place * step, 2),
+                x=round(index * step, 2),
                 width=round(step, 2),
-                parts=_shapes_at(place, step, [each.values[place] for each in bar_series], scale),
+                parts=_shapes_at(index, step, [each.values[index] for each in bar_series], scale),
                 label=_describe_row(series, row),
             )
-            for place, row in enumerate(rows)
+            for index, row in enumerate(rows)
         ),
         lines=tuple(
             ChartLine(kind, _line_path(each.values, step, scale))
@@ -211,13 +213,9 @@ def _table_row(
     return ChartTableRow(
         time=time,
         cells=tuple(
-            ChartCell(value, _NOT_TOLD if value is None else unit.exact(value)) for value in values
+            ChartCell(value, _MISSING if value is None else unit.exact(value)) for value in values
         ),
-        total=""
-        if not has_totals
-        else unit.exact(sum(known_values))
-        if known_values
-        else _NOT_TOLD,
+        total="" if not has_totals else unit.exact(sum(known_values)) if known_values else _MISSING,
     )
 
 
@@ -263,4 +261,4 @@ def _axis_labels(times: Sequence[str]) -> tuple[str, ...]:
     num = min(_NUM_LABELS, len(times))
     if num < 2:  # nothing is between
         return tuple(times)
-    return tuple(times[round(place * (len(times) - 1) / (num - 1))] for place in range(num))
+    return tuple(times[round(index * (len(times) - 1) / (num - 1))] for index in range(num))

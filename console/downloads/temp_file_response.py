@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 
-HELD_BYTES: Final = 4 << 20
+MAX_MEMORY_BYTES: Final = 4 << 20
 _PIECE_BYTES: Final = 1 << 16
 
 
@@ -22,7 +22,7 @@ def temp_file_response(
 
     Raises the errors of `write`, and OSError if the disk is full.
     """
-    file: IO[bytes] = SpooledTemporaryFile(max_size=HELD_BYTES)  # noqa: SIM115  # response closes
+    file: IO[bytes] = SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES)  # noqa: SIM115  # response closes
     try:
         write(file)
         num_bytes = file.tell()
@@ -38,7 +38,7 @@ def temp_file_response(
 
 
 def _stream_file(request: HttpRequest, file: IO[bytes]) -> StreamingHttpResponse:
-    """Return the response for the server's kind: Django would buffer the other kind completely."""
+    """Return a response for ASGI or WSGI: Django would buffer the other kind completely."""
     if isinstance(request, ASGIRequest):
         return StreamingHttpResponse(_AsyncPieces(file))
     return StreamingHttpResponse(_FileChunks(file))

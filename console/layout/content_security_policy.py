@@ -26,14 +26,14 @@ OPERATORS_POLICY: Final = "; ".join([*_DIRECTIVES, "font-src 'self'"])
 
 def policy_with(*, style_nonce: str, connects_to: str) -> str:
     """Return the policy of a page whose script adds styles and connects to another origin."""
-    more = {
+    replacements = {
         "style-src 'self'": f"style-src 'self' 'nonce-{style_nonce}'",
         "connect-src 'self'": f"connect-src 'self' {connects_to}",
     }
-    return "; ".join(more.get(directive, directive) for directive in _DIRECTIVES)
+    return "; ".join(replacements.get(directive, directive) for directive in _DIRECTIVES)
 
 
 def policy_with_data_images() -> str:
     """Return the policy of a page whose style sheet contains images, as Swagger UI's does."""
-    more = {"img-src 'self'": "img-src 'self' data:"}
-    return "; ".join(more.get(directive, directive) for directive in _DIRECTIVES)
+    replacements = {"img-src 'self'": "img-src 'self' data:"}
+    return "; ".join(replacements.get(directive, directive) for directive in _DIRECTIVES)

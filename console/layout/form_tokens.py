@@ -13,25 +13,27 @@ from django.http import HttpRequest
 from tenants.base.redis_connection import connect
 
 FIELD: Final = "form_token"
-_GOOD_S: Final = 24 * 3600  # a tab may stay open overnight
+_LIFETIME_S: Final = 24 * 3600  # a tab may stay open overnight
 
 
-def issue_form_token(request: HttpRequest, what: str) -> str:
+def issue_form_token(request: HttpRequest, purpose: str) -> str:
     """Return a single-use token for FIELD, valid only for the signed-in user."""
-    return _signer_for(request, what).sign(secrets.token_urlsafe(12))
+    return _signer_for(request, purpose).sign(secrets.token_urlsafe(12))
 
 
-def consume_form_token(request: HttpRequest, what: str) -> bool:
+def consume_form_token(request: HttpRequest, purpose: str) -> bool:
     """Use up the form's token. Return False if it was used, has expired or belongs to another user.
 
     Raises redis.RedisError.
     """
     try:
-        token = _signer_for(request, what).unsign(request.POST.get(FIELD, ""), max_age=_GOOD_S)
+        token = _signer_for(request, purpose).unsign(
+            request.POST.get(FIELD, ""), max_age=_LIFETIME_S
+        )
     except signing.BadSignature:
         return False
-    return bool(connect().set(f"caret:form-token:{token}", 1, nx=True, ex=_GOOD_S))
+    return bool(connect().set(f"caret:form-token:{token}", 1, nx=True, ex=_LIFETIME_S))
 
 
-def _signer_for(request: HttpRequest, what: str) -> signing.TimestampSigner:
-    return signing.TimestampSigner(salt=f"form/1|{what}|{request.user.pk}")
+def _signer_for(request: HttpRequest, purpose: str) -> signing.TimestampSigner:
+    return signing.TimestampSigner(salt=f"form/1|{purpose}|{request.user.pk}")

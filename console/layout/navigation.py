@@ -150,7 +150,7 @@ SECTIONS: Final = (
     ),
 )  # fmt: skip
 # Items of the account menu.
-OWN: Final = (
+ACCOUNT_ITEMS: Final = (
     NavigationItem("own", _("Your data"), _EVERYBODY, _("consent privacy export")),
     NavigationItem(
         "my-keys",
@@ -165,7 +165,7 @@ OWN: Final = (
 )
 
 
-def groups(request: HttpRequest, actor: Actor) -> list[NavigationGroup]:
+def list_groups(request: HttpRequest, actor: Actor) -> list[NavigationGroup]:
     """Return the groups of the sidebar, without empty ones."""
     all_groups = [
         NavigationGroup(str(section.title), _visible_links(request, actor, section.items))
@@ -174,25 +174,25 @@ def groups(request: HttpRequest, actor: Actor) -> list[NavigationGroup]:
     return [group for group in all_groups if group.links]
 
 
-def own_links(request: HttpRequest, actor: Actor) -> list[NavigationLink]:
-    return _visible_links(request, actor, OWN)
+def list_own_links(request: HttpRequest, actor: Actor) -> list[NavigationLink]:
+    return _visible_links(request, actor, ACCOUNT_ITEMS)
 
 
-def all_links(request: HttpRequest, actor: Actor) -> list[NavigationLink]:
+def list_all_links(request: HttpRequest, actor: Actor) -> list[NavigationLink]:
     items = [item for section in SECTIONS for item in section.items]
-    return _visible_links(request, actor, (*items, *OWN))
+    return _visible_links(request, actor, (*items, *ACCOUNT_ITEMS))
 
 
 def _visible_links(
     request: HttpRequest, actor: Actor, items: tuple[NavigationItem, ...]
 ) -> list[NavigationLink]:
-    here = _area_of(request)
+    current_area = _area_of(request)
     return [
         NavigationLink(
             icon=item.area,
             title=item.title,
             url=reverse(f"console:{item.area}"),
-            is_current=here == item.area or here.startswith(f"{item.area}-"),
+            is_current=current_area == item.area or current_area.startswith(f"{item.area}-"),
             words=item.words,
         )
         for item in items

@@ -16,7 +16,7 @@ from caret.foundation.crypto.key_derivation import derive_key
 from tenants.base.redis_connection import connect
 from tenants.security.authorization.actor import Actor
 
-_KEPT_S: Final = 600  # enough to type a password and find a phone
+_LIFETIME_S: Final = 600  # enough to type a password and find a phone
 # The longest text of a form is an identity provider's metadata: 200,000 characters at most.
 _MAX_BYTES: Final = 256 * 1024
 
@@ -31,10 +31,10 @@ def store_pending_form(actor: Actor, form: PendingForm) -> str:
 
     Raises redis.RedisError.
     """
-    token, text = secrets.token_urlsafe(16), msgspec.json.encode(form)
-    if len(text) <= _MAX_BYTES:
-        ciphertext = seal(_encryption_key(), text, bound_to=_bound_to(actor, token))
-        connect().set(_cache_key(actor), ciphertext, ex=_KEPT_S)
+    token, encoded = secrets.token_urlsafe(16), msgspec.json.encode(form)
+    if len(encoded) <= _MAX_BYTES:
+        ciphertext = seal(_encryption_key(), encoded, bound_to=_binding_of(actor, token))
+        connect().set(_cache_key(actor), ciphertext, ex=_LIFETIME_S)
     return token
 
 
@@ -47,17 +47,17 @@ def find_pending_form(actor: Actor, token: str) -> PendingForm | None:
     if not isinstance(ciphertext, bytes):
         return None
     try:
-        text = unseal(_encryption_key(), ciphertext, bound_to=_bound_to(actor, token))
+        encoded = unseal(_encryption_key(), ciphertext, bound_to=_binding_of(actor, token))
     except DecryptionFailed:
         return None
-    return msgspec.json.decode(text, type=PendingForm)
+    return msgspec.json.decode(encoded, type=PendingForm)
 
 
 def _cache_key(actor: Actor) -> str:
     return f"caret:pending-form:{actor.user_id}"
 
 
-def _bound_to(actor: Actor, token: str) -> bytes:
+def _binding_of(actor: Actor, token: str) -> bytes:
     return f"kept-form/1|{actor.tenant_id}|{actor.user_id}|{token}".encode()
 
 

@@ -55,7 +55,7 @@ def preferences_of(request: HttpRequest) -> Preferences:
     )
 
 
-def keep(response: HttpResponse, preferences: Preferences) -> None:
+def store_preferences(response: HttpResponse, preferences: Preferences) -> None:
     cookies = {
         settings.LANGUAGE_COOKIE_NAME: preferences.language,
         ZONE_COOKIE: preferences.zone,

@@ -1,4 +1,4 @@
-"""What the search finds besides the pages of the sidebar: settings, actions and further pages.
+"""Search entries besides the pages of the sidebar: settings, actions and further pages.
 
 Each entry has synonyms, in each language. A test opens every entry.
 """
@@ -150,10 +150,10 @@ def has_words(words: list[str], *texts: str | Promise) -> bool:
     The texts count in the user's language and in English: administrators search for "policy" in
     every language.
     """
-    known = _words_of(texts)
+    known_words = _words_of(texts)
     with translation.override("en"):
-        known |= _words_of(texts)
-    return all(any(is_form_of(word, name) for name in known) for word in words)
+        known_words |= _words_of(texts)
+    return all(any(is_form_of(word, known_word) for known_word in known_words) for word in words)
 
 
 def _words_of(texts: tuple[str | Promise, ...]) -> set[str]:

@@ -5,8 +5,9 @@
     @step_up_required
     def delete(request, member, team_id): ...
 
-GET requests are guarded too, so that nobody fills in a form in vain. If the authentication expires
-before a form is submitted, the form is stored, and resumed after the step-up.
+GET requests are guarded too, so that users authenticate before they fill in a form. If the
+authentication expires before a form is submitted, the form is stored, and resumed after the
+step-up.
 """
 
 import time
@@ -23,7 +24,7 @@ from django.urls import reverse
 
 from console.layout.pending_form import PendingForm, store_pending_form
 from console.sign_in.current_member import CurrentMember
-from console.sign_in.sessions.session import provider_of, signed_in_at_s
+from console.sign_in.sessions.session import provider_tenant_of, signed_in_at_s
 
 _CSRF_FIELD: Final = "csrfmiddlewaretoken"
 P = ParamSpec("P")
@@ -37,8 +38,8 @@ def step_up_required(view: _View[P]) -> _View[P]:
     def guarded(
         request: HttpRequest, member: CurrentMember, *args: P.args, **kwargs: P.kwargs
     ) -> HttpResponse:
-        way = step_up_url(request, member)
-        return view(request, member, *args, **kwargs) if way is None else way
+        step_up = step_up_redirect(request, member)
+        return view(request, member, *args, **kwargs) if step_up is None else step_up
 
     return cast(_View[P], guarded)
 
@@ -46,26 +47,26 @@ def step_up_required(view: _View[P]) -> _View[P]:
 def step_up_required_to_save(view: _View[P]) -> _View[P]:
     """Guard only the submission of a view's form, whose page previews a change without making it.
 
-    The form is stored and resumed, so that nobody fills it in in vain.
+    The form is stored and resumed, so that no input is lost.
     """
 
     @wraps(view)
     def guarded(
         request: HttpRequest, member: CurrentMember, *args: P.args, **kwargs: P.kwargs
     ) -> HttpResponse:
-        way = None if request.method == "GET" else step_up_url(request, member)
-        return view(request, member, *args, **kwargs) if way is None else way
+        step_up = None if request.method == "GET" else step_up_redirect(request, member)
+        return view(request, member, *args, **kwargs) if step_up is None else step_up
 
     return cast(_View[P], guarded)
 
 
-def step_up_url(request: HttpRequest, member: CurrentMember) -> HttpResponse | None:
+def step_up_redirect(request: HttpRequest, member: CurrentMember) -> HttpResponse | None:
     """Return the redirect to the step-up; None if the user authenticated recently.
 
     Recently: within settings.ACCOUNT_REAUTHENTICATION_TIMEOUT. Views call this where only some of
     their forms are sensitive. Raises redis.RedisError.
     """
-    if _is_fresh(request):
+    if _has_recent_authentication(request):
         return None
     target = request.get_full_path() if request.method == "GET" else _store_form(request, member)
     return redirect(f"{_reauthentication_url(request)}?{urlencode({'next': target})}")
@@ -78,7 +79,7 @@ def _store_form(request: HttpRequest, member: CurrentMember) -> str:
     return reverse("console:go-on", args=[token])
 
 
-def _is_fresh(request: HttpRequest) -> bool:
+def _has_recent_authentication(request: HttpRequest) -> bool:
     """Return whether the user signed in or reauthenticated recently.
 
     allauth's own check ignores sign-ins. It also lets every user pass who has neither a password
@@ -94,6 +95,6 @@ def _reauthentication_url(request: HttpRequest) -> str:
 
     Users of an identity provider have no password here: they sign in again.
     """
-    if provider_of(request) is not None:
+    if provider_tenant_of(request) is not None:
         return reverse("console:sign-in-again")
     return reverse("account_reauthenticate")

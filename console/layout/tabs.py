@@ -16,7 +16,8 @@ class Tab:
 
 def tabs_of(request: HttpRequest, pages: Iterable[tuple[str, str]]) -> list[Tab]:
     """Return the tabs. `pages`: URL name and title of each."""
-    here = request.resolver_match.url_name if request.resolver_match is not None else None
+    current_name = request.resolver_match.url_name if request.resolver_match is not None else None
     return [
-        Tab(title, reverse(f"console:{name}"), is_current=name == here) for name, title in pages
+        Tab(title, reverse(f"console:{name}"), is_current=name == current_name)
+        for name, title in pages
     ]

@@ -20,7 +20,7 @@ MAX_CHECKS: Final = 4  # concurrent, per process
 MAX_WAIT_S: Final = 2.0
 # For the page of a user who gets no slot.
 BUSY: Final = gettext_noop("Too many people are signing in right now. Try again in a few seconds.")
-_places: Final = BoundedSemaphore(MAX_CHECKS)
+_slots: Final = BoundedSemaphore(MAX_CHECKS)
 
 
 class TooManyHashes(Exception):
@@ -30,12 +30,12 @@ class TooManyHashes(Exception):
 @contextmanager
 def hashing_slot() -> Iterator[None]:
     """Hold one of the MAX_CHECKS slots. Raises TooManyHashes."""
-    if not _places.acquire(timeout=MAX_WAIT_S):
+    if not _slots.acquire(timeout=MAX_WAIT_S):
         raise TooManyHashes
     try:
         yield
     finally:
-        _places.release()
+        _slots.release()
 
 
 def check_password(request: HttpRequest, *, email: str, password: str) -> User | None:

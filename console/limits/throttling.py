@@ -133,12 +133,12 @@ def is_known_network(*, account: str, address: str) -> bool:
     return bool(connect().exists(_name_of_known_network(account, address)))
 
 
-def count_request_of_network(*, address: str, what: str = "sign-in") -> AttemptThrottled | None:
+def count_request_of_network(*, address: str, purpose: str = "sign-in") -> AttemptThrottled | None:
     """Count a request that guesses at no account. Each `what` has its own counter.
 
     Returns None within the limits. Raises redis.RedisError.
     """
-    return _count_attempt([_network_counter(address, what)])
+    return _count_attempt([_network_counter(address, purpose)])
 
 
 def count_sign_up(*, email: str, address: str) -> AttemptThrottled | None:
@@ -157,7 +157,7 @@ def count_sign_up(*, email: str, address: str) -> AttemptThrottled | None:
     )
 
 
-def take_start_of_playground(*, user_id: str) -> bool:
+def allow_playground_start(*, user_id: str) -> bool:
     """Count a start of the playground. Return False after too many. Raises redis.RedisError."""
     return (
         _count_attempt(
@@ -167,7 +167,7 @@ def take_start_of_playground(*, user_id: str) -> bool:
     )
 
 
-def take_test_of_key(*, user_id: str) -> bool:
+def allow_key_test(*, user_id: str) -> bool:
     """Count a test of a key. Return False after too many. Raises redis.RedisError."""
     name = f"caret:throttle:key-test:{user_id}"
     return _count_attempt([_AttemptCounter(name, MAX_KEY_TESTS, WINDOW_S)]) is None
@@ -217,11 +217,11 @@ def _counters_for(attempt: SecretAttempt) -> list[_AttemptCounter]:
     if attempt.device is not None:
         return [_AttemptCounter(f"{name}:device:{_hash_key(attempt.device)}", limit, MAX_WAIT_S)]
     network = _network_of(attempt.address)
-    place = f"known-network:{network}" if attempt.is_known_network else "unknown"
+    origin = f"known-network:{network}" if attempt.is_known_network else "unknown"
     return [
         _network_counter(attempt.address, "sign-in"),
         _AttemptCounter(f"{name}:network:{network}", MAX_TRIES, WINDOW_S),
-        _AttemptCounter(f"{name}:{place}", limit, MAX_WAIT_S),
+        _AttemptCounter(f"{name}:{origin}", limit, MAX_WAIT_S),
     ]
 
 
@@ -230,8 +230,8 @@ def _name_of_known_network(account: str, address: str) -> str:
     return f"caret:throttle:known-network:{digest}"
 
 
-def _network_counter(address: str, what: str) -> _AttemptCounter:
-    name = f"caret:throttle:{what}:network:{_network_of(address)}"
+def _network_counter(address: str, purpose: str) -> _AttemptCounter:
+    name = f"caret:throttle:{purpose}:network:{_network_of(address)}"
     return _AttemptCounter(name, MAX_TRIES_OF_NETWORK, WINDOW_S, is_of_network=True)
 
 

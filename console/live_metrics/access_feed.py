@@ -41,8 +41,8 @@ class AccessFeed:
         """
         change_event = asyncio.Event()
         change_event.set()
-        for each in ids:
-            self._watchers[each].add(change_event)
+        for watched_id in ids:
+            self._watchers[watched_id].add(change_event)
         if self._listener is None:
             self._listener = asyncio.create_task(self._listen())
         try:
@@ -51,10 +51,10 @@ class AccessFeed:
             self._remove_watcher(ids, change_event)
 
     def _remove_watcher(self, ids: tuple[str, ...], change_event: asyncio.Event) -> None:
-        for each in ids:
-            self._watchers[each].discard(change_event)
-            if not self._watchers[each]:
-                del self._watchers[each]
+        for watched_id in ids:
+            self._watchers[watched_id].discard(change_event)
+            if not self._watchers[watched_id]:
+                del self._watchers[watched_id]
         if not self._watchers and self._listener is not None:
             self._listener.cancel()
             self._listener = None

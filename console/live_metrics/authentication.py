@@ -64,7 +64,7 @@ def _is_own_page(request: ASGIRequest) -> bool:
     """Check the Origin header: browsers send the session cookie for sockets of any page."""
     origin = request.META.get("HTTP_ORIGIN")
     try:
-        own = f"{request.scheme}://{request.get_host()}"
+        own_origin = f"{request.scheme}://{request.get_host()}"
     except DisallowedHost:
         return False
-    return origin == own or origin in settings.CSRF_TRUSTED_ORIGINS
+    return origin == own_origin or origin in settings.CSRF_TRUSTED_ORIGINS

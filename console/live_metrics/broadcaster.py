@@ -50,8 +50,8 @@ class LiveBroadcaster(Generic[_Reading]):
         self._read = read
         self._sleep = sleep
         self._subscriptions: dict[_Subject, _Subscription[_Reading]] = {}
-        self._of_tenant = Counter[TenantId]()
-        self._of_person = Counter[_Subject]()
+        self._num_by_tenant = Counter[TenantId]()
+        self._num_by_person = Counter[_Subject]()
 
     @contextmanager
     def subscribe(self, actor: Actor) -> Iterator[AsyncIterator[_Reading]]:
@@ -61,8 +61,8 @@ class LiveBroadcaster(Generic[_Reading]):
         """
         subject, person = _subject_of(actor), (actor.tenant_id, actor.user_id)
         self._require_capacity(person)
-        self._of_tenant[actor.tenant_id] += 1
-        self._of_person[person] += 1
+        self._num_by_tenant[actor.tenant_id] += 1
+        self._num_by_person[person] += 1
         subscription = self._subscriptions.setdefault(subject, _Subscription())
         subscription.num_viewers += 1
         if subscription.reader is None:
@@ -70,16 +70,16 @@ class LiveBroadcaster(Generic[_Reading]):
         try:
             yield _iterate_readings(subscription)
         finally:
-            _give_back(self._of_tenant, actor.tenant_id)
-            _give_back(self._of_person, person)
+            _decrement(self._num_by_tenant, actor.tenant_id)
+            _decrement(self._num_by_person, person)
             self._unsubscribe(subject, subscription)
 
     def _require_capacity(self, person: _Subject) -> None:
         """Raises TooManyViewers if a limit is reached."""
         is_full = (
-            self._of_person[person] >= MAX_OF_PERSON
-            or self._of_tenant[person[0]] >= MAX_OF_TENANT
-            or self._of_tenant.total() >= MAX_IN_ALL
+            self._num_by_person[person] >= MAX_OF_PERSON
+            or self._num_by_tenant[person[0]] >= MAX_OF_TENANT
+            or self._num_by_tenant.total() >= MAX_IN_ALL
         )
         if is_full:
             raise TooManyViewers
@@ -119,7 +119,7 @@ def _subject_of(actor: Actor) -> _Subject:
     return actor.tenant_id, None if actor.has_permission(Permission.READ_USAGE) else actor.user_id
 
 
-def _give_back(counter: Counter[_Counted], key: _Counted) -> None:
+def _decrement(counter: Counter[_Counted], key: _Counted) -> None:
     counter[key] -= 1
     if not counter[key]:
         del counter[key]

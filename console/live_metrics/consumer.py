@@ -28,7 +28,7 @@ from tenants.usage.requests.last_minute import LastMinute, read_last_minute
 ENDED: Final = 4401  # live_metrics.js knows it: reconnecting would not help
 BUSY: Final = 1013  # try again later
 CHECK_EVERY_S: Final = 60.0  # if a change was missed: Redis may be unreachable
-_REST_S: Final = 0.3  # between two checks, if a tenant changes constantly
+_PAUSE_S: Final = 0.3  # between two checks, if a tenant changes constantly
 _MAX_SEND_S: Final = 5.0
 # Each thread holds a connection to Postgres during its queries.
 _THREADS: Final = ThreadPoolExecutor(4, thread_name_prefix="live")
@@ -38,17 +38,17 @@ _ResultT = TypeVar("_ResultT")
 
 
 async def _read_last_minute(actor: Actor) -> LastMinute:
-    return await _in_a_thread(read_last_minute)(actor=actor, now=timezone.now())
+    return await _run_in_thread(read_last_minute)(actor=actor, now=timezone.now())
 
 
-def _in_a_thread(ask: Callable[_P, _ResultT]) -> Callable[_P, Awaitable[_ResultT]]:
+def _run_in_thread(query: Callable[_P, _ResultT]) -> Callable[_P, Awaitable[_ResultT]]:
     """Run queries in our own threads, separate from those of pages.
 
     asgiref's default is one thread for all sockets, so a slow query would delay all of them.
     """
     # Channels has no types.
     run_in_thread: Callable[_P, Awaitable[_ResultT]] = database_sync_to_async(
-        ask, thread_sensitive=False, executor=_THREADS
+        query, thread_sensitive=False, executor=_THREADS
     )
     return run_in_thread
 
@@ -84,8 +84,9 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
                 self.board.subscribe(viewer.actor) as readings,
                 self.feed.watch(*ids) as change_event,
             ):
-                await _first_of(
-                    self._send_readings(readings, viewer), self._until_ended(change_event, viewer)
+                await _wait_for_first(
+                    self._send_readings(readings, viewer),
+                    self._wait_until_ended(change_event, viewer),
                 )
             await self._close(ENDED)
         except (TooManyViewers, DatabaseFailed):
@@ -97,7 +98,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
         async for minute in readings:
             await self._send(_render_message(minute, viewer))
 
-    async def _until_ended(self, change_event: asyncio.Event, viewer: Viewer) -> None:
+    async def _wait_until_ended(self, change_event: asyncio.Event, viewer: Viewer) -> None:
         """Return when the session has lost or changed its access. The page then reconnects."""
         while True:
             with suppress(TimeoutError):
@@ -107,10 +108,10 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
             current_viewer = await self._find_viewer()
             if current_viewer is None or _access_of(current_viewer) != _access_of(viewer):
                 return
-            await asyncio.sleep(_REST_S)
+            await asyncio.sleep(_PAUSE_S)
 
     async def _find_viewer(self) -> Viewer | None:
-        return await _in_a_thread(authenticate_viewer)(self.scope)
+        return await _run_in_thread(authenticate_viewer)(self.scope)
 
     async def _send(self, text: str) -> None:
         async with asyncio.timeout(_MAX_SEND_S):
@@ -122,9 +123,9 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
                 await self.send({"type": "websocket.close", "code": code})
 
 
-async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
+async def _wait_for_first(*coroutines: Coroutine[Any, Any, None]) -> None:
     """Wait until one of them returns or raises, and cancel the others. Raises its exception."""
-    tasks = [asyncio.create_task(work) for work in works]
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:

@@ -15,8 +15,8 @@ from django.views.decorators.http import require_GET
 from caret.capacity.inputs import CapacityInputs, InvalidInput, Queue
 from caret.capacity.plan import CapacityPlan, compute_plan
 from caret.capacity.plot import Drawing, PlotLabels, draw_plot
-from console.operator_admin.site import operator_required, page
-from console.usage_filters.number_format import number
+from console.operator_admin.site import operator_required, render_operator_page
+from console.usage_filters.number_format import format_number
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.capacity_inputs import measured_figures
 from tenants.fleet.pools.pool_status import FirstToken
@@ -46,7 +46,7 @@ _FIELDS: Final = {
     "dollars_per_gpu_hour": gettext_lazy("Price per replica hour"),
 }
 # The load if none is measured or entered: one request a second.
-_SOME_LOAD: Final = 1.0
+_DEFAULT_LOAD: Final = 1.0
 _WARM_TOKENS: Final = CapacityInputs.__dataclass_fields__["warm_tokens"].default
 _MANY: Final = 1_000.0
 
@@ -85,16 +85,16 @@ class ModelCheck:
 
 def check_model(plan: CapacityPlan, first_tokens: Iterable[FirstToken]) -> ModelCheck | None:
     """Compare a plan for the measured load with the measurements; None: there are none. Pure."""
-    most = max(first_tokens, key=lambda each: each.count, default=None)
-    if most is None:
+    most_frequent = max(first_tokens, key=lambda first_token: first_token.count, default=None)
+    if most_frequent is None:
         return None
     (model,) = (row.sustained for row in plan.hit_rates if row.hit_rate == plan.figures.hit_rate)
     assert model is not None, "compute_plan refuses a load that the replicas cannot take"
     return ModelCheck(
-        mode=most.mode.value,
-        num_requests=most.count,
-        measured_p50_ms=most.p50_ms,
-        measured_p99_ms=most.p99_ms,
+        mode=most_frequent.mode.value,
+        num_requests=most_frequent.count,
+        measured_p50_ms=most_frequent.p50_ms,
+        measured_p99_ms=most_frequent.p99_ms,
         model_p50_ms=model.p50_ms,
         model_p99_ms=model.p99_ms,
     )
@@ -110,7 +110,7 @@ class CapacityField:
     label: str
     entered: str  # as typed; "": nothing
     default: str  # the value without input
-    is_measured: bool  # applies to `otherwise`
+    is_measured: bool  # applies to `default`
     error: str
 
 
@@ -146,13 +146,13 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     }
     # Measured figures can exceed the model's defaults, which is not the user's error.
     is_wrong = bool(errors) and bool(entered or any(errors))
-    return page(request, "capacity.html", context, status=400 if is_wrong else 200)
+    return render_operator_page(request, "capacity.html", context, status=400 if is_wrong else 200)
 
 
 def _first_tokens_of(installation: InstallationStatus, pool: str) -> list[FirstToken]:
     """Return the first tokens of the pool; of the installation if the name is no pool's."""
-    found = [each.first_tokens for each in installation.pools if each.name == pool]
-    return found[0] if found else key_figures(installation).first_tokens
+    pool_first_tokens = [each.first_tokens for each in installation.pools if each.name == pool]
+    return pool_first_tokens[0] if pool_first_tokens else key_figures(installation).first_tokens
 
 
 def _read_numbers(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:
@@ -175,7 +175,7 @@ def _read_numbers(request: HttpRequest) -> tuple[dict[str, float], dict[str, str
 
 def _to_inputs(figures: dict[str, float], queue: str) -> CapacityInputs:
     """Return the planner's inputs. Raises InvalidInput."""
-    numbers: dict[str, Any] = {"requests_per_s": _SOME_LOAD, **figures}
+    numbers: dict[str, Any] = {"requests_per_s": _DEFAULT_LOAD, **figures}
     # The default must not exceed the measured size of whole prompts.
     numbers.setdefault(
         "warm_tokens", min(_WARM_TOKENS, numbers.get("context_tokens", _WARM_TOKENS))
@@ -195,13 +195,13 @@ def _errors_by_field(message: str) -> dict[str, str]:
 def _build_field(
     name: str, request: HttpRequest, measured: dict[str, float], errors: dict[str, str]
 ) -> CapacityField:
-    default = _SOME_LOAD if name == "requests_per_s" else _default_of(name)
+    default = _DEFAULT_LOAD if name == "requests_per_s" else _default_of(name)
     value = measured.get(name, default)
     return CapacityField(
         name=name,
         label=str(_FIELDS[name]),
         entered=request.GET.get(name, "").strip()[:32],
-        default="" if value is None else number(value, _count_decimals(value)),
+        default="" if value is None else format_number(value, _count_decimals(value)),
         is_measured=name in measured,
         error=errors.get(name, ""),
     )

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from console.layout.lists.csv_response import csv_response
 from console.layout.lists.pagination import wants_csv
-from console.operator_admin.site import operator_required, page
+from console.operator_admin.site import operator_required, render_operator_page
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.cost import CostRow, FleetCost, cost_of
@@ -40,19 +40,21 @@ class CostPeriod:
 @require_GET
 @operator_required
 def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    num_days = _num_days(request.GET.get("days", ""))
+    num_days = _parse_num_days(request.GET.get("days", ""))
     price, price_error = _read_price(request.GET.get("price", ""))
     try:
         costs = _costs_by_period(price)
     except redis.RedisError:
-        return page(request, "cost.html", {"title": "Cost", "is_away": True}, status=503)
+        return render_operator_page(
+            request, "cost.html", {"title": "Cost", "is_away": True}, status=503
+        )
     selected = costs[num_days]
     if wants_csv(request):
         return _csv_response(selected)
     context = {
         "title": "Cost",
         "cost": selected,
-        "how_counted": _how_counted(selected),
+        "how_counted": _describe_counting(selected),
         "rows": [_to_table_row(row) for row in selected.rows],
         "total": _to_table_row(selected.total),
         "periods": [_to_period(days, costs[days], price, num_days) for days in PERIODS],
@@ -60,7 +62,7 @@ def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "price_error": price_error,
         "csv_url": f"{_period_url(num_days, price)}&as=csv",
     }
-    return page(request, "cost.html", context, status=400 if price_error else 200)
+    return render_operator_page(request, "cost.html", context, status=400 if price_error else 200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def _period_url(num_days: int, price: float) -> str:
     return f"{reverse('operators:cost')}?days={num_days}&price={price:.2f}"
 
 
-def _num_days(text: str) -> int:
+def _parse_num_days(text: str) -> int:
     return int(text) if text in {str(each) for each in PERIODS} else _DEFAULT_DAYS
 
 
@@ -137,11 +139,11 @@ def _csv_response(fleet_cost: FleetCost) -> HttpResponse:
             )
         )
     return csv_response(
-        f"cost-{fleet_cost.num_days}-days", _COLUMNS, lines, notes=[_how_counted(fleet_cost)]
+        f"cost-{fleet_cost.num_days}-days", _COLUMNS, lines, notes=[_describe_counting(fleet_cost)]
     )
 
 
-def _how_counted(fleet_cost: FleetCost) -> str:
+def _describe_counting(fleet_cost: FleetCost) -> str:
     text = gettext(
         "Replica hours are sampled every minute; samples exist for %(n)s of %(days)s "
         "days. On other days with requests, the replicas that are up now are assumed to "

@@ -1,5 +1,4 @@
-"""Experiments of the installation: create, start and stop them. Their results are on each tenant's
-own page.
+"""Experiments of the installation: creation, start and stop. Each tenant's own page shows results.
 
 Each change needs a reason and a code of the operator's authenticator app.
 """
@@ -18,7 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from caret.contracts.experiments import FILTERS, LAYOUTS, RANKINGS, VariantEntry
 from console.operator_admin import session
-from console.operator_admin.site import operator_required, page
+from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, InvalidValue
@@ -41,48 +40,48 @@ _DONE: Final = MappingProxyType(
     }
 )
 _ROWS: Final = range(1, 4)  # of variants besides the control
-_BAD: Final = 400
+_BAD_REQUEST: Final = 400
 
 
 @require_GET
 @operator_required
 def experiments(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    return _show(request)
+    return _render_page(request)
 
 
 @never_cache
 @require_POST
 @operator_required
-def change(request: HttpRequest, operator: OperatorView, what: str) -> HttpResponse:
+def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpResponse:
     """Create, start or stop an experiment."""
-    if what not in _DONE:
+    if action not in _DONE:
         raise Http404
     if not operator.can_change:
         raise PermissionDenied
-    if (wrong := check_code(request, operator)) is not None:
-        return _show(request, wrong, status=_BAD)
+    if (code_error := check_code(request, operator)) is not None:
+        return _render_page(request, code_error, status=_BAD_REQUEST)
     try:
-        _apply(request, operator, what)
+        _apply_change(request, operator, action)
     except DomainError as error:
-        return _show(request, translate_error(error), status=_BAD)
-    return redirect(reverse("operators:experiments") + f"?done={what}")
+        return _render_page(request, translate_error(error), status=_BAD_REQUEST)
+    return redirect(reverse("operators:experiments") + f"?done={action}")
 
 
-def _apply(request: HttpRequest, operator: OperatorView, what: str) -> None:
+def _apply_change(request: HttpRequest, operator: OperatorView, action: str) -> None:
     """Apply the change. Raises DomainError."""
     form, reason, now = request.POST, request.POST.get("reason", ""), timezone.now()
-    if what != "create":
+    if action != "create":
         set_running(
             connect(),
             operator=operator,
             name=form.get("name", ""),
-            is_running=what == "start",
+            is_running=action == "start",
             reason=reason,
             now=now,
         )
         return
     weight = _read_number(form.get("weight_0", "") or "1")
-    others = [found for row in _ROWS if (found := _read_variant(request, row)) is not None]
+    others = [variant for row in _ROWS if (variant := _read_variant(request, row)) is not None]
     new = NewExperiment(
         name=form.get("name", "").strip(),
         variants=(VariantEntry(CONTROL, weight=weight), *others),
@@ -91,7 +90,7 @@ def _apply(request: HttpRequest, operator: OperatorView, what: str) -> None:
     start_new_experiment(connect(), operator=operator, new=new, reason=reason, now=now)
 
 
-def _show(request: HttpRequest, error: str = "", *, status: int = 200) -> HttpResponse:
+def _render_page(request: HttpRequest, error: str = "", *, status: int = 200) -> HttpResponse:
     state = _read_state()
     context: dict[str, Any] = {
         "title": _("Experiments"),
@@ -99,15 +98,15 @@ def _show(request: HttpRequest, error: str = "", *, status: int = 200) -> HttpRe
         "error": error,
         "state": state,
         "experiments": [] if state is None else list(state.entries.values()),
-        "rows": [_sent_row(request, row) for row in _ROWS],
+        "rows": [_read_row(request, row) for row in _ROWS],
         "layouts": LAYOUTS,
         "rankings": RANKINGS,
         "filters": FILTERS,
-        "sent": request.POST,
+        "form_data": request.POST,
         "reason": request.POST.get("reason", ""),
         "needs_code": not session.is_confirmed(request),
     }
-    return page(request, "experiments.html", context, status=status)
+    return render_operator_page(request, "experiments.html", context, status=status)
 
 
 def _read_state() -> ExperimentState | None:
@@ -118,24 +117,24 @@ def _read_state() -> ExperimentState | None:
         return None
 
 
-def _sent_row(request: HttpRequest, row: int) -> dict[str, Any]:
+def _read_row(request: HttpRequest, row: int) -> dict[str, Any]:
     names = ("variant", "weight", "layout", "ranking", "filter", "files_share", "suffix_share")
     return {"number": row} | {name: request.POST.get(f"{name}_{row}", "") for name in names}
 
 
 def _read_variant(request: HttpRequest, row: int) -> VariantEntry | None:
     """Return the variant of a row; None if the row has no name. Raises InvalidValue."""
-    sent = _sent_row(request, row)
-    if not sent["variant"].strip():
+    fields = _read_row(request, row)
+    if not fields["variant"].strip():
         return None
     return VariantEntry(
-        name=sent["variant"].strip(),
-        weight=_read_number(sent["weight"] or "1"),
-        layout=sent["layout"] or None,
-        ranking=sent["ranking"] or None,
-        filter=sent["filter"] or None,
-        files_share=_read_share(sent["files_share"]),
-        suffix_share=_read_share(sent["suffix_share"]),
+        name=fields["variant"].strip(),
+        weight=_read_number(fields["weight"] or "1"),
+        layout=fields["layout"] or None,
+        ranking=fields["ranking"] or None,
+        filter=fields["filter"] or None,
+        files_share=_read_share(fields["files_share"]),
+        suffix_share=_read_share(fields["suffix_share"]),
     )
 
 

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_GET, require_POST
 from caret.contracts.language_ids import LANGUAGES
 from caret.contracts.policy import ANY_LANGUAGE, Tier
 from console.operator_admin import session
-from console.operator_admin.site import operator_required, page
+from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
 from console.sign_in.current_member import client_address
 from console.texts.error_messages import translate_error
@@ -48,55 +48,55 @@ _DONE: Final = MappingProxyType(
         "unassign": _("Assignment removed. Gateways follow within a second."),
     }
 )
-_BAD: Final = 400
+_BAD_REQUEST: Final = 400
 
 
 @require_GET
 @operator_required
 def models(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    return _show(request)
+    return _render_page(request)
 
 
 @never_cache
 @require_POST
 @operator_required
-def change(request: HttpRequest, operator: OperatorView, what: str) -> HttpResponse:
+def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpResponse:
     """Apply a change of the page's forms."""
-    apply = _CHANGES.get(what)
+    apply = _CHANGES.get(action)
     if apply is None:
         raise Http404
     if not operator.can_change:
         raise PermissionDenied
-    if (wrong := check_code(request, operator)) is not None:
-        return _show(request, wrong, status=_BAD)
+    if (code_error := check_code(request, operator)) is not None:
+        return _render_page(request, code_error, status=_BAD_REQUEST)
     try:
         apply(request, operator)
     except DomainError as error:
-        return _show(request, translate_error(error), status=_BAD)
-    return redirect(reverse("operators:models") + f"?done={what}")
+        return _render_page(request, translate_error(error), status=_BAD_REQUEST)
+    return redirect(reverse("operators:models") + f"?done={action}")
 
 
-def _show(request: HttpRequest, error: str = "", *, status: int = 200) -> HttpResponse:
-    known = read_known_pools()
+def _render_page(request: HttpRequest, error: str = "", *, status: int = 200) -> HttpResponse:
+    known_pools = read_known_pools()
     context: dict[str, Any] = {
         "title": _("Models"),
         "done": _DONE.get(request.GET.get("done", "")),
         "error": error,
         "catalog": list_catalog(),
         "assignments": list_all_assignments(),
-        "pools": sorted(known.values(), key=lambda pool: (pool.tier, pool.name)),
+        "pools": sorted(known_pools.values(), key=lambda pool: (pool.tier, pool.name)),
         "assignable": [
-            pool for pool in known.values() if pool.sharing is not PoolSharing.DEDICATED
+            pool for pool in known_pools.values() if pool.sharing is not PoolSharing.DEDICATED
         ],
         "plans": list_plans(),
         "languages": sorted(LANGUAGES),
         "any_language": ANY_LANGUAGE,
         "needs_code": not session.is_confirmed(request),
-        "sent": request.POST,
-        "sent_pools": request.POST.getlist("pools"),
-        "sent_plans": request.POST.getlist("plans"),
+        "form_data": request.POST,
+        "chosen_pools": request.POST.getlist("pools"),
+        "chosen_plans": request.POST.getlist("plans"),
     }
-    return page(request, "models.html", context, status=status)
+    return render_operator_page(request, "models.html", context, status=status)
 
 
 def _publish(request: HttpRequest, operator: OperatorView) -> None:

@@ -17,8 +17,8 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from console.layout.htmx import is_htmx_fragment
-from console.layout.preferences import THEMES, keep, preferences_of
-from console.operator_admin.site import navigation_items, operator_required, page
+from console.layout.preferences import THEMES, preferences_of, store_preferences
+from console.operator_admin.site import navigation_items, operator_required, render_operator_page
 from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
@@ -44,7 +44,7 @@ def overview(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "drains": read_drains_if_reachable(),
         **installation_context(installation),
     }
-    return page(request, "overview.html", context)
+    return render_operator_page(request, "overview.html", context)
 
 
 def installation_context(installation: InstallationStatus) -> dict[str, Any]:
@@ -90,10 +90,10 @@ def search(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "title": gettext("Search"),
         "search_text": text,
         "links": hits,
-        "things": _find_tenants(text) if len(text) >= _MIN_CHARS else [],
+        "hits": _find_tenants(text) if len(text) >= _MIN_CHARS else [],
     }
     template = "_search_results.html" if is_htmx_fragment(request) else "search.html"
-    return page(request, template, context)
+    return render_operator_page(request, template, context)
 
 
 def _find_tenants(text: str) -> list[OperatorSearchHit]:
@@ -110,14 +110,14 @@ def _find_tenants(text: str) -> list[OperatorSearchHit]:
 @operator_required
 def set_preferences(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     """Set the theme or the language, and return to the page."""
-    wanted = preferences_of(request)
+    preferences = preferences_of(request)
     theme, language = request.POST.get("theme"), request.POST.get("language")
     if theme in THEMES:
-        wanted = replace(wanted, theme=theme)
+        preferences = replace(preferences, theme=theme)
     if language in dict(settings.LANGUAGES):
-        wanted = replace(wanted, language=language)
+        preferences = replace(preferences, language=language)
     target = request.POST.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(target, allowed_hosts=None)
-    response = redirect(target if is_ours else "operators:index")
-    keep(response, wanted)
+    is_own_url = url_has_allowed_host_and_scheme(target, allowed_hosts=None)
+    response = redirect(target if is_own_url else "operators:index")
+    store_preferences(response, preferences)
     return response

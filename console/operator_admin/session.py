@@ -14,9 +14,9 @@ MAX_SESSION_S: Final = 8 * 3600
 ACCESS_REASON_S: Final = 3600
 CONFIRMED_S: Final = 600
 _OPERATOR: Final = "operator"
-_LOOKS: Final = "looks"
+_ACCESS_REASONS: Final = "looks"
 _CONFIRMED: Final = "confirmed_until"
-_FOUND: Final = "caret_operator"  # request attribute: caches the lookup
+_CACHED_OPERATOR: Final = "caret_operator"  # request attribute: caches the lookup
 
 
 def start_session(request: HttpRequest, operator: OperatorView) -> None:
@@ -35,24 +35,24 @@ def end_session(request: HttpRequest) -> None:
 
 def operator_of(request: HttpRequest) -> OperatorView | None:
     """Return the operator, or None. Makes one query a request: disabling takes effect at once."""
-    if _FOUND not in request.__dict__:
-        request.__dict__[_FOUND] = _find_operator(request)
-    return cast("OperatorView | None", request.__dict__[_FOUND])
+    if _CACHED_OPERATOR not in request.__dict__:
+        request.__dict__[_CACHED_OPERATOR] = _find_operator(request)
+    return cast("OperatorView | None", request.__dict__[_CACHED_OPERATOR])
 
 
 def record_access_reason(request: HttpRequest, tenant_id: TenantId, reason: str) -> None:
     reasons = _valid_reasons(request)
     reasons[tenant_id] = [reason, time.time() + ACCESS_REASON_S]
-    request.session[_LOOKS] = reasons
+    request.session[_ACCESS_REASONS] = reasons
 
 
-def access_reason(request: HttpRequest, tenant_id: TenantId) -> str | None:
+def find_access_reason(request: HttpRequest, tenant_id: TenantId) -> str | None:
     """Return the reason; None if the operator gave none within the last hour."""
     reason_and_expiry = _valid_reasons(request).get(tenant_id)
     return None if reason_and_expiry is None else str(reason_and_expiry[0])
 
 
-def note_confirmed(request: HttpRequest) -> None:
+def record_confirmation(request: HttpRequest) -> None:
     """Remember that the operator has just entered a code of their authenticator app."""
     request.session[_CONFIRMED] = time.time() + CONFIRMED_S
 
@@ -64,7 +64,7 @@ def is_confirmed(request: HttpRequest) -> bool:
 
 def _valid_reasons(request: HttpRequest) -> dict[str, list[Any]]:
     """Return the reasons that have not expired."""
-    reasons = request.session.get(_LOOKS, {})
+    reasons = request.session.get(_ACCESS_REASONS, {})
     return {tenant: reason for tenant, reason in reasons.items() if reason[1] > time.time()}
 
 

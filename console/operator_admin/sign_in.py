@@ -15,9 +15,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from console.limits.password_hashing import TooManyHashes, hashing_slot
 from console.limits.throttling import AttemptThrottled, Secret, count_attempt, forgive_attempt
 from console.operator_admin import session
-from console.operator_admin.site import page
+from console.operator_admin.site import render_operator_page
 from console.sign_in.current_member import client_address
-from console.sign_in.devices import attempt_at, remember_place
+from console.sign_in.devices import build_attempt, remember_device
 from tenants.fleet.operators.accounts import authenticate
 
 logger = structlog.get_logger(__name__)
@@ -49,7 +49,7 @@ def _try_sign_in(request: HttpRequest) -> HttpResponse:
     """Process the form. Raises redis.RedisError, TooManyHashes."""
     handle, address = request.POST.get("handle", "").strip(), client_address(request)
     account = f"operator:{handle}"
-    attempt = attempt_at(request, Secret.OPERATOR_PASSWORD, account)
+    attempt = build_attempt(request, Secret.OPERATOR_PASSWORD, account)
     if (throttle := count_attempt(attempt)) is not None:
         logger.warning("operator.throttled", address=address)
         return _show_throttled(request, throttle)
@@ -67,7 +67,7 @@ def _try_sign_in(request: HttpRequest) -> HttpResponse:
     session.start_session(request, operator)
     logger.info("operator.signed_in", operator=operator.handle, address=address)
     response = redirect("operators:index")
-    remember_place(request, response, account)
+    remember_device(request, response, account)
     return response
 
 
@@ -83,7 +83,7 @@ def _show_form(request: HttpRequest, message: str = "", status: int = 200) -> Ht
         "message": gettext(message),
         "handle": request.POST.get("handle", ""),
     }
-    response = page(request, "sign_in.html", context, status=status)
+    response = render_operator_page(request, "sign_in.html", context, status=status)
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         response["Retry-After"] = str(_BUSY_S)
     return response

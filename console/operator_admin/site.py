@@ -70,7 +70,7 @@ _ICONS: Final = {
 operator_site: Final = OperatorSite(name="operators")
 
 
-def page(
+def render_operator_page(
     request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
     common_context = {

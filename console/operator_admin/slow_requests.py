@@ -14,7 +14,7 @@ from caret.contracts.policy import Mode
 from caret.foundation.clock import from_unix_ms
 from console.layout.lists.csv_response import csv_response
 from console.layout.lists.pagination import wants_csv
-from console.operator_admin.site import operator_required, page
+from console.operator_admin.site import operator_required, render_operator_page
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.scraping.slow_requests import SlowRequest, list_slow_requests
 from tenants.usage.requests.finding import Finding
@@ -86,7 +86,7 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "by_time": by_time,
         "file_url": f"{request.path}?{urlencode({**request.GET.dict(), 'as': 'csv'})}",
     }
-    return page(request, "slow_requests.html", context)
+    return render_operator_page(request, "slow_requests.html", context)
 
 
 def _csv_response(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""Static files of the operators' pages, under one digest. The console's own files do the rest."""
+"""Static files of the operator pages. Their URLs contain one digest of all of them."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from typing import Final
 
 from django.urls import reverse
 
-from console.assets.static_file import StaticFile, static_file, version_of
+from console.assets.static_file import StaticFile, build_static_file, version_of
 
-_OURS: Final = Path(__file__).parents[1] / "static" / "operators"
+_FOLDER: Final = Path(__file__).parents[1] / "static" / "operators"
 
 
 def url_of(name: str) -> str:
@@ -18,27 +18,27 @@ def url_of(name: str) -> str:
 
     Raises KeyError for a missing file, so that no page has a dead link.
     """
-    version = version_of(_OURS)
+    version = version_of(_FOLDER)
     assert _contents_by_name(version)[name]
     return f"{reverse('operators:index')}assets/{_digest_of_files(version)}/{name}"
 
 
 def operator_files() -> Mapping[str, StaticFile]:
     """Return the files by path. Call it only if the operators' pages are on."""
-    return _read_files(version_of(_OURS))
+    return _read_files(version_of(_FOLDER))
 
 
 @lru_cache(maxsize=1)
 def _read_files(version: int) -> Mapping[str, StaticFile]:
     return {
-        url_of(name): static_file(name, content)
+        url_of(name): build_static_file(name, content)
         for name, content in _contents_by_name(version).items()
     }
 
 
 @lru_cache(maxsize=1)
 def _contents_by_name(version: int) -> Mapping[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(_OURS.iterdir())}
+    return {path.name: path.read_bytes() for path in sorted(_FOLDER.iterdir())}
 
 
 @lru_cache(maxsize=1)

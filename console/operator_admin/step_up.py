@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 
 from console.limits.throttling import Secret, count_attempt, forgive_attempt
 from console.operator_admin import session
-from console.sign_in.devices import attempt_at
+from console.sign_in.devices import build_attempt
 from tenants.fleet.operators.accounts import OperatorView, verify_code
 
 
@@ -19,7 +19,7 @@ def check_code(request: HttpRequest, operator: OperatorView) -> str | None:
     if session.is_confirmed(request):
         return None
     try:
-        attempt = attempt_at(request, Secret.CODE, f"operator:{operator.handle}")
+        attempt = build_attempt(request, Secret.CODE, f"operator:{operator.handle}")
         if (throttle := count_attempt(attempt)) is not None:
             return throttle.message
         code = request.POST.get("code", "")
@@ -30,5 +30,5 @@ def check_code(request: HttpRequest, operator: OperatorView) -> str | None:
         forgive_attempt(attempt)
     except redis.RedisError:
         return gettext("We cannot check codes right now. Try again in a few seconds.")
-    session.note_confirmed(request)
+    session.record_confirmation(request)
     return None

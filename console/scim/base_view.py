@@ -30,7 +30,7 @@ from scim2_models import (
 from caret.foundation.concurrency.bulkhead import Bulkhead, BulkheadFull
 from caret.foundation.web.credential_notes import note_credential
 from console.api.problems import ProblemRaised
-from console.api.rate_limit import take_request
+from console.api.rate_limit import count_request
 from console.sign_in.current_member import client_address
 from tenants.base.errors import Conflict, DomainError, Forbidden, InvalidValue, NotFound
 from tenants.identity.scim.resources import POLICY
@@ -39,7 +39,7 @@ from tenants.security.authorization.actor import Actor
 
 # Writes of one tenant wait for each other, and some requests compute for seconds. They may occupy
 # only a few of the console's 64 request slots.
-PLACES: Final = Bulkhead(max_each=4, max_all=32)
+REQUEST_SLOTS: Final = Bulkhead(max_each=4, max_all=32)
 MEDIA_TYPE: Final = "application/scim+json"
 View = Callable[..., HttpResponse]
 _REFUSALS: Final[dict[type[DomainError], type[SCIMException]]] = {
@@ -54,7 +54,7 @@ def scim_endpoint(**methods: View) -> View:
     """Return the view of one URL. The method views get the request and the bearer's actor."""
 
     @csrf_exempt  # browsers never send a bearer token on their own
-    def answered(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+    def guarded(request: HttpRequest, **kwargs: Any) -> HttpResponse:
         try:
             return _dispatch(request, methods, kwargs)
         except BulkheadFull:
@@ -74,7 +74,7 @@ def scim_endpoint(**methods: View) -> View:
         except ProblemRaised as error:
             return _error_response(Error(status=error.problem.status, detail=error.problem.detail))
 
-    return wraps(scim_endpoint)(answered)
+    return wraps(scim_endpoint)(guarded)
 
 
 def _dispatch(
@@ -86,7 +86,7 @@ def _dispatch(
         view = methods.get((request.method or "").lower())
         if view is None:
             return _error_response(Error(status=405, detail="This method is not allowed here."))
-        with PLACES.acquire(actor.tenant_id):
+        with REQUEST_SLOTS.acquire(actor.tenant_id):
             return view(request, actor, **url_arguments)
 
 
@@ -101,7 +101,7 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
     return body
 
 
-def answer(
+def resource_response(
     resource: Resource[Any],
     parameters: "ResponseParameters[Any] | None" = None,
     *,
@@ -111,7 +111,7 @@ def answer(
         scim_ctx=Context.RESOURCE_QUERY_RESPONSE,
         response_parameters=parameters,
     )
-    response = answer_json(document, status=status)
+    response = json_response(document, status=status)
     if resource.meta is not None and resource.meta.version:
         response["ETag"] = resource.meta.version
         if status == 201 and resource.meta.location:
@@ -119,7 +119,7 @@ def answer(
     return response
 
 
-def answer_json(document: dict[str, Any], *, status: int = 200) -> HttpResponse:
+def json_response(document: dict[str, Any], *, status: int = 200) -> HttpResponse:
     return HttpResponse(json.dumps(document), status=status, content_type=MEDIA_TYPE)
 
 
@@ -136,7 +136,7 @@ def precondition_of(request: HttpRequest) -> Callable[[Resource[Any]], None]:
     return check
 
 
-def is_known(request: HttpRequest, resource: Resource[Any]) -> bool:
+def is_not_modified(request: HttpRequest, resource: Resource[Any]) -> bool:
     """Return whether the client already has this version, by `If-None-Match`."""
     tags = [tag.strip() for tag in request.headers.get("If-None-Match", "").split(",")]
     return resource.meta is not None and resource.meta.version in tags
@@ -144,11 +144,11 @@ def is_known(request: HttpRequest, resource: Resource[Any]) -> bool:
 
 def _authenticate(request: HttpRequest) -> Actor:
     """Return the bearer's actor. Raises UnauthorizedException, ProblemRaised."""
-    scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     actor = None
     if scheme.lower() == "bearer":
         actor = bearer_of(
-            text.strip(),
+            token.strip(),
             address=client_address(request),
             request_id=str(uuid4()),
             now=timezone.now(),
@@ -156,7 +156,7 @@ def _authenticate(request: HttpRequest) -> Actor:
     if actor is None:
         raise UnauthorizedException
     note_credential(request)
-    take_request(f"scim:{actor.tenant_id}")
+    count_request(f"scim:{actor.tenant_id}")
     return actor
 
 
@@ -165,7 +165,7 @@ def _error_detail(error: DomainError) -> str:
 
 
 def _error_response(error: Error) -> HttpResponse:
-    response = answer_json(error.model_dump(), status=error.status or 500)
+    response = json_response(error.model_dump(), status=error.status or 500)
     if error.status == 429:
         response["Retry-After"] = "5"
     if error.status == 401:

@@ -22,7 +22,7 @@ from scim2_models import (
     Sort,
 )
 
-from console.scim.base_view import answer, answer_json
+from console.scim.base_view import json_response, resource_response
 from tenants.identity.scim.resources import (
     POLICY,
 )
@@ -60,7 +60,7 @@ PROVIDER: Final = ScimProvider(
 
 def config(request: HttpRequest, actor: Actor) -> HttpResponse:
     assert PROVIDER.config is not None
-    return answer(PROVIDER.config)
+    return resource_response(PROVIDER.config)
 
 
 def schemas(request: HttpRequest, actor: Actor) -> HttpResponse:
@@ -68,7 +68,7 @@ def schemas(request: HttpRequest, actor: Actor) -> HttpResponse:
 
 
 def schema(request: HttpRequest, actor: Actor, name: str) -> HttpResponse:
-    return answer(_find_resource(PROVIDER.schemas, "id", name))
+    return resource_response(_find_resource(PROVIDER.schemas, "id", name))
 
 
 def resource_types(request: HttpRequest, actor: Actor) -> HttpResponse:
@@ -76,7 +76,7 @@ def resource_types(request: HttpRequest, actor: Actor) -> HttpResponse:
 
 
 def resource_type(request: HttpRequest, actor: Actor, name: str) -> HttpResponse:
-    return answer(_find_resource(PROVIDER.resource_types, "name", name))
+    return resource_response(_find_resource(PROVIDER.resource_types, "name", name))
 
 
 def _find_resource(resources: tuple[Any, ...], attribute: str, name: str) -> Resource[Any]:
@@ -95,4 +95,4 @@ def _list_response(model: type[Any], resources: tuple[Any, ...]) -> HttpResponse
         items_per_page=len(resources),
         resources=list(resources),
     )
-    return answer_json(response.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE))
+    return json_response(response.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE))

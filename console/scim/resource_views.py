@@ -20,11 +20,11 @@ from scim2_models import (
 
 from console.scim.base_view import (
     View,
-    answer,
-    answer_json,
     body_of,
-    is_known,
+    is_not_modified,
+    json_response,
     precondition_of,
+    resource_response,
     scim_endpoint,
 )
 from tenants.identity.scim import groups, queries, users
@@ -91,7 +91,7 @@ def list_view(kind: ScimResourceType[Any]) -> View:
             body_of(request), scim_ctx=Context.RESOURCE_CREATION_REQUEST
         )
         new_resource = kind.create(actor=actor, resource=resource, now=timezone.now())
-        return answer(new_resource, _read_parameters(kind, request), status=201)
+        return resource_response(new_resource, _read_parameters(kind, request), status=201)
 
     return scim_endpoint(get=get, post=post)
 
@@ -102,9 +102,9 @@ def resource_view(kind: ScimResourceType[Any]) -> View:
         resource = kind.find(
             actor=actor, parameters=parameters, **kind.resource_kwargs(resource_id)
         )
-        if is_known(request, resource):
+        if is_not_modified(request, resource):
             return HttpResponse(status=304, headers={"ETag": resource.meta.version})
-        return answer(resource, parameters)
+        return resource_response(resource, parameters)
 
     def put(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
         resource = kind.model.model_validate(
@@ -117,11 +117,11 @@ def resource_view(kind: ScimResourceType[Any]) -> View:
             now=timezone.now(),
             **kind.resource_kwargs(resource_id),
         )
-        return answer(new_resource, _read_parameters(kind, request))
+        return resource_response(new_resource, _read_parameters(kind, request))
 
     def patch(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
         operations = PatchOp[kind.model].model_validate(  # type: ignore[name-defined]
-            _with_few_operations(body_of(request)), scim_ctx=Context.RESOURCE_PATCH_REQUEST
+            _require_few_operations(body_of(request)), scim_ctx=Context.RESOURCE_PATCH_REQUEST
         )
         new_resource = kind.patch(
             actor=actor,
@@ -130,7 +130,7 @@ def resource_view(kind: ScimResourceType[Any]) -> View:
             now=timezone.now(),
             **kind.resource_kwargs(resource_id),
         )
-        return answer(new_resource, _read_parameters(kind, request))
+        return resource_response(new_resource, _read_parameters(kind, request))
 
     def delete(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
         kind.delete(
@@ -150,7 +150,7 @@ def _check_filter(request: HttpRequest) -> None:
         raise InvalidFilterException(detail=f"At most {MAX_FILTER_CHARS} characters.")
 
 
-def _with_few_operations(body: dict[str, Any]) -> dict[str, Any]:
+def _require_few_operations(body: dict[str, Any]) -> dict[str, Any]:
     """Return the body unless it is too large: added values are compared with all existing ones.
 
     Raises InvalidValueException.
@@ -158,16 +158,16 @@ def _with_few_operations(body: dict[str, Any]) -> dict[str, Any]:
     operations = next((value for name, value in body.items() if name.lower() == "operations"), None)
     if isinstance(operations, list) and len(operations) > MAX_OPERATIONS:
         raise InvalidValueException(detail=f"At most {MAX_OPERATIONS} operations.")
-    if _num_values(operations) > MAX_VALUES:
+    if _count_values(operations) > MAX_VALUES:
         raise InvalidValueException(detail=f"At most {MAX_VALUES} values.")
     return body
 
 
-def _num_values(part: object) -> int:
+def _count_values(part: object) -> int:
     """Return the number of values in all nested lists."""
     if isinstance(part, list):
-        return len(part) + sum(map(_num_values, part))
-    return sum(map(_num_values, part.values())) if isinstance(part, dict) else 0
+        return len(part) + sum(map(_count_values, part))
+    return sum(map(_count_values, part.values())) if isinstance(part, dict) else 0
 
 
 def not_implemented(request: HttpRequest, actor: Actor, **kwargs: str) -> HttpResponse:
@@ -183,7 +183,7 @@ def _list_response(
         items_per_page=len(result.resources),
         resources=result.resources,
     )
-    return answer_json(
+    return json_response(
         response.model_dump(
             scim_ctx=Context.SEARCH_RESPONSE,
             response_parameters=search,

@@ -12,11 +12,17 @@ from console.scim.resource_views import GROUPS, USERS, list_view, not_implemente
 from tenants.security.authorization.actor import Actor
 
 
-def nothing(request: HttpRequest, actor: Actor) -> NoReturn:
+def reject_unknown_path(request: HttpRequest, actor: Actor) -> NoReturn:
     raise NotFoundException
 
 
-_NOTHING = scim_endpoint(get=nothing, post=nothing, put=nothing, patch=nothing, delete=nothing)
+_UNKNOWN_PATH = scim_endpoint(
+    get=reject_unknown_path,
+    post=reject_unknown_path,
+    put=reject_unknown_path,
+    patch=reject_unknown_path,
+    delete=reject_unknown_path,
+)
 urlpatterns = [
     path("ServiceProviderConfig", scim_endpoint(get=discovery.config)),
     path("Schemas", scim_endpoint(get=discovery.schemas)),
@@ -30,5 +36,5 @@ urlpatterns = [
     path(".search", scim_endpoint(post=not_implemented)),
     path("Bulk", scim_endpoint(post=not_implemented)),
     path("Me", scim_endpoint(get=not_implemented)),
-    re_path("^", _NOTHING),
+    re_path("^", _UNKNOWN_PATH),
 ]

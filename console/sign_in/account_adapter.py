@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 
 from console.limits.password_hashing import hashing_slot
 from console.sign_in.current_member import client_address
-from console.sign_in.devices import remember_place
+from console.sign_in.devices import remember_device
 from console.sign_in.next_page import is_own_path
 from console.sign_in.sessions.session import set_session_provider
 from tenants.identity.passwords.operations import version_of_hash
@@ -24,7 +24,7 @@ PROVIDER_SIGNED_IN_AT: Final = "provider_signed_in_at_s"
 PASSWORD_VERSION: Final = "password_version"  # noqa: S105  # a key, not a password
 
 
-class _SocialUser(Protocol):
+class _SignedInUser(Protocol):
     email: str
     password: str  # its hash
 
@@ -47,7 +47,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     def post_login(
         self,
         request: HttpRequest,
-        user: _SocialUser,
+        user: _SignedInUser,
         *,
         signal_kwargs: dict[str, Any] | None,
         **kwargs: Any,
@@ -58,18 +58,18 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         wait for a second factor.
         """
         login_state = signal_kwargs or {}
-        by = login_state.get(PROVIDER_TENANT)
+        provider_tenant_id = login_state.get(PROVIDER_TENANT)
         provider = provider_for(user.email)
         version = login_state.get(PASSWORD_VERSION, version_of_hash(user.password))
-        is_other_way = by != (provider and provider.tenant_id)
-        if is_other_way or version != version_of_hash(user.password):
+        has_other_provider = provider_tenant_id != (provider and provider.tenant_id)
+        if has_other_provider or version != version_of_hash(user.password):
             logout(request)
             return redirect("account_login")
-        set_session_provider(request, by, login_state.get(PROVIDER_SIGNED_IN_AT))
+        set_session_provider(request, provider_tenant_id, login_state.get(PROVIDER_SIGNED_IN_AT))
         response: HttpResponse = super().post_login(
             request, user, signal_kwargs=signal_kwargs, **kwargs
         )
-        remember_place(request, response, user.email)
+        remember_device(request, response, user.email)
         return response
 
     def add_message(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:

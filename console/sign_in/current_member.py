@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
 from console.sign_in.mfa.adapter import has_verified_mfa, mfa_page_url
-from console.sign_in.sessions.session import provider_of
+from console.sign_in.sessions.session import provider_tenant_of
 from tenants.base.errors import Forbidden, InvalidValue, NotFound
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MembershipRow, find_memberships
@@ -70,13 +70,13 @@ def _find_memberships(request: HttpRequest) -> list[MembershipRow]:
     A session started by a tenant's identity provider is limited to that tenant.
     """
     rows = find_memberships(user_id=UserId(str(request.user.pk)))
-    by_provider_of = provider_of(request)
-    return [row for row in rows if by_provider_of in (None, row.tenant_id)]
+    provider_tenant_id = provider_tenant_of(request)
+    return [row for row in rows if provider_tenant_id in (None, row.tenant_id)]
 
 
 def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
     """Return False for users of the tenant's identity provider, which checks them itself."""
-    if not tenant.is_mfa_required or provider_of(request) is not None:
+    if not tenant.is_mfa_required or provider_tenant_of(request) is not None:
         return False
     return not has_verified_mfa(request)
 
@@ -111,7 +111,7 @@ def member_required(
             return render(request, "console/sign_in/no_tenant.html", status=403)
         if member.is_mfa_missing:
             return redirect(mfa_page_url(request))
-        with _refusals_as_errors():
+        with _translate_refusals():
             return view(request, member, *args, **kwargs)
 
     # mypy takes the result of `wraps` for a class of its own.
@@ -119,7 +119,7 @@ def member_required(
 
 
 @contextmanager
-def _refusals_as_errors() -> Iterator[None]:
+def _translate_refusals() -> Iterator[None]:
     try:
         yield
     except Forbidden as error:

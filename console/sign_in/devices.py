@@ -31,7 +31,7 @@ _PURPOSE: Final = "caret.known-device/1"
 _OPERATOR: Final = "operator:"  # prefix of operators' accounts
 
 
-def attempt_at(request: HttpRequest, secret: Secret, account: str) -> SecretAttempt:
+def build_attempt(request: HttpRequest, secret: Secret, account: str) -> SecretAttempt:
     """Return the attempt, ready for counting. Raises redis.RedisError."""
     address = client_address(request)
     device = _device_of(request, account)
@@ -39,7 +39,7 @@ def attempt_at(request: HttpRequest, secret: Secret, account: str) -> SecretAtte
     return SecretAttempt(secret, account, address, device, is_known)
 
 
-def remember_place(request: HttpRequest, response: HttpResponse, account: str) -> None:
+def remember_device(request: HttpRequest, response: HttpResponse, account: str) -> None:
     """Remember browser and network of a user who has just signed in with all factors.
 
     A known browser keeps its ID, because a second ID would be a second allowance.
@@ -71,7 +71,7 @@ def _device_of(request: HttpRequest, account: str) -> str | None:
         device, version = signing.loads(cookie, salt=_salt_for(account), max_age=LIFETIME)
     except (signing.BadSignature, ValueError):
         return None
-    # Queried only with a valid cookie: without one, unknown accounts must take as long as known.
+    # Queried only with a valid cookie. Without one, unknown accounts take as long as known ones.
     return str(device) if constant_time_compare(version, _password_version(account)) else None
 
 

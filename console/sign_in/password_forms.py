@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from tenants.identity.members.password_validation import MAX_PASSWORD_CHARS
 
-_SAME = gettext_noop("The new password is your current one. Choose another.")
+_SAME_PASSWORD = gettext_noop("The new password is your current one. Choose another.")
 
 
 class NewPasswordForm(forms.Form):
@@ -31,7 +31,7 @@ class ChangePasswordForm(NewPasswordForm):
     def clean_password(self) -> str:
         new: str = self.cleaned_data["password"]
         if new == self.cleaned_data.get("current_password"):
-            raise forms.ValidationError(gettext(_SAME))
+            raise forms.ValidationError(gettext(_SAME_PASSWORD))
         return new
 
 

@@ -11,4 +11,4 @@ register: Final = template.Library()
 
 @register.filter
 def named(value: str, kind: str) -> str:
-    return display_names.named(kind, value)
+    return display_names.display_name(kind, value)

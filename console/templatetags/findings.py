@@ -5,7 +5,7 @@ from typing import Final
 from django import template
 from django.utils.translation import gettext
 
-from console.usage_filters.number_format import number
+from console.usage_filters.number_format import format_number
 from console.usage_filters.request_labels import STAGES
 from tenants.usage.requests.finding import Finding, Quantity
 
@@ -20,7 +20,7 @@ def translate_finding(verdict: Finding) -> str:
 
 def _format_value(name: str, value: Quantity | str) -> str:
     if isinstance(value, Quantity):
-        return number(value.value, value.digits)
+        return format_number(value.value, value.digits)
     if name == "stage":
         return gettext("“%(name)s”") % {"name": STAGES.get(value, value)}
     return value

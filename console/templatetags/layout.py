@@ -3,7 +3,7 @@
 from django import template
 from django.http import HttpRequest
 
-from console.layout.navigation import NavigationGroup, NavigationLink, groups, own_links
+from console.layout.navigation import NavigationGroup, NavigationLink, list_groups, list_own_links
 from console.layout.preferences import Preferences, preferences_of
 from console.sign_in.current_member import CurrentMember
 
@@ -12,12 +12,12 @@ register = template.Library()
 
 @register.simple_tag
 def navigation(request: HttpRequest, member: CurrentMember) -> list[NavigationGroup]:
-    return groups(request, member.actor)
+    return list_groups(request, member.actor)
 
 
 @register.simple_tag
 def own_navigation(request: HttpRequest, member: CurrentMember) -> list[NavigationLink]:
-    return own_links(request, member.actor)
+    return list_own_links(request, member.actor)
 
 
 @register.simple_tag

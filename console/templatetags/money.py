@@ -2,10 +2,10 @@
 
 from django import template
 
-from console.texts.money_format import amount, exact
-from console.usage_filters.number_format import percent
+from console.texts.money_format import format_amount, format_exact_amount
+from console.usage_filters.number_format import format_percent
 
 register = template.Library()
-register.filter("money", amount)
-register.filter("percent_sign", percent)
-register.filter("exact_money", exact)
+register.filter("money", format_amount)
+register.filter("percent_sign", format_percent)
+register.filter("exact_money", format_exact_amount)

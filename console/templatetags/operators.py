@@ -6,7 +6,7 @@ from django import template
 
 from console.operator_admin.pools.presenters import rejection_reason
 from console.operator_admin.static_files import url_of
-from console.usage_filters.number_format import number, share
+from console.usage_filters.number_format import format_number, format_share
 
 register = template.Library()
 UNKNOWN: Final = "–"
@@ -21,7 +21,7 @@ def operators_asset(name: str) -> str:
 @register.filter
 def percent(value: float | None) -> str:
     """Return 0.934 as 93.4%, in the reader's format."""
-    return UNKNOWN if value is None else share(value)
+    return UNKNOWN if value is None else format_share(value)
 
 
 @register.filter
@@ -35,12 +35,12 @@ def milliseconds(value_ms: float | None) -> str:
     if value_ms is None:
         return UNKNOWN
     digits = 1 if value_ms < _WHOLE_MS else 0
-    return f"{number(value_ms, digits)} ms"
+    return f"{format_number(value_ms, digits)} ms"
 
 
 @register.filter
 def count(value: float | None, digits: int = 0) -> str:
-    return UNKNOWN if value is None else number(value, digits)
+    return UNKNOWN if value is None else format_number(value, digits)
 
 
 @register.filter

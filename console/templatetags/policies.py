@@ -1,4 +1,4 @@
-"""`{{ row.reason|said_reason }}`: the reason of a policy change; translated if Caret wrote it."""
+"""`{{ row.reason|translate_reason }}`: a change's reason; Caret's own are translated."""
 
 from django import template
 
@@ -8,5 +8,5 @@ register = template.Library()
 
 
 @register.filter
-def said_reason(reason: str) -> str:
-    return system_reasons.said_reason(reason)
+def translate_reason(reason: str) -> str:
+    return system_reasons.translate_reason(reason)

@@ -17,7 +17,7 @@ _WITH_VALUES: Final = (
     gettext_noop("The mail server rejected the message (%(error)s)."),
 )
 # Errors of caret.foundation.egress.http_client, which has no translation catalogue.
-OF_EXCHANGES: Final = (
+HTTP_CLIENT_ERRORS: Final = (
     gettext_noop("The request timed out."),
     gettext_noop("The response was too large."),
     gettext_noop("The address is not valid."),

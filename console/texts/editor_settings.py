@@ -23,7 +23,7 @@ PLACEHOLDER: Final = "cpk_..."
 class Editor:
     code: str  # used in URLs
     name: str | Promise
-    place: str | Promise  # file or window of the settings
+    location: str | Promise  # file or window of the settings
     text: str  # with URL, CONSOLE and KEY for both addresses and the API key
     mode: Mode = Mode.FIM  # that the key must be allowed to request
 
@@ -181,19 +181,21 @@ EDITORS: Final = (
 class EditorSnippet:
     code: str
     name: str
-    place: str
+    location: str
     text: str
 
 
 def settings_with(key: str, modes: Set[Mode] = frozenset(Mode)) -> list[EditorSnippet]:
     """Return the settings of the clients that a key with these modes can use."""
     return [
-        EditorSnippet(editor.code, str(editor.name), str(editor.place), _fill_in(editor.text, key))
+        EditorSnippet(
+            editor.code, str(editor.name), str(editor.location), _fill_in(editor.text, key)
+        )
         for editor in EDITORS
         if editor.mode in modes
     ]
 
 
 def _fill_in(text: str, key: str) -> str:
-    known = {"URL": settings.GATEWAY_URL, "CONSOLE": settings.CONSOLE_URL, "KEY": key}
-    return re.sub(r"\b(URL|CONSOLE|KEY)\b", lambda found: known[found[0]], text).rstrip("\n")
+    values = {"URL": settings.GATEWAY_URL, "CONSOLE": settings.CONSOLE_URL, "KEY": key}
+    return re.sub(r"\b(URL|CONSOLE|KEY)\b", lambda match: values[match[0]], text).rstrip("\n")

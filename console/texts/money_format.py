@@ -18,25 +18,25 @@ _CENTS: Final = 2
 _TINY_MICROS: Final = MICROS // 10
 
 
-def amount(micros: int, currency: str) -> str:
+def format_amount(micros: int, currency: str) -> str:
     """Return the amount in whole cents, rounded half away from zero: €1,234.50."""
-    return _format_amount(Decimal(to_cents(micros)) / 100, currency, _CENTS)
+    return _format_decimal(Decimal(to_cents(micros)) / 100, currency, _CENTS)
 
 
-def of_budget(micros: int, limit_micros: int, currency: str) -> str:
+def format_budget_amount(micros: int, limit_micros: int, currency: str) -> str:
     """Return an amount of a budget; tiny budgets show fractions of cents: €0.0053 of €0.01."""
-    return (exact if limit_micros < _TINY_MICROS else amount)(micros, currency)
+    return (format_exact_amount if limit_micros < _TINY_MICROS else format_amount)(micros, currency)
 
 
-def exact(micros: int, currency: str) -> str:
+def format_exact_amount(micros: int, currency: str) -> str:
     """Return the amount with all its decimals, at least two: €0.0375."""
     value = Decimal(micros) / MICROS
     exponent = value.normalize().as_tuple().exponent
     assert isinstance(exponent, int), "the value is finite"
-    return _format_amount(value, currency, max(_CENTS, -exponent))
+    return _format_decimal(value, currency, max(_CENTS, -exponent))
 
 
-def _format_amount(value: Decimal, currency: str, decimals: int) -> str:
+def _format_decimal(value: Decimal, currency: str, decimals: int) -> str:
     number = number_format(abs(value), decimal_pos=decimals, use_l10n=True, force_grouping=True)
     # Translators: in German "%(number)s %(symbol)s", with a no-break space.
     pattern = pgettext("an amount of money", "%(symbol)s%(number)s")

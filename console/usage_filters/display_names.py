@@ -1,6 +1,7 @@
 """Display names of languages and editors, which requests name by identifiers.
 
-    named("language", "csharp")  ->  C#            named("editor", "vscode")  ->  VS Code
+    display_name("language", "csharp")  ->  C#
+    display_name("editor", "vscode")    ->  VS Code
 
 Files and URLs keep the identifiers.
 """
@@ -127,12 +128,12 @@ _EDITORS: Final = {
 _TABLES: Final = {"language": _LANGUAGES, "editor": _EDITORS}
 
 
-def named(kind: str, value: str) -> str:
+def display_name(kind: str, value: str) -> str:
     """Return the display name. Kinds without display names (models, variants) are unchanged."""
     table = _TABLES.get(kind)
     if table is None:
         return value
     if kind == "language" and value in _ALIASES:
-        return f"{named(kind, _ALIASES[value])} ({value})"
+        return f"{display_name(kind, _ALIASES[value])} ({value})"
     name = table.get(value)
     return value[:1].upper() + value[1:] if name is None else gettext(name)

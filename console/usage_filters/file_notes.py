@@ -20,10 +20,10 @@ class CompleteFigures(Protocol):
         """Smaller groups are suppressed; 1: the user's own figures."""
 
 
-def notes_of_figures(question: UsageFilters, usage_figures: CompleteFigures) -> list[str]:
+def notes_of_figures(usage_filters: UsageFilters, usage_figures: CompleteFigures) -> list[str]:
     """Return the notes. Hours contain their time zone; days do not, so a note names it."""
     notes = [_completeness_note(usage_figures.complete_until)]
-    if not question.is_hourly:
+    if not usage_filters.is_hourly:
         notes.append(gettext("Dates are in UTC and inclusive."))
     if usage_figures.min_users > 1:
         text = gettext("Groups of fewer than %(min_users)s users are hidden.")

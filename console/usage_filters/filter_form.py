@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from console.usage_filters.display_names import named
+from console.usage_filters.display_names import display_name
 from tenants.usage.reports.filters import COLUMNS, ReportFilter
 from tenants.usage.reports.queries import MAX_DAYS, GroupBy, ReportQuery
 
@@ -158,9 +158,11 @@ class UsageFilters:
 
     def _choices(self, name: str, values: list[str]) -> list[UsageFilterOption]:
         selected = self.parameters.get(name)
-        options = [(value or UNKNOWN, named(name, value) or str(_("unknown"))) for value in values]
+        options = [
+            (value or UNKNOWN, display_name(name, value) or str(_("unknown"))) for value in values
+        ]
         if selected and selected not in {value for value, _title in options}:
-            options.append((selected, named(name, selected)))
+            options.append((selected, display_name(name, selected)))
         return [UsageFilterOption(value, title, value == selected) for value, title in options]
 
     def with_filter(self, **values: str) -> str:
@@ -176,13 +178,13 @@ def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
     The form then contains the errors.
     """
     form = UsageFilterForm(request.GET)
-    is_good = form.is_valid()
-    cleaned = form.cleaned_data if is_good else {}
+    is_valid = form.is_valid()
+    cleaned = form.cleaned_data if is_valid else {}
     range_name = cleaned.get("range") or _DEFAULT
     parameters = {
         name: text
         for name in form.fields
-        if (text := request.GET.get(name, "").strip()) and is_good
+        if (text := request.GET.get(name, "").strip()) and is_valid
     }
     return UsageFilters(
         form, _to_query(cleaned, range_name, now), range_name, {"range": range_name} | parameters
@@ -191,12 +193,14 @@ def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
 
 def usage_of_30_days(now: datetime) -> UsageFilters:
     """Return the filters of a page without parameters that shows the last 30 days."""
-    chosen = "30d"
-    return UsageFilters(UsageFilterForm({}), _to_query({}, chosen, now), chosen, {"range": chosen})
+    range_name = "30d"
+    return UsageFilters(
+        UsageFilterForm({}), _to_query({}, range_name, now), range_name, {"range": range_name}
+    )
 
 
-def by(question: UsageFilters, group_by: GroupBy | None) -> ReportQuery:
-    report_query = question.report_query
+def group_query(usage_filters: UsageFilters, group_by: GroupBy | None) -> ReportQuery:
+    report_query = usage_filters.report_query
     return ReportQuery(
         report_query.start,
         report_query.end,

@@ -5,7 +5,7 @@ from typing import TypedDict
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from console.usage_filters.number_format import count, milliseconds, share
+from console.usage_filters.number_format import format_count, format_milliseconds, format_share
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.last_minute import LastMinute, sees_accepted
 
@@ -24,16 +24,16 @@ class LastMinuteText(TypedDict, total=False):
 def format_last_minute(minute: LastMinute, actor: Actor) -> LastMinuteText:
     prompt_tokens, cached = minute.prompt_tokens_with_cache_info, minute.cached_tokens
     values = LastMinuteText(
-        requests=count(minute.requests),
+        requests=format_count(minute.requests),
         p50=_format_ms(minute.first_token_p50_ms),
         p99=_format_ms(minute.first_token_p99_ms),
-        cached=share(cached / prompt_tokens) if prompt_tokens else _NONE,
+        cached=format_share(cached / prompt_tokens) if prompt_tokens else _NONE,
         at=date_format(timezone.localtime(minute.until), "H:i:s"),
     )
     if sees_accepted(actor):
-        values["accepted"] = _NONE if minute.accepted is None else count(minute.accepted)
+        values["accepted"] = _NONE if minute.accepted is None else format_count(minute.accepted)
     return values
 
 
 def _format_ms(value: float | None) -> str:
-    return _NONE if value is None else milliseconds(value)
+    return _NONE if value is None else format_milliseconds(value)

@@ -25,53 +25,53 @@ class FigureChange:
     is_noise: bool = False
 
 
-def number(value: float, num_decimals: int) -> str:
+def format_number(value: float, num_decimals: int) -> str:
     """Return the rounded number. number_format alone would truncate it."""
     rounded = round(value, num_decimals)
     return number_format(rounded, decimal_pos=num_decimals, use_l10n=True, force_grouping=True)
 
 
-def count(value: float) -> str:
-    return number(value, 0)
+def format_count(value: float) -> str:
+    return format_number(value, 0)
 
 
-def short_count(value: float) -> str:
+def format_short_count(value: float) -> str:
     """Return the number for axes: 12k, 3.4M."""
     for size, letter in ((1_000_000, "M"), (1_000, "k")):
         if value >= size:
             whole = (value * 10 / size) % 10 < 0.5  # no decimal to show
-            return f"{number(value / size, 0 if whole else 1)}{letter}"
-    return number(value, 0 if value == int(value) else 1)
+            return f"{format_number(value / size, 0 if whole else 1)}{letter}"
+    return format_number(value, 0 if value == int(value) else 1)
 
 
-def percent(amount: object) -> str:
+def format_percent(amount: object) -> str:
     """Return 12.5%, or in German 12,5 %."""
     # Translators: in German "%(amount)s %%", with a no-break space.
     return pgettext("a percentage", "%(amount)s%%") % {"amount": amount}
 
 
-def share(value: float) -> str:
-    return percent(number(value * 100, 1))
+def format_share(value: float) -> str:
+    return format_percent(format_number(value * 100, 1))
 
 
-def axis_share(value: float) -> str:
+def format_axis_share(value: float) -> str:
     amount = round(value * 100, 6)  # .3 * 100 is not exactly 30
-    return percent(number(amount, 0 if amount == int(amount) else 1))
+    return format_percent(format_number(amount, 0 if amount == int(amount) else 1))
 
 
-COUNTS: Final = Unit("count", short_count, count)
-SHARES: Final = Unit("share", axis_share, share)
+COUNTS: Final = Unit("count", format_short_count, format_count)
+SHARES: Final = Unit("share", format_axis_share, format_share)
 
 
-def milliseconds(value: float) -> str:
-    return f"{count(value)} ms" if value >= 10 else f"{number(value, 1)} ms"
+def format_milliseconds(value: float) -> str:
+    return f"{format_count(value)} ms" if value >= 10 else f"{format_number(value, 1)} ms"
 
 
-def one_decimal(value: float) -> str:
-    return number(value, 1)
+def format_one_decimal(value: float) -> str:
+    return format_number(value, 1)
 
 
-def change(
+def describe_change(
     now: float | None,
     before: float | None,
     *,
@@ -89,9 +89,9 @@ def change(
     difference = now - before if is_share else now / before - 1
     if abs(difference) < _NOTEWORTHY:
         return FigureChange(gettext("unchanged"), "same", "")
-    amount = number(abs(difference) * 100, 1)
+    amount = format_number(abs(difference) * 100, 1)
     sign = "+" if difference > 0 else "−"
-    text = f"{amount} {gettext('points')}" if is_share else percent(amount)
+    text = f"{amount} {gettext('points')}" if is_share else format_percent(amount)
     is_better = (difference > 0) == (better == "more")
     is_noise = abs(difference) <= noise
     icon = "rise" if difference > 0 else "fall"

@@ -12,36 +12,37 @@ from tenants.usage.reports.counters import UsageCounters
 from tenants.usage.reports.queries import ReportRow, time_key
 
 
-def moments(question: UsageFilters) -> list[datetime]:
-    report_query = question.report_query
-    step = timedelta(hours=1) if question.is_hourly else timedelta(days=1)
+def list_moments(usage_filters: UsageFilters) -> list[datetime]:
+    report_query = usage_filters.report_query
+    step = timedelta(hours=1) if usage_filters.is_hourly else timedelta(days=1)
     num = (report_query.ends_at - report_query.starts_at) // step
-    return [report_query.starts_at + step * place for place in range(num)]
+    return [report_query.starts_at + step * index for index in range(num)]
 
 
-def times(question: UsageFilters) -> list[Time]:
+def list_times(usage_filters: UsageFilters) -> list[Time]:
     """Return the labels: hours in the reader's time zone, days in UTC."""
-    if question.is_hourly:
-        local = map(timezone.localtime, moments(question))
+    if usage_filters.is_hourly:
+        local = map(timezone.localtime, list_moments(usage_filters))
         return [Time(date_format(at, "TIME_FORMAT")) for at in local]
-    return [Time(date_format(day, "MONTH_DAY_FORMAT"), day) for day in _days_of(question)]
+    return [Time(date_format(day, "MONTH_DAY_FORMAT"), day) for day in _days_of(usage_filters)]
 
 
-def values(
-    question: UsageFilters, rows: Iterable[ReportRow], of: Callable[[UsageCounters], Value]
+def values_over_time(
+    usage_filters: UsageFilters, rows: Iterable[ReportRow], metric: Callable[[UsageCounters], Value]
 ) -> list[Value]:
     """Return the values over time. None: suppressed. Hours and days without usage count as zero."""
     by_key = {row.key: row.counts for row in rows}
     zero_counts = UsageCounters()
     counts_by_time = (
-        by_key.get(time_key(question.report_query, at), zero_counts) for at in moments(question)
+        by_key.get(time_key(usage_filters.report_query, at), zero_counts)
+        for at in list_moments(usage_filters)
     )
-    return [None if counts is None else of(counts) for counts in counts_by_time]
+    return [None if counts is None else metric(counts) for counts in counts_by_time]
 
 
 def num_hidden(rows: Iterable[ReportRow]) -> int:
     return sum(row.suppression is not None for row in rows)
 
 
-def _days_of(question: UsageFilters) -> list[date]:
-    return [at.astimezone(UTC).date() for at in moments(question)]
+def _days_of(usage_filters: UsageFilters) -> list[date]:
+    return [at.astimezone(UTC).date() for at in list_moments(usage_filters)]

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_GET
 
 from caret.foundation.ids import TenantId
 from console.api.problems import Problem, ProblemRaised, build_problem, problem_response
-from console.api.rate_limit import take_request
+from console.api.rate_limit import count_request
 from console.sign_in.current_member import client_address
 from tenants.base.errors import NotFound
 from tenants.compliance.exports.jobs.download import Download, find_link, open_download
@@ -81,7 +81,7 @@ def _start_download(request: HttpRequest, token: str) -> StreamingHttpResponse:
     """
     now = timezone.now()
     link = find_link(token=token, now=now)
-    take_request(f"export-file:{link.tenant_id}")
+    count_request(f"export-file:{link.tenant_id}")
     if not running.acquire_slot(link.tenant_id):
         raise ProblemRaised(_BUSY)
     try:

@@ -21,7 +21,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from console.layout.content_security_policy import policy_with
 from console.layout.permission_required import permission_required
-from console.limits.throttling import WINDOW_S, take_start_of_playground
+from console.limits.throttling import WINDOW_S, allow_playground_start
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
 from console.texts.playground_texts import COLUMNS, TEXTS
@@ -80,7 +80,7 @@ def playground(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Create the playground's key. Limited, because each start also publishes a snapshot."""
     try:
-        if not take_start_of_playground(user_id=str(member.actor.user_id)):
+        if not allow_playground_start(user_id=str(member.actor.user_id)):
             return _error_response(
                 _("You started the playground too often. Wait a minute, then try again."), 429
             )

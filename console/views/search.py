@@ -13,10 +13,10 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from console.layout.htmx import render_page
-from console.layout.navigation import NavigationLink, all_links
+from console.layout.navigation import NavigationLink, list_all_links
 from console.layout.search_entries import find_entries, has_words
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.help.documents import documents
+from console.views.help.documents import documents_by_name
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.search import KeyFilter, KeyOrder, find_keys
 from tenants.identity.members.search import MemberFilter, search_members
@@ -25,7 +25,7 @@ from tenants.security.authorization.actor import Actor
 
 _MAX_WORDS: Final = 8
 _MIN_CHARS: Final = 2  # shorter texts find only pages
-_MAX_THINGS: Final = 5  # of each kind
+_MAX_HITS: Final = 5  # of each kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,15 @@ class SearchHit:
 def search(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     search_text = request.GET.get("q", "")[:100]
     words = search_text.casefold().replace("-", " ").split()[:_MAX_WORDS]
-    things = _search_all(member.actor, search_text.strip(), words)
-    links = [link for link in all_links(request, member.actor) if _is_meant(link, words)]
-    context = {"search_text": search_text, "links": links, "things": things}
+    hits = _search_all(member.actor, search_text.strip(), words)
+    links = [link for link in list_all_links(request, member.actor) if _matches(link, words)]
+    context = {"search_text": search_text, "links": links, "hits": hits}
     return render_page(
         request, member, "console/search.html", context, part="console/_search_results.html"
     )
 
 
-def _is_meant(link: NavigationLink, words: list[str]) -> bool:
+def _matches(link: NavigationLink, words: list[str]) -> bool:
     return has_words(words, link.title, link.words)
 
 
@@ -69,7 +69,7 @@ def _search_documents(words: list[str]) -> list[SearchHit]:
             hint=gettext("Document"),
             url=reverse("console:help-document", args=[document.name]),
         )
-        for document in documents().values()
+        for document in documents_by_name().values()
         if has_words(words, document.title, document.description, *document.headings)
     ]
 
@@ -94,7 +94,7 @@ def _search_keys(actor: Actor, search_text: str) -> list[SearchHit]:
         return []
     key_filter = KeyFilter(text=search_text, order=KeyOrder.NAME, is_descending=False)
     page = find_keys(
-        actor=actor, key_filter=key_filter, limit=_MAX_THINGS, cursor=None, now=timezone.now()
+        actor=actor, key_filter=key_filter, limit=_MAX_HITS, cursor=None, now=timezone.now()
     )
     return [
         SearchHit(
@@ -111,7 +111,7 @@ def _search_members(actor: Actor, search_text: str) -> list[SearchHit]:
     if not actor.has_permission(Permission.READ_MEMBERS):
         return []
     member_filter = MemberFilter(text=search_text)
-    page = search_members(actor=actor, member_filter=member_filter, limit=_MAX_THINGS, cursor=None)
+    page = search_members(actor=actor, member_filter=member_filter, limit=_MAX_HITS, cursor=None)
     return [
         SearchHit(
             icon="members",
@@ -127,7 +127,7 @@ def _search_teams(actor: Actor, search_text: str) -> list[SearchHit]:
     if not actor.has_permission(Permission.READ_TEAMS):
         return []
     page = find_teams(
-        actor=actor, team_filter=TeamFilter(text=search_text), limit=_MAX_THINGS, cursor=None
+        actor=actor, team_filter=TeamFilter(text=search_text), limit=_MAX_HITS, cursor=None
     )
     return [
         SearchHit(

@@ -33,8 +33,8 @@ Files: TypeAlias = Mapping[str, StaticFile]  # by path
 
 def all_static_files() -> Files:
     """Return the console's files by path, with those of the operators' pages if these are on."""
-    own = console_files()
-    return own if settings.OPERATORS_PATH is None else {**own, **operator_files()}
+    files = console_files()
+    return files if settings.OPERATORS_PATH is None else {**files, **operator_files()}
 
 
 class StaticFiles:

@@ -59,14 +59,14 @@ def csv_error(*form_list: forms.Form) -> HttpResponse:
     return HttpResponse("".join(lines), status=400, content_type="text/plain; charset=utf-8")
 
 
-def collect_rows(page_after: Callable[[str | None], Page[_Row]]) -> CsvRows[_Row]:
+def collect_rows(find_page: Callable[[str | None], Page[_Row]]) -> CsvRows[_Row]:
     """Return the rows of all pages, at most MAX_ROWS."""
-    page = page_after(None)
+    page = find_page(None)
     rows = list(page.rows)
     for _ in range(MAX_ROWS // MAX_PAGE - 1):
         if page.next_cursor is None or len(rows) >= MAX_ROWS:
             break
-        page = page_after(page.next_cursor)
+        page = find_page(page.next_cursor)
         rows += page.rows
     return CsvRows(rows, is_cut=page.next_cursor is not None, last_page=page)
 

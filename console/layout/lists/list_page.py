@@ -35,7 +35,7 @@ from console.layout.lists.csv_response import (
     notes_of,
 )
 from console.layout.lists.pagination import page_links, wants_csv
-from console.layout.lists.sorting import SortOrders, headings, read_sorting
+from console.layout.lists.sorting import SortOrders, list_headings, read_sorting
 from console.sign_in.current_member import CurrentMember
 from console.texts.error_messages import translate_error
 from tenants.base.errors import InvalidValue
@@ -140,7 +140,7 @@ class ListPage(Generic[_Row]):
             context["form"] = form
             context["is_filtered"] = any(request.GET.get(name) for name in form.fields)
         if self.orders is not None:
-            context["headings"] = headings(request, query.sorting, self.orders.titles)
+            context["headings"] = list_headings(request, query.sorting, self.orders.titles)
         if self.context is not None:
             context |= self.context(query, page)
         return context | errors

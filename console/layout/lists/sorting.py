@@ -46,7 +46,7 @@ def read_sorting(request: HttpRequest, default: TableSorting[_Order]) -> TableSo
     return TableSorting(order, text.startswith("-"))
 
 
-def headings(
+def list_headings(
     request: HttpRequest, sorting: TableSorting[_Order], titles: Mapping[_Order, str | Promise]
 ) -> dict[str, SortableHeading]:
     """Return the headings by the order's value."""
@@ -54,8 +54,8 @@ def headings(
     for order, title in titles.items():
         is_sorted, down = order is sorting.order, sorting.is_descending
         url = with_query(request, sort=f"-{order}" if is_sorted and not down else str(order))
-        way = ("descending" if down else "ascending") if is_sorted else ""
-        headings_by_order[order.value] = SortableHeading(str(title), url, way)
+        aria_sort = ("descending" if down else "ascending") if is_sorted else ""
+        headings_by_order[order.value] = SortableHeading(str(title), url, aria_sort)
     return headings_by_order
 
 

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from caret.contracts.added_replicas import SPECULATION
 from console.operator_admin import session
-from console.operator_admin.site import operator_required, page
+from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, InvalidValue, NotFound
@@ -36,7 +36,7 @@ from tenants.fleet.pools.draining import LastReplicaOfPool, read_drains
 from tenants.fleet.pools.scraping.gateway_scraper import scrape_gateways
 from tenants.fleet.pools.scraping.installation_status import allowed_hosts_by_pool, replicas_by_pool
 
-_BAD: Final = 400
+_BAD_REQUEST: Final = 400
 _CONFLICT: Final = 409
 _FIELDS: Final = ("url", "kv_events", "speculation", "reason")
 
@@ -51,9 +51,9 @@ def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse
     if pool not in fleet.members:
         raise Http404
     if request.method == "GET":
-        return _add_form(request, pool, fleet, {})
+        return _render_add_form(request, pool, fleet, {})
     if (code_error := check_code(request, operator)) is not None:
-        return _add_form(request, pool, fleet, {"code": code_error}, status=_BAD)
+        return _render_add_form(request, pool, fleet, {"code": code_error}, status=_BAD_REQUEST)
     addition = AddReplica(pool, **{name: request.POST.get(name, "") for name in _FIELDS})
     try:
         add_replica(
@@ -62,9 +62,13 @@ def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse
     except NotFound as error:
         raise Http404 from error
     except InvalidValue as error:
-        return _add_form(request, pool, fleet, {error.field: translate_error(error)}, status=_BAD)
+        return _render_add_form(
+            request, pool, fleet, {error.field: translate_error(error)}, status=_BAD_REQUEST
+        )
     except DomainError as error:
-        return _add_form(request, pool, fleet, {"": translate_error(error)}, status=_CONFLICT)
+        return _render_add_form(
+            request, pool, fleet, {"": translate_error(error)}, status=_CONFLICT
+        )
     return redirect(reverse("operators:pools") + "?done=added")
 
 
@@ -77,9 +81,11 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
         raise PermissionDenied
     fleet, removal = _read_fleet(), _to_removal(request, pool, replica)
     if request.method == "GET":
-        return _remove_form(request, removal, fleet, {})
+        return _render_remove_form(request, removal, fleet, {})
     if (code_error := check_code(request, operator)) is not None:
-        return _remove_form(request, removal, fleet, {"code": code_error}, status=_BAD)
+        return _render_remove_form(
+            request, removal, fleet, {"code": code_error}, status=_BAD_REQUEST
+        )
     try:
         remove_replica(
             connect(), operator=operator, removal=removal, fleet=fleet, now=timezone.now()
@@ -87,14 +93,18 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
     except NotFound as error:
         raise Http404 from error
     except InvalidValue as error:
-        return _remove_form(
-            request, removal, fleet, {error.field: translate_error(error)}, status=_BAD
+        return _render_remove_form(
+            request, removal, fleet, {error.field: translate_error(error)}, status=_BAD_REQUEST
         )
     except LastReplicaOfPool:
         name_error = gettext("Enter the replica's name as shown above.")
-        return _remove_form(request, removal, fleet, {"confirmation": name_error}, status=_BAD)
+        return _render_remove_form(
+            request, removal, fleet, {"confirmation": name_error}, status=_BAD_REQUEST
+        )
     except DomainError as error:
-        return _remove_form(request, removal, fleet, {"": translate_error(error)}, status=_CONFLICT)
+        return _render_remove_form(
+            request, removal, fleet, {"": translate_error(error)}, status=_CONFLICT
+        )
     return redirect(reverse("operators:pools") + "?done=removed")
 
 
@@ -119,7 +129,7 @@ def _read_fleet() -> FleetView:
     return FleetView(replicas_by_pool(scrapes), allowed_hosts_by_pool(scrapes), drained)
 
 
-def _add_form(
+def _render_add_form(
     request: HttpRequest, pool: str, fleet: FleetView, errors: dict[str, str], *, status: int = 200
 ) -> HttpResponse:
     context = {
@@ -131,10 +141,10 @@ def _add_form(
         "kv_events": request.POST.get("kv_events", ""),
         **_form_context(request, errors),
     }
-    return page(request, "pools/add.html", context, status=status)
+    return render_operator_page(request, "pools/add.html", context, status=status)
 
 
-def _remove_form(
+def _render_remove_form(
     request: HttpRequest,
     removal: RemoveReplica,
     fleet: FleetView,
@@ -150,7 +160,7 @@ def _remove_form(
         "confirmation": removal.confirmation,
         **_form_context(request, errors),
     }
-    return page(request, "pools/remove.html", context, status=status)
+    return render_operator_page(request, "pools/remove.html", context, status=status)
 
 
 def _form_context(request: HttpRequest, errors: dict[str, str]) -> dict[str, Any]:

@@ -77,7 +77,8 @@ def _first_token_csv(installation: InstallationStatus) -> HttpResponse:
 def _change_log_csv(changes: Sequence[ChangeLogEntry] | None) -> HttpResponse:
     header = ("at", "replica", "change", "operator", "reason")
     lines = [
-        (each.at, each.replica, each.what, each.operator, each.reason) for each in changes or ()
+        (change.at, change.replica, change.description, change.operator, change.reason)
+        for change in changes or ()
     ]
     redis_error = gettext(
         "Redis does not respond, so drained replicas and their reasons are unknown."

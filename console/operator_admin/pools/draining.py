@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from console.operator_admin import session
-from console.operator_admin.site import operator_required, page
+from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
 from console.texts.error_messages import translate_error
 from tenants.base.errors import Conflict, DomainError, InvalidValue, NotFound
@@ -34,7 +34,7 @@ from tenants.fleet.pools.draining import (
 from tenants.fleet.pools.scraping.gateway_scraper import scrape_gateways
 from tenants.fleet.pools.scraping.installation_status import replicas_by_pool
 
-_BAD: Final = 400
+_BAD_REQUEST: Final = 400
 _CONFLICT: Final = 409
 
 
@@ -52,7 +52,7 @@ class _DrainStep:
 @operator_required
 def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
     members = replicas_by_pool(scrape_gateways())
-    if replica not in {each for every in members.values() for each in every}:
+    if replica not in {name for names in members.values() for name in names}:
         raise Http404
     return _apply_step(request, operator, _DrainStep(replica, is_drained=True, members=members))
 
@@ -72,7 +72,7 @@ def _apply_step(request: HttpRequest, operator: OperatorView, step: _DrainStep) 
         return _show_form(request, step, {})
     code_error = check_code(request, operator)
     if code_error is not None:
-        return _show_form(request, step, {"code": code_error}, status=_BAD)
+        return _show_form(request, step, {"code": code_error}, status=_BAD_REQUEST)
     drain_request = DrainRequest(
         replica=step.replica,
         is_drained=step.is_drained,
@@ -98,10 +98,10 @@ def _show_error(request: HttpRequest, step: _DrainStep, error: DomainError) -> H
     if isinstance(error, NotFound):
         raise Http404 from error
     if isinstance(error, InvalidValue):
-        return _show_form(request, step, {error.field: translate_error(error)}, status=_BAD)
+        return _show_form(request, step, {error.field: translate_error(error)}, status=_BAD_REQUEST)
     if isinstance(error, LastReplicaOfPool):
         name_error = gettext("Enter the replica's name as shown above.")
-        return _show_form(request, step, {"confirmation": name_error}, status=_BAD)
+        return _show_form(request, step, {"confirmation": name_error}, status=_BAD_REQUEST)
     assert isinstance(error, Conflict)
     return _show_form(request, step, {"": translate_error(error)}, status=_CONFLICT)
 
@@ -113,7 +113,7 @@ def _show_form(
         "title": gettext("Drain a replica") if step.is_drained else gettext("Undrain"),
         "replica": step.replica,
         "is_drained": step.is_drained,
-        "pools": sorted(pool for pool, every in step.members.items() if step.replica in every),
+        "pools": sorted(pool for pool, names in step.members.items() if step.replica in names),
         "emptied": _find_emptied(step),
         "needs_code": not session.is_confirmed(request),
         "reason": request.POST.get("reason", ""),
@@ -121,7 +121,7 @@ def _show_form(
         "message": errors.get(""),
         "errors": errors,
     }
-    return page(request, "pools/drain.html", context, status=status)
+    return render_operator_page(request, "pools/drain.html", context, status=status)
 
 
 def _find_emptied(step: _DrainStep) -> list[str]:

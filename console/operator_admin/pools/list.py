@@ -12,7 +12,7 @@ from console.layout.lists.pagination import wants_csv
 from console.operator_admin.overview import installation_context, read_drains_if_reachable
 from console.operator_admin.pools.csv_files import pools_csv
 from console.operator_admin.pools.presenters import changes_of
-from console.operator_admin.site import operator_required, page
+from console.operator_admin.site import operator_required, render_operator_page
 from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
@@ -62,7 +62,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         ],
         **installation_context(installation),
     }
-    return page(request, "pools/list.html", context)
+    return render_operator_page(request, "pools/list.html", context)
 
 
 def _read_additions_if_reachable() -> AddedReplicas | None:

@@ -35,7 +35,7 @@ _REJECTION_REASONS: Final = {
 class ChangeLogEntry:
     at: datetime
     replica: str
-    what: str  # in the reader's language
+    description: str  # in the reader's language
     operator: str  # handle of the operator
     reason: str
 

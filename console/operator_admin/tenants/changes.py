@@ -37,7 +37,9 @@ def read_optional_date(name: str, form: QueryDict) -> date | None:
 
 
 def _change_name(form: QueryDict, actor: Actor, now: datetime) -> None:
-    operations.change_name(actor=actor, name=form.get("name", ""), reason=_reason(form), now=now)
+    operations.change_name(
+        actor=actor, name=form.get("name", ""), reason=_read_reason(form), now=now
+    )
 
 
 def _change_status(form: QueryDict, actor: Actor, now: datetime) -> None:
@@ -48,7 +50,7 @@ def _change_status(form: QueryDict, actor: Actor, now: datetime) -> None:
     operations.change_status(
         actor=actor,
         status=status,
-        reason=_reason(form),
+        reason=_read_reason(form),
         now=now,
         grace_days=_read_count("grace_days", form),
     )
@@ -57,23 +59,27 @@ def _change_status(form: QueryDict, actor: Actor, now: datetime) -> None:
 def _change_plan(form: QueryDict, actor: Actor, now: datetime) -> None:
     starts_on = _read_date("starts_on", form)
     operations.change_plan(
-        actor=actor, plan=form.get("plan", ""), starts_on=starts_on, reason=_reason(form), now=now
+        actor=actor,
+        plan=form.get("plan", ""),
+        starts_on=starts_on,
+        reason=_read_reason(form),
+        now=now,
     )
 
 
 def _change_trial(form: QueryDict, actor: Actor, now: datetime) -> None:
     ends_on = read_optional_date("trial_ends_on", form)
-    operations.change_trial(actor=actor, ends_on=ends_on, reason=_reason(form), now=now)
+    operations.change_trial(actor=actor, ends_on=ends_on, reason=_read_reason(form), now=now)
 
 
 def _appoint_owner(form: QueryDict, actor: Actor, now: datetime) -> None:
-    reason = operations.required_reason(_reason(form))
+    reason = operations.required_reason(_read_reason(form))
     appoint_owner(actor=actor, email=form.get("email", ""), reason=reason, now=now)
 
 
 def _change_region(form: QueryDict, actor: Actor, now: datetime) -> None:
     region = form.get("region", "")
-    operations.change_region(actor=actor, region=region, reason=_reason(form), now=now)
+    operations.change_region(actor=actor, region=region, reason=_read_reason(form), now=now)
 
 
 def _change_limits(form: QueryDict, actor: Actor, now: datetime) -> None:
@@ -81,10 +87,10 @@ def _change_limits(form: QueryDict, actor: Actor, now: datetime) -> None:
         _read_count("max_concurrent_completions", form),
         _read_count("max_requests_per_minute", form),
     )
-    operations.change_limits(actor=actor, ceiling=ceiling, reason=_reason(form), now=now)
+    operations.change_limits(actor=actor, ceiling=ceiling, reason=_read_reason(form), now=now)
 
 
-def _reason(form: QueryDict) -> str:
+def _read_reason(form: QueryDict) -> str:
     return str(form.get("reason", ""))
 
 

@@ -18,7 +18,7 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from console.downloads.file_response import file_response
 from console.operator_admin import session
-from console.operator_admin.site import operator_required, page
+from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
 from console.operator_admin.tenants import presenters
 from console.operator_admin.tenants.changes import CHANGE_FORMS, FIELD_NAMES
@@ -62,7 +62,7 @@ def change(
     tenant = TenantId(str(tenant_id))
     if (change_form := CHANGE_FORMS.get(field)) is None:
         raise Http404
-    if session.access_reason(request, tenant) is None:
+    if session.find_access_reason(request, tenant) is None:
         return _ask_for_reason(request, tenant)
     if (code_form := _code_form_if_required(request, operator, tenant, field)) is not None:
         return code_form
@@ -96,7 +96,7 @@ def certificate(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -
 def invite_owner(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
     """Invite an owner, and show the link once."""
     tenant = TenantId(str(tenant_id))
-    if session.access_reason(request, tenant) is None:
+    if session.find_access_reason(request, tenant) is None:
         return _ask_for_reason(request, tenant)
     if not operator.can_change:
         raise PermissionDenied
@@ -113,7 +113,7 @@ def invite_owner(request: HttpRequest, operator: OperatorView, tenant_id: UUID) 
         "invitation": invitation,
         "tenant_id": tenant,
     }
-    return page(request, "tenants/owner_invitation.html", context, status=201)
+    return render_operator_page(request, "tenants/owner_invitation.html", context, status=201)
 
 
 def _code_form_if_required(
@@ -135,7 +135,7 @@ def _code_form_if_required(
         if name not in _NOT_REPEATED
     ]
     row = find_in_directory(tenant_id)
-    is_tried = "code" in request.POST
+    has_code = "code" in request.POST
     context = {
         "title": row.name,
         "tenant": row,
@@ -145,9 +145,11 @@ def _code_form_if_required(
             (FIELD_NAMES[name], text) for name, text in form_values if name in FIELD_NAMES
         ],
         "form_values": form_values,
-        "code_error": code_error if is_tried else "",
+        "code_error": code_error if has_code else "",
     }
-    return page(request, "tenants/confirm_change.html", context, status=400 if is_tried else 200)
+    return render_operator_page(
+        request, "tenants/confirm_change.html", context, status=400 if has_code else 200
+    )
 
 
 def _show_tenant(
@@ -158,7 +160,7 @@ def _show_tenant(
     *,
     status: int = 200,
 ) -> HttpResponse:
-    reason = session.access_reason(request, tenant_id)
+    reason = session.find_access_reason(request, tenant_id)
     if reason is None:
         return _ask_for_reason(request, tenant_id)
     try:
@@ -184,7 +186,7 @@ def _show_tenant(
         "needs_code": not session.is_confirmed(request),
         "tomorrow": (timezone.now() + timedelta(days=1)).date().isoformat(),
     }
-    return page(request, "tenants/detail.html", context, status=status)
+    return render_operator_page(request, "tenants/detail.html", context, status=status)
 
 
 def _done_text(field: str) -> Promise | None:
@@ -197,7 +199,9 @@ def _ask_for_reason(request: HttpRequest, tenant_id: TenantId, message: str = ""
     except NotFound as error:
         raise Http404 from error
     context = {"title": row.name, "tenant": row, "message": message}
-    return page(request, "tenants/access_reason.html", context, status=400 if message else 200)
+    return render_operator_page(
+        request, "tenants/access_reason.html", context, status=400 if message else 200
+    )
 
 
 def _operator_as_actor(request: HttpRequest, operator: OperatorView, tenant_id: TenantId) -> Actor:

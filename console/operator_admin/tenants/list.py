@@ -1,6 +1,6 @@
 """The directory of tenants, and the form that creates one and invites its first owner.
 
-The directory is no `ListPage`, which renders pages for a member of a tenant.
+The directory is not a `ListPage`, which renders pages for a member of a tenant.
 """
 
 from typing import Any, Final
@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from console.layout.lists.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.lists.pagination import wants_csv
 from console.operator_admin import session
-from console.operator_admin.site import operator_required, page
+from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
 from console.operator_admin.tenants.changes import read_optional_date, read_pools
 from console.operator_admin.tenants.presenters import pool_choices
@@ -35,7 +35,7 @@ from tenants.fleet.pools.assignments import onboard_in_pools
 from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant
 
 PAGE_ROWS: Final = 50
-_BAD: Final = 400
+_BAD_REQUEST: Final = 400
 _CONFLICT: Final = 409
 _TEXT_FIELDS: Final = ("slug", "name", "owner_email", "region", "trial_ends_on")
 
@@ -60,7 +60,7 @@ def tenants(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "table": _table_context(rows),
         "next_cursor": rows.next_cursor,
     }
-    return page(request, "tenants/list.html", context)
+    return render_operator_page(request, "tenants/list.html", context)
 
 
 @never_cache
@@ -72,11 +72,11 @@ def new_tenant(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     if request.method == "GET":
         return _show_form(request, {})
     if (error_message := check_code(request, operator)) is not None:
-        return _show_form(request, {"code": error_message}, status=_BAD)
+        return _show_form(request, {"code": error_message}, status=_BAD_REQUEST)
     try:
         tenant = _create_tenant(request, operator)
     except InvalidValue as error:
-        return _show_form(request, {error.field: translate_error(error)}, status=_BAD)
+        return _show_form(request, {error.field: translate_error(error)}, status=_BAD_REQUEST)
     except DomainError as error:
         return _show_form(request, {"": translate_error(error)}, status=_CONFLICT)
     context = {
@@ -84,7 +84,7 @@ def new_tenant(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "tenant_id": tenant.tenant_id,
         "invitation": tenant.owner_invitation,
     }
-    return page(request, "tenants/owner_invitation.html", context, status=201)
+    return render_operator_page(request, "tenants/owner_invitation.html", context, status=201)
 
 
 def _table_context(rows: Page[TenantDirectoryRow]) -> dict[str, Any]:
@@ -121,15 +121,15 @@ def _csv_response(rows: CsvRows[TenantDirectoryRow]) -> HttpResponse:
 
 def _create_tenant(request: HttpRequest, operator: OperatorView) -> OnboardedTenant:
     """Create the tenant that the form describes. Raises DomainError."""
-    texts = {name: request.POST.get(name, "").strip() for name in _TEXT_FIELDS}
+    fields = {name: request.POST.get(name, "").strip() for name in _TEXT_FIELDS}
     request_id = str(uuid4())
     return onboard_in_pools(
         new=NewTenant(
-            slug=texts["slug"],
-            name=texts["name"],
-            owner_email=texts["owner_email"],
+            slug=fields["slug"],
+            name=fields["name"],
+            owner_email=fields["owner_email"],
             plan=request.POST.get("plan") or None,
-            region=texts["region"] or None,
+            region=fields["region"] or None,
             trial_ends_on=read_optional_date("trial_ends_on", request.POST),
         ),
         pools=read_pools(request.POST),
@@ -152,4 +152,4 @@ def _show_form(request: HttpRequest, errors: dict[str, str], *, status: int = 20
         "message": errors.get(""),
         "errors": errors,
     }
-    return page(request, "tenants/create.html", context, status=status)
+    return render_operator_page(request, "tenants/create.html", context, status=status)

@@ -28,12 +28,15 @@ class PoolChoice:
 def pool_choices(chosen: Iterable[str]) -> list[PoolChoice]:
     """Return the pools of each tier that can be assigned; empty if no gateway responds."""
     names = frozenset(chosen)
-    known = [
+    assignable_pools = [
         pool for pool in read_known_pools().values() if pool.sharing is not PoolSharing.DEDICATED
     ]
     return [
-        PoolChoice(tier, [(pool.name, pool.name in names) for pool in known if pool.tier == tier])
-        for tier in sorted({pool.tier for pool in known})
+        PoolChoice(
+            tier,
+            [(pool.name, pool.name in names) for pool in assignable_pools if pool.tier == tier],
+        )
+        for tier in sorted({pool.tier for pool in assignable_pools})
     ]
 
 

@@ -67,8 +67,8 @@ def record_new_factor(request: HttpRequest, kind: Any) -> None:
 def has_verified_mfa(request: HttpRequest) -> bool:
     """Return whether this session verified a second factor that still exists. Makes one query."""
     records = get_authentication_records(request, request.user)
-    has_given = any(record["method"] == "mfa" for record in records)
-    return has_given and _factors_of(request).exists()
+    has_record = any(record["method"] == "mfa" for record in records)
+    return has_record and _factors_of(request).exists()
 
 
 def mfa_page_url(request: HttpRequest) -> str:
@@ -76,8 +76,8 @@ def mfa_page_url(request: HttpRequest) -> str:
     kinds = set(_factors_of(request).values_list("type", flat=True))
     if not kinds:
         return reverse("mfa_index")
-    by_code = Authenticator.Type.TOTP in kinds
-    page = reverse("mfa_reauthenticate" if by_code else "mfa_reauthenticate_webauthn")
+    has_app = Authenticator.Type.TOTP in kinds
+    page = reverse("mfa_reauthenticate" if has_app else "mfa_reauthenticate_webauthn")
     return f"{page}?{urlencode({'next': reverse('console:overview')})}"
 
 

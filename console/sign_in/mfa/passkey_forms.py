@@ -25,41 +25,41 @@ from fido2.cose import CoseKey
 from fido2.webauthn import AuthenticationResponse, RegistrationResponse
 
 MAX_PASSKEYS: Final = 20  # per user
-_MAX_ANSWER_CHARS: Final = 16_384  # real ones have 1,000 to 3,000
+_MAX_RESPONSE_CHARS: Final = 16_384  # real ones have 1,000 to 3,000
 _MAX_NAME_CHARS: Final = 60
-_NOT_UNDERSTOOD: Final = _("Your browser sent an unexpected response. Try again.")
+_UNEXPECTED_RESPONSE: Final = _("Your browser sent an unexpected response. Try again.")
 _NOT_A_PASSKEY: Final = _("This passkey does not belong to your account.")
 # Exceptions of the parser for malformed bytes.
 _MALFORMED: Final = (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError)
 
 
-class _AnswerField(forms.JSONField):
+class _ResponseField(forms.JSONField):
     """A JSON object of limited size. Raises ValidationError."""
 
     widget = forms.HiddenInput
 
     def to_python(self, value: Any) -> Any:
-        if isinstance(value, str) and len(value) > _MAX_ANSWER_CHARS:
-            raise ValidationError(_NOT_UNDERSTOOD)
+        if isinstance(value, str) and len(value) > _MAX_RESPONSE_CHARS:
+            raise ValidationError(_UNEXPECTED_RESPONSE)
         try:
-            answer = super().to_python(value)
+            response = super().to_python(value)
         except (RecursionError, ValueError) as error:  # deeply nested brackets, very long numbers
-            raise ValidationError(_NOT_UNDERSTOOD) from error
-        if answer is not None and not isinstance(answer, dict):
-            raise ValidationError(_NOT_UNDERSTOOD)
-        return answer
+            raise ValidationError(_UNEXPECTED_RESPONSE) from error
+        if response is not None and not isinstance(response, dict):
+            raise ValidationError(_UNEXPECTED_RESPONSE)
+        return response
 
 
 class AddPasskey(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no types
     name = forms.CharField(required=False, max_length=_MAX_NAME_CHARS)
-    credential = _AnswerField()
+    credential = _ResponseField()
     passwordless = None  # no such checkbox: any passkey that verifies its user may sign in alone
 
     def clean_credential(self) -> dict[str, Any]:
         passkeys = Authenticator.objects.filter(user=self.user, type=Authenticator.Type.WEBAUTHN)
         if passkeys.count() >= MAX_PASSKEYS:
-            text = gettext("You already have %(most)s passkeys. Remove one first.")
-            raise ValidationError(text % {"most": MAX_PASSKEYS})
+            message = gettext("You already have %(most)s passkeys. Remove one first.")
+            raise ValidationError(message % {"most": MAX_PASSKEYS})
         return _parse_registration(self.cleaned_data["credential"])
 
 
@@ -78,15 +78,15 @@ class _CheckedPasskeyForm:
 
 
 class SecondFactorByPasskey(_CheckedPasskeyForm, AuthenticateWebAuthnForm):  # type: ignore[misc]  # no types
-    credential = _AnswerField()
+    credential = _ResponseField()
 
 
 class ConfirmByPasskey(_CheckedPasskeyForm, ReauthenticateWebAuthnForm):  # type: ignore[misc]  # no types
-    credential = _AnswerField()
+    credential = _ResponseField()
 
 
 class SignInByPasskey(_CheckedPasskeyForm, LoginWebAuthnForm):  # type: ignore[misc]  # no types
-    credential = _AnswerField()
+    credential = _ResponseField()
 
     def clean_credential(self) -> Authenticator:
         try:
@@ -100,34 +100,34 @@ class SignInByPasskey(_CheckedPasskeyForm, LoginWebAuthnForm):  # type: ignore[m
         return authenticator
 
 
-def _parse_authentication(answer: Mapping[str, Any]) -> AuthenticationResponse:
+def _parse_authentication(document: Mapping[str, Any]) -> AuthenticationResponse:
     """Return the parsed assertion. Raises ValidationError."""
     try:
-        response = AuthenticationResponse.from_dict(answer)
-        answer["response"].get("userHandle")
+        response = AuthenticationResponse.from_dict(document)
+        document["response"].get("userHandle")
     except _MALFORMED as error:
-        raise ValidationError(_NOT_UNDERSTOOD) from error
+        raise ValidationError(_UNEXPECTED_RESPONSE) from error
     return response
 
 
-def _parse_registration(answer: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_registration(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields to store: the key, and whether the passkey is discoverable.
 
     Raises ValidationError, also for a key type that we cannot verify.
     """
     try:
-        registration = RegistrationResponse.from_dict(answer)
+        registration = RegistrationResponse.from_dict(document)
         credential = registration.response.attestation_object.auth_data.credential_data
         if credential is None or not _can_verify(credential.public_key):
-            raise ValidationError(_NOT_UNDERSTOOD)
-        properties = answer.get("clientExtensionResults", {}).get("credProps", {})
+            raise ValidationError(_UNEXPECTED_RESPONSE)
+        properties = document.get("clientExtensionResults", {}).get("credProps", {})
         is_resident = properties.get("rk") is True
     except _MALFORMED as error:
-        raise ValidationError(_NOT_UNDERSTOOD) from error
+        raise ValidationError(_UNEXPECTED_RESPONSE) from error
     fields = {name: dict(registration)[name] for name in ("id", "rawId", "type")}
     response = {
-        "clientDataJSON": answer["response"]["clientDataJSON"],
-        "attestationObject": answer["response"]["attestationObject"],
+        "clientDataJSON": document["response"]["clientDataJSON"],
+        "attestationObject": document["response"]["attestationObject"],
     }
     results = {"credProps": {"rk": is_resident}}
     return {**fields, "response": response, "clientExtensionResults": results}

@@ -20,14 +20,14 @@ from caret.foundation.ids import UserId
 from console.limits.password_hashing import BUSY, TooManyHashes
 from console.limits.throttling import Secret, SecretAttempt, count_attempt, forgive_attempt
 from console.sign_in.current_member import client_address
-from console.sign_in.devices import attempt_at
+from console.sign_in.devices import build_attempt
 from console.sign_in.mfa.adapter import record_new_factor
 from tenants.identity.sso.mfa_events import MfaChange, MfaEvent, MfaFactor, record_mfa_change
 
 _LIST: Final = reverse_lazy("mfa_index")
 
 
-class _Index(IndexView):  # type: ignore[misc]  # allauth has no types
+class _FactorList(IndexView):  # type: ignore[misc]  # allauth has no types
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         passkeys = context["authenticators"].get("webauthn", [])
@@ -37,7 +37,7 @@ class _Index(IndexView):  # type: ignore[misc]  # allauth has no types
         }
 
 
-class _LimitsGuesses:
+class _GuessLimit:
     """Counts guesses before one of allauth's views checks them.
 
     Passkeys are not counted: they cannot be guessed, and must keep working while codes are
@@ -50,7 +50,7 @@ class _LimitsGuesses:
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if self.field in request.POST:
-            self.attempt = attempt_at(request, self.secret, self.user().email)
+            self.attempt = build_attempt(request, self.secret, self.user().email)
             if (throttle := count_attempt(self.attempt)) is not None:
                 response = self.refusal(throttle.message, HTTPStatus.TOO_MANY_REQUESTS)
                 response["Retry-After"] = str(throttle.wait_s)
@@ -73,7 +73,7 @@ class _LimitsGuesses:
         return self.request.user  # type: ignore[attr-defined]  # the view's
 
 
-class _AuthenticateView(_LimitsGuesses, AuthenticateView):  # type: ignore[misc]  # allauth has no types
+class _AuthenticateView(_GuessLimit, AuthenticateView):  # type: ignore[misc]  # allauth has no types
     secret = Secret.CODE
     field = "code"
 
@@ -142,7 +142,7 @@ class _MakeRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]  # no
         return response
 
 
-class _ConfirmByPassword(_LimitsGuesses, ReauthenticateView):  # type: ignore[misc]  # no types
+class _ConfirmByPassword(_GuessLimit, ReauthenticateView):  # type: ignore[misc]  # no types
     secret = Secret.STEP_UP_PASSWORD
     field = "password"
 
@@ -157,7 +157,7 @@ class _ConfirmByPassword(_LimitsGuesses, ReauthenticateView):  # type: ignore[mi
             return response
 
 
-class _ConfirmByCode(_LimitsGuesses, ReauthenticateByCodeView):  # type: ignore[misc]  # no types
+class _ConfirmByCode(_GuessLimit, ReauthenticateByCodeView):  # type: ignore[misc]  # no types
     secret = Secret.CODE
     field = "code"
 
@@ -181,8 +181,8 @@ def _record_event(request: HttpRequest, factor: MfaFactor, event: MfaEvent) -> N
     )
 
 
-ask = _AuthenticateView.as_view()
-index = _Index.as_view()
+authenticate = _AuthenticateView.as_view()
+list_factors = _FactorList.as_view()
 set_up_app = _SetUpApp.as_view()
 add_passkey = _AddPasskey.as_view()
 confirm_by_password = _ConfirmByPassword.as_view()

@@ -18,7 +18,7 @@ _BY_PROVIDER: Final = "signed-in-by-provider"
 _BY_PROVIDER_AT: Final = "signed-in-by-provider-at"
 
 
-def provider_of(request: HttpRequest) -> TenantId | None:
+def provider_tenant_of(request: HttpRequest) -> TenantId | None:
     """Return the tenant whose provider started the session; None if a password or passkey did."""
     tenant_id = request.session.get(_BY_PROVIDER)
     return None if tenant_id is None else TenantId(tenant_id)
@@ -46,7 +46,7 @@ def password_session_required(view: Callable[..., HttpResponse]) -> Callable[...
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-        if provider_of(request) is not None:
+        if provider_tenant_of(request) is not None:
             return render(request, "console/sign_in/provider_required.html", status=403)
         return view(request, *args, **kwargs)
 

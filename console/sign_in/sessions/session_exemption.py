@@ -9,13 +9,13 @@ from django.http import HttpRequest
 from caret.foundation.ids import TenantId
 from tenants.identity.domains.queries import find_owning_tenant
 
-_MENDING_S: Final = 3600
+_EXTENSION_S: Final = 3600
 
 
 @contextmanager
 def exempt_session(request: HttpRequest, tenant_id: TenantId, email: str) -> Iterator[str | None]:
     """Yield the session's key. If the change would end the session, keep it for one more hour."""
-    before = find_owning_tenant(email)
+    owner_before = find_owning_tenant(email)
     yield request.session.session_key
-    if tenant_id in (before, find_owning_tenant(email)):
-        request.session.set_expiry(_MENDING_S)
+    if tenant_id in (owner_before, find_owning_tenant(email)):
+        request.session.set_expiry(_EXTENSION_S)

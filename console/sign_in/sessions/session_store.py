@@ -78,10 +78,10 @@ class SessionStore(db.SessionStore):
         return f"session/1|{self.session_key}".encode()
 
     def delete(self, session_key: str | None = None) -> None:
-        ended = session_key or self.session_key
+        ended_key = session_key or self.session_key
         super().delete(session_key)
-        if ended is not None:
-            announce(ended)
+        if ended_key is not None:
+            announce(ended_key)
 
 
 class HashedSessions(SessionMiddleware):

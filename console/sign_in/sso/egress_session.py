@@ -21,7 +21,7 @@ from caret.foundation.egress.http_client import (
 BOUNDS: Final = ResponseLimits(total_s=5.0, max_bytes=256 * 1024)
 
 
-def guarded_session() -> requests.Session:
+def create_guarded_session() -> requests.Session:
     session = requests.Session()
     session.trust_env = False  # no proxy: it could connect to any address
     session.max_redirects = 0
@@ -32,7 +32,7 @@ def guarded_session() -> requests.Session:
 
 
 class _EgressCheckedAdapter(BaseAdapter):
-    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:  # type: ignore[override]  # the arguments that we leave are bounds of its own
+    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:  # type: ignore[override]  # kwargs: limits of requests, replaced by BOUNDS
         """Send the request within BOUNDS. Raises requests.ConnectionError."""
         outbound = OutboundRequest(
             method=str(request.method),
@@ -41,25 +41,25 @@ class _EgressCheckedAdapter(BaseAdapter):
             body=_body_bytes(request.body),
         )
         try:
-            answer = send_request(outbound, settings.PRIVATE_TARGETS, BOUNDS)
+            outbound_response = send_request(outbound, settings.PRIVATE_TARGETS, BOUNDS)
         except RequestFailed as error:
             raise requests.ConnectionError(str(error), request=request) from error
-        return _to_requests_response(request, answer)
+        return _to_requests_response(request, outbound_response)
 
     def close(self) -> None:
         """Do nothing: no connection stays open."""
 
 
 def _to_requests_response(
-    request: requests.PreparedRequest, answer: OutboundResponse
+    request: requests.PreparedRequest, outbound_response: OutboundResponse
 ) -> requests.Response:
     response = requests.Response()
-    response.status_code = answer.status
-    response.headers = CaseInsensitiveDict(answer.headers)
+    response.status_code = outbound_response.status
+    response.headers = CaseInsensitiveDict(outbound_response.headers)
     response.encoding = get_encoding_from_headers(response.headers)
     response.url = str(request.url)
     response.request = request
-    response._content = answer.body  # requests has no public setter for a body
+    response._content = outbound_response.body  # requests has no public setter for a body
     response._content_consumed = True
     return response
 

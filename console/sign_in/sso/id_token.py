@@ -47,7 +47,7 @@ def require_algorithm(id_token: str) -> str:
     return str(algorithm)
 
 
-def verified_claims(
+def verify_claims(
     id_token: str, key: Any, *, algorithm: str, issuer: str, client_id: str
 ) -> dict[str, Any]:
     """Return the claims of a valid token. `key` is a public key. Raises ProviderRefused."""

@@ -29,7 +29,7 @@ from tenants.identity.sso.operations import provision_user, record_refused_sign_
 
 logger = structlog.get_logger(__name__)
 
-_CLOCKS_DIFFER_S: Final = 60
+_CLOCK_SKEW_S: Final = 60
 _NOT_CONFIRMED: Final = {
     "another_person": _("You signed in to your identity provider as a different user."),
     "earlier_sign_in": _(
@@ -53,57 +53,59 @@ class SsoLogin:
     # Unix time of the authentication, by the provider's clock; None: the provider does not say.
     signed_in_at_s: int | None
     # Unix time of our request for a new authentication; None: we did not request one.
-    asked_again_at_s: int | None
+    reauthentication_requested_at_s: int | None
 
 
-def complete_sso_login(request: HttpRequest, arrival: SsoLogin) -> HttpResponse:
+def complete_sso_login(request: HttpRequest, sso_login: SsoLogin) -> HttpResponse:
     try:
         user_id = provision_user(
-            tenant_id=arrival.tenant_id,
-            email=arrival.email,
-            name=arrival.name,
+            tenant_id=sso_login.tenant_id,
+            email=sso_login.email,
+            name=sso_login.name,
             now=timezone.now(),
         )
     except Forbidden as error:
-        return refuse(
-            request, arrival.tenant_id, "address_not_allowed", message=translate_error(error)
+        return refuse_login(
+            request, sso_login.tenant_id, "address_not_allowed", message=translate_error(error)
         )
-    if arrival.asked_again_at_s is not None:
-        reason = _why_not_confirmed(request, arrival, arrival.asked_again_at_s, user_id)
+    if sso_login.reauthentication_requested_at_s is not None:
+        reason = _find_refusal_reason(
+            request, sso_login, sso_login.reauthentication_requested_at_s, user_id
+        )
         if reason is not None:
-            return _asked_once_more(request, arrival, reason)
+            return _request_again(request, sso_login, reason)
     response: HttpResponse = perform_login(
         request,
         get_user_model().objects.get(pk=user_id),
         email_verification="none",
-        redirect_url=arrival.target,
+        redirect_url=sso_login.target,
         signal_kwargs={
-            PROVIDER_TENANT: arrival.tenant_id,
-            PROVIDER_SIGNED_IN_AT: arrival.signed_in_at_s,
+            PROVIDER_TENANT: sso_login.tenant_id,
+            PROVIDER_SIGNED_IN_AT: sso_login.signed_in_at_s,
         },
     )
     return response
 
 
-def _why_not_confirmed(
-    request: HttpRequest, arrival: SsoLogin, asked_at_s: int, user_id: UserId
+def _find_refusal_reason(
+    request: HttpRequest, sso_login: SsoLogin, requested_at_s: int, user_id: UserId
 ) -> str | None:
     """Return a key of _NOT_CONFIRMED; None if the user has reauthenticated."""
     if str(request.user.pk) != str(user_id):
         return "another_person"
-    if (arrival.signed_in_at_s or 0) < asked_at_s - _CLOCKS_DIFFER_S:
+    if (sso_login.signed_in_at_s or 0) < requested_at_s - _CLOCK_SKEW_S:
         return "earlier_sign_in"
     return None
 
 
-def _asked_once_more(request: HttpRequest, arrival: SsoLogin, reason: str) -> HttpResponse:
-    _note_refusal(request, arrival.tenant_id, reason)
+def _request_again(request: HttpRequest, sso_login: SsoLogin, reason: str) -> HttpResponse:
+    _record_refusal(request, sso_login.tenant_id, reason)
     messages.error(request, _NOT_CONFIRMED[reason])
     again = reverse("console:sign-in-again")
-    return redirect(f"{again}?{urlencode({'next': arrival.target or '/'})}")
+    return redirect(f"{again}?{urlencode({'next': sso_login.target or '/'})}")
 
 
-def refuse(
+def refuse_login(
     request: HttpRequest,
     tenant_id: TenantId,
     reason: str,
@@ -116,11 +118,13 @@ def refuse(
     `reason` is one of a fixed set, for the audit log. `detail` may quote the response. It is for
     the process log only.
     """
-    _note_refusal(request, tenant_id, reason, detail)
-    return login_error(request, message)
+    _record_refusal(request, tenant_id, reason, detail)
+    return render_login_error(request, message)
 
 
-def _note_refusal(request: HttpRequest, tenant_id: TenantId, reason: str, detail: str = "") -> None:
+def _record_refusal(
+    request: HttpRequest, tenant_id: TenantId, reason: str, detail: str = ""
+) -> None:
     logger.warning(
         "sign_in.provider_failed", tenant_id=tenant_id, reason=reason, detail=detail[:200]
     )
@@ -132,6 +136,6 @@ def _note_refusal(request: HttpRequest, tenant_id: TenantId, reason: str, detail
         logger.warning("sign_in.refusal_not_audited", tenant_id=tenant_id)
 
 
-def login_error(request: HttpRequest, message: str, status: int = 403) -> HttpResponse:
+def render_login_error(request: HttpRequest, message: str, status: int = 403) -> HttpResponse:
     context = {"message": gettext(message), "next": "/", "email": ""}
     return render(request, "console/sign_in/sign_in.html", context, status=status)

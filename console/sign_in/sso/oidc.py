@@ -30,21 +30,29 @@ from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
 from console.limits.outbound_limit import OUTWARD
 from console.limits.password_hashing import BUSY
-from console.sign_in.sso.egress_session import guarded_session
-from console.sign_in.sso.id_token import ProviderRefused, require_algorithm, verified_claims
-from console.sign_in.sso.login import FAILED, SsoLogin, complete_sso_login, login_error, refuse
+from console.sign_in.sso.egress_session import create_guarded_session
+from console.sign_in.sso.id_token import ProviderRefused, require_algorithm, verify_claims
+from console.sign_in.sso.login import (
+    FAILED,
+    SsoLogin,
+    complete_sso_login,
+    refuse_login,
+    render_login_error,
+)
 from tenants.identity.sso.queries import OpenIdProvider, find_provider
 
-_OF_CLOCKS: Final = frozenset({"token_expired", "token_from_the_future"})
+_CLOCK_REASONS: Final = frozenset({"token_expired", "token_from_the_future"})
 _CLOCKS_DIFFER: Final = gettext_noop(
     "The clock of your identity provider differs from ours. Tell your administrator."
 )
-_PERSONAL: Final = ("email", "email_verified", "name")
-_ASKED_AGAIN_AT: Final = "asked_again_at_s"  # key in the state that allauth stores for a request
+_PERSONAL_CLAIMS: Final = ("email", "email_verified", "name")
+_REAUTHENTICATION_AT: Final = (
+    "asked_again_at_s"  # key in the state that allauth stores for a request
+)
 # OpenID Connect Core, 3.1.2.1: both force a new authentication; `max_age` also requests its time.
-_AGAIN: Final = MappingProxyType({"prompt": "login", "max_age": "0"})
+_REAUTHENTICATION_PARAMETERS: Final = MappingProxyType({"prompt": "login", "max_age": "0"})
 # Exceptions of allauth for a provider that does not respond, or responds wrongly.
-_UNSOUND: Final = (
+_PROVIDER_ERRORS: Final = (
     *(requests.RequestException, LookupError, TypeError, ValueError),
     *(AttributeError, RecursionError, OverflowError),
     ImproperlyConfigured,  # a subject too long for its column, which we do not use
@@ -82,7 +90,7 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
         return False  # pre_social_login decides
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        raise ImmediateHttpResponse(_let_in(request, sociallogin))
+        raise ImmediateHttpResponse(_complete_login(request, sociallogin))
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
         exception = kwargs.get("exception")
@@ -92,7 +100,7 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
         raise ImmediateHttpResponse(response)
 
     def get_requests_session(self) -> requests.Session:
-        return guarded_session()
+        return create_guarded_session()
 
 
 class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # no types
@@ -125,10 +133,10 @@ class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # 
 
         Many providers also write them into the ID token, but need not. Raises ProviderRefused.
         """
-        said = self._fetch_user_info(access_token)
-        if said.get("sub") != claims["sub"]:  # section 5.3.2
+        user_info = self._fetch_user_info(access_token)
+        if user_info.get("sub") != claims["sub"]:  # section 5.3.2
             raise ProviderRefused("wrong_subject")
-        return {name: said[name] for name in _PERSONAL if name in said} | claims
+        return {name: user_info[name] for name in _PERSONAL_CLAIMS if name in user_info} | claims
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
         """Verify the ID token without allauth's jwtkit.verify_and_decode.
@@ -139,7 +147,7 @@ class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # 
         """
         algorithm = require_algorithm(id_token)
         _, key = jwtkit.fetch_key(id_token, self.openid_config["jwks_uri"], jwtkit.lookup_kid_jwk)
-        return verified_claims(
+        return verify_claims(
             id_token,
             key,
             algorithm=algorithm,
@@ -157,29 +165,29 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     except SocialApp.DoesNotExist as error:
         raise Http404 from error
     except BulkheadFull:
-        return login_error(request, BUSY, 503)
+        return render_login_error(request, BUSY, 503)
     except OAuth2Error as error:  # raised before allauth starts to catch it
         return _show_refusal(request, provider_id, error)
     return response
 
 
 def authorization_url(
-    request: HttpRequest, tenant_id: TenantId, target: str, *, again: bool = False
+    request: HttpRequest, tenant_id: TenantId, target: str, *, force_reauthentication: bool = False
 ) -> str:
     """Return the provider's sign-in URL and store the request in the session.
 
-    Only the session that stored the request can use its response. `again` forces a new
-    authentication of a user who is signed in at the provider. Raises OAuth2Error.
+    Only the session that stored the request can use its response. `force_reauthentication`: the
+    provider must authenticate the user again, even if they are signed in there. Raises OAuth2Error.
     """
     provider = get_adapter().get_provider(request, tenant_id)
-    asked_again_at_s = int(time.time()) if again else None
+    requested_at_s = int(time.time()) if force_reauthentication else None
     with _translate_provider_errors():
         response: HttpResponse = provider.redirect(
             request,
             "login",
             next_url=target,
-            data={_ASKED_AGAIN_AT: asked_again_at_s},
-            auth_params=dict(_AGAIN) if again else {},
+            data={_REAUTHENTICATION_AT: requested_at_s},
+            auth_params=dict(_REAUTHENTICATION_PARAMETERS) if force_reauthentication else {},
         )
     return response["Location"]
 
@@ -189,7 +197,7 @@ def _translate_provider_errors() -> Iterator[None]:
     """Turn every exception that a provider's response causes in allauth into OAuth2Error."""
     try:
         yield
-    except _UNSOUND as error:
+    except _PROVIDER_ERRORS as error:
         raise ProviderRefused("malformed", type(error).__name__) from error
 
 
@@ -206,43 +214,47 @@ def _show_refusal(request: HttpRequest, provider_id: str, error: Exception) -> H
     assert tenant_id is not None  # it has a provider
     refusal = error if isinstance(error, ProviderRefused) else None
     reason = refusal.reason if refusal else "provider_error"
-    return refuse(
+    return refuse_login(
         request,
         tenant_id,
         reason,
-        message=_CLOCKS_DIFFER if reason in _OF_CLOCKS else FAILED,
+        message=_CLOCKS_DIFFER if reason in _CLOCK_REASONS else FAILED,
         detail=refusal.detail if refusal else type(error).__name__,
     )
 
 
-def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
+def _complete_login(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
     tenant_id = TenantId(sociallogin.account.provider)
     claims = sociallogin.account.extra_data.get("id_token") or {}
-    if not _is_verified(claims):
+    if not _is_email_verified(claims):
         message = gettext("Your identity provider has not verified your e-mail address.")
-        return refuse(request, tenant_id, "address_not_verified", message=message)
+        return refuse_login(request, tenant_id, "address_not_verified", message=message)
     state = sociallogin.state.get("data") or {}
-    if _ASKED_AGAIN_AT not in state:  # an older release sent this request: its purpose is unknown
-        return _ask_anew(request, tenant_id, sociallogin.get_redirect_url(request))
-    arrival = SsoLogin(
+    if (
+        _REAUTHENTICATION_AT not in state
+    ):  # an older release sent this request: its purpose is unknown
+        return _send_request_again(request, tenant_id, sociallogin.get_redirect_url(request))
+    sso_login = SsoLogin(
         tenant_id=tenant_id,
         email=str(claims.get("email") or ""),
         name=str(claims.get("name") or ""),
         target=sociallogin.get_redirect_url(request),
         signed_in_at_s=_signed_in_at_s(claims),
-        asked_again_at_s=state[_ASKED_AGAIN_AT],
+        reauthentication_requested_at_s=state[_REAUTHENTICATION_AT],
     )
-    return complete_sso_login(request, arrival)
+    return complete_sso_login(request, sso_login)
 
 
-def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str | None) -> HttpResponse:
+def _send_request_again(
+    request: HttpRequest, tenant_id: TenantId, target: str | None
+) -> HttpResponse:
     """Send the request again. A user who is signed in here came to reauthenticate."""
     try:
         url = authorization_url(
-            request, tenant_id, target or "/", again=request.user.is_authenticated
+            request, tenant_id, target or "/", force_reauthentication=request.user.is_authenticated
         )
     except OAuth2Error:
-        return login_error(request, FAILED)
+        return render_login_error(request, FAILED)
     return redirect(url)
 
 
@@ -251,7 +263,7 @@ def _signed_in_at_s(claims: dict[str, Any]) -> int | None:
     return auth_time if type(auth_time) is int else None  # bool is a subclass of int
 
 
-def _is_verified(claims: dict[str, Any]) -> bool:
+def _is_email_verified(claims: dict[str, Any]) -> bool:
     """Return whether the address is verified.
 
     Providers that verify each address omit the claim. Some send "true" as a string.

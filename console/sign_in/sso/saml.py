@@ -26,7 +26,7 @@ from onelogin.saml2.auth import OneLogin_Saml2_Auth
 from caret.foundation.concurrency.bulkhead import Bulkhead, BulkheadFull
 from caret.foundation.ids import TenantId
 from console.limits.password_hashing import BUSY
-from console.sign_in.sso.login import SsoLogin, complete_sso_login, login_error, refuse
+from console.sign_in.sso.login import SsoLogin, complete_sso_login, refuse_login, render_login_error
 from console.sign_in.sso.saml_response import (
     InvalidSamlResponse,
     SamlAssertion,
@@ -38,12 +38,14 @@ from console.sign_in.sso.saml_response import (
 from tenants.base.redis_connection import connect
 from tenants.identity.sso.queries import SamlProvider, find_provider
 
-_QUESTION: Final = "saml-question"  # session key of the pending request
-_MAX_ANSWER_S: Final = 600  # enough to type a password and find a phone
+_PENDING_REQUEST: Final = "saml-question"  # session key of the pending request
+_MAX_WAIT_S: Final = 600  # enough to type a password and find a phone
 _TICKET_S: Final = 60
 # An address, a name and two IDs. A response can be 60 times as long, and all tenants share Redis.
-_MAX_KEPT_BYTES: Final = 4096
-_SEEN_S: Final = 3600  # longer than a request is open, so that its response is accepted once
+_MAX_STORED_BYTES: Final = 4096
+_REPLAY_PROTECTION_S: Final = (
+    3600  # longer than a request is open, so that its response is accepted once
+)
 # Verification costs milliseconds of CPU, and anybody can request it.
 _VERIFYING: Final = Bulkhead(max_each=4, max_all=16)
 _METADATA: Final = (
@@ -59,28 +61,34 @@ _METADATA: Final = (
 
 
 def authn_request_url(
-    request: HttpRequest, provider: SamlProvider, target: str, *, again: bool = False
+    request: HttpRequest,
+    provider: SamlProvider,
+    target: str,
+    *,
+    force_reauthentication: bool = False,
 ) -> str:
     """Return the provider's sign-in URL and store the request in the session.
 
-    `again` forces a new authentication of a user who is signed in at the provider.
+    `force_reauthentication` forces a new authentication of a user who is signed in at the provider.
     """
-    us = _service_provider(provider.tenant_id)
-    auth = OneLogin_Saml2_Auth(request_data(us), settings_for(provider, us))
-    url = str(auth.login(return_to="", force_authn=again))
-    request.session[_QUESTION] = {
+    service_provider = _service_provider(provider.tenant_id)
+    auth = OneLogin_Saml2_Auth(
+        request_data(service_provider), settings_for(provider, service_provider)
+    )
+    url = str(auth.login(return_to="", force_authn=force_reauthentication))
+    request.session[_PENDING_REQUEST] = {
         "id": auth.get_last_request_id(),
         "tenant_id": provider.tenant_id,
         "target": target,
         "asked_at": int(time.time()),
-        "again": again,
+        "again": force_reauthentication,
     }
     return url
 
 
 @csrf_exempt  # the provider's page posts it; the request ID replaces the CSRF token
 @require_POST
-def consume(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
+def consume_response(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     """Handle the response that an identity provider's page posts."""
     provider = find_provider(TenantId(str(tenant_id)))
     if not isinstance(provider, SamlProvider):
@@ -91,9 +99,9 @@ def consume(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
             assertion = read_response(encoded, provider, _service_provider(provider.tenant_id))
         ticket = _ticket_for(provider.tenant_id, assertion)
     except InvalidSamlResponse as error:
-        return refuse(request, provider.tenant_id, error.reason, detail=error.detail)
+        return refuse_login(request, provider.tenant_id, error.reason, detail=error.detail)
     except (BulkheadFull, redis.RedisError):
-        return login_error(request, BUSY, 503)
+        return render_login_error(request, BUSY, 503)
     done_url = reverse("saml_done", args=[tenant_id])
     response = redirect(f"{done_url}?ticket={ticket}")
     response.status_code = 303  # 303 makes browsers send a GET with the session cookie
@@ -101,52 +109,56 @@ def consume(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
 
 
 @require_GET
-def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
+def finish_login(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     tenant = TenantId(str(tenant_id))
     if not isinstance(find_provider(tenant), SamlProvider):
         raise Http404
-    question = request.session.get(_QUESTION, {})
+    pending = request.session.get(_PENDING_REQUEST, {})
     try:
-        assertion = _asserted_under(tenant, request.GET.get("ticket", ""))
+        assertion = _take_assertion(tenant, request.GET.get("ticket", ""))
     except redis.RedisError:
-        return login_error(request, BUSY, 503)
-    is_answer = assertion is not None and (assertion.in_response_to, tenant) == (
-        question.get("id"),
-        question.get("tenant_id"),
+        return render_login_error(request, BUSY, 503)
+    is_expected = assertion is not None and (assertion.in_response_to, tenant) == (
+        pending.get("id"),
+        pending.get("tenant_id"),
     )
-    if assertion is None or not is_answer:
-        return refuse(request, tenant, "unsolicited")
-    del request.session[_QUESTION]
-    if not question.keys() >= {"asked_at", "again", "target"}:  # an older release sent this request
-        return _ask_anew(request, tenant, question.get("target", "/"))
-    if time.time() - question["asked_at"] > _MAX_ANSWER_S:
-        return refuse(request, tenant, "too_late")
-    arrival = SsoLogin(
+    if assertion is None or not is_expected:
+        return refuse_login(request, tenant, "unsolicited")
+    del request.session[_PENDING_REQUEST]
+    if not pending.keys() >= {"asked_at", "again", "target"}:  # an older release sent this request
+        return _send_request_again(request, tenant, pending.get("target", "/"))
+    if time.time() - pending["asked_at"] > _MAX_WAIT_S:
+        return refuse_login(request, tenant, "too_late")
+    sso_login = SsoLogin(
         tenant_id=tenant,
         email=assertion.email,
         name=assertion.name,
-        target=question["target"],
+        target=pending["target"],
         signed_in_at_s=assertion.signed_in_at_s,
-        asked_again_at_s=question["asked_at"] if question["again"] else None,
+        reauthentication_requested_at_s=pending["asked_at"] if pending["again"] else None,
     )
-    return complete_sso_login(request, arrival)
+    return complete_sso_login(request, sso_login)
 
 
-def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str) -> HttpResponse:
+def _send_request_again(request: HttpRequest, tenant_id: TenantId, target: str) -> HttpResponse:
     """Send the request again. A user who is signed in here came to reauthenticate."""
     provider = find_provider(tenant_id)
     if not isinstance(provider, SamlProvider):
         raise Http404
     return redirect(
-        authn_request_url(request, provider, target, again=request.user.is_authenticated)
+        authn_request_url(
+            request, provider, target, force_reauthentication=request.user.is_authenticated
+        )
     )
 
 
 @require_GET
 def metadata(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     """Return our service provider metadata. A tenant that does not exist gets the same."""
-    us = _service_provider(TenantId(str(tenant_id)))
-    text = _METADATA.format(entity_id=quoteattr(us.entity_id), acs_url=quoteattr(us.acs_url))
+    service_provider = _service_provider(TenantId(str(tenant_id)))
+    text = _METADATA.format(
+        entity_id=quoteattr(service_provider.entity_id), acs_url=quoteattr(service_provider.acs_url)
+    )
     return HttpResponse(text, content_type="application/samlmetadata+xml")
 
 
@@ -164,17 +176,17 @@ def _ticket_for(tenant_id: TenantId, assertion: SamlAssertion) -> str:
     Raises InvalidSamlResponse for a replayed or too long assertion, redis.RedisError.
     """
     encoded = msgspec.json.encode(assertion)
-    if len(encoded) > _MAX_KEPT_BYTES:
+    if len(encoded) > _MAX_STORED_BYTES:
         raise InvalidSamlResponse("too_long")
     digest = hashlib.sha256(f"{tenant_id}|{assertion.assertion_id}".encode()).hexdigest()
-    if not connect().set(f"caret:saml:seen:{digest}", 1, nx=True, ex=_SEEN_S):
+    if not connect().set(f"caret:saml:seen:{digest}", 1, nx=True, ex=_REPLAY_PROTECTION_S):
         raise InvalidSamlResponse("replayed")
     ticket = secrets.token_urlsafe(32)
     connect().set(_cache_key(tenant_id, ticket), encoded, ex=_TICKET_S)
     return ticket
 
 
-def _asserted_under(tenant_id: TenantId, ticket: str) -> SamlAssertion | None:
+def _take_assertion(tenant_id: TenantId, ticket: str) -> SamlAssertion | None:
     """Return the assertion of a ticket and delete it. Raises redis.RedisError."""
     encoded = connect().getdel(_cache_key(tenant_id, ticket))
     return None if encoded is None else msgspec.json.decode(encoded, type=SamlAssertion)

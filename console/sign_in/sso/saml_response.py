@@ -43,13 +43,13 @@ _POST: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"
 _EMAIL_FORMAT: Final = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
 _CLAIMS: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
 # Attribute names of known providers; the first one present is used.
-_EMAILS: Final = (
+_EMAIL_ATTRIBUTES: Final = (
     f"{_CLAIMS}/emailaddress",
     "urn:oid:0.9.2342.19200300.100.1.3",
     "email",
     "mail",
 )
-_NAMES: Final = (
+_NAME_ATTRIBUTES: Final = (
     "http://schemas.microsoft.com/identity/claims/displayname",
     "urn:oid:2.16.840.1.113730.3.1.241",
     "displayName",
@@ -97,10 +97,12 @@ class SamlAssertion:
     signed_in_at_s: int  # Unix time by the provider's clock; the caller checks its age
 
 
-def read_response(encoded: str, provider: SamlProvider, us: ServiceProvider) -> SamlAssertion:
+def read_response(
+    encoded: str, provider: SamlProvider, service_provider: ServiceProvider
+) -> SamlAssertion:
     """Return the verified assertion. `encoded` is base64, as posted. Raises InvalidSamlResponse."""
     try:
-        return _read_assertion(encoded, provider, us)
+        return _read_assertion(encoded, provider, service_provider)
     except OneLogin_Saml2_ValidationError as error:
         raise InvalidSamlResponse(
             _LIBRARY_REASONS.get(error.code, "invalid"), str(error)
@@ -109,28 +111,30 @@ def read_response(encoded: str, provider: SamlProvider, us: ServiceProvider) -> 
         raise InvalidSamlResponse("malformed", f"{type(error).__name__}: {error}") from error
 
 
-def _read_assertion(encoded: str, provider: SamlProvider, us: ServiceProvider) -> SamlAssertion:
+def _read_assertion(
+    encoded: str, provider: SamlProvider, service_provider: ServiceProvider
+) -> SamlAssertion:
     """Raises InvalidSamlResponse, OneLogin_Saml2_ValidationError, _MALFORMED."""
     assertion = _require_plain_form(_parse_xml(encoded))
-    response = _verify_signature(encoded, provider, us)
-    in_response_to = _require_addressed(response, assertion, us)
+    response = _verify_signature(encoded, provider, service_provider)
+    in_response_to = _require_addressed(response, assertion, service_provider)
     attributes = response.get_attributes()
     return SamlAssertion(
         assertion_id=str(assertion.get("ID")),
         in_response_to=in_response_to,
         email=_find_email(response.get_nameid_data(), attributes),
-        name=_first_value(attributes, _NAMES) or "",
+        name=_first_value(attributes, _NAME_ATTRIBUTES) or "",
         signed_in_at_s=_signed_in_at_s(assertion),
     )
 
 
-def settings_for(provider: SamlProvider, us: ServiceProvider) -> dict[str, Any]:
+def settings_for(provider: SamlProvider, service_provider: ServiceProvider) -> dict[str, Any]:
     """Return the settings of python3-saml."""
     return {
         "strict": True,
         "sp": {
-            "entityId": us.entity_id,
-            "assertionConsumerService": {"url": us.acs_url, "binding": _POST},
+            "entityId": service_provider.entity_id,
+            "assertionConsumerService": {"url": service_provider.acs_url, "binding": _POST},
             "NameIDFormat": _EMAIL_FORMAT,
         },
         "idp": {
@@ -150,9 +154,9 @@ def settings_for(provider: SamlProvider, us: ServiceProvider) -> dict[str, Any]:
     }
 
 
-def request_data(us: ServiceProvider) -> dict[str, str]:
+def request_data(service_provider: ServiceProvider) -> dict[str, str]:
     """Return python3-saml's request data from our settings: clients can forge the Host header."""
-    parts = urlsplit(us.acs_url)
+    parts = urlsplit(service_provider.acs_url)
     https = "on" if parts.scheme == "https" else "off"
     return {
         "https": https,
@@ -209,15 +213,17 @@ def _find_algorithms(signature: Any, path: str) -> list[str]:
     return [str(node.get("Algorithm")) for node in Xml.query(signature, path)]
 
 
-def _verify_signature(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Any:
+def _verify_signature(
+    encoded: str, provider: SamlProvider, service_provider: ServiceProvider
+) -> Any:
     """Return python3-saml's verified response.
 
     Raises InvalidSamlResponse, OneLogin_Saml2_ValidationError, _MALFORMED.
     """
-    settings = OneLogin_Saml2_Settings(settings_for(provider, us))
+    settings = OneLogin_Saml2_Settings(settings_for(provider, service_provider))
     response = OneLogin_Saml2_Response(settings, encoded)
     try:
-        response.is_valid(request_data(us), raise_exceptions=True)
+        response.is_valid(request_data(service_provider), raise_exceptions=True)
     except OneLogin_Saml2_ValidationError:
         raise
     except Exception as error:  # it raises a bare Exception for malformed times
@@ -225,18 +231,18 @@ def _verify_signature(encoded: str, provider: SamlProvider, us: ServiceProvider)
     return response
 
 
-def _require_addressed(response: Any, assertion: Any, us: ServiceProvider) -> str:
+def _require_addressed(response: Any, assertion: Any, service_provider: ServiceProvider) -> str:
     """Require a response to one of our requests, addressed only to us; return the request's ID.
 
     Raises InvalidSamlResponse.
     """
-    question = str(response.document.get("InResponseTo") or "")
-    if not question:
+    request_id = str(response.document.get("InResponseTo") or "")
+    if not request_id:
         raise InvalidSamlResponse("unsolicited")
-    if response.document.get("Destination") != us.acs_url:
+    if response.document.get("Destination") != service_provider.acs_url:
         raise InvalidSamlResponse("wrong_destination")
     restrictions = Xml.query(assertion, "./saml:Conditions/saml:AudienceRestriction")
-    if len(restrictions) != 1 or us.entity_id not in response.get_audiences():
+    if len(restrictions) != 1 or service_provider.entity_id not in response.get_audiences():
         raise InvalidSamlResponse("wrong_audience")
     if not Xml.query(assertion, "./saml:Conditions[@NotOnOrAfter]"):
         raise InvalidSamlResponse("no_expiry")
@@ -246,9 +252,9 @@ def _require_addressed(response: Any, assertion: Any, us: ServiceProvider) -> st
     confirmations = Xml.query(assertion, data)
     addressees = [(node.get("InResponseTo"), node.get("Recipient")) for node in confirmations]
     ends = [node.get("NotOnOrAfter") for node in confirmations]
-    if addressees != [(question, us.acs_url)] or not all(ends):
+    if addressees != [(request_id, service_provider.acs_url)] or not all(ends):
         raise InvalidSamlResponse("wrong_subjectconfirmation")
-    return question
+    return request_id
 
 
 def _signed_in_at_s(assertion: Any) -> int:
@@ -266,7 +272,7 @@ def _signed_in_at_s(assertion: Any) -> int:
 
 def _find_email(name_id: dict[str, Any], attributes: dict[str, list[Any]]) -> str:
     """Return the e-mail address of the attributes or the name ID. Raises InvalidSamlResponse."""
-    email = _first_value(attributes, _EMAILS)
+    email = _first_value(attributes, _EMAIL_ATTRIBUTES)
     if email is None and name_id.get("Format") == _EMAIL_FORMAT:
         email = name_id["Value"]
     if not email:

@@ -18,7 +18,7 @@ from console.layout.htmx import render_page
 from console.limits.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
 from console.limits.throttling import Secret, count_attempt, count_password_change, forgive_attempt
 from console.sign_in.current_member import CurrentMember, client_address, member_required
-from console.sign_in.devices import attempt_at, remember_place
+from console.sign_in.devices import build_attempt, remember_device
 from console.sign_in.password_forms import ChangePasswordForm
 from console.sign_in.sessions.session import password_session_required
 from console.texts.error_messages import translate_error
@@ -56,7 +56,7 @@ def _try_change(
     request: HttpRequest, member: CurrentMember, form: ChangePasswordForm
 ) -> HttpResponse:
     """Change the password. Raises InvalidValue, Conflict, TooManyHashes, redis.RedisError."""
-    attempt = attempt_at(request, Secret.STEP_UP_PASSWORD, member.email)
+    attempt = build_attempt(request, Secret.STEP_UP_PASSWORD, member.email)
     if (throttle := count_attempt(attempt)) is not None:
         error = ("current_password", throttle.message)
         return _show_error(request, member, form, error, status=429, retry_after_s=throttle.wait_s)
@@ -75,7 +75,7 @@ def _try_change(
     _change_password(request, user.password, form.cleaned_data["password"])
     messages.success(request, gettext("Password changed. Your other sessions have ended."))
     response = redirect("console:password")
-    remember_place(request, response, member.email)
+    remember_device(request, response, member.email)
     return response
 
 
@@ -84,7 +84,7 @@ def _change_password(request: HttpRequest, verified_hash: str, new: str) -> None
 
     Raises InvalidValue, Conflict, TooManyHashes.
     """
-    # The e-mail is sent after the commit, which must not occupy a place for hashing.
+    # The e-mail is sent after the commit, which must not occupy a hashing slot.
     with transaction.atomic(), hashing_slot():
         change_password(
             user_id=UserId(str(request.user.pk)),

@@ -13,7 +13,13 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.layout.htmx import render_page
-from console.layout.preferences import THEMES, Preferences, keep, list_time_zones, preferences_of
+from console.layout.preferences import (
+    THEMES,
+    Preferences,
+    list_time_zones,
+    preferences_of,
+    store_preferences,
+)
 from console.sign_in.current_member import CurrentMember, member_required
 
 _PAGE: Final = "console/account/preferences.html"
@@ -45,7 +51,7 @@ def preferences(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if not form.is_valid():
         return _render_page(request, member, form, status=400)
     response = redirect("console:preferences")
-    keep(response, Preferences(**form.cleaned_data))
+    store_preferences(response, Preferences(**form.cleaned_data))
     with translation.override(form.cleaned_data["language"]):
         messages.success(request, gettext("Preferences saved in this browser."))
     return response

@@ -82,15 +82,15 @@ class AuditFilterForm(DateRangeForm):
 
     def __init__(self, data: QueryDict) -> None:
         super().__init__(data)
-        asked = data.get("action", "")
+        requested_action = data.get("action", "")
         action = self.fields["action"]
         assert isinstance(action, forms.ChoiceField)
-        action.choices = _list_actions(asked)
+        action.choices = _list_actions(requested_action)
         for name, datalist in (("actor", "audit-actors"), ("target", "audit-targets")):
             self.fields[name].widget.attrs |= {"list": datalist, "autocomplete": "off"}
 
 
-def _list_actions(asked: str) -> list[tuple[str, Any]]:
+def _list_actions(requested_action: str) -> list[tuple[str, Any]]:
     """Return the choices by area; the action of a link is added if it is not among them."""
     choices: list[tuple[str, Any]] = [("", gettext("All"))]
     known = set(ACTIONS)
@@ -100,8 +100,8 @@ def _list_actions(asked: str) -> list[tuple[str, Any]]:
         group = [(each, gettext("All: %(prefix)s") % {"prefix": each}) for each in prefixes]
         group += [(action, write_pattern(action)) for action in area.sentences]
         choices.append((str(area.title), group))
-    if asked and asked not in known:
-        choices.append((asked, asked))
+    if requested_action and requested_action not in known:
+        choices.append((requested_action, requested_action))
     return choices
 
 
@@ -109,8 +109,8 @@ def _list_actions(asked: str) -> list[tuple[str, Any]]:
 class AuditEntryRow:
     entry: AuditEntryView
     sentence: SafeString
-    who: str
-    what: str  # name of the resource
+    actor_name: str
+    target_name: str
     changes: list[DiffLine]
     action_url: str
     actor_url: str  # "": no filter for this actor
@@ -150,7 +150,7 @@ def _resolve_actor(member: CurrentMember, text: str) -> str | None:
 
 
 def _resolve_target(member: CurrentMember, text: str) -> str | None:
-    """Return the target to filter by: of a member's address, of a team's name, or the text itself.
+    """Return the target to filter by. An e-mail address means its member, a team's name its team.
 
     "team:*" means all teams.
     """
@@ -161,8 +161,8 @@ def _resolve_target(member: CurrentMember, text: str) -> str | None:
     teams = find_teams(
         actor=member.actor, team_filter=TeamFilter(text=text), limit=MAX_PAGE, cursor=None
     )
-    found = [team for team in teams.rows if team.name.casefold() == text.casefold()]
-    return f"team:{found[0].id}" if found else text
+    matches = [team for team in teams.rows if team.name.casefold() == text.casefold()]
+    return f"team:{matches[0].id}" if matches else text
 
 
 def _present_entry(entry: AuditEntryView, names: Mapping[str, str]) -> AuditEntryRow:
@@ -172,8 +172,8 @@ def _present_entry(entry: AuditEntryView, names: Mapping[str, str]) -> AuditEntr
     return AuditEntryRow(
         entry=entry,
         sentence=write_sentence(entry, names),
-        who=name_actor(entry, names),
-        what=name_target(entry, names),
+        actor_name=name_actor(entry, names),
+        target_name=name_target(entry, names),
         changes=diff_lines(entry.before, entry.after),
         action_url=page_url("audit", action=entry.action),
         actor_url=page_url("audit", actor=actor) if actor else "",
@@ -230,7 +230,7 @@ def check(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if not form.is_valid():
         raise BadRequest("This entry does not exist.")
     try:
-        checked = check_chain(
+        verification = check_chain(
             actor=member.actor, keys=keys, now=timezone.now(), after=form.cleaned_data["after"]
         )
     except InvalidValue as error:
@@ -238,5 +238,5 @@ def check(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     except Conflict:
         return render_page(request, member, _VERIFY_PAGE, {"is_busy": True}, status=409)
     return render_page(
-        request, member, _VERIFY_PAGE, {"checked": checked, "max_entries": MAX_ENTRIES}
+        request, member, _VERIFY_PAGE, {"verification": verification, "max_entries": MAX_ENTRIES}
     )

@@ -16,8 +16,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from console.texts.money_format import amount
-from console.usage_filters.number_format import count
+from console.texts.money_format import format_amount
+from console.usage_filters.number_format import format_count
 from console.views.members.presenters import ROLE_NAMES
 from tenants.base.permissions import Role
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK
@@ -204,17 +204,19 @@ AREAS: Final = (
         },
     ),
 )
-_SENTENCES: Final = {action: said for area in AREAS for action, said in area.sentences.items()}
+_SENTENCES: Final = {
+    action: sentence for area in AREAS for action, sentence in area.sentences.items()
+}
 ACTIONS: Final = frozenset(_SENTENCES)
 # Sentences about actors who change something of their own.
-_OWN: Final[Mapping[str, Promise]] = {
+_OWN_SENTENCES: Final[Mapping[str, Promise]] = {
     "member.removed": _("{actor} left the tenant."),
     "consent.changed": _("{actor} changed their consent."),
     "data_subject.exported": _("{actor} exported their personal data."),
 }
-_ANY: Final = _("{actor}: {action}, {target}")
+_GENERAL_SENTENCE: Final = _("{actor}: {action}, {target}")
 # Fields that name a person by ID.
-_PEOPLE: Final = ("user_id", "user", "owner_id")
+_PERSON_FIELDS: Final = ("user_id", "user", "owner_id")
 _FACTORS: Final[Mapping[str, Promise]] = {
     "passkey": _("passkey"),
     "app": _("authenticator app"),
@@ -235,17 +237,17 @@ def list_references(entry: AuditEntryView) -> Iterator[str]:
         yield f"key:{entry.actor_key}"
     for change in (entry.before, entry.after):
         if isinstance(change, dict):
-            yield from (f"user:{change[name]}" for name in _PEOPLE if change.get(name))
+            yield from (f"user:{change[name]}" for name in _PERSON_FIELDS if change.get(name))
 
 
 def write_sentence(entry: AuditEntryView, names: Mapping[str, str]) -> SafeString:
     """Return the entry as a sentence in HTML. `names` is by reference."""
-    wording = _SENTENCES.get(entry.action, _ANY)
+    wording = _SENTENCES.get(entry.action, _GENERAL_SENTENCE)
     if entry.target == f"user:{entry.actor_id}":
-        wording = _OWN.get(entry.action, wording)
+        wording = _OWN_SENTENCES.get(entry.action, wording)
     values = _find_values(entry, names, wording)
     if None in values.values():  # an entry of an earlier release, without this field
-        wording, values = _ANY, _find_values(entry, names, _ANY)
+        wording, values = _GENERAL_SENTENCE, _find_values(entry, names, _GENERAL_SENTENCE)
     return format_html(str(wording), **values)
 
 
@@ -291,8 +293,8 @@ def _name_export(definition: str) -> str:
 
 def _name_holder(entry: AuditEntryView) -> str:
     """Return the name of a budget's holder if neither the budget nor its holder exists."""
-    said = entry.after or entry.before
-    is_tenants = isinstance(said, dict) and said.get("scope") == "tenant"
+    change = entry.after or entry.before
+    is_tenants = isinstance(change, dict) and change.get("scope") == "tenant"
     return gettext("the whole tenant") if is_tenants else entry.target.partition(":")[2]
 
 
@@ -302,14 +304,16 @@ def _find_values(
     """Return the values of the wording's placeholders; None: the entry lacks the field."""
     before = entry.before if isinstance(entry.before, dict) else {}
     after = entry.after if isinstance(entry.after, dict) else {}
-    fields = {**before, **after, **{f"old_{name}": said for name, said in before.items()}}
+    fields = {**before, **after, **{f"old_{name}": value for name, value in before.items()}}
     special = {
         "action": format_html("<code>{}</code>", entry.action),
-        "actor": _mark(name_actor(entry, names), entry.actor_key or str(entry.actor_id or "")),
-        "target": _mark(name_target(entry, names), entry.target),
+        "actor": _emphasize(name_actor(entry, names), entry.actor_key or str(entry.actor_id or "")),
+        "target": _emphasize(name_target(entry, names), entry.target),
     }
     return special | {
-        name: _write(name, fields[name], names, fields.get("currency")) if name in fields else None
+        name: _format_value(name, fields[name], names, fields.get("currency"))
+        if name in fields
+        else None
         for name in _list_placeholders(str(wording))
         if name not in special
     }
@@ -319,25 +323,25 @@ def _list_placeholders(wording: str) -> list[str]:
     return [name for _text, name, _spec, _conversion in Formatter().parse(wording) if name]
 
 
-def _write(name: str, value: Any, names: Mapping[str, str], currency: Any) -> SafeString:
+def _format_value(name: str, value: Any, names: Mapping[str, str], currency: Any) -> SafeString:
     """Return a field's value as the sentence shows it."""
-    if name in _PEOPLE and value:
-        return _mark(names.get(f"user:{value}") or gettext("Erased user"), str(value))
+    if name in _PERSON_FIELDS and value:
+        return _emphasize(names.get(f"user:{value}") or gettext("Erased user"), str(value))
     if name.endswith("_micros") and isinstance(value, int) and currency:
-        return _mark(amount(value, currency))
+        return _emphasize(format_amount(value, currency))
     if isinstance(value, int):
-        return _mark(count(value))
+        return _emphasize(format_count(value))
     name = name.removeprefix("old_")
     if name == "definition":
-        return _mark(_name_export(str(value)), str(value))
+        return _emphasize(_name_export(str(value)), str(value))
     if name == "role" and value in iter(Role):
-        return _mark(str(ROLE_NAMES[Role(value)]))
-    known = {"factor": _FACTORS, "status": _TENANT_STATUS}.get(name, {})
+        return _emphasize(str(ROLE_NAMES[Role(value)]))
+    names_by_value = {"factor": _FACTORS, "status": _TENANT_STATUS}.get(name, {})
     text = "–" if value is None or value == "" else str(value)
-    return _mark(str(known.get(text, text)))
+    return _emphasize(str(names_by_value.get(text, text)))
 
 
-def _mark(text: str, reference: str = "") -> SafeString:
+def _emphasize(text: str, reference: str = "") -> SafeString:
     if not reference or reference == text:
         return format_html("<b>{}</b>", text)
     return format_html('<b title="{}">{}</b>', reference, text)

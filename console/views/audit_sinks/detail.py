@@ -64,7 +64,7 @@ def test(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResp
 @permission_required(Permission.WRITE_AUDIT_SINKS)
 def replay(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
     form = ReplayForm(request.POST)
-    if form.is_valid() and _is_replayed(member, sink_id, form):
+    if form.is_valid() and _replay_entries(member, sink_id, form):
         toast(request, gettext("The entries are sent with the next delivery."))
         return redirect("console:sinks-sink", sink_id)
     return _render_page(request, member, sink_id, form, 400)
@@ -85,7 +85,7 @@ def delete(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpRe
     return redirect("console:sinks")
 
 
-def _is_replayed(member: CurrentMember, sink_id: UUID, form: ReplayForm) -> bool:
+def _replay_entries(member: CurrentMember, sink_id: UUID, form: ReplayForm) -> bool:
     try:
         replay_sink(
             actor=member.actor,
@@ -103,6 +103,6 @@ def _render_page(
     request: HttpRequest, member: CurrentMember, sink_id: UUID, form: ReplayForm, status: int = 200
 ) -> HttpResponse:
     sink = get_sink(actor=member.actor, sink_id=sink_id)
-    can_push = member.actor.has_permission(Permission.WRITE_AUDIT_SINKS)
-    context = {"row": row_of(sink), "form": form, "can_push": can_push}
+    can_write = member.actor.has_permission(Permission.WRITE_AUDIT_SINKS)
+    context = {"row": row_of(sink), "form": form, "can_write": can_write}
     return render_page(request, member, _PAGE, context, status=status)

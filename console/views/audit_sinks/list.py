@@ -40,7 +40,9 @@ _SINKS: Final = ListPage(
     template="console/audit_sinks/list.html",
     query=_find_sinks,
     page_rows=50,
-    context=lambda query, _: {"can_push": query.actor.has_permission(Permission.WRITE_AUDIT_SINKS)},
+    context=lambda query, _: {
+        "can_write": query.actor.has_permission(Permission.WRITE_AUDIT_SINKS)
+    },
     # As on the page, addresses omit the parts that may be secret.
     csv=CsvFile(
         "sinks",
@@ -92,14 +94,14 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = SinkForm(request.POST or None)
     if request.method == "GET":
         return render_page(request, member, _NEW_PAGE, {"form": form})
-    created_sink = _created(member, form) if form.is_valid() else None
+    created_sink = _create_sink(member, form) if form.is_valid() else None
     if created_sink is None:
         return render_page(request, member, _NEW_PAGE, {"form": form}, status=400)
     context = {"row": row_of(created_sink.sink), "secret": created_sink.secret}
     return render_page(request, member, "console/audit_sinks/created.html", context)
 
 
-def _created(member: CurrentMember, form: SinkForm) -> CreatedSink | None:
+def _create_sink(member: CurrentMember, form: SinkForm) -> CreatedSink | None:
     try:
         return create_sink(actor=member.actor, new=form.to_sink(), now=timezone.now())
     except InvalidValue as error:

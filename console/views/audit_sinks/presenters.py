@@ -14,7 +14,7 @@ from tenants.compliance.audit_sinks.queries import SinkView
 class SinkRow:
     sink: SinkView
     kind_name: str | Promise
-    kind: str  # kind of the component `state`
+    kind: str  # kind of <c-badge>
     state: Promise
     error: str  # the last error; "": none
 

@@ -92,7 +92,7 @@ def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpRes
     view = find_invoice(actor=member.actor, number=number)
     context = {
         "number": number,
-        "document": shown_document(view),
+        "document": present_document(view),
         "missing": [_MISSING[name] for name in list_missing_fields(view.document)],
         "sha256": hashlib.sha256(view.json).hexdigest(),
     }
@@ -151,7 +151,7 @@ class InvoicePage:
     corrected_micros: int  # by credit notes, before tax
 
 
-def shown_document(invoice: InvoiceView) -> InvoicePage:
+def present_document(invoice: InvoiceView) -> InvoicePage:
     document, head = invoice.document, invoice.document.head
     return InvoicePage(
         head=head,

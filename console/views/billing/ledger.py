@@ -47,7 +47,7 @@ _KIND_TITLES: Final = _TITLES | {
 class EntrySide:
     entry: LedgerEntryView
     account: str
-    what: str  # product that was used; "": the other side
+    product: str  # "": the side that does not name one
 
     @property
     def debit_micros(self) -> int | None:
@@ -172,7 +172,7 @@ _LEDGER: Final = ListPage(
             "transaction": lambda entry: entry[0].transaction.id,
             "title": lambda entry: entry[0].title,
             "account": lambda entry: entry[1].entry.account,
-            "for": lambda entry: entry[1].what,
+            "for": lambda entry: entry[1].product,
             "quantity": lambda entry: entry[1].entry.quantity,
             "price_micros": lambda entry: entry[1].entry.price_micros,
             "amount_micros": lambda entry: entry[1].entry.amount_micros,
@@ -198,12 +198,14 @@ def row_of(
         transaction=transaction,
         title=str(_TITLES.get(transaction.source_kind, transaction.memo)),
         amount_micros=sum(max(0, each.amount_micros) for each in transaction.entries),
-        sides=tuple(_side(each, accounts) for each in transaction.entries),
-        document=_document(transaction),
+        sides=tuple(_present_side(each, accounts) for each in transaction.entries),
+        document=_document_number(transaction),
     )
 
 
-def _side(entry: LedgerEntryView, accounts: Mapping[LedgerAccountCode, Promise]) -> EntrySide:
+def _present_side(
+    entry: LedgerEntryView, accounts: Mapping[LedgerAccountCode, Promise]
+) -> EntrySide:
     return EntrySide(
         entry,
         str(accounts[LedgerAccountCode(entry.account)]),
@@ -211,6 +213,6 @@ def _side(entry: LedgerEntryView, accounts: Mapping[LedgerAccountCode, Promise])
     )
 
 
-def _document(transaction: TransactionView) -> int | None:
+def _document_number(transaction: TransactionView) -> int | None:
     issued = transaction.source_kind in (SourceKind.INVOICE, SourceKind.CREDIT_NOTE)
     return int(transaction.source_id) if issued else None

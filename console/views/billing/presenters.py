@@ -12,8 +12,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Tier
-from console.charts.chart import Chart, Series, Time, Unit, bars
-from console.texts.money_format import amount
+from console.charts.chart import Chart, Series, Time, Unit, build_bar_chart
+from console.texts.money_format import format_amount
 from tenants.base.billing_periods import ONE_DAY, month_of, next_month
 from tenants.base.money import MICROS, Currency
 from tenants.billing.plans.price_book import PlanPrice
@@ -135,11 +135,11 @@ def spent_chart(rows: Sequence[SpendRow], currency: Currency, *, is_by_month: bo
         Series(gettext("Quality tier"), [each.quality_micros / MICROS for each in rows]),
     ]
     times = [Time(date_format(each.begins_on, name)) for each in rows]
-    return bars(gettext("Spent over time"), times, series, _unit_of(currency))
+    return build_bar_chart(gettext("Spent over time"), times, series, _unit_of(currency))
 
 
 def _unit_of(currency: Currency) -> Unit:
     def write(value: float) -> str:
-        return amount(round(value * MICROS), currency)
+        return format_amount(round(value * MICROS), currency)
 
     return Unit(currency.value, write, write)

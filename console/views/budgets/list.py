@@ -45,7 +45,7 @@ _BUDGETS: Final = ListPage(
     csv=CsvFile(
         "budgets",
         {
-            "name": lambda row: row[0].whose,
+            "name": lambda row: row[0].holder,
             "scope": lambda row: row[1].scope,
             "spent_micros": lambda row: row[1].spent_micros,
             "limit_micros": lambda row: row[1].month_limit_micros,

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.pricing import BudgetScope
 from console.texts.delivery_errors import translate_delivery_error
-from console.texts.money_format import of_budget
+from console.texts.money_format import format_budget_amount
 from tenants.billing.budgets.alerts import THRESHOLDS, WEBHOOK
 from tenants.billing.budgets.queries import AlertView, BudgetView, DeliveryView
 from tenants.billing.budgets.status_queries import BudgetStatus
@@ -24,19 +24,19 @@ class BudgetBar:
     """The spending of a budget."""
 
     budget_id: UUID
-    whose: str
+    holder: str  # name of the team or user, or all users
     scope: Promise
     limit: str
     spent: str
-    left: str  # never negative
+    remaining: str  # never negative
     percent: int  # rounded down; may exceed 100
-    kind: str  # kind of the component `state`
+    kind: str  # kind of <c-badge>
     state: Promise
     is_hard: bool
     is_exhausted: bool
 
     @property
-    def filled(self) -> int:
+    def filled_percent(self) -> int:
         return min(self.percent, _FULL)
 
 
@@ -49,16 +49,16 @@ _SCOPES: Final[dict[BudgetScope, Promise]] = {
 
 def present_budget(budget: BudgetStatus | BudgetView, currency: str) -> BudgetBar:
     limit = budget.month_limit_micros
-    left_micros = max(0, limit - budget.spent_micros)
+    remaining_micros = max(0, limit - budget.spent_micros)
     percent = budget.spent_micros * 100 // limit
     kind, state = _describe_state(budget, percent)
     return BudgetBar(
         budget_id=budget.budget_id if isinstance(budget, BudgetStatus) else budget.id,
-        whose=_describe_scope(budget.scope, budget.holder_name),
+        holder=_describe_scope(budget.scope, budget.holder_name),
         scope=_SCOPES[budget.scope],
-        limit=of_budget(limit, limit, currency),
-        spent=of_budget(budget.spent_micros, limit, currency),
-        left=of_budget(left_micros, limit, currency),
+        limit=format_budget_amount(limit, limit, currency),
+        spent=format_budget_amount(budget.spent_micros, limit, currency),
+        remaining=format_budget_amount(remaining_micros, limit, currency),
         percent=percent,
         kind=kind,
         state=state,
@@ -89,7 +89,7 @@ def _describe_scope(scope: BudgetScope, holder_name: str | None) -> str:
 class SentAlert:
     delivery: DeliveryView
     is_webhook: bool
-    kind: str  # kind of the component `state`
+    kind: str  # kind of <c-badge>
     state: Promise
     error: str  # the last error; "": none
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from caret.contracts.policy import Isolation
-from console.charts.chart import Chart, Series, bars, lines
+from console.charts.chart import Chart, Series, build_bar_chart, build_line_chart
 from console.layout.htmx import render_page
 from console.layout.lists.csv_response import csv_error, csv_response
 from console.layout.lists.pagination import wants_csv
@@ -23,12 +23,12 @@ from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
-from console.usage_filters.display_names import named
+from console.usage_filters.display_names import display_name
 from console.usage_filters.file_notes import notes_of_figures
 from console.usage_filters.filter_form import UsageFilters, read_usage_filters
-from console.usage_filters.number_format import COUNTS, SHARES, count, share
-from console.usage_filters.time_buckets import times, values
-from console.views.overview.presenters import cached
+from console.usage_filters.number_format import COUNTS, SHARES, format_count, format_share
+from console.usage_filters.time_buckets import list_times, values_over_time
+from console.views.overview.presenters import cache_hit_rate
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.identity.members.tenant_status import purge_cache
@@ -62,7 +62,7 @@ class CacheRow:
     name: str
     url: str
     requests: str
-    told: str
+    prompt_tokens: str  # of requests whose engine reported cache hits
     cached: str
     share: str
     percent: float | None
@@ -72,49 +72,54 @@ class CacheRow:
 @require_http_methods(["GET"])
 @member_required
 def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    question = read_usage_filters(request, now=timezone.now())
+    usage_filters = read_usage_filters(request, now=timezone.now())
     is_file = wants_csv(request)
-    if is_file and question.is_invalid:
-        return csv_error(question.form)
+    if is_file and usage_filters.is_invalid:
+        return csv_error(usage_filters.form)
     usage_figures = read_figures(
         actor=member.actor,
         kind=ReportKind.USAGE,
-        query=question.report_query,
+        query=usage_filters.report_query,
         by=(GroupBy.DAY, GroupBy.LANGUAGE),
         names=_NAMES,
     )
     rows = usage_figures.by[GroupBy.LANGUAGE]
     if is_file:
-        return _csv_response(question, usage_figures)
+        return _csv_response(usage_filters, usage_figures)
     namespace = read_namespace(actor=member.actor)
     context = {
-        "question": question,
+        "usage_filters": usage_filters,
         "usage": usage_figures,
-        "filters": question.list_filters(usage_figures.choices, usage_figures.teams),
+        "filters": usage_filters.list_filters(usage_figures.choices, usage_figures.teams),
         "namespace": namespace,
         "isolation": ISOLATION[namespace.isolation],
         "can_purge": member.actor.has_permission(Permission.WRITE_POLICY),
-        "total": _to_row(question, usage_figures.total),
+        "total": _to_row(usage_filters, usage_figures.total),
         "lines": [
-            _to_row(question, row) for row in sorted(rows, key=_count_requests, reverse=True)
+            _to_row(usage_filters, row) for row in sorted(rows, key=_count_requests, reverse=True)
         ],
-        "charts": _build_charts(question, usage_figures),
-        "csv_url": f"?{question.with_filter(**{'as': 'csv'})}",
+        "charts": _build_charts(usage_filters, usage_figures),
+        "csv_url": f"?{usage_filters.with_filter(**{'as': 'csv'})}",
     }
-    status = 400 if question.is_invalid else 200
+    status = 400 if usage_filters.is_invalid else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _build_charts(question: UsageFilters, usage_figures: UsageFigures) -> list[Chart]:
-    rows, at = usage_figures.by[GroupBy.DAY], times(question)
-    hits = [Series(gettext("Prefix-cache hits"), values(question, rows, cached))]
+def _build_charts(usage_filters: UsageFilters, usage_figures: UsageFigures) -> list[Chart]:
+    rows, chart_times = usage_figures.by[GroupBy.DAY], list_times(usage_filters)
+    hits = [
+        Series(gettext("Prefix-cache hits"), values_over_time(usage_filters, rows, cache_hit_rate))
+    ]
     tokens = [
-        Series(gettext("From cache"), values(question, rows, lambda counts: counts.cached_tokens)),
-        Series(gettext("Prefilled"), values(question, rows, _uncached_tokens)),
+        Series(
+            gettext("From cache"),
+            values_over_time(usage_filters, rows, lambda counts: counts.cached_tokens),
+        ),
+        Series(gettext("Prefilled"), values_over_time(usage_filters, rows, _uncached_tokens)),
     ]
     return [
-        lines(gettext("Prefix-cache hits"), at, hits, SHARES, at_most=1),
-        bars(gettext("Prompt tokens"), at, tokens, COUNTS),
+        build_line_chart(gettext("Prefix-cache hits"), chart_times, hits, SHARES, at_most=1),
+        build_bar_chart(gettext("Prompt tokens"), chart_times, tokens, COUNTS),
     ]
 
 
@@ -122,11 +127,11 @@ def _uncached_tokens(counts: UsageCounters) -> float:
     return counts.prompt_tokens_with_cache_info - counts.cached_tokens
 
 
-def _to_row(question: UsageFilters, row: ReportRow) -> CacheRow:
+def _to_row(usage_filters: UsageFilters, row: ReportRow) -> CacheRow:
     counts = row.counts
     if counts is None:
         return CacheRow(
-            named("language", row.label) or gettext("unknown"),
+            display_name("language", row.label) or gettext("unknown"),
             "",
             "",
             "",
@@ -135,14 +140,14 @@ def _to_row(question: UsageFilters, row: ReportRow) -> CacheRow:
             None,
             is_hidden=True,
         )
-    hits = cached(counts)
+    hits = cache_hit_rate(counts)
     return CacheRow(
-        name=named("language", row.label) or gettext("unknown"),
-        url=f"{reverse('console:usage-requests')}?{question.with_filter(language=row.key)}",
-        requests=count(counts.requests),
-        told=count(counts.prompt_tokens_with_cache_info),
-        cached=count(counts.cached_tokens),
-        share="–" if hits is None else share(hits),
+        name=display_name("language", row.label) or gettext("unknown"),
+        url=f"{reverse('console:usage-requests')}?{usage_filters.with_filter(language=row.key)}",
+        requests=format_count(counts.requests),
+        prompt_tokens=format_count(counts.prompt_tokens_with_cache_info),
+        cached=format_count(counts.cached_tokens),
+        share="–" if hits is None else format_share(hits),
         percent=None if hits is None else round(hits * 100, 1),
         is_hidden=False,
     )
@@ -152,10 +157,10 @@ def _count_requests(row: ReportRow) -> int:
     return row.counts.requests if row.counts else -1
 
 
-def _csv_response(question: UsageFilters, usage_figures: UsageFigures) -> HttpResponse:
+def _csv_response(usage_filters: UsageFilters, usage_figures: UsageFigures) -> HttpResponse:
     lines = [_csv_cells(row) for row in [*usage_figures.by[GroupBy.LANGUAGE], usage_figures.total]]
     lines[-1][0] = "total"
-    notes = notes_of_figures(question, usage_figures)
+    notes = notes_of_figures(usage_filters, usage_figures)
     return csv_response("cache-by-language", ("language", *_NAMES), lines, notes=notes)
 
 
@@ -181,13 +186,13 @@ class PurgeForm(forms.Form):
 @step_up_required
 def purge(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = PurgeForm(request.POST or None)
-    if request.method == "POST" and form.is_valid() and _purged(request, member, form):
+    if request.method == "POST" and form.is_valid() and _purge_cache(request, member, form):
         return redirect("console:cache")
     status = 400 if form.errors else 200
     return render_page(request, member, _PURGE_PAGE, {"form": form}, status=status)
 
 
-def _purged(request: HttpRequest, member: CurrentMember, form: PurgeForm) -> bool:
+def _purge_cache(request: HttpRequest, member: CurrentMember, form: PurgeForm) -> bool:
     reason = form.cleaned_data["reason"]
     try:
         epoch = purge_cache(actor=member.actor, reason=reason, now=timezone.now())

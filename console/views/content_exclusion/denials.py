@@ -127,11 +127,11 @@ def _context(query: ListQuery, page: DenialPage) -> dict[str, Any]:
     return {
         "tabs": tabs(query.request, query.member),
         "num_requests": page.num_requests,
-        "are_all": _are_all(query),
+        "are_all": _shows_all_users(query),
     }
 
 
-def _are_all(query: ListQuery) -> bool:
+def _shows_all_users(query: ListQuery) -> bool:
     return query.actor.has_permission(Permission.READ_USAGE)
 
 
@@ -153,7 +153,7 @@ _DENIALS: Final = ListPage(
             "count": lambda row: row.num,
             "last_seen_at": lambda row: row.last_at,
         },
-        notes=lambda query, _: [] if _are_all(query) else [gettext("only your own")],
+        notes=lambda query, _: [] if _shows_all_users(query) else [gettext("only your own")],
         query_rows=MAX_ROWS,
     ),
 )

@@ -20,10 +20,10 @@ from console.views.policies.form_fields import (
     MAX_TEXT_CHARS,
     RepositoryFileForm,
     add_refusal,
-    whole_number,
+    parse_whole_number,
 )
 from console.views.policies.review.policy_draft import PolicyDraft, read_draft
-from console.views.policies.review.review import shown as show_review
+from console.views.policies.review.review import show_review
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
@@ -65,7 +65,7 @@ class ExclusionEditor:
     expected_version: int  # the version that the user has seen
     rules: list[Rule]  # as the list shows them
     is_yaml: bool = False
-    tested: PathTest | None = None
+    path_test: PathTest | None = None
 
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
@@ -92,8 +92,8 @@ def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.POST.get("step") == "edit":
         draft = read_draft(request.POST)
         exclusion = draft.policy.content_exclusion
-        editing = ExclusionEditor(ExclusionForm(), draft.expected_version, _list_rules(exclusion))
-        return _render_page(request, member, current, editing)
+        editor = ExclusionEditor(ExclusionForm(), draft.expected_version, _list_rules(exclusion))
+        return _render_page(request, member, current, editor)
     return _process_form(request, member, current)
 
 
@@ -111,29 +111,31 @@ def _show_exclusion(
     initial = {"content_exclusion": write_exclusions(in_force)}
     if test_result is not None:
         initial |= {"repository": test_result.repository, "path": test_result.path}
-    editing = ExclusionEditor(
+    editor = ExclusionEditor(
         ExclusionForm(initial=initial),
         current.version,
         _list_rules(in_force),
         is_yaml=request.GET.get("as") == "yaml",
-        tested=test_result,
+        path_test=test_result,
     )
-    return _render_page(request, member, current, editing)
+    return _render_page(request, member, current, editor)
 
 
 def _process_form(
     request: HttpRequest, member: CurrentMember, current: PolicyInForce
 ) -> HttpResponse:
     step = request.POST.get("step", "")
-    expected_version = whole_number(request.POST.get("expected_version", "")) or current.version
+    expected_version = (
+        parse_whole_number(request.POST.get("expected_version", "")) or current.version
+    )
     is_yaml = "content_exclusion" in request.POST
     form, rules = ExclusionForm(request.POST), _read_rules(request.POST, step)
     exclusions = _read_exclusions(form, None if is_yaml else rules)
-    editing = ExclusionEditor(form, expected_version, rules, is_yaml)
+    editor = ExclusionEditor(form, expected_version, rules, is_yaml)
     if exclusions is None:
-        return _render_page(request, member, current, editing, status=400)
+        return _render_page(request, member, current, editor, status=400)
     if step != "review":
-        return _render_page(request, member, current, _edit_further(editing, exclusions, step))
+        return _render_page(request, member, current, _edit_further(editor, exclusions, step))
     base = current
     if expected_version != current.version:
         base = find_version(actor=member.actor, version=expected_version)
@@ -142,28 +144,32 @@ def _process_form(
 
 
 def _edit_further(
-    editing: ExclusionEditor, wanted: dict[str, tuple[str, ...]], step: str
+    editor: ExclusionEditor, exclusions: dict[str, tuple[str, ...]], step: str
 ) -> ExclusionEditor:
     """Return the editor after a step, with the test of the path if one is entered."""
-    form = editing.form
-    tested = _run_path_test(form, wanted) if step == "test" or form.cleaned_data["path"] else None
+    form = editor.form
+    path_test = (
+        _run_path_test(form, exclusions) if step == "test" or form.cleaned_data["path"] else None
+    )
     if step == "yaml":
         form = ExclusionForm(
-            initial=form.cleaned_data | {"content_exclusion": write_exclusions(wanted)}
+            initial=form.cleaned_data | {"content_exclusion": write_exclusions(exclusions)}
         )
     if step == "list":
-        editing = replace(editing, rules=_list_rules(wanted))
-    is_yaml = step == "yaml" or (editing.is_yaml and step != "list")
-    return replace(editing, form=form, is_yaml=is_yaml, tested=tested)
+        editor = replace(editor, rules=_list_rules(exclusions))
+    is_yaml = step == "yaml" or (editor.is_yaml and step != "list")
+    return replace(editor, form=form, is_yaml=is_yaml, path_test=path_test)
 
 
 def _read_rules(posted: QueryDict, step: str) -> list[Rule]:
     """Return the rules of the list after the step `add` or `remove-N`."""
     names, globs = posted.getlist("rule_repository"), posted.getlist("rule_pattern")
     rules = [(name.strip(), glob.strip()) for name, glob in zip(names, globs, strict=False)]
-    removed = whole_number(step.removeprefix("remove-")) if step.startswith("remove-") else None
-    kept = [rule for number, rule in enumerate(rules) if number != removed]
-    return [rule for rule in kept if rule[1]]
+    removed = (
+        parse_whole_number(step.removeprefix("remove-")) if step.startswith("remove-") else None
+    )
+    remaining = [rule for number, rule in enumerate(rules) if number != removed]
+    return [rule for rule in remaining if rule[1]]
 
 
 def _list_rules(exclusion: Mapping[str, tuple[str, ...]]) -> list[Rule]:
@@ -191,17 +197,17 @@ def _read_exclusions(
 
 
 def _group_rules(rules: list[Rule]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, dict[str, None]] = {}
+    globs_by_repository: dict[str, dict[str, None]] = {}
     for name, glob in rules:
-        found.setdefault(name or _ALL, {})[glob] = None
-    return {name: tuple(globs) for name, globs in found.items()}
+        globs_by_repository.setdefault(name or _ALL, {})[glob] = None
+    return {name: tuple(globs) for name, globs in globs_by_repository.items()}
 
 
 def _run_path_test(form: RepositoryFileForm, exclusion: dict[str, tuple[str, ...]]) -> PathTest:
     repository, path = form.cleaned_data["repository"], form.cleaned_data["path"]
-    found = matching_globs(exclusion, repository=repository, path=path)
+    matches = matching_globs(exclusion, repository=repository, path=path)
     return PathTest(
-        repository, path, [("" if name == _ALL else name, glob) for name, glob in found]
+        repository, path, [("" if name == _ALL else name, glob) for name, glob in matches]
     )
 
 
@@ -209,20 +215,20 @@ def _render_page(
     request: HttpRequest,
     member: CurrentMember,
     current: PolicyInForce,
-    editing: ExclusionEditor,
+    editor: ExclusionEditor,
     status: int = 200,
 ) -> HttpResponse:
     context: dict[str, Any] = {
         "tabs": tabs(request, member),
         "current": current,
         "text": write_exclusions(current.policy.content_exclusion),
-        "form": editing.form,
-        "tested": editing.tested,
-        "rules": editing.rules,
+        "form": editor.form,
+        "path_test": editor.path_test,
+        "rules": editor.rules,
         "example": "**/secrets/**",
-        "repositories": sorted({name for name, _glob in editing.rules if name}),
-        "is_yaml": editing.is_yaml,
-        "expected_version": editing.expected_version,
+        "repositories": sorted({name for name, _glob in editor.rules if name}),
+        "is_yaml": editor.is_yaml,
+        "expected_version": editor.expected_version,
         "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
     is_list_changed = request.POST.get("step", "").partition("-")[0] in ("add", "remove")

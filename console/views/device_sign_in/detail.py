@@ -30,26 +30,30 @@ def device(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if not code:
         return _render_page(request, member)
     user_id = str(request.user.pk)
-    throttled = count_device_code(user_id=user_id, address=client_address(request))
-    if throttled is not None:
-        response = _render_page(request, member, error=throttled.message, status=429)
-        response["Retry-After"] = str(throttled.wait_s)
+    throttle = count_device_code(user_id=user_id, address=client_address(request))
+    if throttle is not None:
+        response = _render_page(request, member, error=throttle.message, status=429)
+        response["Retry-After"] = str(throttle.wait_s)
         return response
     try:
-        found = open_device_request(actor=member.actor, user_code=code, now=timezone.now())
+        device_request = open_device_request(actor=member.actor, user_code=code, now=timezone.now())
     except NotFound as error:
         return _render_page(request, member, error=translate_error(error), code=code, status=404)
     forgive_device_code(user_id=user_id)
     if request.method == "GET":
-        return _render_page(request, member, found=found)
+        return _render_page(request, member, device_request=device_request)
     if request.POST.get("tenant") != member.actor.tenant_id:
         error_text = gettext("You switched to another tenant meanwhile. Check the request again.")
-        return _render_page(request, member, found=found, error=error_text, status=409)
+        return _render_page(
+            request, member, device_request=device_request, error=error_text, status=409
+        )
     try:
-        return _decide(request, member, found.user_code)
+        return _decide(request, member, device_request.user_code)
     except (Conflict, Forbidden, NotFound) as error:
         error_text = translate_error(error)
-        return _render_page(request, member, found=found, error=error_text, status=400)
+        return _render_page(
+            request, member, device_request=device_request, error=error_text, status=400
+        )
 
 
 def _decide(request: HttpRequest, member: CurrentMember, code: str) -> HttpResponse:
@@ -65,14 +69,14 @@ def _render_page(
     request: HttpRequest,
     member: CurrentMember,
     *,
-    found: object = None,
+    device_request: object = None,
     error: str = "",
     code: str = "",
     status: int = 200,
 ) -> HttpResponse:
     done = request.GET.get("done", "")
     context = {
-        "found": found,
+        "device_request": device_request,
         "error": error,
         "code": code,
         "is_confirmed": done == "confirmed",

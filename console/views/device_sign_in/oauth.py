@@ -1,7 +1,7 @@
 """The endpoints of the device flow (RFC 8628) that editors call.
 
 oauthlib checks the requests and writes the errors. `DeviceFlowValidator` tells it the state of a
-request; the domain keeps it (tenants.identity.own_keys.device_requests). The access token is an API
+request, which tenants.identity.own_keys.device_requests stores. The access token is an API
 key. Clients are public: any program may start the flow, and the user decides.
 """
 
@@ -118,8 +118,8 @@ class _KeyToken:
             "user": request.user,
         }
         if created.key.expires_at is not None:
-            left = created.key.expires_at - timezone.now()
-            token["expires_in"] = int(left.total_seconds())
+            remaining = created.key.expires_at - timezone.now()
+            token["expires_in"] = int(remaining.total_seconds())
         return token
 
 
@@ -132,7 +132,7 @@ def _oauth_endpoint(view: _View) -> Callable[[HttpRequest], HttpResponse]:
     @csrf_exempt  # carries no session
     @require_POST
     @wraps(view)
-    def answered(request: HttpRequest) -> HttpResponse:
+    def guarded(request: HttpRequest) -> HttpResponse:
         try:
             if len(request.body) > _MAX_BODY_BYTES:
                 return _error_response("invalid_request", "The body is too large.", 413)
@@ -146,14 +146,14 @@ def _oauth_endpoint(view: _View) -> Callable[[HttpRequest], HttpResponse]:
                 return _error_response(error.error, error.description, error.status_code)
             return _error_response("invalid_request", "The body is not UTF-8.")
 
-    return answered
+    return guarded
 
 
 @_oauth_endpoint
 def device_authorization(request: HttpRequest, body: str) -> HttpResponse:
     """Issue the codes of a new request. Raises OAuth2Error, redis.RedisError."""
     address = client_address(request)
-    throttled = count_request_of_network(address=address, what="device-flow")
+    throttled = count_request_of_network(address=address, purpose="device-flow")
     if throttled is not None:
         # Not RFC 8628's slow_down, which is an answer to a poll.
         response = _error_response("temporarily_unavailable", "Too many requests.", 429)
@@ -191,10 +191,10 @@ def token(request: HttpRequest, body: str) -> HttpResponse:
     """Answer a poll. Raises OAuth2Error, redis.RedisError."""
     grant = DeviceCodeGrant(DeviceFlowValidator(client_address(request)))
     endpoint = TokenEndpoint(_GRANT, _KeyToken(), {_GRANT: grant})
-    headers, answer, status = endpoint.create_token_response(
+    headers, response_body, status = endpoint.create_token_response(
         request.path, "POST", body, dict(request.headers)
     )
-    return HttpResponse(answer, status=status, headers=headers)
+    return HttpResponse(response_body, status=status, headers=headers)
 
 
 def _json_response(document: dict[str, Any], status: int) -> HttpResponse:

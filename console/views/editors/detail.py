@@ -66,19 +66,30 @@ class DownloadLine:
 @permission_required(Permission.USE_PLAYGROUND)
 def editors(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     snippets = settings_with(PLACEHOLDER)
-    asked = request.GET.get("editor", "")
-    chosen = next((each for each in snippets if each.code == asked), snippets[0])
+    requested_code = request.GET.get("editor", "")
+    snippet = next(
+        (
+            settings_snippet
+            for settings_snippet in snippets
+            if settings_snippet.code == requested_code
+        ),
+        snippets[0],
+    )
     address = reverse("console:editors")
     lines = _list_downloads(_find_files())
     context = {
         "downloads": lines,
         "is_complete": all(line.file_name for line in lines),
         "tabs": [
-            Tab(each.name, f"{address}?editor={each.code}#settings", each is chosen)
-            for each in snippets
+            Tab(
+                settings_snippet.name,
+                f"{address}?editor={settings_snippet.code}#settings",
+                settings_snippet is snippet,
+            )
+            for settings_snippet in snippets
         ],
-        "chosen": chosen,
-        "needs_key": PLACEHOLDER in chosen.text,
+        "snippet": snippet,
+        "needs_key": PLACEHOLDER in snippet.text,
         "gateway_url": settings.GATEWAY_URL,
     }
     return render_page(request, member, "console/editors/detail.html", context)

@@ -18,7 +18,7 @@ from console.layout.lists.sorting import with_query
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.file_notes import notes_of_figures
 from console.usage_filters.filter_form import UsageFilterForm, UsageFilters, read_usage_filters
-from console.usage_filters.number_format import count, number, share
+from console.usage_filters.number_format import format_count, format_number, format_share
 from tenants.base.pagination import Page
 from tenants.compliance.exports.rows import Value
 from tenants.usage.reports.confidence_intervals import IntervalEstimate
@@ -85,72 +85,77 @@ class ExperimentPage(Page[ExperimentView]):
 
 
 def _find_experiments(query: ListQuery) -> ExperimentPage:
-    question = read_usage_filters(query.request, now=query.now)
-    experiments_report = read_experiments(actor=query.actor, query=question.report_query)
+    usage_filters = read_usage_filters(query.request, now=query.now)
+    experiments_report = read_experiments(actor=query.actor, query=usage_filters.report_query)
     return ExperimentPage(experiments_report.experiments, None, experiments_report)
 
 
 def _context(query: ListQuery, page: ExperimentPage) -> dict[str, Any]:
-    question = read_usage_filters(query.request, now=query.now)
+    usage_filters = read_usage_filters(query.request, now=query.now)
     return {
-        "question": question,
+        "usage_filters": usage_filters,
         "report": page.report,
-        "cards": [_card(question, each) for each in page.rows],
+        "cards": [_present_experiment(usage_filters, each) for each in page.rows],
         "metrics": METRICS,
         "min_shown": MIN_SHOWN,
         "csv_url": with_query(query.request, **{"as": "csv"}),
     }
 
 
-def _card(question: UsageFilters, experiment: ExperimentView) -> ExperimentCard:
+def _present_experiment(usage_filters: UsageFilters, experiment: ExperimentView) -> ExperimentCard:
     return ExperimentCard(
         experiment.name,
         experiment.control,
-        [_line(question, experiment.name, variant) for variant in experiment.variants],
+        [
+            _present_variant(usage_filters, experiment.name, variant)
+            for variant in experiment.variants
+        ],
     )
 
 
-def _line(question: UsageFilters, experiment: str, variant: VariantView) -> VariantRow:
+def _present_variant(
+    usage_filters: UsageFilters, experiment: str, variant: VariantView
+) -> VariantRow:
     row = variant.row
     full_name = f"{experiment}/{variant.name}" if experiment else variant.name
     return VariantRow(
         name=variant.name,
-        url=f"{reverse('console:usage-requests')}?{question.with_filter(variant=full_name)}",
+        url=f"{reverse('console:usage-requests')}?{usage_filters.with_filter(variant=full_name)}",
         is_control=variant.is_control,
         has_few_users=variant.has_few_users,
         is_hidden=row.counts is None,
-        users="" if row.users is None else count(row.users),
-        requests="" if row.counts is None else count(row.counts.requests),
-        shown="" if row.counts is None else count(row.counts.shown),
+        users="" if row.users is None else format_count(row.users),
+        requests="" if row.counts is None else format_count(row.counts.requests),
+        shown="" if row.counts is None else format_count(row.counts.shown),
         cells=[_cell(metric, variant) for metric in METRICS],
     )
 
 
 def _cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCell:
-    write = share if metric.is_share else _ms
+    write = format_share if metric.is_share else _ms
     value: IntervalEstimate | None = getattr(variant.measured, metric.name)
-    apart: IntervalEstimate | None = getattr(variant.difference_to_control, metric.name)
-    kind, verdict = _verdict(metric, apart, is_few=variant.has_few_users)
+    estimate: IntervalEstimate | None = getattr(variant.difference_to_control, metric.name)
+    kind, verdict = _verdict(metric, estimate, is_few=variant.has_few_users)
     return ExperimentCell(
         title=str(metric.title),
         value="–" if value is None else write(value.value),
         interval="" if value is None else _interval(value, write),
-        difference="" if apart is None else _difference(metric, apart),
+        difference="" if estimate is None else _difference(metric, estimate),
         kind=kind,
         verdict=verdict,
     )
 
 
 def _verdict(
-    metric: ExperimentMetric, apart: IntervalEstimate | None, *, is_few: bool
+    metric: ExperimentMetric, estimate: IntervalEstimate | None, *, is_few: bool
 ) -> tuple[str, str]:
-    if apart is None:
+    if estimate is None:
         return "off", ""
     if is_few and metric.is_share:
         return "off", gettext("not enough data")
-    if not apart.excludes_zero:
+    if not estimate.excludes_zero:
         return "off", gettext("not significant")
-    is_better = (apart.value > 0) == (metric.better == "more")
+    is_better = (estimate.value > 0) == (metric.better == "more")
     return ("good", gettext("better")) if is_better else ("bad", gettext("worse"))
 
 
@@ -158,9 +163,11 @@ def _interval(value: IntervalEstimate, write: Callable[[float], str]) -> str:
     return gettext("%(low)s to %(high)s") % {"low": write(value.low), "high": write(value.high)}
 
 
-def _difference(metric: ExperimentMetric, apart: IntervalEstimate) -> str:
+def _difference(metric: ExperimentMetric, estimate: IntervalEstimate) -> str:
     scale = 100 if metric.is_share else 1
-    low, value, high = (_signed(each * scale) for each in (apart.low, apart.value, apart.high))
+    low, value, high = (
+        _signed(each * scale) for each in (estimate.low, estimate.value, estimate.high)
+    )
     unit = gettext("points") if metric.is_share else "ms"
     return gettext("%(value)s %(unit)s (%(low)s to %(high)s)") % {
         "value": value,
@@ -172,20 +179,20 @@ def _difference(metric: ExperimentMetric, apart: IntervalEstimate) -> str:
 
 def _signed(value: float) -> str:
     sign = "+" if value > 0 else ("−" if value < 0 else "")
-    return f"{sign}{number(abs(value), 1)}"
+    return f"{sign}{format_number(abs(value), 1)}"
 
 
 def _ms(value: float) -> str:
-    return f"{number(value, 1)} ms"
+    return f"{format_number(value, 1)} ms"
 
 
 def _notes(query: ListQuery, rows: CsvRows[ExperimentView]) -> list[str]:
     assert isinstance(rows.last_page, ExperimentPage)
-    question = read_usage_filters(query.request, now=query.now)
-    return notes_of_figures(question, rows.last_page.report)
+    usage_filters = read_usage_filters(query.request, now=query.now)
+    return notes_of_figures(usage_filters, rows.last_page.report)
 
 
-def _count(name: str) -> Callable[[_VariantOfExperiment], Value]:
+def _count_column(name: str) -> Callable[[_VariantOfExperiment], Value]:
     def read(row: _VariantOfExperiment) -> Value:
         counts = row[1].row.counts
         return None if counts is None else getattr(counts, name)
@@ -193,11 +200,11 @@ def _count(name: str) -> Callable[[_VariantOfExperiment], Value]:
     return read
 
 
-def _estimate(metric: str, of: str, end: str) -> Callable[[_VariantOfExperiment], Value]:
+def _estimate_column(metric: str, group: str, end: str) -> Callable[[_VariantOfExperiment], Value]:
     """Return the column of a bound: `value`, `low` or `high`."""
 
     def read(row: _VariantOfExperiment) -> Value:
-        estimate: IntervalEstimate | None = getattr(getattr(row[1], of), metric)
+        estimate: IntervalEstimate | None = getattr(getattr(row[1], group), metric)
         return None if estimate is None else getattr(estimate, end)
 
     return read
@@ -209,15 +216,15 @@ def _columns() -> dict[str, Callable[[_VariantOfExperiment], Value]]:
         "variant": lambda row: row[1].name,
         "control": lambda row: row[1].is_control,
         "users": lambda row: row[1].row.users,
-        "requests": _count("requests"),
-        "shown": _count("shown"),
+        "requests": _count_column("requests"),
+        "shown": _count_column("shown"),
     }
     for metric in METRICS:
-        for suffix, of in (("", "measured"), ("_difference", "difference_to_control")):
+        for suffix, group in (("", "measured"), ("_difference", "difference_to_control")):
             name = f"{metric.name}{suffix}"
-            columns[name] = _estimate(metric.name, of, "value")
-            columns[f"{name}_low"] = _estimate(metric.name, of, "low")
-            columns[f"{name}_high"] = _estimate(metric.name, of, "high")
+            columns[name] = _estimate_column(metric.name, group, "value")
+            columns[f"{name}_low"] = _estimate_column(metric.name, group, "low")
+            columns[f"{name}_high"] = _estimate_column(metric.name, group, "high")
     return columns
 
 

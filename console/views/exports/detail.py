@@ -30,7 +30,7 @@ _PAGE: Final = "console/exports/detail.html"
 _PART: Final = "console/exports/_detail.html"
 
 
-def _in_conflict_told(view: _View[P]) -> _View[P]:
+def _show_conflicts(view: _View[P]) -> _View[P]:
     """Show a Conflict as a message on the export's page."""
 
     @wraps(view)
@@ -62,7 +62,7 @@ def export(request: HttpRequest, member: CurrentMember, export_id: UUID) -> Http
 @require_GET
 @member_required
 @permission_required(Permission.EXPORT)
-@_in_conflict_told
+@_show_conflicts
 def proof(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
     job = find_build(actor=member.actor, build_id=export_id)
     if not job.proof:
@@ -74,7 +74,7 @@ def proof(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpR
 @require_POST
 @member_required
 @permission_required(Permission.EXPORT)
-@_in_conflict_told
+@_show_conflicts
 def fetch(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
     """Redirect to a signed URL that is valid for some minutes, as for API users."""
     link = create_signed_url(actor=member.actor, build_id=export_id, now=timezone.now())
@@ -84,7 +84,7 @@ def fetch(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpR
 @require_POST
 @member_required
 @permission_required(Permission.EXPORT)
-@_in_conflict_told
+@_show_conflicts
 def cancel(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
     cancel_export(actor=member.actor, build_id=export_id, now=timezone.now())
     toast(request, gettext("Export cancelled."))

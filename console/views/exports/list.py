@@ -89,16 +89,16 @@ class NewExport(DateRangeForm):
 def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     definitions = list_definitions(actor=member.actor)
     if request.method == "GET":
-        return _shown(
-            request, member, NewExport(initial=_initial(request), definitions=definitions)
+        return _render_form(
+            request, member, NewExport(initial=_initial_values(request), definitions=definitions)
         )
     form = NewExport(request.POST, definitions=definitions)
-    if form.is_valid() and _asked_for(request, member, form):
+    if form.is_valid() and _request_export(request, member, form):
         return redirect("console:exports")
-    return _shown(request, member, form, 400)
+    return _render_form(request, member, form, 400)
 
 
-def _asked_for(request: HttpRequest, member: CurrentMember, form: NewExport) -> bool:
+def _request_export(request: HttpRequest, member: CurrentMember, form: NewExport) -> bool:
     try:
         request_export(actor=member.actor, export_request=form.to_request(), now=timezone.now())
     except InvalidValue as error:
@@ -112,13 +112,13 @@ def _asked_for(request: HttpRequest, member: CurrentMember, form: NewExport) -> 
     return True
 
 
-def _shown(
+def _render_form(
     request: HttpRequest, member: CurrentMember, form: NewExport, status: int = 200
 ) -> HttpResponse:
     return render_page(request, member, _NEW_PAGE, {"form": form, "pack": PACK}, status=status)
 
 
-def _initial(request: HttpRequest) -> dict[str, object]:
+def _initial_values(request: HttpRequest) -> dict[str, object]:
     """Return the days of the page that links here, or the previous month, which is complete."""
     last = timezone.now().astimezone(UTC).date().replace(day=1) - timedelta(days=1)
     return {

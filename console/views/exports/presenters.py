@@ -33,7 +33,7 @@ class ExportRow:
     build: BuildView
     title: str
     media: str
-    kind: str  # kind of the component `state`
+    kind: str  # kind of <c-badge>
     state: Promise
     is_under_way: bool
     is_ready: bool

@@ -55,10 +55,10 @@ class ExportForm(forms.Form):
 @member_required
 @permission_required(Permission.EXPORT)
 def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Verify the files by the public keys alone. The files are not stored."""
-    is_sent = request.method == "POST"
-    form = ExportForm(request.POST, request.FILES) if is_sent else ExportForm()
-    verdict = _verify_upload(form) if is_sent and form.is_valid() else None
+    """Verify the files with only the public keys. The files are not stored."""
+    is_submitted = request.method == "POST"
+    form = ExportForm(request.POST, request.FILES) if is_submitted else ExportForm()
+    verdict = _verify_upload(form) if is_submitted and form.is_valid() else None
     context = {"form": form, "verdict": verdict}
     status = 400 if form.errors else 200
     return render_page(request, member, "console/exports/verify.html", context, status=status)

@@ -10,10 +10,10 @@ from django.views.decorators.http import require_GET
 from console.layout.content_security_policy import policy_with_data_images
 from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.help.documents import document_groups, documents
+from console.views.help.documents import document_groups, documents_by_name
 
 # Trying out an operation uses the user's session, so only reading is offered.
-_TRIED_OUT: Final = ["get"]
+_TRY_IT_OUT_METHODS: Final = ["get"]
 
 
 @require_GET
@@ -25,10 +25,10 @@ def contents(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_GET
 @member_required
 def document(request: HttpRequest, member: CurrentMember, name: str) -> HttpResponse:
-    found = documents().get(name)
-    if found is None:
+    help_document = documents_by_name().get(name)
+    if help_document is None:
         raise Http404
-    context = {"document": found, "groups": document_groups()}
+    context = {"document": help_document, "groups": document_groups()}
     return render_page(request, member, "console/help/detail.html", context)
 
 
@@ -41,7 +41,7 @@ def rest_api(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "layout": "BaseLayout",
         "deepLinking": True,
         "docExpansion": "none",
-        "supportedSubmitMethods": _TRIED_OUT,
+        "supportedSubmitMethods": _TRY_IT_OUT_METHODS,
     }
     context = {"swagger": json.dumps(swagger)}
     response = render_page(request, member, "console/help/rest_api.html", context)

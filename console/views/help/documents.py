@@ -48,14 +48,14 @@ def document_groups() -> Sequence[DocumentGroup]:
     return _read_groups(folder, version_of(folder)) if folder.is_dir() else ()
 
 
-def documents() -> Mapping[str, Document]:
+def documents_by_name() -> Mapping[str, Document]:
     return {each.name: each for group in document_groups() for each in group.documents}
 
 
 @lru_cache(maxsize=1)
 def _read_groups(folder: Path, _version: int) -> Sequence[DocumentGroup]:
-    listed = list(_list_documents((folder / "README.md").read_text()))
-    names = {name for _, rows in listed for name, _ in rows}
+    groups = list(_list_documents((folder / "README.md").read_text()))
+    names = {name for _, rows in groups for name, _ in rows}
     return tuple(
         DocumentGroup(
             title,
@@ -64,7 +64,7 @@ def _read_groups(folder: Path, _version: int) -> Sequence[DocumentGroup]:
                 for name, description in rows
             ),
         )
-        for title, rows in listed
+        for title, rows in groups
     )
 
 
@@ -101,12 +101,12 @@ def _render(name: str, description: str, text: str, names: set[str]) -> Document
 
 def _add_ids(tokens: Sequence[Token]) -> None:
     """Give each heading the ID that GitHub gives it, so that links to it work in both places."""
-    taken: Counter[str] = Counter()
+    num_by_slug: Counter[str] = Counter()
     for before, after in pairwise(tokens):
         if before.type == "heading_open":
             slug = _NOT_IN_SLUG.sub("", after.content.lower()).replace(" ", "-")
-            before.attrSet("id", f"{slug}-{taken[slug]}" if taken[slug] else slug)
-            taken[slug] += 1
+            before.attrSet("id", f"{slug}-{num_by_slug[slug]}" if num_by_slug[slug] else slug)
+            num_by_slug[slug] += 1
 
 
 def _set_alignment(token: Token) -> None:
@@ -145,8 +145,8 @@ def _unlink(children: Sequence[Token]) -> None:
             token.tag, token.attrs = "span", {}
 
 
-def _render_code(_renderer: Any, tokens: Sequence[Token], place: int, *_rest: Any) -> str:
-    return f'<pre class="code" tabindex="0"><code>{escape(tokens[place].content)}</code></pre>\n'
+def _render_code(_renderer: Any, tokens: Sequence[Token], index: int, *_rest: Any) -> str:
+    return f'<pre class="code" tabindex="0"><code>{escape(tokens[index].content)}</code></pre>\n'
 
 
 def _open_table(*_arguments: Any) -> str:

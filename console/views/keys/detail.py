@@ -28,7 +28,7 @@ from tenants.identity.api_keys.unowned import is_unowned
 @require_GET
 @member_required
 def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
-    api_key = key_or_404(member, lookup_id)
+    api_key = get_key_or_404(member, lookup_id)
     now = timezone.now()
     context = {
         "line": key_line(member.actor, api_key),
@@ -44,7 +44,7 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
     return render_page(request, member, "console/keys/detail.html", context)
 
 
-def key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
+def get_key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
     """Return the key; answer 404 alike for unknown keys and keys that the member may not see."""
     try:
         return find_key(actor=member.actor, lookup_id=LookupId(lookup_id), now=timezone.now())
@@ -59,7 +59,7 @@ def key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
 @permission_required(Permission.REVOKE_KEYS, Permission.MANAGE_OWN_KEYS)
 @step_up_required
 def revoke(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
-    key = key_or_404(member, lookup_id)
+    key = get_key_or_404(member, lookup_id)
     if request.method == "GET":
         context = {"line": key_line(member.actor, key), "max_reason_chars": MAX_REASON_CHARS}
         return render_page(request, member, "console/keys/revoke.html", context)

@@ -16,7 +16,7 @@ from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
-from console.views.policies.form_fields import yes_field
+from console.views.policies.form_fields import checkbox_field
 from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import MAX_REASON_CHARS
@@ -28,7 +28,7 @@ _FIELDS: Final = ("allows_own_keys", "max_key_lifetime_days", "revoke_idle_keys_
 
 
 class RulesForm(forms.Form):
-    allows_own_keys = yes_field(
+    allows_own_keys = checkbox_field(
         _("Members can create their own keys"),
         _("For completions only, in the console or by signing in from an editor."),
     )

@@ -110,7 +110,7 @@ def _read_concern(query: ListQuery) -> KeyConcern | None:
     return KeyConcern(concern) if concern else None
 
 
-def _more_context(query: ListQuery, _page: Page[KeyLine]) -> dict[str, Any]:
+def _build_context(query: ListQuery, _page: Page[KeyLine]) -> dict[str, Any]:
     concern = _read_concern(query)
     counts = count_keys(actor=query.actor, now=query.now)
     return {
@@ -156,7 +156,7 @@ _KEYS: Final = ListPage(
     query=_find_keys,
     form=KeyFilterForm,
     orders=KEY_ORDERS,
-    context=_more_context,
+    context=_build_context,
     csv=CsvFile("keys", KEY_COLUMNS),
 )
 
@@ -176,26 +176,26 @@ def keys(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def new_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     max_days = get_policy(actor=member.actor).policy.max_key_lifetime_days
     if request.method == "GET":
-        return _shown(request, member, _form(request, member, max_days))
+        return _render_form(request, member, _build_form(request, member, max_days))
     if not consume_form_token(request, _FORM):
         messages.warning(
             request, gettext("You already submitted this form. We did not create a second key.")
         )
         return redirect("console:keys")
-    form = _form(request, member, max_days)
-    created_key = _created(member, form)
+    form = _build_form(request, member, max_days)
+    created_key = _create_key(member, form)
     if created_key is None:
-        return _shown(request, member, form, status=400)
+        return _render_form(request, member, form, status=400)
     return show_once(request, member, created_key)
 
 
-def _form(request: HttpRequest, member: CurrentMember, max_days: int | None) -> NewKeyForm:
+def _build_form(request: HttpRequest, member: CurrentMember, max_days: int | None) -> NewKeyForm:
     form = NewKeyForm(request.POST or None, initial={"owner": member.email})
     form.limit_lifetime(max_days)
     return form
 
 
-def _shown(
+def _render_form(
     request: HttpRequest, member: CurrentMember, form: NewKeyForm, status: int = 200
 ) -> HttpResponse:
     members = search_members(
@@ -210,7 +210,7 @@ def _shown(
     return render_page(request, member, "console/keys/create.html", context, status=status)
 
 
-def _created(member: CurrentMember, form: NewKeyForm) -> CreatedKey | None:
+def _create_key(member: CurrentMember, form: NewKeyForm) -> CreatedKey | None:
     """Create the key. Return None if the form has an error."""
     now = timezone.now()
     if not form.is_valid():
@@ -219,7 +219,7 @@ def _created(member: CurrentMember, form: NewKeyForm) -> CreatedKey | None:
         kind = KeyKind(form.cleaned_data["kind"])
         new = KeyRequest(
             kind=kind,
-            owner_id=None if kind is KeyKind.SERVICE else _owner(member, form),
+            owner_id=None if kind is KeyKind.SERVICE else _find_owner(member, form),
             name=form.cleaned_data["name"],
             expires_at=form.expires_at(now),
             scopes=form.wanted_scopes(),
@@ -233,7 +233,7 @@ def _created(member: CurrentMember, form: NewKeyForm) -> CreatedKey | None:
     return None
 
 
-def _owner(member: CurrentMember, form: NewKeyForm) -> UserId:
+def _find_owner(member: CurrentMember, form: NewKeyForm) -> UserId:
     """Return the key's owner. Raises InvalidValue."""
     owner = find_member_by_email(actor=member.actor, email=form.cleaned_data["owner"])
     if owner is None:

@@ -16,7 +16,7 @@ from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
 from console.views.keys.created import show_once
-from console.views.keys.detail import key_or_404
+from console.views.keys.detail import get_key_or_404
 from console.views.keys.forms import RotateKeyForm
 from console.views.keys.presenters import key_line
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
@@ -33,7 +33,7 @@ _FIELDS: Final = {"expires_at": "lifetime", "overlap_hours": "overlap", "reason"
 @member_required
 @permission_required(Permission.CREATE_KEYS)
 def rotate(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
-    key = key_or_404(member, lookup_id)
+    key = get_key_or_404(member, lookup_id)
     if not key_line(member.actor, key).can_rotate:
         messages.warning(request, gettext("You can rotate only active keys."))
         return redirect("console:keys-key", lookup_id=key.lookup_id)

@@ -26,10 +26,10 @@ from caret.contracts.policy import Mode
 from caret.foundation.concurrency.bulkhead import BulkheadFull
 from console.layout.htmx import render_page
 from console.limits.outbound_limit import OUTWARD
-from console.limits.throttling import take_test_of_key
+from console.limits.throttling import allow_key_test
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.playground_texts import ERRORS, FINISHES
-from console.usage_filters.number_format import milliseconds
+from console.usage_filters.number_format import format_milliseconds
 from tenants.base.errors import Forbidden, NotFound
 from tenants.identity.api_keys.queries import KeyView, find_key
 from tenants.identity.api_keys.scopes import modes_of
@@ -78,8 +78,8 @@ def can_try(modes: frozenset[Mode]) -> bool:
 @sensitive_post_parameters("key")
 @member_required
 def try_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    text = request.POST.get("key", "").strip()[:_MAX_KEY_CHARS]
-    result = _test(member, text)
+    secret = request.POST.get("key", "").strip()[:_MAX_KEY_CHARS]
+    result = _test_key(member, secret)
     status = 200 if result.took else 400
     return render_page(
         request,
@@ -91,27 +91,27 @@ def try_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     )
 
 
-def _test(member: CurrentMember, text: str) -> KeyTest:
-    key = _find_own_key(member, text)
+def _test_key(member: CurrentMember, secret: str) -> KeyTest:
+    key = _find_own_key(member, secret)
     if key is None:
         return _failed(gettext("This is not a key that you can see here. Paste the whole key."))
     modes = modes_of(key.scopes)
     if not can_try(modes):
         return _failed(gettext("This key cannot request completions over HTTP."))
     try:
-        if not take_test_of_key(user_id=str(member.actor.user_id)):
+        if not allow_key_test(user_id=str(member.actor.user_id)):
             return _failed(gettext("Too many tests. Wait a minute, then try again."))
         with OUTWARD.acquire(member.actor.tenant_id):
-            return _request_completion(text, key, modes)
+            return _request_completion(secret, key, modes)
     except BulkheadFull:
         return _failed(gettext("Too many tests at the same time. Try again."))
     except redis.RedisError:
         return _failed(gettext("This is not possible right now: Redis does not respond."))
 
 
-def _find_own_key(member: CurrentMember, text: str) -> KeyView | None:
+def _find_own_key(member: CurrentMember, secret: str) -> KeyView | None:
     """Return the key of the text; None for other tenants' keys and for other text."""
-    parsed = parse_key(text)
+    parsed = parse_key(secret)
     if parsed is None:
         return None
     try:
@@ -120,48 +120,48 @@ def _find_own_key(member: CurrentMember, text: str) -> KeyView | None:
         return None
 
 
-def _request_completion(text: str, key: KeyView, modes: frozenset[Mode]) -> KeyTest:
+def _request_completion(secret: str, key: KeyView, modes: frozenset[Mode]) -> KeyTest:
     path, body = (
         ("/v1/completions", _COMPLETION) if Mode.FIM in modes else ("/v1/chat/completions", _CHAT)
     )
     began_s = time.perf_counter()
     try:
-        answer = httpx.post(
+        response = httpx.post(
             settings.GATEWAY_URL.rstrip("/") + path,
             json=body,
-            headers={"Authorization": f"Bearer {text}", **_HEADERS},
+            headers={"Authorization": f"Bearer {secret}", **_HEADERS},
             timeout=_TIMEOUT_S,
         )
     except httpx.HTTPError as error:
         logger.warning("key_test.gateway_unreachable", reason=type(error).__name__)
         message = gettext("The console cannot reach the gateway at %(url)s.")
         return _failed(message % {"url": settings.GATEWAY_URL}, _took_since(began_s))
-    return _read_answer(answer, _took_since(began_s), is_bound=bool(key.networks))
+    return _read_response(response, _took_since(began_s), is_bound=bool(key.networks))
 
 
-def _read_answer(answer: httpx.Response, took: str, *, is_bound: bool) -> KeyTest:
-    body = _read_json(answer)
-    if not answer.is_success:
-        return _failed(_reason_of(answer, body, is_bound=is_bound), took)
-    finish = answer.headers.get("X-Caret-Finish-Reason", "stop")
+def _read_response(response: httpx.Response, took: str, *, is_bound: bool) -> KeyTest:
+    body = _read_json(response)
+    if not response.is_success:
+        return _failed(_reason_of(response, body, is_bound=is_bound), took)
+    finish = response.headers.get("X-Caret-Finish-Reason", "stop")
     if finish in ("shed", "budget_exceeded", "error"):
         return _failed(str(FINISHES[finish]), took)
     return KeyTest(True, gettext("The key works."), took, _completion_of(body))
 
 
-def _reason_of(answer: httpx.Response, body: dict[str, object], *, is_bound: bool) -> str:
+def _reason_of(response: httpx.Response, body: dict[str, object], *, is_bound: bool) -> str:
     error = body.get("error")
     details = error if isinstance(error, dict) else {}
     code = str(details.get("code", ""))
     if code == "invalid_api_key" and is_bound:
         return str(_OTHER_NETWORK)
-    known = _OWN_ERRORS.get(code) or ERRORS.get(code)
-    return str(known or details.get("message") or f"HTTP {answer.status_code}")
+    message = _OWN_ERRORS.get(code) or ERRORS.get(code)
+    return str(message or details.get("message") or f"HTTP {response.status_code}")
 
 
-def _read_json(answer: httpx.Response) -> dict[str, object]:
+def _read_json(response: httpx.Response) -> dict[str, object]:
     try:
-        body = answer.json()
+        body = response.json()
     except (json.JSONDecodeError, UnicodeDecodeError):
         return {}
     return body if isinstance(body, dict) else {}
@@ -181,4 +181,4 @@ def _failed(message: str, took: str = "") -> KeyTest:
 
 
 def _took_since(began_s: float) -> str:
-    return milliseconds((time.perf_counter() - began_s) * 1_000)
+    return format_milliseconds((time.perf_counter() - began_s) * 1_000)

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from caret.foundation.ids import UserId
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
-from console.layout.step_up import step_up_url
+from console.layout.step_up import step_up_redirect
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
@@ -58,7 +58,7 @@ class RoleForm(forms.Form):
 
 @require_GET
 @member_required
-def one(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> HttpResponse:
+def show_member(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> HttpResponse:
     actor = member.actor
     shown_member = find_member(actor=member.actor, user_id=UserId(str(user_id)))
     [row] = with_details(actor.tenant_id, [shown_member])
@@ -68,7 +68,7 @@ def one(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> Http
         "role_name": ROLE_NAMES[row.role],
         "role_lead": ROLE_LEADS[row.role],
         "ways": way_names(row.signs_in_by),
-        "key_lines": _key_lines(actor, row.user_id),
+        "key_lines": _list_keys(actor, row.user_id),
         "consent": get_consent_of(actor=actor, user_id=row.user_id)
         if actor.has_permission(Permission.READ_CONSENT)
         else None,
@@ -90,8 +90,8 @@ def role(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> Htt
     target = find_member(actor=member.actor, user_id=UserId(str(user_id)))
     if not _can_change(member.actor, target):
         raise PermissionDenied
-    if (way := step_up_url(request, member)) is not None:
-        return way
+    if (step_up := step_up_redirect(request, member)) is not None:
+        return step_up
     choices = role_choices(member.actor)
     if request.method == "GET":
         form = RoleForm(choices=choices, initial={"role": target.role.value})
@@ -108,8 +108,8 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
     target = find_member(actor=member.actor, user_id=UserId(str(user_id)))
     if not _can_remove(member.actor, target):
         raise PermissionDenied
-    if (way := step_up_url(request, member)) is not None:
-        return way
+    if (step_up := step_up_redirect(request, member)) is not None:
+        return step_up
     context: dict[str, Any] = {
         "target": target,
         "name": target.name or target.email,
@@ -126,9 +126,9 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
     except Conflict as error:
         context["error"] = translate_error(error)
         return render_page(request, member, "console/members/remove.html", context, status=400)
-    text = gettext("%(name)s is no longer a member. Gateways reject their keys within a second.")
-    toast(request, text % {"name": context["name"]})
-    _tell_left(request, unowned_keys)
+    message = gettext("%(name)s is no longer a member. Gateways reject their keys within a second.")
+    toast(request, message % {"name": context["name"]})
+    _warn_about_unowned_keys(request, unowned_keys)
     return redirect("console:overview" if context["is_oneself"] else "console:members")
 
 
@@ -156,11 +156,11 @@ def _change_role(
     names = {"name": target.name or target.email, "role": ROLE_NAMES[change.member.role]}
     back = reverse("console:members-role", args=[target.user_id])
     toast(request, text % names, undo_url=f"{back}?to={target.role}")
-    _tell_left(request, change.unowned_keys)
+    _warn_about_unowned_keys(request, change.unowned_keys)
     return True
 
 
-def _tell_left(request: HttpRequest, unowned_keys: KeySummary) -> None:
+def _warn_about_unowned_keys(request: HttpRequest, unowned_keys: KeySummary) -> None:
     if unowned_keys.total:
         text = ngettext(
             "%(num)d key has no owner now, but still works. Check the keys without an owner.",
@@ -170,7 +170,7 @@ def _tell_left(request: HttpRequest, unowned_keys: KeySummary) -> None:
         messages.warning(request, text % {"num": unowned_keys.total})
 
 
-def _key_lines(actor: Actor, user_id: UserId) -> Any:
+def _list_keys(actor: Actor, user_id: UserId) -> Any:
     if not actor.has_permission(Permission.READ_KEYS):
         return []
     key_filter = KeyFilter(owner_id=user_id)

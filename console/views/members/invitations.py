@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from console.layout.htmx import render_page
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
-from console.layout.step_up import step_up_url
+from console.layout.step_up import step_up_redirect
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
@@ -39,7 +39,9 @@ from tenants.identity.invitations.queries import (
 from tenants.identity.teams.search import TeamFilter, find_teams
 from tenants.security.authorization.actor import Actor
 
-_POWERFUL: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})  # inviting to these: step-up
+_ROLES_WITH_STEP_UP: Final = frozenset(
+    {Role.OWNER, Role.ADMINISTRATOR}
+)  # inviting to these: step-up
 MAX_ADDRESSES: Final = 200  # of one form; the limit per day is lower by default
 _TONES: Final = {InvitationState.OPEN: "busy", InvitationState.ACCEPTED: "good"}
 
@@ -70,8 +72,8 @@ class InviteForm(forms.Form):
         assert isinstance(team, forms.TypedChoiceField)
         role.choices = role_choices(actor)
         if actor.has_permission(Permission.WRITE_TEAMS):
-            found = find_teams(actor=actor, team_filter=TeamFilter(), limit=MAX_PAGE, cursor=None)
-            team.choices = [("", gettext("None")), *((str(row.id), row.name) for row in found.rows)]
+            teams = find_teams(actor=actor, team_filter=TeamFilter(), limit=MAX_PAGE, cursor=None)
+            team.choices = [("", gettext("None")), *((str(row.id), row.name) for row in teams.rows)]
         else:
             del self.fields["team"]
 
@@ -86,12 +88,12 @@ class InviteForm(forms.Form):
 
 
 def read_addresses(text: str) -> list[str]:
-    found: dict[str, None] = {}
+    addresses: dict[str, None] = {}
     for part in re.split(r"[,;\n]", text):
-        named = re.search(r"<([^<>]*)>", part)
-        for email in [named[1]] if named else part.split():
-            found[email.strip().lower()] = None
-    return [email for email in found if email]
+        match = re.search(r"<([^<>]*)>", part)
+        for email in [match[1]] if match else part.split():
+            addresses[email.strip().lower()] = None
+    return [email for email in addresses if email]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +168,8 @@ def invite_somebody(request: HttpRequest, member: CurrentMember) -> HttpResponse
     if not form.is_valid():
         return _render_page(request, member, form, status=400)
     role = Role(form.cleaned_data["role"])
-    if role in _POWERFUL and (way := step_up_url(request, member)) is not None:
-        return way
+    if role in _ROLES_WITH_STEP_UP and (step_up := step_up_redirect(request, member)) is not None:
+        return step_up
     emails, team_id = form.cleaned_data["emails"], form.cleaned_data.get("team")
     results = [_invite_address(member, email, role, team_id) for email in emails]
     failed = [result for result in results if result.error is not None]
@@ -222,16 +224,16 @@ def _show_results(
     """Show the result for each address, and keep those in the form that were not invited."""
     failed = [result for result in results if result.error is not None]
     limits = [each.error for each in failed if isinstance(each.error, LimitReached)]
-    rest = {name: form.data.get(name, "") for name in form.fields}
-    rest["emails"] = "\n".join(result.email for result in failed)
-    again = InviteForm(rest, actor=member.actor)
-    again.full_clean()
+    form_data = {name: form.data.get(name, "") for name in form.fields}
+    form_data["emails"] = "\n".join(result.email for result in failed)
+    new_form = InviteForm(form_data, actor=member.actor)
+    new_form.full_clean()
     if len(results) == 1:
-        again.add_error("emails", results[0].message)
+        new_form.add_error("emails", results[0].message)
     num_sent = len(results) - len(failed)
     status = 200 if num_sent else (429 if limits else 400)
     more = {"results": results if len(results) > 1 else [], "num_sent": num_sent}
-    response = _render_page(request, member, again, more, status=status)
+    response = _render_page(request, member, new_form, more, status=status)
     if status == 429:
         response["Retry-After"] = str(max(error.retry_after_s for error in limits))
     return response
@@ -258,8 +260,11 @@ def send_again(
     invitation = find_invitation(
         actor=member.actor, invitation_id=invitation_id, now=timezone.now()
     )
-    if invitation.role in _POWERFUL and (way := step_up_url(request, member)) is not None:
-        return way
+    if (
+        invitation.role in _ROLES_WITH_STEP_UP
+        and (step_up := step_up_redirect(request, member)) is not None
+    ):
+        return step_up
     result = _invite_address(member, invitation.email, invitation.role, invitation.team_id)
     if result.invited is None:
         messages.error(request, result.message)

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_GET
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
-from console.texts.money_format import amount
-from console.usage_filters.display_names import named
-from console.usage_filters.number_format import count, share
+from console.texts.money_format import format_amount
+from console.usage_filters.display_names import display_name
+from console.usage_filters.number_format import format_count, format_share
 from console.views.members.list import MEMBER_ORDERS
 from console.views.members.presenters import ROLE_NAMES
 from console.views.members.tabs import tabs
@@ -71,15 +71,15 @@ def _find_seats(query: ListQuery) -> Page[SeatRow]:
         order=query.sorting.order,
         is_descending=query.sorting.is_descending,
     )
-    found = find_seats(
+    seat_page = find_seats(
         actor=query.actor,
         member_filter=member_filter,
         limit=query.limit,
         cursor=query.cursor,
         now=query.now,
     )
-    rows = [_present_seat(seat, found.currency) for seat in found.page.rows]
-    return _SeatRows(rows, found.page.next_cursor, found.min_users, found.currency)
+    rows = [_present_seat(seat, seat_page.currency) for seat in seat_page.page.rows]
+    return _SeatRows(rows, seat_page.page.next_cursor, seat_page.min_users, seat_page.currency)
 
 
 def _present_seat(seat: Seat, currency: Currency | None) -> SeatRow:
@@ -90,14 +90,14 @@ def _present_seat(seat: Seat, currency: Currency | None) -> SeatRow:
         seat=seat,
         name=seat.member.name or seat.member.email,
         role_name=str(ROLE_NAMES[seat.member.role]),
-        editor="" if figures is None else named("editor", figures.editor),
-        requests="" if figures is None else count(figures.requests),
-        acceptance="" if accepted is None else share(accepted),
-        cost="" if cost is None or currency is None else amount(cost, currency),
+        editor="" if figures is None else display_name("editor", figures.editor),
+        requests="" if figures is None else format_count(figures.requests),
+        acceptance="" if accepted is None else format_share(accepted),
+        cost="" if cost is None or currency is None else format_amount(cost, currency),
     )
 
 
-def _more_context(query: ListQuery, page: Page[SeatRow]) -> dict[str, Any]:
+def _build_context(query: ListQuery, page: Page[SeatRow]) -> dict[str, Any]:
     assert isinstance(page, _SeatRows)
     return {
         "tabs": tabs("members-seats"),
@@ -114,7 +114,7 @@ _SEATS: Final = ListPage(
     query=_find_seats,
     form=SeatFilterForm,
     orders=MEMBER_ORDERS,
-    context=_more_context,
+    context=_build_context,
     csv=CsvFile(
         "seats",
         {

@@ -6,11 +6,14 @@ from django.utils.translation import gettext
 from console.layout.tabs import Tab
 
 
-def tabs(here: str) -> list[Tab]:
+def tabs(current_name: str) -> list[Tab]:
     """Return the tabs. `here` is the page's URL name."""
     titles = {
         "members": gettext("Members"),
         "members-seats": gettext("Seats"),
         "members-invitations": gettext("Invitations"),
     }
-    return [Tab(title, reverse(f"console:{name}"), name == here) for name, title in titles.items()]
+    return [
+        Tab(title, reverse(f"console:{name}"), name == current_name)
+        for name, title in titles.items()
+    ]

@@ -20,7 +20,7 @@ urlpatterns: list[URLPattern] = [
         invitations.revoke,
         name="members-invitation-revoke",
     ),
-    path("members/<uuid:user_id>", detail.one, name="members-member"),
+    path("members/<uuid:user_id>", detail.show_member, name="members-member"),
     path("members/<uuid:user_id>/role", detail.role, name="members-role"),
     path("members/<uuid:user_id>/remove", detail.remove, name="members-remove"),
     path("members/<uuid:user_id>/transfer", transfer_ownership.transfer, name="members-transfer"),

@@ -85,9 +85,9 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Give consent to the wordings that the page showed."""
-    which = _read_kind(kind)
+    consent_kind = _read_kind(kind)
     present_consent = get_own_consent(actor=member.actor).given
-    is_training = which is ConsentKind.TRAINING
+    is_training = consent_kind is ConsentKind.TRAINING
     new_consent = UserConsent(
         content_capture=present_consent.content_capture or not is_training,
         training=present_consent.training or is_training,
@@ -111,22 +111,23 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
 @member_required
 def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Withdraw after one question: withdrawing must be as easy as agreeing."""
-    which = _read_kind(kind)
+    consent_kind = _read_kind(kind)
     present_consent = get_own_consent(actor=member.actor).given
     if request.method == "GET":
         context = {
-            "kind": which,
-            "title": TITLES[which],
-            "is_given": present_consent.is_given(which),
+            "kind": consent_kind,
+            "title": TITLES[consent_kind],
+            "is_given": present_consent.is_given(consent_kind),
         }
         return render_page(request, member, "console/my_data/withdraw.html", context)
-    keeps = present_consent.content_capture and which is ConsentKind.TRAINING
+    keeps_content_capture = present_consent.content_capture and consent_kind is ConsentKind.TRAINING
     wordings = frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]})
     choice = ConsentChoice(
-        UserConsent(content_capture=keeps, training=False), wordings if keeps else frozenset()
+        UserConsent(content_capture=keeps_content_capture, training=False),
+        wordings if keeps_content_capture else frozenset(),
     )
     set_consent(actor=member.actor, choice=choice, now=timezone.now())
-    toast(request, _withdrawal_message(which))
+    toast(request, _withdrawal_message(consent_kind))
     return redirect("console:own")
 
 

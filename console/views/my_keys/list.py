@@ -94,7 +94,7 @@ def _find_own_keys(query: ListQuery) -> Page[KeyLine]:
     return map_page(page, lambda key: key_line(query.actor, key))
 
 
-def _more_context(query: ListQuery, _page: Page[KeyLine]) -> dict[str, Any]:
+def _build_context(query: ListQuery, _page: Page[KeyLine]) -> dict[str, Any]:
     return {
         "is_own": True,
         "can_create": find_own_key_terms(actor=query.actor).is_allowed,
@@ -110,7 +110,7 @@ _MY_KEYS: Final = ListPage(
     query=_find_own_keys,
     form=MyKeyFilterForm,
     orders=KEY_ORDERS,
-    context=_more_context,
+    context=_build_context,
     csv=CsvFile("my-keys", KEY_COLUMNS),
 )
 
@@ -138,10 +138,10 @@ def new_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             request, gettext("You already submitted this form. We did not create a second key.")
         )
         return redirect("console:my-keys")
-    created = _create_key(member, form)
-    if created is None:
+    created_key = _create_key(member, form)
+    if created_key is None:
         return _render_page(request, member, form, status=400)
-    return show_once(request, member, created, list_url=reverse("console:my-keys"))
+    return show_once(request, member, created_key, list_url=reverse("console:my-keys"))
 
 
 def _render_page(

@@ -16,7 +16,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.views.onboarding.steps import onboarding_steps
 
 # Stored in the browser like preferences. It does not identify the user.
-PUT_AWAY_COOKIE: Final = "caret-start"
+DISMISSED_COOKIE: Final = "caret-start"
 _YEAR_S: Final = 365 * 24 * 3600
 
 
@@ -30,11 +30,11 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "steps": steps,
         "num_steps": len(steps),
         "num_done": sum(step.is_done for step in steps),
-        "is_put_away": is_dismissed(request),
+        "is_dismissed": is_dismissed(request),
     }
     response = render_page(request, member, "console/onboarding/detail.html", context)
     if all(step.is_done for step in steps):
-        _keep_away(response)
+        _set_dismissed(response)
     return response
 
 
@@ -42,7 +42,7 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 def dismiss(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     response = redirect("console:overview")
-    _keep_away(response)
+    _set_dismissed(response)
     text = gettext("The overview no longer shows this card.")
     toast(request, text, undo_url=reverse("console:start-bring-back"))
     return response
@@ -52,15 +52,15 @@ def dismiss(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 def bring_back(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     response = redirect("console:overview")
-    response.delete_cookie(PUT_AWAY_COOKIE, samesite="Lax")
+    response.delete_cookie(DISMISSED_COOKIE, samesite="Lax")
     return response
 
 
-def _keep_away(response: HttpResponse) -> None:
+def _set_dismissed(response: HttpResponse) -> None:
     response.set_cookie(
-        PUT_AWAY_COOKIE, "1", max_age=_YEAR_S, secure=settings.HTTPS, samesite="Lax", httponly=True
+        DISMISSED_COOKIE, "1", max_age=_YEAR_S, secure=settings.HTTPS, samesite="Lax", httponly=True
     )
 
 
 def is_dismissed(request: HttpRequest) -> bool:
-    return request.COOKIES.get(PUT_AWAY_COOKIE) == "1"
+    return request.COOKIES.get(DISMISSED_COOKIE) == "1"

@@ -14,13 +14,13 @@ from django.views.decorators.http import require_http_methods
 
 from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember, member_required
-from console.usage_filters.display_names import named
+from console.usage_filters.display_names import display_name
 from console.usage_filters.filter_form import UsageFilters, read_usage_filters
 from console.usage_filters.last_minute import format_last_minute
-from console.usage_filters.number_format import count, share
+from console.usage_filters.number_format import format_count, format_share
 from console.views.overview.presenters import (
     accepted_chart,
-    figures,
+    list_figures,
     overview_tabs,
     requests_chart,
     speed_lines,
@@ -68,68 +68,73 @@ def performance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def render_performance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Render the page. For users who see only their own usage it is the first page."""
     now = timezone.now()
-    question = read_usage_filters(request, now=now)
-    figures_ = overview(actor=member.actor, query=question.report_query)
+    usage_filters = read_usage_filters(request, now=now)
+    usage_overview = overview(actor=member.actor, query=usage_filters.report_query)
     context = {
         "tabs": overview_tabs(request, member.actor),
-        "question": question,
-        "usage": figures_,
-        "filters": question.list_filters(figures_.choices, figures_.teams),
+        "usage_filters": usage_filters,
+        "usage": usage_overview,
+        "filters": usage_filters.list_filters(usage_overview.choices, usage_overview.teams),
         "live": format_last_minute(read_last_minute(actor=member.actor, now=now), member.actor),
         "gateway_url": settings.GATEWAY_URL,
-        **_page_context(member, question, figures_),
+        **_page_context(member, usage_filters, usage_overview),
     }
-    status = 400 if question.is_invalid else 200
+    status = 400 if usage_filters.is_invalid else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
 def _page_context(
-    member: CurrentMember, question: UsageFilters, usage_overview: Overview
+    member: CurrentMember, usage_filters: UsageFilters, usage_overview: Overview
 ) -> dict[str, Any]:
     """Return the figures; nothing if there were no requests or all are suppressed."""
     if usage_overview.total.counts is None or not usage_overview.total.counts.requests:
         return {}
     days = usage_overview.by[GroupBy.DAY]
     return {
-        "figures": figures(question, usage_overview),
-        "speeds": speed_lines(question, usage_overview),
-        "requests_chart": requests_chart(question, days),
-        "accepted_chart": accepted_chart(question, days, usage_overview.quality),
-        "tops": tops(question, usage_overview),
+        "figures": list_figures(usage_filters, usage_overview),
+        "speeds": speed_lines(usage_filters, usage_overview),
+        "requests_chart": requests_chart(usage_filters, days),
+        "accepted_chart": accepted_chart(usage_filters, days, usage_overview.quality),
+        "tops": list_top_lists(usage_filters, usage_overview),
     }
 
 
-def tops(question: UsageFilters, usage_overview: Overview) -> list[TopList]:
-    return [_top(question, usage_overview, group_by) for group_by in _TITLES]
+def list_top_lists(usage_filters: UsageFilters, usage_overview: Overview) -> list[TopList]:
+    return [_build_top_list(usage_filters, usage_overview, group_by) for group_by in _TITLES]
 
 
-def _top(question: UsageFilters, usage_overview: Overview, group_by: GroupBy) -> TopList:
+def _build_top_list(
+    usage_filters: UsageFilters, usage_overview: Overview, group_by: GroupBy
+) -> TopList:
     rows = usage_overview.by[group_by]
-    visible_rows = sorted((row for row in rows if row.counts), key=_requests, reverse=True)
-    lines = [_line(question, usage_overview, group_by, row) for row in visible_rows[:_TOP_ROWS]]
+    visible_rows = sorted((row for row in rows if row.counts), key=_count_requests, reverse=True)
+    lines = [
+        _to_top_line(usage_filters, usage_overview, group_by, row)
+        for row in visible_rows[:_TOP_ROWS]
+    ]
     return TopList(
         title=str(_TITLES[group_by]),
         lines=lines,
         most=max((line.requests for line in lines), default=1),
         num_more=max(0, len(visible_rows) - _TOP_ROWS),
         num_hidden=len(rows) - len(visible_rows),
-        url=f"{reverse('console:usage')}?{question.with_filter(by=group_by.value)}",
+        url=f"{reverse('console:usage')}?{usage_filters.with_filter(by=group_by.value)}",
     )
 
 
-def _line(
-    question: UsageFilters, usage_overview: Overview, group_by: GroupBy, row: ReportRow
+def _to_top_line(
+    usage_filters: UsageFilters, usage_overview: Overview, group_by: GroupBy, row: ReportRow
 ) -> TopLine:
     assert row.counts is not None
     acceptance_rate = acceptance(row.counts) if usage_overview.quality is not None else None
     return TopLine(
-        name=named(group_by.value, row.label) or gettext("unknown"),
-        url=f"?{question.with_filter(**{group_by.value: row.key})}",
+        name=display_name(group_by.value, row.label) or gettext("unknown"),
+        url=f"?{usage_filters.with_filter(**{group_by.value: row.key})}",
         requests=row.counts.requests,
-        requests_text=count(row.counts.requests),
-        acceptance="" if acceptance_rate is None else share(acceptance_rate),
+        requests_text=format_count(row.counts.requests),
+        acceptance="" if acceptance_rate is None else format_share(acceptance_rate),
     )
 
 
-def _requests(row: ReportRow) -> int:
+def _count_requests(row: ReportRow) -> int:
     return row.counts.requests if row.counts else 0

@@ -1,6 +1,6 @@
 """Figures and charts of the overview.
 
-The figures of the performance stand in order: first token, cancellation, cache, acceptance, engine
+The performance figures are in this order: first token, cancellation, cache, acceptance, engine
 load.
 """
 
@@ -15,21 +15,21 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Mode
-from console.charts.chart import Chart, Series, bars, lines
+from console.charts.chart import Chart, Series, build_bar_chart, build_line_chart
 from console.layout.tabs import Tab, tabs_of
 from console.usage_filters.filter_form import UsageFilters
 from console.usage_filters.number_format import (
     COUNTS,
     SHARES,
     FigureChange,
-    change,
-    count,
-    milliseconds,
-    one_decimal,
-    share,
+    describe_change,
+    format_count,
+    format_milliseconds,
+    format_one_decimal,
+    format_share,
     share_noise,
 )
-from console.usage_filters.time_buckets import times, values
+from console.usage_filters.time_buckets import list_times, values_over_time
 from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.counters import CounterOrigin, UsageCounters
@@ -64,7 +64,7 @@ class OverviewFigure:
     source: str
     url: str  # the requests behind the figure
     tone: str = ""  # good | bad | ""
-    beside: str = ""  # for comparison, such as the target
+    comparison: str = ""  # such as the target
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,64 +89,72 @@ def overview_tabs(request: HttpRequest, actor: Actor) -> list[Tab]:
     )
 
 
-def figures(question: UsageFilters, usage_overview: Overview) -> list[OverviewFigure]:
+def list_figures(usage_filters: UsageFilters, usage_overview: Overview) -> list[OverviewFigure]:
     assert usage_overview.total.counts is not None
     overview_figures = [
-        _first_token(question, usage_overview.speeds),
-        _cancelled_figure(question, usage_overview),
+        _first_token_figure(usage_filters, usage_overview.speeds),
+        _cancelled_figure(usage_filters, usage_overview),
     ]
-    overview_figures.append(_cached_figure(question, usage_overview))
+    overview_figures.append(_cached_figure(usage_filters, usage_overview))
     if usage_overview.quality is not None:
-        overview_figures.append(_accepted_figure(question, usage_overview))
-    return [*overview_figures, _load_figure(question, usage_overview.speeds)]
+        overview_figures.append(_accepted_figure(usage_filters, usage_overview))
+    return [*overview_figures, _load_figure(usage_filters, usage_overview.speeds)]
 
 
-def speed_lines(question: UsageFilters, usage_overview: Overview) -> list[SpeedLine]:
+def speed_lines(usage_filters: UsageFilters, usage_overview: Overview) -> list[SpeedLine]:
     if usage_overview.speeds is None:
         return []
     now, before = usage_overview.speeds.now, usage_overview.speeds.before
-    return [_speed_line(question, now[mode], before.get(mode)) for mode in MODES if mode in now]
+    return [
+        _speed_line(usage_filters, now[mode], before.get(mode)) for mode in MODES if mode in now
+    ]
 
 
-def _speed_line(question: UsageFilters, speed: LatencyRow, before: LatencyRow | None) -> SpeedLine:
+def _speed_line(
+    usage_filters: UsageFilters, speed: LatencyRow, before: LatencyRow | None
+) -> SpeedLine:
     return SpeedLine(
         name=str(MODES[speed.mode]),
-        completed=count(speed.completed),
-        p50="" if speed.p50_ms is None else milliseconds(speed.p50_ms),
-        p99="" if speed.p99_ms is None else milliseconds(speed.p99_ms),
-        target=milliseconds(speed.target_ms),
+        completed=format_count(speed.completed),
+        p50="" if speed.p50_ms is None else format_milliseconds(speed.p50_ms),
+        p99="" if speed.p99_ms is None else format_milliseconds(speed.p99_ms),
+        target=format_milliseconds(speed.target_ms),
         is_on_target=speed.is_on_target,
-        change=change(
+        change=describe_change(
             speed.p99_ms, None if before is None else before.p99_ms, better="less", noise=_NOISE
         ),
-        url=_request_list_url(question, mode=speed.mode.value, order="slow"),
+        url=_request_list_url(usage_filters, mode=speed.mode.value, order="slow"),
     )
 
 
-def _first_token(question: UsageFilters, speeds: LatencyReport | None) -> OverviewFigure:
+def _first_token_figure(
+    usage_filters: UsageFilters, speeds: LatencyReport | None
+) -> OverviewFigure:
     inline = None if speeds is None else speeds.now.get(Mode.INLINE)
     before = None if speeds is None else speeds.before.get(Mode.INLINE)
     p99_ms = inline.p99_ms if inline else None
     return OverviewFigure(
         label=gettext("First token p99, inline"),
-        value="" if p99_ms is None else milliseconds(p99_ms),
-        change=change(p99_ms, before.p99_ms if before else None, better="less", noise=_NOISE),
+        value="" if p99_ms is None else format_milliseconds(p99_ms),
+        change=describe_change(
+            p99_ms, before.p99_ms if before else None, better="less", noise=_NOISE
+        ),
         definition=gettext(
             "99th percentile of the time from the request's arrival at the gateway to "
             "the first text sent, for completed requests."
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
-        url=_request_list_url(question, mode=Mode.INLINE.value, order="slow"),
+        url=_request_list_url(usage_filters, mode=Mode.INLINE.value, order="slow"),
         tone="" if inline is None or p99_ms is None else ("good" if inline.is_on_target else "bad"),
-        beside="" if inline is None else _describe_target(inline),
+        comparison="" if inline is None else _describe_target(inline),
     )
 
 
 def _describe_target(speed: LatencyRow) -> str:
-    return gettext("target: under %(time)s") % {"time": milliseconds(speed.target_ms)}
+    return gettext("target: under %(time)s") % {"time": format_milliseconds(speed.target_ms)}
 
 
-def _cancelled_figure(question: UsageFilters, usage_overview: Overview) -> OverviewFigure:
+def _cancelled_figure(usage_filters: UsageFilters, usage_overview: Overview) -> OverviewFigure:
     return _share_figure(
         gettext("Cancellation rate"),
         _compare(
@@ -157,15 +165,15 @@ def _cancelled_figure(question: UsageFilters, usage_overview: Overview) -> Overv
         ),
         definition=gettext("Share of requests that the client cancelled or superseded."),
         source=CounterOrigin.SERVER,
-        url=_request_list_url(question, ended="taken_back"),
+        url=_request_list_url(usage_filters, ended="taken_back"),
     )
 
 
-def _cached_figure(question: UsageFilters, usage_overview: Overview) -> OverviewFigure:
+def _cached_figure(usage_filters: UsageFilters, usage_overview: Overview) -> OverviewFigure:
     return _share_figure(
         gettext("Prefix-cache hits"),
         _compare(
-            cached,
+            cache_hit_rate,
             (usage_overview.total.counts, usage_overview.before.counts),
             # The tokens of a request are cached together, so a request counts once.
             num=lambda counts: counts.requests,
@@ -176,17 +184,19 @@ def _cached_figure(question: UsageFilters, usage_overview: Overview) -> Overview
             "whose engine reported it."
         ),
         source=CounterOrigin.SERVER,
-        url=f"{reverse('console:cache')}?{question.query}",
+        url=f"{reverse('console:cache')}?{usage_filters.query}",
     )
 
 
-def _accepted_figure(question: UsageFilters, usage_overview: Overview) -> OverviewFigure:
+def _accepted_figure(usage_filters: UsageFilters, usage_overview: Overview) -> OverviewFigure:
     assert usage_overview.quality is not None
     assert usage_overview.quality_before is not None
-    return acceptance_figure(question, usage_overview.quality, usage_overview.quality_before)
+    return acceptance_figure(usage_filters, usage_overview.quality, usage_overview.quality_before)
 
 
-def acceptance_figure(question: UsageFilters, now: ReportRow, before: ReportRow) -> OverviewFigure:
+def acceptance_figure(
+    usage_filters: UsageFilters, now: ReportRow, before: ReportRow
+) -> OverviewFigure:
     return _share_figure(
         gettext("Acceptance rate"),
         _compare(
@@ -197,16 +207,16 @@ def acceptance_figure(question: UsageFilters, now: ReportRow, before: ReportRow)
         ),
         definition=gettext("Share of shown suggestions that were accepted fully or partially."),
         source=CounterOrigin.CLIENT,
-        url=f"{reverse('console:usage-quality')}?{question.query}",
+        url=f"{reverse('console:usage-quality')}?{usage_filters.query}",
     )
 
 
-def _load_figure(question: UsageFilters, speeds: LatencyReport | None) -> OverviewFigure:
+def _load_figure(usage_filters: UsageFilters, speeds: LatencyReport | None) -> OverviewFigure:
     load = None if speeds is None else speeds.load
     return OverviewFigure(
         label=gettext("Engine load"),
-        value="" if load is None else one_decimal(load),
-        change=change(
+        value="" if load is None else format_one_decimal(load),
+        change=describe_change(
             load, None if speeds is None else speeds.load_before, better="less", noise=_NOISE
         ),
         definition=gettext(
@@ -214,11 +224,11 @@ def _load_figure(question: UsageFilters, speeds: LatencyReport | None) -> Overvi
             "across all tenants, per gateway."
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
-        url=_request_list_url(question, order="busy"),
+        url=_request_list_url(usage_filters, order="busy"),
     )
 
 
-def cached(counts: UsageCounters) -> float | None:
+def cache_hit_rate(counts: UsageCounters) -> float | None:
     return ratio(counts.cached_tokens, counts.prompt_tokens_with_cache_info)
 
 
@@ -238,7 +248,7 @@ def _compare(
     """Compare a share with its value before. `num` returns the number of its observations."""
     now, before = (None if each is None else metric(each) for each in counts)
     noise = share_noise(now, before, [0 if each is None else num(each) for each in counts])
-    changed = change(now, before, is_share=True, better=better, noise=noise)
+    changed = describe_change(now, before, is_share=True, better=better, noise=noise)
     return _ComparedShare(now, changed)
 
 
@@ -247,7 +257,7 @@ def _share_figure(
 ) -> OverviewFigure:
     return OverviewFigure(
         label=label,
-        value="" if compared.now is None else share(compared.now),
+        value="" if compared.now is None else format_share(compared.now),
         change=compared.change,
         definition=definition,
         source=str(SOURCES[source]),
@@ -255,29 +265,37 @@ def _share_figure(
     )
 
 
-def _request_list_url(question: UsageFilters, **more: str) -> str:
-    return f"{reverse('console:usage-requests')}?{question.with_filter(**more)}"
+def _request_list_url(usage_filters: UsageFilters, **more: str) -> str:
+    return f"{reverse('console:usage-requests')}?{usage_filters.with_filter(**more)}"
 
 
-def requests_chart(question: UsageFilters, rows: list[ReportRow]) -> Chart:
+def requests_chart(usage_filters: UsageFilters, rows: list[ReportRow]) -> Chart:
     """Return the chart with suggestions at the bottom and requests without suggestion above."""
     series = [
-        Series(gettext("Suggestions"), values(question, rows, lambda counts: counts.suggestions)),
-        Series(gettext("Other requests"), values(question, rows, _requests_without_suggestion)),
+        Series(
+            gettext("Suggestions"),
+            values_over_time(usage_filters, rows, lambda counts: counts.suggestions),
+        ),
+        Series(
+            gettext("Other requests"),
+            values_over_time(usage_filters, rows, _requests_without_suggestion),
+        ),
     ]
-    title = gettext("Requests per hour") if question.is_hourly else gettext("Requests per day")
-    return bars(title, times(question), series, COUNTS)
+    title = gettext("Requests per hour") if usage_filters.is_hourly else gettext("Requests per day")
+    return build_bar_chart(title, list_times(usage_filters), series, COUNTS)
 
 
 def accepted_chart(
-    question: UsageFilters, rows: list[ReportRow], quality: ReportRow | None
+    usage_filters: UsageFilters, rows: list[ReportRow], quality: ReportRow | None
 ) -> Chart | None:
     """Return the chart; None if the user may not see quality."""
     if quality is None or quality.counts is None:
         return None
-    series = [Series(gettext("Acceptance rate"), values(question, rows, acceptance))]
-    title = gettext("Acceptance per hour") if question.is_hourly else gettext("Acceptance per day")
-    return lines(title, times(question), series, SHARES, at_most=1)
+    series = [Series(gettext("Acceptance rate"), values_over_time(usage_filters, rows, acceptance))]
+    title = (
+        gettext("Acceptance per hour") if usage_filters.is_hourly else gettext("Acceptance per day")
+    )
+    return build_line_chart(title, list_times(usage_filters), series, SHARES, at_most=1)
 
 
 def _requests_without_suggestion(counts: UsageCounters) -> float:

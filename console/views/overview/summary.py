@@ -15,9 +15,9 @@ from django.views.decorators.http import require_http_methods
 
 from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember, member_required
-from console.texts.money_format import amount
+from console.texts.money_format import format_amount
 from console.usage_filters.filter_form import UsageFilters, usage_of_30_days
-from console.usage_filters.number_format import change, count
+from console.usage_filters.number_format import describe_change, format_count
 from console.views.onboarding.detail import is_dismissed
 from console.views.onboarding.steps import SetupStep, onboarding_steps
 from console.views.overview.performance import render_performance
@@ -67,47 +67,47 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if not actor.has_permission(Permission.READ_USAGE):
         return render_performance(request, member)
     now = timezone.now()
-    question = usage_of_30_days(now)
-    found = usage_summary(actor=actor, query=question.report_query)
+    usage_filters = usage_of_30_days(now)
+    summary = usage_summary(actor=actor, query=usage_filters.report_query)
     sees_cost = actor.has_permission(Permission.READ_BILLING)
     cost = read_month_cost(actor=actor, now=now) if sees_cost else None
     context = {
         "tabs": overview_tabs(request, actor),
-        "figures": _figures(actor, question, found, cost),
+        "figures": _list_figures(actor, usage_filters, summary, cost),
         "alerts": [_to_alert_line(each, now) for each in list_alerts(actor=actor, now=now)],
         "gateway_url": settings.GATEWAY_URL,
-        **_charts(question, found),
+        **_build_charts(usage_filters, summary),
         **_setup_context(request, actor),
     }
     return render_page(request, member, _PAGE, context)
 
 
-def _charts(question: UsageFilters, found: UsageSummary) -> dict[str, Any]:
+def _build_charts(usage_filters: UsageFilters, summary: UsageSummary) -> dict[str, Any]:
     """Return the charts; nothing if there were no requests."""
-    if found.total.counts is None or not found.total.counts.requests:
+    if summary.total.counts is None or not summary.total.counts.requests:
         return {}
     return {
-        "requests_chart": requests_chart(question, found.days),
-        "accepted_chart": accepted_chart(question, found.days, found.quality),
+        "requests_chart": requests_chart(usage_filters, summary.days),
+        "accepted_chart": accepted_chart(usage_filters, summary.days, summary.quality),
     }
 
 
 def _setup_context(request: HttpRequest, actor: Actor) -> dict[str, Any]:
     """Return the steps that are left; none if the user has dismissed them."""
     steps: list[SetupStep] = [] if is_dismissed(request) else onboarding_steps(actor)
-    left = [step for step in steps if not step.is_done]
-    return {"steps": left, "num_done": len(steps) - len(left), "num_steps": len(steps)}
+    open_steps = [step for step in steps if not step.is_done]
+    return {"steps": open_steps, "num_done": len(steps) - len(open_steps), "num_steps": len(steps)}
 
 
-def _figures(
-    actor: Actor, question: UsageFilters, found: UsageSummary, cost: MonthCost | None
+def _list_figures(
+    actor: Actor, usage_filters: UsageFilters, summary: UsageSummary, cost: MonthCost | None
 ) -> list[OverviewFigure]:
-    shown = [_seats_figure(actor, found.seats), _requests_figure(question, found)]
-    if found.quality is not None and found.quality_before is not None:
-        shown.append(acceptance_figure(question, found.quality, found.quality_before))
+    figures = [_seats_figure(actor, summary.seats), _requests_figure(usage_filters, summary)]
+    if summary.quality is not None and summary.quality_before is not None:
+        figures.append(acceptance_figure(usage_filters, summary.quality, summary.quality_before))
     if cost is not None:
-        shown.append(_cost_figure(cost))
-    return shown
+        figures.append(_cost_figure(cost))
+    return figures
 
 
 def _seats_figure(actor: Actor, seats: SeatUse) -> OverviewFigure:
@@ -115,7 +115,7 @@ def _seats_figure(actor: Actor, seats: SeatUse) -> OverviewFigure:
     return OverviewFigure(
         label=gettext("Active seats"),
         value=gettext("%(active)s of %(all)s")
-        % {"active": count(seats.num_active), "all": count(seats.num_seats)},
+        % {"active": format_count(seats.num_active), "all": format_count(seats.num_seats)},
         change=None,
         definition=gettext(
             "Members who requested a completion in the last 30 days. The other seats are idle; you "
@@ -123,21 +123,23 @@ def _seats_figure(actor: Actor, seats: SeatUse) -> OverviewFigure:
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
         url=reverse("console:members") if actor.has_permission(Permission.READ_MEMBERS) else "",
-        beside=ngettext("%(num)s idle seat", "%(num)s idle seats", idle) % {"num": count(idle)},
+        comparison=ngettext("%(num)s idle seat", "%(num)s idle seats", idle)
+        % {"num": format_count(idle)},
     )
 
 
-def _requests_figure(question: UsageFilters, found: UsageSummary) -> OverviewFigure:
+def _requests_figure(usage_filters: UsageFilters, summary: UsageSummary) -> OverviewFigure:
     now, before = (
-        None if row.counts is None else row.counts.requests for row in (found.total, found.before)
+        None if row.counts is None else row.counts.requests
+        for row in (summary.total, summary.before)
     )
     return OverviewFigure(
         label=gettext("Requests"),
-        value="" if now is None else count(now),
-        change=change(now, before),
+        value="" if now is None else format_count(now),
+        change=describe_change(now, before),
         definition=gettext("Completions that clients requested in the last 30 days."),
         source=str(SOURCES[CounterOrigin.SERVER]),
-        url=f"{reverse('console:usage')}?{question.query}",
+        url=f"{reverse('console:usage')}?{usage_filters.query}",
     )
 
 
@@ -145,7 +147,7 @@ def _cost_figure(cost: MonthCost) -> OverviewFigure:
     forecast = cost.forecast_micros
     return OverviewFigure(
         label=gettext("Cost this month"),
-        value=amount(cost.total_micros, cost.currency),
+        value=format_amount(cost.total_micros, cost.currency),
         change=None,
         definition=gettext(
             "Seats and tokens of this month (UTC) so far, before tax and credit, as on the Billing "
@@ -154,9 +156,9 @@ def _cost_figure(cost: MonthCost) -> OverviewFigure:
         ),
         source=gettext("From the ledger"),
         url=reverse("console:billing"),
-        beside=""
+        comparison=""
         if forecast is None
-        else gettext("forecast: %(amount)s") % {"amount": amount(forecast, cost.currency)},
+        else gettext("forecast: %(amount)s") % {"amount": format_amount(forecast, cost.currency)},
     )
 
 
@@ -164,7 +166,7 @@ def _to_alert_line(alert: Alert, now: datetime) -> AlertLine:
     url_name, query, action = _ALERT_LINKS[alert.kind]
     expires_later = alert.kind in _EXPIRIES and alert.at is not None and alert.at > now
     return AlertLine(
-        text=_alert_text(alert, is_over=not expires_later) % {"num": count(alert.num)},
+        text=_alert_text(alert, is_over=not expires_later) % {"num": format_count(alert.num)},
         at=alert.at,
         url=reverse(f"console:{url_name}") + query,
         action=str(action),

@@ -1,4 +1,4 @@
-"""What a policy can choose from in this installation: models, regions, and enforceable rules.
+"""The values that a policy can choose in this installation: models, regions, enforceable rules.
 
 Values of a policy that are no longer available stay visible, and are marked as such.
 """
@@ -62,11 +62,11 @@ def model_choices(
     choices: PolicyChoices, current: Iterable[str], tier: Tier | None = None
 ) -> list[tuple[str, str]]:
     """Return names and labels: the offers of a tier (None: of all), then other `current` names."""
-    offers = [each for each in choices.offers if tier in (None, each.tier)]
+    offers = [offer for offer in choices.offers if tier in (None, offer.tier)]
     tiers: dict[str, list[str]] = {}
-    for each in offers:
-        tiers.setdefault(each.name, []).append(str(TIERS[each.tier]))
-    titles = {each.name: each.title for each in reversed(offers)}
+    for offer in offers:
+        tiers.setdefault(offer.name, []).append(str(TIERS[offer.tier]))
+    titles = {offer.name: offer.title for offer in reversed(offers)}
     listed = [
         (name, f"{titles[name]} ({name})" if tier else _label(titles[name], name, tiers[name]))
         for name in tiers
@@ -77,10 +77,10 @@ def model_choices(
 
 def region_choices(choices: PolicyChoices, current: Iterable[str]) -> list[tuple[str, str]]:
     """Return the regions that have a gateway, then other `current` regions."""
-    known = choices.capabilities.regions
-    gone = gettext("%(name)s (no gateway)") if known else "%(name)s"
-    others = sorted(set(current) - set(known))
-    return [(name, name) for name in known] + [(name, gone % {"name": name}) for name in others]
+    regions = choices.capabilities.regions
+    gone = gettext("%(name)s (no gateway)") if regions else "%(name)s"
+    others = sorted(set(current) - set(regions))
+    return [(name, name) for name in regions] + [(name, gone % {"name": name}) for name in others]
 
 
 def notes_of(policy: TenantPolicy, choices: PolicyChoices) -> dict[str, list[str]]:
@@ -89,10 +89,10 @@ def notes_of(policy: TenantPolicy, choices: PolicyChoices) -> dict[str, list[str
         field: [str(WHY_NOT_ENFORCED[field])]
         for field in find_unenforced(policy, choices.capabilities)
     }
-    offered = {each.name for each in choices.offers}
+    offered_names = {offer.name for offer in choices.offers}
     defaults = {name for of_tier in policy.default_models.values() for name in of_tier.values()}
     for field, names in (("models", policy.models or ()), ("default_models", defaults)):
-        if choices.offers and (gone := sorted(set(names) - offered)):
+        if choices.offers and (gone := sorted(set(names) - offered_names)):
             note = gettext("No longer offered: %(names)s")
             notes[field] = [note % {"names": ", ".join(gone)}]
     return notes

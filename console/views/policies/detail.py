@@ -12,7 +12,7 @@ from console.views.policies.form_fields import add_refusal
 from console.views.policies.forms import PolicyForm, groups_of, policy_of
 from console.views.policies.model_fields import list_languages
 from console.views.policies.review.policy_draft import PolicyDraft, read_draft
-from console.views.policies.review.review import shown as show_review
+from console.views.policies.review.review import show_review
 from console.views.policies.tabs import tabs
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission

@@ -34,7 +34,7 @@ class FieldChange:
     title: str
     removed: list[str]
     added: list[str]
-    kept: list[str]
+    unchanged: list[str]
 
 
 def values_of(
@@ -43,7 +43,7 @@ def values_of(
     *,
     notes: Mapping[str, list[str]] | None = None,
 ) -> list[ValueGroup]:
-    by, said = decided_by or {}, notes or {}
+    overrides_by_field, notes_by_field = decided_by or {}, notes or {}
     return [
         ValueGroup(
             str(section.title),
@@ -53,8 +53,8 @@ def values_of(
                     str(field.title),
                     str(field.meaning),
                     field.lines(policy),
-                    by.get(field.name, []),
-                    said.get(field.name, []),
+                    overrides_by_field.get(field.name, []),
+                    notes_by_field.get(field.name, []),
                 )
                 for field in section.fields
             ],
@@ -77,7 +77,7 @@ def change_of(title: str, before: list[str], after: list[str]) -> FieldChange:
         title,
         removed=[line for line in before if line not in after],
         added=[line for line in after if line not in before],
-        kept=[line for line in after if line in before],
+        unchanged=[line for line in after if line in before],
     )
 
 

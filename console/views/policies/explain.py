@@ -25,7 +25,7 @@ from tenants.security.authorization.actor import Actor
 _MAX_EMAIL_CHARS: Final = 254
 
 
-class WhoForm(forms.Form):
+class UserForm(forms.Form):
     """The user to explain; empty means the signed-in user."""
 
     user_email = forms.CharField(
@@ -36,7 +36,7 @@ class WhoForm(forms.Form):
     )
 
 
-class AboutForm(RepositoryFileForm, WhoForm):
+class FileAccessForm(RepositoryFileForm, UserForm):
     mode = forms.ChoiceField(label=_("Completion mode"), choices=list(MODES.items()))
 
 
@@ -44,7 +44,7 @@ class AboutForm(RepositoryFileForm, WhoForm):
 @member_required
 @permission_required(Permission.READ_POLICY)
 def effective(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    form = WhoForm(request.GET)
+    form = UserForm(request.GET)
     effective_policy = _find_effective_policy(member.actor, form) if form.is_valid() else None
     context: dict[str, Any] = {
         **_form_context(request, member, form),
@@ -68,13 +68,15 @@ def effective(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.READ_POLICY)
 def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    is_asked = "path" in request.GET
-    form = AboutForm(request.GET if is_asked else None, initial={"mode": Mode.INLINE.value})
-    explanation = _explain_access(member.actor, form) if is_asked and form.is_valid() else None
+    is_submitted = "path" in request.GET
+    form = FileAccessForm(
+        request.GET if is_submitted else None, initial={"mode": Mode.INLINE.value}
+    )
+    explanation = _explain_access(member.actor, form) if is_submitted and form.is_valid() else None
     context: dict[str, Any] = {
         **_form_context(request, member, form),
         "explanation": explanation,
-        "who": (form.cleaned_data.get("user_email") if is_asked else "") or member.email,
+        "who": (form.cleaned_data.get("user_email") if is_submitted else "") or member.email,
         "field_titles": {name: str(field.title) for name, field in FIELDS.items()},
     }
     return render_page(
@@ -88,11 +90,11 @@ def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _form_context(request: HttpRequest, member: CurrentMember, form: forms.Form) -> dict[str, Any]:
-    asks_of_others = member.actor.has_permission(Permission.READ_OVERRIDES)
-    return {"tabs": tabs(request, member), "form": form, "asks_of_others": asks_of_others}
+    can_choose_user = member.actor.has_permission(Permission.READ_OVERRIDES)
+    return {"tabs": tabs(request, member), "form": form, "can_choose_user": can_choose_user}
 
 
-def _find_effective_policy(actor: Actor, form: WhoForm) -> EffectivePolicy | None:
+def _find_effective_policy(actor: Actor, form: UserForm) -> EffectivePolicy | None:
     try:
         return find_effective_policy(actor=actor, email=form.cleaned_data["user_email"] or None)
     except InvalidValue as error:
@@ -100,12 +102,12 @@ def _find_effective_policy(actor: Actor, form: WhoForm) -> EffectivePolicy | Non
         return None
 
 
-def _explain_access(actor: Actor, form: AboutForm) -> AccessExplanation | None:
+def _explain_access(actor: Actor, form: FileAccessForm) -> AccessExplanation | None:
     cleaned = form.cleaned_data
-    question = AccessQuery(Mode(cleaned["mode"]), cleaned["repository"], cleaned["path"])
+    access_query = AccessQuery(Mode(cleaned["mode"]), cleaned["repository"], cleaned["path"])
     try:
         return explain_access_for(
-            actor=actor, email=cleaned["user_email"] or None, question=question
+            actor=actor, email=cleaned["user_email"] or None, question=access_query
         )
     except InvalidValue as error:
         add_refusal(form, error)

@@ -22,7 +22,7 @@ _MAX_DIGITS: Final = 9
 
 
 class RepositoryFileForm(forms.Form):
-    """A file, which content exclusion is checked for."""
+    """A file to check against content exclusion."""
 
     repository = forms.CharField(
         label=_("Repository"),
@@ -50,7 +50,7 @@ def lines_field(label: Any, hint: Any = "", *, rows: int = _ROWS) -> forms.CharF
     )
 
 
-def which_field(label: Any, every: Any, some: Any) -> forms.ChoiceField:
+def all_or_some_field(label: Any, every: Any, some: Any) -> forms.ChoiceField:
     return forms.ChoiceField(
         label=label, choices=[(ALL, every), (ONLY, some)], widget=forms.RadioSelect
     )
@@ -74,14 +74,14 @@ def days_field(label: Any, hint: Any = "") -> forms.IntegerField:
     return number_field(label, MAX_KEY_DAYS, hint)
 
 
-def yes_field(label: Any, hint: Any = "") -> forms.BooleanField:
+def checkbox_field(label: Any, hint: Any = "") -> forms.BooleanField:
     return forms.BooleanField(label=label, help_text=hint, required=False)
 
 
-def whole_number(text: str) -> int | None:
+def parse_whole_number(text: str) -> int | None:
     """Parse a number that one of our pages wrote; None: the text is not a number."""
-    is_one = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
-    return int(text) if is_one else None
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+    return int(text) if is_number else None
 
 
 def lines_of(text: str) -> list[str]:
@@ -103,12 +103,12 @@ def offer_names(
     assert isinstance(names, forms.MultipleChoiceField)
     names.choices = choices
     if why_not:
-        disable(which, why_not)
+        disable_field(which, why_not)
         names.disabled = True
         names.help_text = ""
 
 
-def disable(field: forms.Field, reason: Any) -> None:
+def disable_field(field: forms.Field, reason: Any) -> None:
     """Keep the field's value whatever the browser sends, and say why."""
     field.disabled = True
     field.help_text = reason

@@ -16,7 +16,9 @@ from django.utils.translation import gettext_lazy as _
 from caret.contracts.policy import ContentCapturePolicy, TenantPolicy, Tier
 from console.views.policies.choices import WHY_NOT_ENFORCED, PolicyChoices
 from console.views.policies.form_fields import (
+    all_or_some_field,
     burst_field,
+    checkbox_field,
     days_field,
     initial_names,
     initial_rate,
@@ -27,8 +29,6 @@ from console.views.policies.form_fields import (
     number_field,
     per_minute_field,
     rate_of,
-    which_field,
-    yes_field,
 )
 from console.views.policies.model_fields import (
     add_default_model_fields,
@@ -51,8 +51,8 @@ from tenants.policy.document import (
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 
 _RATES: Final = ("tenant", "user", "key")
-_OWN_DAYS: Final = {
-    each.value: terms for each, terms in DATA_CLASSES.items() if terms.is_overridable
+_OVERRIDABLE_RETENTION: Final = {
+    data_class.value: terms for data_class, terms in DATA_CLASSES.items() if terms.is_overridable
 }
 _DEFAULT_DAYS: Final = 30
 
@@ -65,11 +65,11 @@ class PolicyForm(forms.Form):
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
-    models_which = which_field(_("Models"), _("All models"), _("Only these"))
+    models_which = all_or_some_field(_("Models"), _("All models"), _("Only these"))
     models = names_field(_("Allowed models"), _("Requests for other models are rejected."))
-    regions_which = which_field(_("Regions"), _("All regions"), _("Only these"))
+    regions_which = all_or_some_field(_("Regions"), _("All regions"), _("Only these"))
     regions = names_field(_("Allowed regions"), _("Gateways in other regions reject requests."))
-    has_experiments = yes_field(
+    has_experiments = checkbox_field(
         _("Take part in experiments"),
         _(
             "The operator can test variants of prompt layouts and filters on your "
@@ -84,18 +84,18 @@ class PolicyForm(forms.Form):
             "are erased."
         ),
     )
-    requires_path = yes_field(
+    requires_path = checkbox_field(
         _("Require a file path with each request"),
         _(
             "Content exclusion cannot work without a file path. Editors that cannot send "
             "the X-Caret-Path header get no completions."
         ),
     )
-    has_secret_filter = yes_field(
+    has_secret_filter = checkbox_field(
         _("Secret filter"),
         _("Completions that look like credentials are filtered and never reach an editor."),
     )
-    has_public_code_filter = yes_field(
+    has_public_code_filter = checkbox_field(
         _("Public code filter"),
         _(
             "Filters completions that match about 150 characters of the operator's public "
@@ -118,7 +118,7 @@ class PolicyForm(forms.Form):
     limits_tokens_per_day_quality = number_field(
         _("Quality tier: tokens per day"), MAX_TOKENS_PER_DAY
     )
-    content_capture = yes_field(
+    content_capture = checkbox_field(
         _("Allow content capture"),
         _("If off, nothing is stored, even if a user consents. If on, each user decides."),
     )
@@ -128,7 +128,7 @@ class PolicyForm(forms.Form):
     content_capture_retention_days = number_field(
         _("Retention period in days"), MAX_RETENTION_DAYS, _("Content is erased after this period.")
     )
-    content_capture_training = yes_field(
+    content_capture_training = checkbox_field(
         _("Allow users to consent to model training"), _("Users are asked separately.")
     )
     isolation = forms.ChoiceField(
@@ -143,11 +143,11 @@ class PolicyForm(forms.Form):
     revoke_idle_keys_after_days = days_field(
         _("Revoke unused keys after days"), _("Leave empty to never revoke them.")
     )
-    allows_own_keys = yes_field(
+    allows_own_keys = checkbox_field(
         _("Members can create their own keys"),
         _("For completions only, in the console or by signing in from an editor."),
     )
-    is_mfa_required = yes_field(
+    is_mfa_required = checkbox_field(
         _("Require two-factor authentication"),
         _("For all users who sign in with a password, from their next page view."),
     )
@@ -167,7 +167,7 @@ class PolicyForm(forms.Form):
                 # A rule that is on can still be switched off.
                 self.fields[field].disabled = not getattr(policy, field)
                 self.fields[field].help_text = str(WHY_NOT_ENFORCED[field])
-        for name, terms in _OWN_DAYS.items():
+        for name, terms in _OVERRIDABLE_RETENTION.items():
             self.fields[f"retention_days_{name}"] = number_field(
                 _(terms.title), terms.max_days, least=terms.min_days
             )
@@ -201,7 +201,7 @@ def initial_of(policy: TenantPolicy) -> dict[str, Any]:
     )
     limits = policy.limits
     values: dict[str, Any] = {
-        **{name: getattr(policy, name) for name in _AS_THEY_ARE},
+        **{name: getattr(policy, name) for name in _UNCONVERTED_FIELDS},
         "features": [mode.value for mode in policy.features],
         "retrieval": "\n".join(policy.retrieval),
         "isolation": policy.isolation.value,
@@ -215,14 +215,14 @@ def initial_of(policy: TenantPolicy) -> dict[str, Any]:
     }
     for tier in Tier:
         values[f"limits_tokens_per_day_{tier.value}"] = limits.tokens_per_day.get(tier)
-    for whose in _RATES:
-        values |= initial_rate(f"limits_{whose}", getattr(limits, whose))
+    for holder in _RATES:
+        values |= initial_rate(f"limits_{holder}", getattr(limits, holder))
     return values | {f"retention_days_{name}": days for name, days in policy.retention_days.items()}
 
 
 def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
     """Return `base` changed by the form's fields. Raises InvalidValue."""
-    document = write_policy(base) | {name: cleaned[name] for name in _AS_THEY_ARE}
+    document = write_policy(base) | {name: cleaned[name] for name in _UNCONVERTED_FIELDS}
     document |= {
         "features": cleaned["features"],
         "retrieval": lines_of(cleaned["retrieval"]),
@@ -234,7 +234,7 @@ def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
         "content_capture": _content_capture(cleaned),
         "retention_days": {
             name: days
-            for name in _OWN_DAYS
+            for name in _OVERRIDABLE_RETENTION
             if (days := cleaned[f"retention_days_{name}"]) is not None
         },
     }
@@ -244,7 +244,7 @@ def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
 def _read_limits(cleaned: dict[str, Any]) -> dict[str, Any]:
     tokens = {tier.value: cleaned[f"limits_tokens_per_day_{tier.value}"] for tier in Tier}
     return {
-        **{whose: rate_of(cleaned, f"limits_{whose}") for whose in _RATES},
+        **{holder: rate_of(cleaned, f"limits_{holder}") for holder in _RATES},
         "tokens_per_day": {tier: limit for tier, limit in tokens.items() if limit is not None},
     }
 
@@ -265,7 +265,7 @@ def _content_capture(cleaned: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
-_AS_THEY_ARE: Final = (
+_UNCONVERTED_FIELDS: Final = (
     "has_experiments",
     "requires_path",
     "has_secret_filter",
@@ -301,7 +301,7 @@ _GROUPS: Final[tuple[_Group, ...]] = (
         ),
         (
             ("max_concurrent_completions",),
-            *((f"limits_{whose}_per_minute", f"limits_{whose}_burst") for whose in _RATES),
+            *((f"limits_{holder}_per_minute", f"limits_{holder}_burst") for holder in _RATES),
             ("limits_tokens_per_day_fast", "limits_tokens_per_day_quality"),
         ),
     ),
@@ -313,7 +313,7 @@ _GROUPS: Final[tuple[_Group, ...]] = (
     (
         _("Retention periods in days"),
         _("Leave empty to use the setting of the Retention page. A policy can only shorten it."),
-        (tuple(f"retention_days_{name}" for name in _OWN_DAYS),),
+        (tuple(f"retention_days_{name}" for name in _OVERRIDABLE_RETENTION),),
     ),
     (_("Isolation"), "", (("isolation",),)),
     (

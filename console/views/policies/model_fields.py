@@ -43,10 +43,10 @@ def add_default_model_fields(
     """Add the fields of each tier that has models to choose from."""
     for tier in Tier:
         current = policy.default_models.get(tier, {})
-        listed = model_choices(choices, current.values(), tier)
-        if not listed:
+        options = model_choices(choices, current.values(), tier)
+        if not options:
             continue
-        form.fields[_name_of(tier)] = _model_field(_title_of(tier), listed)
+        form.fields[_tier_field_name(tier)] = _model_field(_tier_field_title(tier), options)
         for number in range(_num_rows(form, tier, current)):
             language, model = _row_names(tier, number)
             form.fields[language] = forms.CharField(
@@ -55,15 +55,15 @@ def add_default_model_fields(
                 max_length=_MAX_LANGUAGE_CHARS,
                 widget=forms.TextInput(attrs=AS_TYPED | {"list": "languages"}),
             )
-            form.fields[model] = _model_field(_("Model for this language"), listed)
+            form.fields[model] = _model_field(_("Model for this language"), options)
 
 
 def default_model_rows(form: forms.Form) -> list[list[str]]:
     """Return the names of the fields, row by row."""
     rows: list[list[str]] = []
     for tier in Tier:
-        if _name_of(tier) in form.fields:
-            rows.append([_name_of(tier)])
+        if _tier_field_name(tier) in form.fields:
+            rows.append([_tier_field_name(tier)])
         for number in count():
             pair = _row_names(tier, number)
             if pair[0] not in form.fields:
@@ -74,11 +74,11 @@ def default_model_rows(form: forms.Form) -> list[list[str]]:
 
 def initial_default_models(policy: TenantPolicy) -> dict[str, str]:
     values: dict[str, str] = {}
-    for tier, of_tier in policy.default_models.items():
-        values[_name_of(tier)] = of_tier.get(ANY_LANGUAGE, "")
-        for number, language in enumerate(_list_languages(of_tier)):
+    for tier, models_by_language in policy.default_models.items():
+        values[_tier_field_name(tier)] = models_by_language.get(ANY_LANGUAGE, "")
+        for number, language in enumerate(_list_languages(models_by_language)):
             names = _row_names(tier, number)
-            values |= dict(zip(names, (language, of_tier[language]), strict=True))
+            values |= dict(zip(names, (language, models_by_language[language]), strict=True))
     return values
 
 
@@ -86,19 +86,23 @@ def default_models_of(
     cleaned: Mapping[str, Any], *, base: TenantPolicy
 ) -> dict[str, dict[str, str]]:
     """Return the chosen models. Tiers without fields keep theirs. Raises InvalidValue."""
-    chosen: dict[str, dict[str, str]] = {}
+    chosen_models: dict[str, dict[str, str]] = {}
     for tier in Tier:
-        every = _name_of(tier)
-        if every not in cleaned:
-            chosen[tier] = dict(base.default_models.get(tier, {}))
+        tier_field = _tier_field_name(tier)
+        if tier_field not in cleaned:
+            chosen_models[tier] = dict(base.default_models.get(tier, {}))
             continue
-        chosen[tier] = {ANY_LANGUAGE: cleaned[every]} if cleaned[every] else {}
+        chosen_models[tier] = {ANY_LANGUAGE: cleaned[tier_field]} if cleaned[tier_field] else {}
         for number in count():
             language, model = _row_names(tier, number)
             if language not in cleaned:
                 break
-            chosen[tier] |= _read_row(language, cleaned[language].lower(), cleaned[model])
-    return {tier: of_tier for tier, of_tier in chosen.items() if of_tier}
+            chosen_models[tier] |= _read_row(language, cleaned[language].lower(), cleaned[model])
+    return {
+        tier: models_by_language
+        for tier, models_by_language in chosen_models.items()
+        if models_by_language
+    }
 
 
 def list_languages() -> list[str]:
@@ -124,11 +128,11 @@ def _num_rows(form: forms.Form, tier: Tier, current: Mapping[str, str]) -> int:
     return min(len(_list_languages(current)) + _EMPTY_ROWS, _MAX_ROWS)
 
 
-def _list_languages(of_tier: Mapping[str, str]) -> list[str]:
-    return sorted(language for language in of_tier if language != ANY_LANGUAGE)
+def _list_languages(models_by_language: Mapping[str, str]) -> list[str]:
+    return sorted(language for language in models_by_language if language != ANY_LANGUAGE)
 
 
-def _name_of(tier: Tier) -> str:
+def _tier_field_name(tier: Tier) -> str:
     return f"default_models_{tier}"
 
 
@@ -136,14 +140,14 @@ def _row_names(tier: Tier, number: int) -> tuple[str, str]:
     return f"default_models_{tier}_language_{number}", f"default_models_{tier}_model_{number}"
 
 
-def _title_of(tier: Tier) -> str:
+def _tier_field_title(tier: Tier) -> str:
     title = gettext("%(tier)s tier: model for all other languages")
     return title % {"tier": TIERS[tier]}
 
 
-def _model_field(label: Any, listed: list[tuple[str, str]]) -> forms.ChoiceField:
+def _model_field(label: Any, options: list[tuple[str, str]]) -> forms.ChoiceField:
     return forms.ChoiceField(
         label=label,
         required=False,
-        choices=[("", pgettext("model", "The operator's default")), *listed],
+        choices=[("", pgettext("model", "The operator's default")), *options],
     )

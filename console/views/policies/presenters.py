@@ -21,7 +21,7 @@ from caret.contracts.policy import (
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 
 
-def shown_number(number: int) -> str:
+def format_number(number: int) -> str:
     return str(number_format(number, use_l10n=True, force_grouping=True))
 
 
@@ -70,7 +70,7 @@ def names_or_all(names: frozenset[str] | None) -> list[str]:
 def days_or_none(days: int | None, none: str) -> list[str]:
     if days is None:
         return [none]
-    return [ngettext("%(days)s day", "%(days)s days", days) % {"days": shown_number(days)}]
+    return [ngettext("%(days)s day", "%(days)s days", days) % {"days": format_number(days)}]
 
 
 def feature_lines(features: Iterable[str]) -> list[str]:
@@ -84,12 +84,12 @@ def exclusion_lines(exclusion: dict[str, tuple[str, ...]]) -> list[str]:
     return [f'"{name}": "{glob}"' for name in names for glob in exclusion[name]]
 
 
-def rate_line(whose: str, rate: RateLimit) -> str:
+def rate_line(holder: str, rate: RateLimit) -> str:
     text = gettext("%(whose)s: %(rate)s requests per minute, burst of %(burst)s")
     return text % {
-        "whose": whose,
-        "rate": shown_number(rate.per_minute),
-        "burst": shown_number(rate.burst),
+        "whose": holder,
+        "rate": format_number(rate.per_minute),
+        "burst": format_number(rate.burst),
     }
 
 
@@ -99,10 +99,10 @@ def _limit_lines(limits: PolicyLimits) -> list[str]:
         (gettext("Per user"), limits.user),
         (gettext("Per key"), limits.key),
     )
-    lines = [rate_line(whose, rate) for whose, rate in rates if rate is not None]
+    lines = [rate_line(holder, rate) for holder, rate in rates if rate is not None]
     tokens = gettext("%(tier)s: %(tokens)s tokens per day")
     lines += [
-        tokens % {"tier": TIERS[tier], "tokens": shown_number(limit)}
+        tokens % {"tier": TIERS[tier], "tokens": format_number(limit)}
         for tier, limit in sorted(limits.tokens_per_day.items())
     ]
     return lines or [gettext("No limit")]
@@ -110,10 +110,10 @@ def _limit_lines(limits: PolicyLimits) -> list[str]:
 
 def _default_model_lines(defaults: dict[Tier, dict[str, str]]) -> list[str]:
     lines = []
-    for tier, of_tier in sorted(defaults.items()):
-        for language, model in sorted(of_tier.items()):
-            whose = gettext("all other languages") if language == ANY_LANGUAGE else language
-            lines.append(f"{TIERS[tier]}, {whose}: {model}")
+    for tier, models_by_language in sorted(defaults.items()):
+        for language, model in sorted(models_by_language.items()):
+            language_name = gettext("all other languages") if language == ANY_LANGUAGE else language
+            lines.append(f"{TIERS[tier]}, {language_name}: {model}")
     return lines or [gettext("As the operator chooses")]
 
 
@@ -225,7 +225,7 @@ SECTIONS: Final = (
                 "max_concurrent_completions",
                 _("Concurrent requests"),
                 _("Concurrent completions of the whole tenant, per gateway."),
-                lambda policy: [shown_number(policy.max_concurrent_completions)],
+                lambda policy: [format_number(policy.max_concurrent_completions)],
             ),
             PolicyField(
                 "limits",

@@ -5,15 +5,15 @@ from typing import Final
 
 from django.utils.translation import gettext
 
-_UNDOES: Final = re.compile(r"Undo of version ([0-9]{1,10})\.")
+_UNDO_REASON: Final = re.compile(r"Undo of version ([0-9]{1,10})\.")
 
 
 def reason_of_undoing(version: int) -> str:
     return f"Undo of version {version}."
 
 
-def said_reason(reason: str) -> str:
-    match = _UNDOES.fullmatch(reason)
+def translate_reason(reason: str) -> str:
+    match = _UNDO_REASON.fullmatch(reason)
     if match is None:
         return reason
     return gettext("Undo of version %(version)s.") % {"version": match[1]}

@@ -9,7 +9,7 @@ from console.layout.htmx import render_page
 from console.layout.lists.list_page import CsvFile, ListPage
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.diff import changes_between, values_of
-from console.views.policies.form_fields import whole_number
+from console.views.policies.form_fields import parse_whole_number
 from console.views.policies.tabs import tabs
 from tenants.base.permissions import Permission
 from tenants.policy.queries import find_version, get_policy, page_of_versions
@@ -45,7 +45,7 @@ def history(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def version(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
     """Show a version and its changes from the one before, or from the version in `with`."""
     shown_version = find_version(actor=member.actor, version=version)
-    other = whole_number(request.GET.get("with", ""))
+    other = parse_whole_number(request.GET.get("with", ""))
     other = version - 1 if other is None else other
     before = find_version(actor=member.actor, version=other) if other >= 1 else None
     current = get_policy(actor=member.actor)
@@ -56,7 +56,7 @@ def version(request: HttpRequest, member: CurrentMember, version: int) -> HttpRe
         "before": before,
         "changes": [] if before is None else changes_between(before.policy, shown_version.policy),
         "groups": values_of(shown_version.policy),
-        "is_held": is_current,
-        "may_go_back": member.actor.has_permission(Permission.WRITE_POLICY) and not is_current,
+        "is_in_force": is_current,
+        "can_restore": member.actor.has_permission(Permission.WRITE_POLICY) and not is_current,
     }
     return render_page(request, member, "console/policies/version.html", context)

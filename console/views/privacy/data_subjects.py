@@ -118,7 +118,7 @@ def erase(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRes
     if form.is_bound and form.is_valid():
         if form.cleaned_data["typed"].lower() != person.email:
             form.add_error("typed", gettext("The e-mail addresses do not match."))
-        elif _is_demanded(member, person.user_id, form):
+        elif _request_erasure(member, person.user_id, form):
             text = gettext(
                 "Erasure started. The encryption keys are destroyed; the rest "
                 "is deleted within minutes."
@@ -130,7 +130,7 @@ def erase(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRes
     return render_page(request, member, "console/privacy/erase.html", context, status=status)
 
 
-def _is_demanded(member: CurrentMember, user_id: UserId, form: ErasureForm) -> bool:
+def _request_erasure(member: CurrentMember, user_id: UserId, form: ErasureForm) -> bool:
     """Request the erasure. Return False if the form has an error."""
     demand = ErasureRequest(user_id, form.cleaned_data["reason"])
     try:

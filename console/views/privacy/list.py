@@ -67,7 +67,7 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return render_page(request, member, "console/privacy/list.html", context)
 
 
-def _show_tabs(query: ListQuery, _page: Page[Any]) -> dict[str, Any]:
+def _build_context(query: ListQuery, _page: Page[Any]) -> dict[str, Any]:
     return {"tabs": tabs(query.request, query.member)}
 
 
@@ -80,7 +80,7 @@ def _find_members(query: ListQuery) -> Page[_MemberRow]:
 _MEMBERS: Final = ListPage(
     template="console/privacy/members.html",
     query=_find_members,
-    context=_show_tabs,
+    context=_build_context,
     csv=CsvFile(
         "consent",
         {
@@ -104,7 +104,7 @@ def members(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 _RECEIPTS: Final = ListPage(
     template="console/privacy/receipts.html",
     query=lambda query: list_receipts(actor=query.actor, limit=query.limit, cursor=query.cursor),
-    context=_show_tabs,
+    context=_build_context,
     csv=RECEIPTS_FILE,
 )
 
@@ -124,7 +124,7 @@ def _find_withdrawals(query: ListQuery) -> Page[_WithdrawalRow]:
 _WITHDRAWALS: Final = ListPage(
     template="console/privacy/withdrawals.html",
     query=_find_withdrawals,
-    context=_show_tabs,
+    context=_build_context,
     csv=CsvFile(
         "withdrawals",
         {
@@ -154,7 +154,7 @@ def _find_erasures(query: ListQuery) -> Page[_ErasureRow]:
 _ERASURES: Final = ListPage(
     template="console/privacy/erasures.html",
     query=_find_erasures,
-    context=_show_tabs,
+    context=_build_context,
     csv=CsvFile(
         "erasures",
         {

@@ -12,9 +12,14 @@ from caret.contracts.policy import ContentCapturePolicy, TenantPolicy
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.policies.form_fields import add_refusal, number_field, whole_number, yes_field
+from console.views.policies.form_fields import (
+    add_refusal,
+    checkbox_field,
+    number_field,
+    parse_whole_number,
+)
 from console.views.policies.review.policy_draft import PolicyDraft, read_draft
-from console.views.policies.review.review import shown as show_review
+from console.views.policies.review.review import show_review
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
@@ -28,14 +33,14 @@ from tenants.privacy.consent.consent_texts import (
 
 
 class AllowanceForm(forms.Form):
-    content_capture = yes_field(
+    content_capture = checkbox_field(
         _("Allow content capture"),
         _("If you turn this off, all users' consent ends and all captured content is erased."),
     )
     retention_days = number_field(
         _("Retention period in days"), MAX_RETENTION_DAYS, _("Content is erased after this period.")
     )
-    training = yes_field(
+    training = checkbox_field(
         _("Allow users to consent to model training"), _("Users are asked separately.")
     )
     wording = forms.CharField(widget=forms.HiddenInput, required=False, max_length=40)
@@ -69,7 +74,7 @@ def allowance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _review_change(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    expected_version = whole_number(request.POST.get("expected_version", "")) or 0
+    expected_version = parse_whole_number(request.POST.get("expected_version", "")) or 0
     base = find_version(actor=member.actor, version=expected_version)
     form = AllowanceForm(request.POST)
     if form.is_valid():

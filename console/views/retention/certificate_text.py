@@ -9,7 +9,7 @@ from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext, ngettext
 
-from console.usage_filters.number_format import count
+from console.usage_filters.number_format import format_count
 from tenants.policy.data_classes import DATA_CLASSES
 
 _Facts = Mapping[str, Any]
@@ -46,37 +46,37 @@ def _write_deletion(facts: _Facts) -> Iterator[str]:
     }
     data_class = facts.get("data_class")
     if data_class == "tenant":
-        said = gettext("On %(day)s, all data of the tenant %(tenant)s was erased (%(method)s).")
+        sentence = gettext("On %(day)s, all data of the tenant %(tenant)s was erased (%(method)s).")
     elif data_class == "data_subject":
-        said = gettext(
+        sentence = gettext(
             "On %(day)s, the data of the user %(user)s of the tenant %(tenant)s was erased "
             "(%(method)s)."
         )
     elif facts.get("older_than"):
-        said = gettext(
+        sentence = gettext(
             "On %(day)s, the tenant %(tenant)s’s records of the class “%(title)s” that were older "
             "than %(older_than)s were deleted (%(method)s)."
         )
     else:
-        said = gettext(
+        sentence = gettext(
             "On %(day)s, the tenant %(tenant)s’s records of the class “%(title)s” were deleted "
             "(%(method)s)."
         )
-    yield said % values
+    yield sentence % values
     if facts.get("retention_days") is not None:
         days = facts["retention_days"]
         yield ngettext(
             "The retention period was %(days)s day.",
             "The retention period was %(days)s days.",
             days,
-        ) % {"days": count(days)}
+        ) % {"days": format_count(days)}
     if facts.get("demanded_at"):
         yield gettext("The erasure was requested on %(demanded)s.") % values
 
 
 def _write_balance(facts: _Facts) -> Iterator[str]:
     numbers = {
-        name: count(facts[name])
+        name: format_count(facts[name])
         for name in ("opening", "created", "deleted", "closing", "held", "deleted_objects")
         if isinstance(facts.get(name), int)
     }
@@ -96,8 +96,8 @@ def _write_balance(facts: _Facts) -> Iterator[str]:
     if isinstance(rows, dict) and rows:
         total = sum(number for number in rows.values() if isinstance(number, int))
         yield gettext("%(total)s rows in %(tables)s tables were deleted or made anonymous.") % {
-            "total": count(total),
-            "tables": count(len(rows)),
+            "total": format_count(total),
+            "tables": format_count(len(rows)),
         }
 
 
@@ -108,14 +108,14 @@ def _write_keys(facts: _Facts) -> Iterator[str]:
             "%(num)s encryption key was destroyed, so that copies in backups cannot be read.",
             "%(num)s encryption keys were destroyed, so that copies in backups cannot be read.",
             len(keys),
-        ) % {"num": count(len(keys))}
+        ) % {"num": format_count(len(keys))}
 
 
 def _write_rest(facts: _Facts) -> Iterator[str]:
     """Yield what remains, with its legal basis. These texts are signed, and not translated."""
-    for each in facts.get("kept", ()):
-        if isinstance(each, dict) and {"what", "legal_basis"} <= each.keys():
-            yield gettext("Kept: %(what)s. Legal basis: %(legal_basis)s.") % each
+    for item in facts.get("kept", ()):
+        if isinstance(item, dict) and {"what", "legal_basis"} <= item.keys():
+            yield gettext("Kept: %(what)s. Legal basis: %(legal_basis)s.") % item
 
 
 def _write_day(text: Any) -> str:

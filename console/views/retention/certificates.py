@@ -134,7 +134,7 @@ def certificate(request: HttpRequest, member: CurrentMember, certificate_id: UUI
     context = {
         "row": _to_row(certificate_view),
         "sentences": write_sentences(json.loads(certificate_view.document)),
-        "verdict": _of_certificate(certificate_view.document.encode()),
+        "verdict": _verify_certificate(certificate_view.document.encode()),
     }
     return render_page(request, member, "console/retention/certificate.html", context)
 
@@ -153,10 +153,10 @@ def certificate_file(
 @member_required
 @permission_required(Permission.READ_RETENTION)
 def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Verify a file with the public keys alone, as one can offline. The file is not stored."""
-    is_sent = request.method == "POST"
-    form = FileForm(request.POST, request.FILES) if is_sent else FileForm()
-    verdict = _verify_upload(form) if is_sent and form.is_valid() else None
+    """Verify a file with only the public keys, like the offline command. It is not stored."""
+    is_submitted = request.method == "POST"
+    form = FileForm(request.POST, request.FILES) if is_submitted else FileForm()
+    verdict = _verify_upload(form) if is_submitted and form.is_valid() else None
     context = {"tabs": tabs(request), "form": form, "verdict": verdict}
     status = 400 if form.errors else 200
     return render_page(request, member, "console/retention/verify.html", context, status=status)
@@ -169,10 +169,10 @@ def _verify_upload(form: FileForm) -> VerificationResult | None:
         form.add_error("document", gettext("This file is too large. Verify it offline."))
         return None
     content = file.read()
-    return _of_bundle(content) if content.startswith(_ZIP) else _of_certificate(content)
+    return _verify_bundle(content) if content.startswith(_ZIP) else _verify_certificate(content)
 
 
-def _of_certificate(content: bytes) -> VerificationResult:
+def _verify_certificate(content: bytes) -> VerificationResult:
     kind = gettext("Deletion certificate")
     try:
         document = verify_certificate(content, signing_keys().public_keys())
@@ -181,7 +181,7 @@ def _of_certificate(content: bytes) -> VerificationResult:
     return VerificationResult(kind, signed_fields(document))
 
 
-def _of_bundle(content: bytes) -> VerificationResult:
+def _verify_bundle(content: bytes) -> VerificationResult:
     kind = gettext("Personal data export")
     try:
         manifest = verify_bundle(io.BytesIO(content), signing_keys().public_keys())

@@ -99,7 +99,7 @@ def holds(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @member_required
 @permission_required(Permission.WRITE_LEGAL_HOLDS)
-def place(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def create_hold(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Show the effect of the hold of the form; with the step `place`, place it."""
     form = HoldForm(request.POST if request.method == "POST" else None)
     effects = None
@@ -116,7 +116,7 @@ def place(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "form": form,
         "effects": effects,
-        "num_saved": sum(each.saved for each in effects or ()),
+        "num_saved": sum(effect.saved for effect in effects or ()),
     }
     status = 400 if form.errors else 200
     return render_page(
@@ -146,7 +146,7 @@ def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpR
     context: dict[str, Any] = {
         "form": form,
         "hold": hold,
-        "whose": _describe_subject(hold, _emails_by_user(member, [hold])),
+        "subject": _describe_subject(hold, _emails_by_user(member, [hold])),
     }
     status = 400 if form.errors else 200
     return render_page(
@@ -160,13 +160,13 @@ def _to_new_hold(form: HoldForm) -> NewHold:
     return NewHold(
         name=cleaned["name"],
         reason=cleaned["reason"],
-        user_id=_user_id(cleaned["user_email"]),
+        user_id=_find_user_id(cleaned["user_email"]),
         since=_begin_of(cleaned["since"]),
         until=None if cleaned["until"] is None else _begin_of(_next_day(cleaned["until"])),
     )
 
 
-def _user_id(email: str) -> UUID | None:
+def _find_user_id(email: str) -> UUID | None:
     """Return the member's ID; None for everybody. Raises InvalidValue.
 
     The error is the same for unknown addresses and for users of other tenants.

@@ -18,7 +18,7 @@ from console.layout.step_up import step_up_required, step_up_required_to_save
 from console.layout.tabs import Tab, tabs_of
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
-from console.usage_filters.number_format import count
+from console.usage_filters.number_format import format_count
 from console.views.policies.form_fields import add_refusal
 from console.views.policies.review.review import ReasonForm
 from console.views.policies.system_reasons import reason_of_undoing
@@ -39,7 +39,7 @@ class RetentionPeriodForm(forms.Form):
         self.fields["days"] = forms.IntegerField(
             label=_("Retention period in days"),
             help_text=gettext("From %(least)s to %(most)s days.")
-            % {"least": count(terms.min_days), "most": count(terms.max_days)},
+            % {"least": format_count(terms.min_days), "most": format_count(terms.max_days)},
             min_value=terms.min_days,
             max_value=terms.max_days,
         )
@@ -83,21 +83,28 @@ def classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @step_up_required_to_save
 def edit(request: HttpRequest, member: CurrentMember, data_class: str) -> HttpResponse:
     """Show the form. GET with `days` previews the deletion; POST saves the days."""
-    which = _class_of(data_class)
+    chosen_class = _parse_data_class(data_class)
     if request.method == "POST":
-        return _save_period(request, member, which)
-    form = RetentionPeriodForm(DATA_CLASSES[which], request.GET if "days" in request.GET else None)
-    return _render_page(request, member, which, form, None)
+        return _save_period(request, member, chosen_class)
+    form = RetentionPeriodForm(
+        DATA_CLASSES[chosen_class], request.GET if "days" in request.GET else None
+    )
+    return _render_page(request, member, chosen_class, form, None)
 
 
-def _save_period(request: HttpRequest, member: CurrentMember, which: DataClass) -> HttpResponse:
-    form, save = RetentionPeriodForm(DATA_CLASSES[which], request.POST), SaveForm(request.POST)
+def _save_period(
+    request: HttpRequest, member: CurrentMember, chosen_class: DataClass
+) -> HttpResponse:
+    form, save = (
+        RetentionPeriodForm(DATA_CLASSES[chosen_class], request.POST),
+        SaveForm(request.POST),
+    )
     if not (form.is_valid() and save.is_valid()):
-        return _render_page(request, member, which, form, save, status=400)
+        return _render_page(request, member, chosen_class, form, save, status=400)
     try:
         rule = set_rule(
             actor=member.actor,
-            data_class=which,
+            data_class=chosen_class,
             days=form.cleaned_data["days"],
             reason=save.cleaned_data["reason"],
             expected_version=save.cleaned_data["expected_version"],
@@ -108,15 +115,16 @@ def _save_period(request: HttpRequest, member: CurrentMember, which: DataClass) 
             "Someone changed this while you were editing. Check the current value above."
         )
         save.add_error(None, text)
-        return _render_page(request, member, which, form, save, status=409)
+        return _render_page(request, member, chosen_class, form, save, status=409)
     except InvalidValue as error:
         add_refusal(save, error)
-        return _render_page(request, member, which, form, save, status=400)
+        return _render_page(request, member, chosen_class, form, save, status=400)
     text = gettext("%(title)s: retention set to %(days)s days. It applies from the next purge.")
     toast(
         request,
-        text % {"title": gettext(DATA_CLASSES[which].title), "days": form.cleaned_data["days"]},
-        undo_url=reverse("console:retention-undo", args=[which.value, rule.version]),
+        text
+        % {"title": gettext(DATA_CLASSES[chosen_class].title), "days": form.cleaned_data["days"]},
+        undo_url=reverse("console:retention-undo", args=[chosen_class.value, rule.version]),
     )
     return redirect("console:retention")
 
@@ -128,11 +136,11 @@ def _save_period(request: HttpRequest, member: CurrentMember, which: DataClass) 
 def undo(
     request: HttpRequest, member: CurrentMember, data_class: str, version: int
 ) -> HttpResponse:
-    which = _class_of(data_class)
+    chosen_class = _parse_data_class(data_class)
     try:
         rule = undo_rule(
             actor=member.actor,
-            data_class=which,
+            data_class=chosen_class,
             version=version,
             reason=reason_of_undoing(version),
             now=timezone.now(),
@@ -142,32 +150,34 @@ def undo(
         messages.error(request, text)
     else:
         text = gettext("%(title)s: retention set back to %(days)s days.")
-        toast(request, text % {"title": gettext(DATA_CLASSES[which].title), "days": rule.days})
+        toast(
+            request, text % {"title": gettext(DATA_CLASSES[chosen_class].title), "days": rule.days}
+        )
     return redirect("console:retention")
 
 
 def _render_page(
     request: HttpRequest,
     member: CurrentMember,
-    which: DataClass,
+    chosen_class: DataClass,
     form: RetentionPeriodForm,
     save: SaveForm | None,
     status: int = 200,
 ) -> HttpResponse:
     """Show the form with the version in force now, which a second save then replaces."""
     now = timezone.now()
-    rule = find_rule(actor=member.actor, data_class=which)
+    rule = find_rule(actor=member.actor, data_class=chosen_class)
     days = form.cleaned_data["days"] if form.is_bound and form.is_valid() else None
     purge_preview = None
     if days is not None:
-        purge_preview = preview(actor=member.actor, data_class=which, days=days, now=now)
+        purge_preview = preview(actor=member.actor, data_class=chosen_class, days=days, now=now)
     initial = {"reason": "" if save is None else save.data.get("reason", "")}
     context = {
-        "terms": DATA_CLASSES[which],
+        "terms": DATA_CLASSES[chosen_class],
         "rule": rule,
         "form": form
         if form.is_bound
-        else RetentionPeriodForm(DATA_CLASSES[which], initial={"days": rule.days}),
+        else RetentionPeriodForm(DATA_CLASSES[chosen_class], initial={"days": rule.days}),
         "save": save if save is not None else SaveForm(initial=initial),
         "expected_version": rule.version or 0,
         "preview": purge_preview,
@@ -178,7 +188,7 @@ def _render_page(
     return render_page(request, member, _PAGE, context, status=status)
 
 
-def _class_of(text: str) -> DataClass:
+def _parse_data_class(text: str) -> DataClass:
     try:
         data_class = DataClass(text)
     except ValueError as error:

@@ -14,7 +14,7 @@ urlpatterns: list[URLPattern] = [
         name="retention-undo",
     ),
     path("retention/holds", legal_holds.holds, name="retention-holds"),
-    path("retention/holds/new", legal_holds.place, name="retention-new-hold"),
+    path("retention/holds/new", legal_holds.create_hold, name="retention-new-hold"),
     path(
         "retention/holds/<uuid:hold_id>/release", legal_holds.release, name="retention-release-hold"
     ),

@@ -21,8 +21,8 @@ from caret.foundation.ids import TenantId, UserId
 from console.limits.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
 from console.limits.throttling import AttemptThrottled, count_request_of_network
 from console.sign_in.current_member import client_address, set_session_tenant
-from console.sign_in.devices import remember_place
-from console.sign_in.sessions.session import provider_of
+from console.sign_in.devices import remember_device
+from console.sign_in.sessions.session import provider_tenant_of
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, Forbidden
 from tenants.identity.invitations.operations import (
@@ -44,7 +44,7 @@ UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does no
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
     """Move the token into the session. An invalid token is not stored: anybody can send many."""
     try:
-        throttle = count_request_of_network(address=client_address(request), what="invitation")
+        throttle = count_request_of_network(address=client_address(request), purpose="invitation")
         if throttle is not None:
             return _show_throttled(request, throttle)
         find_open_invitation(text=token, now=timezone.now())
@@ -82,15 +82,15 @@ def _next_stage(request: HttpRequest, open_invitation: OpenInvitation) -> str:
     if request.user.is_authenticated:
         if request.user.get_username() != open_invitation.email:
             return "other"
-        return "accept" if _may_open(request, open_invitation) else "elsewhere"
+        return "accept" if _may_accept(request, open_invitation) else "elsewhere"
     # Users of an identity provider get their account at the first sign-in, and never a password.
     email = open_invitation.email
     is_new = find_user(email=email) is None and provider_for(email) is None
     return "register" if is_new else "sign-in"
 
 
-def _may_open(request: HttpRequest, open_invitation: OpenInvitation) -> bool:
-    return provider_of(request) in (None, open_invitation.tenant_id)
+def _may_accept(request: HttpRequest, open_invitation: OpenInvitation) -> bool:
+    return provider_tenant_of(request) in (None, open_invitation.tenant_id)
 
 
 def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitation) -> HttpResponse:
@@ -98,7 +98,7 @@ def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitati
 
     Raises DomainError, TooManyHashes.
     """
-    if not _may_open(request, open_invitation):
+    if not _may_accept(request, open_invitation):
         raise Forbidden("Your identity provider can sign you in only to its own tenant.")
     if request.user.is_authenticated:
         user_id = UserId(str(request.user.pk))
@@ -111,7 +111,7 @@ def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitati
     set_session_tenant(request, tenant_id)
     messages.success(request, gettext("Welcome! You are now a member."))
     response = redirect("console:overview")
-    remember_place(request, response, open_invitation.email)
+    remember_device(request, response, open_invitation.email)
     return response
 
 

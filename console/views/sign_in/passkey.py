@@ -19,7 +19,7 @@ from console.limits.throttling import count_request_of_network
 from console.sign_in.current_member import client_address
 from console.sign_in.mfa.passkey_forms import SignInByPasskey
 from console.sign_in.next_page import next_page
-from console.views.sign_in.sign_in import UNAVAILABLE, sign_in_page, throttled_page
+from console.views.sign_in.sign_in import UNAVAILABLE, render_sign_in_page, render_throttled_page
 from tenants.identity.sso.queries import provider_for
 
 BY_PROVIDER_ONLY: Final = gettext_noop(
@@ -38,9 +38,9 @@ def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
     try:
         throttle = count_request_of_network(address=client_address(request))
     except redis.RedisError:
-        return sign_in_page(request, target, UNAVAILABLE, 503)
+        return render_sign_in_page(request, target, UNAVAILABLE, 503)
     if throttle is not None:
-        return throttled_page(request, target, throttle)
+        return render_throttled_page(request, target, throttle)
     return (
         _sign_in_with_passkey(request, target)
         if "credential" in request.POST
@@ -61,7 +61,7 @@ def _sign_in_with_passkey(request: HttpRequest, target: str) -> HttpResponse:
         return _ask_for_passkey(request, target, form.errors["credential"][0], 400)
     passkey = form.cleaned_data["credential"]
     if provider_for(passkey.user.email) is not None:
-        return sign_in_page(request, target, BY_PROVIDER_ONLY, 403)
+        return render_sign_in_page(request, target, BY_PROVIDER_ONLY, 403)
     login = Login(user=passkey.user, redirect_url=target, email_verification="none")
     response: HttpResponse = perform_passwordless_login(request, passkey, login)
     return response

@@ -1,7 +1,7 @@
 """Forgotten passwords: a page that requests a link by e-mail, and a page that the link opens.
 
-The first answers the same for all addresses. A worker looks up the account and sends the e-mail
-(tenants.identity.passwords.reset_mail).
+The first page answers the same for all addresses. A worker looks up the account and sends the
+e-mail (tenants.identity.passwords.reset_mail).
 
 The link's token is moved into the session once, so that no URL that a browser stores or sends on
 contains it.
@@ -28,7 +28,7 @@ from console.limits.throttling import (
     count_request_of_network,
 )
 from console.sign_in.current_member import client_address
-from console.sign_in.devices import attempt_at
+from console.sign_in.devices import build_attempt
 from console.sign_in.password_forms import ForgotPasswordForm, NewPasswordForm
 from console.texts.error_messages import translate_error
 from console.views.sign_in.accept_invitation import UNAVAILABLE
@@ -59,7 +59,7 @@ def forgot_password(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def requested(request: HttpRequest) -> HttpResponse:
+def link_requested(request: HttpRequest) -> HttpResponse:
     return render(request, "console/sign_in/forgot_password_sent.html")
 
 
@@ -68,7 +68,7 @@ def open_link(request: HttpRequest, user_id: uuid.UUID, token: str) -> HttpRespo
     """Move the token into the session. An invalid token is not stored: anybody can send many."""
     try:
         address = client_address(request)
-        throttle = count_request_of_network(address=address, what="password-reset")
+        throttle = count_request_of_network(address=address, purpose="password-reset")
         if throttle is not None:
             return _show_throttled(request, _RESET, {"refusal": throttle.message}, throttle)
         find_reset_email(ResetLink(user_id, token))
@@ -96,7 +96,7 @@ def new_password(request: HttpRequest) -> HttpResponse:
 def _request_link(request: HttpRequest, form: ForgotPasswordForm) -> HttpResponse:
     """Queue the request. Raises redis.RedisError."""
     email = form.cleaned_data["email"]
-    throttle = count_attempt(attempt_at(request, Secret.RESET_LINK, email))
+    throttle = count_attempt(build_attempt(request, Secret.RESET_LINK, email))
     if throttle is not None:
         return _show_throttled(
             request, _FORGOT, {"form": form, "message": throttle.message}, throttle
@@ -115,7 +115,7 @@ def _reset_password(request: HttpRequest, link: ResetLink, email: str) -> HttpRe
     if not form.is_valid():
         return render(request, _RESET, context, status=400)
     try:
-        # The e-mail is sent after the commit, which must not occupy a place for hashing.
+        # The e-mail is sent after the commit, which must not occupy a hashing slot.
         with transaction.atomic(), hashing_slot():
             reset_password(
                 link=link,

@@ -37,9 +37,9 @@ from console.sign_in.current_member import (
     member_required,
     set_session_tenant,
 )
-from console.sign_in.devices import attempt_at
+from console.sign_in.devices import build_attempt
 from console.sign_in.next_page import next_page
-from console.sign_in.sessions.session import provider_of
+from console.sign_in.sessions.session import provider_tenant_of
 from console.sign_in.sso.oidc import authorization_url
 from console.sign_in.sso.saml import authn_request_url
 from tenants.identity.passwords.operations import version_of_hash
@@ -50,7 +50,7 @@ _GONE: Final = 410
 
 logger = structlog.get_logger(__name__)
 
-WRONG: Final = gettext_noop("The e-mail address or password is wrong.")
+WRONG_CREDENTIALS: Final = gettext_noop("The e-mail address or password is wrong.")
 OTHER_WAYS: Final = gettext_noop("If you have a passkey, you can sign in with it now.")
 UNAVAILABLE: Final = gettext_noop("You cannot sign in right now: Redis does not respond.")
 NO_PROVIDER: Final = gettext_noop(
@@ -64,13 +64,17 @@ _BUSY_S: Final = 5
 def sign_in(request: HttpRequest) -> HttpResponse:
     target = next_page(request)
     if request.method == "GET":
-        return redirect(target) if request.user.is_authenticated else sign_in_page(request, target)
+        return (
+            redirect(target)
+            if request.user.is_authenticated
+            else render_sign_in_page(request, target)
+        )
     try:
         return _try_sign_in(request, target)
     except redis.RedisError:
-        return sign_in_page(request, target, UNAVAILABLE, 503)
+        return render_sign_in_page(request, target, UNAVAILABLE, 503)
     except TooManyHashes:
-        return sign_in_page(request, target, BUSY, 503)
+        return render_sign_in_page(request, target, BUSY, 503)
 
 
 def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
@@ -78,17 +82,17 @@ def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
     email, password = request.POST.get("email", ""), request.POST.get("password", "")
     provider = provider_for(email)
     if provider is not None or "single" in request.POST:
-        return _single_sign_on(request, provider, target)
-    attempt = attempt_at(request, Secret.PASSWORD, email)
+        return _start_single_sign_on(request, provider, target)
+    attempt = build_attempt(request, Secret.PASSWORD, email)
     if (throttle := count_attempt(attempt)) is not None:
-        return throttled_page(request, target, throttle)
+        return render_throttled_page(request, target, throttle)
     try:
         user = check_password(request, email=email, password=password)
     except TooManyHashes:
         forgive_attempt(attempt)
         raise
     if user is None:
-        return sign_in_page(request, target, WRONG, 400)
+        return render_sign_in_page(request, target, WRONG_CREDENTIALS, 400)
     forgive_attempt(attempt)
     # allauth's only function for a password that other code has checked. It requires the second
     # factor, if there is one, before the sign-in.
@@ -98,17 +102,19 @@ def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
     return response
 
 
-def _single_sign_on(request: HttpRequest, provider: Provider | None, target: str) -> HttpResponse:
+def _start_single_sign_on(
+    request: HttpRequest, provider: Provider | None, target: str
+) -> HttpResponse:
     """Redirect to the identity provider. Raises redis.RedisError.
 
     No password is checked, so wrong passwords do not block users of a provider.
     """
     throttle = count_request_of_network(address=client_address(request))
     if throttle is not None:
-        return throttled_page(request, target, throttle)
+        return render_throttled_page(request, target, throttle)
     if provider is None:
-        return sign_in_page(request, target, NO_PROVIDER, 400)
-    return to_provider(request, provider, target)
+        return render_sign_in_page(request, target, NO_PROVIDER, 400)
+    return redirect_to_provider(request, provider, target)
 
 
 @require_POST
@@ -125,44 +131,54 @@ def switch_tenant(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return redirect("console:overview")
 
 
-def to_provider(
-    request: HttpRequest, provider: Provider, target: str, *, again: bool = False
+def redirect_to_provider(
+    request: HttpRequest, provider: Provider, target: str, *, force_reauthentication: bool = False
 ) -> HttpResponse:
     """Lead to the identity provider, by an extra page: the CSP forbids form redirects elsewhere.
 
-    `again` forces a new authentication of a user who is signed in there.
+    `force_reauthentication` forces a new authentication of a user who is signed in there.
     """
     try:
         with OUTWARD.acquire(provider.tenant_id):
-            url = _way_in(request, provider, target, again=again)
+            url = _provider_sign_in_url(
+                request, provider, target, force_reauthentication=force_reauthentication
+            )
     except BulkheadFull:
-        return sign_in_page(request, target, BUSY, 503)
+        return render_sign_in_page(request, target, BUSY, 503)
     except OAuth2Error:
-        return sign_in_page(request, target, PROVIDER_SILENT, 503)
+        return render_sign_in_page(request, target, PROVIDER_SILENT, 503)
     context = {"url": url, "issuer": provider.issuer}
     return render(request, "console/sign_in/redirect_to_provider.html", context)
 
 
-def _way_in(request: HttpRequest, provider: Provider, target: str, *, again: bool) -> str:
+def _provider_sign_in_url(
+    request: HttpRequest, provider: Provider, target: str, *, force_reauthentication: bool
+) -> str:
     """Return the provider's sign-in URL. Raises OAuth2Error."""
     if isinstance(provider, SamlProvider):
-        return authn_request_url(request, provider, target, again=again)
-    return authorization_url(request, provider.tenant_id, target, again=again)
+        return authn_request_url(
+            request, provider, target, force_reauthentication=force_reauthentication
+        )
+    return authorization_url(
+        request, provider.tenant_id, target, force_reauthentication=force_reauthentication
+    )
 
 
-def throttled_page(request: HttpRequest, target: str, throttle: AttemptThrottled) -> HttpResponse:
+def render_throttled_page(
+    request: HttpRequest, target: str, throttle: AttemptThrottled
+) -> HttpResponse:
     logger.warning(
         "sign_in.throttled", address=client_address(request), by_network=throttle.is_by_network
     )
     message = throttle.message
     if not throttle.is_by_network:
         message = f"{message} {gettext(OTHER_WAYS)}"
-    response = sign_in_page(request, target, message, 429)
+    response = render_sign_in_page(request, target, message, 429)
     response["Retry-After"] = str(throttle.wait_s)
     return response
 
 
-def sign_in_page(
+def render_sign_in_page(
     request: HttpRequest, target: str, message: str = "", status: int = 200
 ) -> HttpResponse:
     context = {
@@ -191,8 +207,8 @@ def sign_in_again(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         return render_page(request, member, "console/account/reauthenticate.html", {"next": target})
     provider = provider_for(member.email)
-    if provider is not None and provider.tenant_id == provider_of(request):
-        return to_provider(request, provider, target, again=True)
+    if provider is not None and provider.tenant_id == provider_tenant_of(request):
+        return redirect_to_provider(request, provider, target, force_reauthentication=True)
     # The domain now belongs to another provider, or to none: start a new sign-in.
     logout(request)
     return redirect(f"{reverse('console:sign-in')}?{urlencode({'next': target})}")

@@ -71,7 +71,7 @@ class SignUpForm(SlugForm):
         )
 
 
-def _if_enabled(view: _View) -> _View:
+def _sign_up_enabled(view: _View) -> _View:
     """Answer 404 unless the installation allows sign-up, and 503 without Redis."""
 
     @wraps(view)
@@ -89,7 +89,7 @@ def _if_enabled(view: _View) -> _View:
 
 
 @require_http_methods(["GET", "POST"])
-@_if_enabled
+@_sign_up_enabled
 def sign_up(request: HttpRequest) -> HttpResponse:
     if request.method == "GET":
         return render(request, _FORM, {"form": SignUpForm()})
@@ -97,9 +97,9 @@ def sign_up(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return render(request, _FORM, {"form": form}, status=400)
     sign_up_request = SignUpRequest(**form.cleaned_data)
-    throttled = count_sign_up(email=sign_up_request.email, address=client_address(request))
-    if throttled is not None:
-        return _show_throttled(request, _FORM, {"form": form}, throttled)
+    throttle = count_sign_up(email=sign_up_request.email, address=client_address(request))
+    if throttle is not None:
+        return _show_throttled(request, _FORM, {"form": form}, throttle)
     try:
         request_sign_up(sign_up_request)
     except InvalidValue as error:
@@ -111,18 +111,18 @@ def sign_up(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@_if_enabled
-def sent(request: HttpRequest) -> HttpResponse:
+@_sign_up_enabled
+def link_sent(request: HttpRequest) -> HttpResponse:
     return render(request, "console/sign_in/sign_up_sent.html")
 
 
 @require_GET
-@_if_enabled
+@_sign_up_enabled
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
     """Move the token into the session. An invalid token is not stored: anybody can send many."""
-    throttled = count_request_of_network(address=client_address(request), what="sign-up-link")
-    if throttled is not None:
-        return _show_throttled(request, _CONFIRM, {"refusal": throttled.message}, throttled)
+    throttle = count_request_of_network(address=client_address(request), purpose="sign-up-link")
+    if throttle is not None:
+        return _show_throttled(request, _CONFIRM, {"refusal": throttle.message}, throttle)
     try:
         find_sign_up(token)
     except NotFound as error:
@@ -132,7 +132,7 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@_if_enabled
+@_sign_up_enabled
 def confirm(request: HttpRequest) -> HttpResponse:
     """Create the tenant, and lead the owner to their invitation."""
     token = request.session.get(_SESSION_TOKEN, "")
@@ -156,7 +156,9 @@ def _create_tenant(
             request, _CONFIRM, {"sign_up_request": sign_up_request, "form": form}, status=400
         )
     try:
-        created = complete_sign_up(token=token, slug=form.cleaned_data["slug"], now=timezone.now())
+        created_tenant = complete_sign_up(
+            token=token, slug=form.cleaned_data["slug"], now=timezone.now()
+        )
     except InvalidValue as error:
         form.add_error(_field_of(form, error), translate_error(error))
         return render(
@@ -170,7 +172,7 @@ def _create_tenant(
         }
         return render(request, _CONFIRM, context, status=409)
     del request.session[_SESSION_TOKEN]
-    invitation_token = created.owner_invitation.url.rpartition("/")[2]
+    invitation_token = created_tenant.owner_invitation.url.rpartition("/")[2]
     return redirect("console:invitation-link", invitation_token)
 
 
@@ -180,9 +182,9 @@ def _field_of(form: forms.Form, error: InvalidValue) -> str | None:
 
 
 def _show_throttled(
-    request: HttpRequest, page: str, context: dict[str, Any], throttled: AttemptThrottled
+    request: HttpRequest, page: str, context: dict[str, Any], throttle: AttemptThrottled
 ) -> HttpResponse:
-    message = {"message": throttled.message}
+    message = {"message": throttle.message}
     response = render(request, page, message | context, status=429)
-    response["Retry-After"] = str(throttled.wait_s)
+    response["Retry-After"] = str(throttle.wait_s)
     return response

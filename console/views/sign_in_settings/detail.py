@@ -13,7 +13,7 @@ from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.sign_in_settings.presenters import access_page
+from console.views.sign_in_settings.presenters import render_access_page
 from tenants.base.permissions import Permission, Role
 from tenants.identity.scim.groups import set_group_role
 from tenants.identity.sso.operations import require_second_factor
@@ -23,7 +23,7 @@ from tenants.identity.sso.operations import require_second_factor
 @member_required
 @permission_required(Permission.READ_SIGN_IN_SETTINGS)
 def access(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    return access_page(request, member)
+    return render_access_page(request, member)
 
 
 @require_POST
@@ -43,7 +43,7 @@ def require_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
-def free_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def make_factor_optional(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     require_second_factor(actor=member.actor, is_required=False, now=timezone.now())
     text = gettext("Two-factor authentication is now optional.")
     toast(request, text, undo_url=reverse("console:access-require-factor"))

@@ -18,7 +18,7 @@ from console.limits.outbound_limit import OUTWARD
 from console.sign_in.current_member import CurrentMember, member_required
 from console.sign_in.sessions.session_exemption import exempt_session
 from console.texts.error_messages import translate_error
-from console.views.sign_in_settings.presenters import DomainForm, access_page
+from console.views.sign_in_settings.presenters import DomainForm, render_access_page
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.identity.domains.dns_lookup import txt_records
@@ -32,14 +32,14 @@ from tenants.identity.domains.queries import find_domain
 def claim(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = DomainForm(request.POST)
     if not form.is_valid():
-        return access_page(request, member, status=400, domain_form=form)
+        return render_access_page(request, member, status=400, domain_form=form)
     try:
         domain = claim_domain(
             actor=member.actor, name=form.cleaned_data["domain"], now=timezone.now()
         )
     except (Conflict, InvalidValue) as error:
         form.add_error("domain", translate_error(error))
-        return access_page(request, member, status=400, domain_form=form)
+        return render_access_page(request, member, status=400, domain_form=form)
     text = gettext("%(name)s added. Add its TXT record to your DNS, then verify the domain.")
     toast(request, text % {"name": domain.name})
     return redirect("console:access")

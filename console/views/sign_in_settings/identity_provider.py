@@ -77,11 +77,11 @@ class SamlForm(forms.Form):
 def open_id(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = OpenIdForm(request.POST or None)
 
-    def put(session: str | None) -> None:
+    def save_provider(session: str | None) -> None:
         new = OidcProviderConfig(**form.cleaned_data)
         set_provider(actor=member.actor, new=new, now=timezone.now(), spared_session=session)
 
-    return _handle_form(request, member, form, put)
+    return _handle_form(request, member, form, save_provider)
 
 
 @require_http_methods(["GET", "POST"])
@@ -91,18 +91,20 @@ def open_id(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = SamlForm(request.POST or None)
 
-    def fetch(url: str) -> str:
+    def fetch_document(url: str) -> str:
         with OUTWARD.acquire(member.actor.tenant_id):
             return fetch_metadata(url)
 
-    def put(session: str | None) -> None:
-        texts = form.cleaned_data
-        config = SamlProviderConfig(texts["metadata"] or None, texts["metadata_url"] or None, fetch)
+    def save_provider(session: str | None) -> None:
+        fields = form.cleaned_data
+        config = SamlProviderConfig(
+            fields["metadata"] or None, fields["metadata_url"] or None, fetch_document
+        )
         set_saml_provider(
             actor=member.actor, config=config, now=timezone.now(), spared_session=session
         )
 
-    return _handle_form(request, member, form, put)
+    return _handle_form(request, member, form, save_provider)
 
 
 @require_http_methods(["GET", "POST"])

@@ -61,8 +61,8 @@ def service_provider_info(member: CurrentMember) -> ServiceProviderInfo:
     )
 
 
-def access_page(
-    request: HttpRequest, member: CurrentMember, *, status: int = 200, **forms_shown: Any
+def render_access_page(
+    request: HttpRequest, member: CurrentMember, *, status: int = 200, **bound_forms: Any
 ) -> HttpResponse:
     """Show the page. `forms_shown`: domain_form or token_form with its input and errors."""
     actor = member.actor
@@ -79,7 +79,7 @@ def access_page(
         "domain_form": DomainForm(),
         "token_form": TokenForm(),
         "form_token": issue_form_token(request, TOKEN_FORM),
-        **forms_shown,
+        **bound_forms,
     }
     return render_page(
         request, member, "console/sign_in_settings/detail.html", context, status=status

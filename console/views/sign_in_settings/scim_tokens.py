@@ -19,7 +19,7 @@ from console.texts.error_messages import translate_error
 from console.views.sign_in_settings.presenters import (
     TOKEN_FORM,
     TokenForm,
-    access_page,
+    render_access_page,
     service_provider_info,
 )
 from tenants.base.errors import Conflict, InvalidValue
@@ -44,14 +44,14 @@ def create(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return redirect("console:access")
     form = TokenForm(request.POST)
     if not form.is_valid():
-        return access_page(request, member, status=400, token_form=form)
+        return render_access_page(request, member, status=400, token_form=form)
     try:
         new_token = create_scim_token(
             actor=member.actor, name=form.cleaned_data["token_name"], now=timezone.now()
         )
     except (Conflict, InvalidValue) as error:
         form.add_error("token_name", translate_error(error))
-        return access_page(request, member, status=400, token_form=form)
+        return render_access_page(request, member, status=400, token_form=form)
     context = {
         "text": new_token.text,
         "token": new_token.token,

@@ -11,7 +11,11 @@ urlpatterns: list[URLPattern] = [
         detail.require_factor,
         name="access-require-factor",
     ),
-    path("sign-in-settings/second-factor/optional", detail.free_factor, name="access-free-factor"),
+    path(
+        "sign-in-settings/second-factor/optional",
+        detail.make_factor_optional,
+        name="access-free-factor",
+    ),
     path(
         "sign-in-settings/groups/<uuid:group_id>/role", detail.group_role, name="access-group-role"
     ),

@@ -55,7 +55,7 @@ _TeamMemberRow = tuple[MemberRow, Promise]  # a member, and the name of their ro
 @require_GET
 @member_required
 def team(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
-    return _page(request, member, find_team(actor=member.actor, team_id=team_id), AddForm())
+    return _render_page(request, member, find_team(actor=member.actor, team_id=team_id), AddForm())
 
 
 @require_POST
@@ -65,21 +65,21 @@ def add(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> Http
     team = find_team(actor=member.actor, team_id=team_id)
     form = AddForm(request.POST)
     if not form.is_valid():
-        return _page(request, member, team, form, status=400)
+        return _render_page(request, member, team, form, status=400)
     new_member = find_member_by_email(actor=member.actor, email=form.cleaned_data["email"])
     if new_member is None:
         form.add_error("email", gettext("No member has this e-mail address."))
-        return _page(request, member, team, form, status=400)
+        return _render_page(request, member, team, form, status=400)
     try:
         add_team_member(
             actor=member.actor, team_id=team_id, user_id=new_member.user_id, now=timezone.now()
         )
     except Conflict as error:
         form.add_error("email", translate_error(error))
-        return _page(request, member, team, form, status=400)
+        return _render_page(request, member, team, form, status=400)
     names = {"who": new_member.email, "team": team.name}
-    back = reverse("console:teams-take-out", args=[team_id, new_member.user_id])
-    toast(request, gettext("Added %(who)s to %(team)s.") % names, undo_url=back)
+    undo_url = reverse("console:teams-take-out", args=[team_id, new_member.user_id])
+    toast(request, gettext("Added %(who)s to %(team)s.") % names, undo_url=undo_url)
     return redirect("console:teams-team", team_id=team_id)
 
 
@@ -116,8 +116,8 @@ def remove_member(
     except Conflict as error:
         messages.error(request, translate_error(error))
     else:
-        back = reverse("console:teams-put-back", args=[team_id, user_id])
-        toast(request, gettext("Removed from %(team)s.") % {"team": team.name}, undo_url=back)
+        undo_url = reverse("console:teams-put-back", args=[team_id, user_id])
+        toast(request, gettext("Removed from %(team)s.") % {"team": team.name}, undo_url=undo_url)
     return redirect("console:teams-team", team_id=team_id)
 
 
@@ -130,9 +130,9 @@ def rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> H
     context = {"form": form, "team": team}
     if request.method == "GET":
         return render_page(request, member, "console/teams/rename.html", context)
-    if not form.is_valid() or not _renamed(member, team, form):
+    if not form.is_valid() or not _rename_team(member, team, form):
         return render_page(request, member, "console/teams/rename.html", context, status=400)
-    _tell_renamed(request, team_id, before=team.name, after=form.cleaned_data["name"])
+    _show_renamed_toast(request, team_id, before=team.name, after=form.cleaned_data["name"])
     return redirect("console:teams-team", team_id=team_id)
 
 
@@ -174,7 +174,7 @@ def delete(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> H
     return redirect("console:teams")
 
 
-def _renamed(member: CurrentMember, team: TeamView, form: TeamForm) -> bool:
+def _rename_team(member: CurrentMember, team: TeamView, form: TeamForm) -> bool:
     """Rename the team. Return False if the form has an error."""
     try:
         rename_team(
@@ -189,13 +189,15 @@ def _renamed(member: CurrentMember, team: TeamView, form: TeamForm) -> bool:
     return True
 
 
-def _tell_renamed(request: HttpRequest, team_id: uuid.UUID, *, before: str, after: str) -> None:
+def _show_renamed_toast(
+    request: HttpRequest, team_id: uuid.UUID, *, before: str, after: str
+) -> None:
     undo = reverse("console:teams-undo-rename", args=[team_id])
     names = urlencode({"from": after.strip(), "to": before})
     toast(request, gettext("Team renamed."), undo_url=f"{undo}?{names}")
 
 
-def _page(
+def _render_page(
     request: HttpRequest, member: CurrentMember, team: TeamView, form: AddForm, status: int = 200
 ) -> HttpResponse:
     """Show the team. The billing role sees teams, but no names of members."""

@@ -7,7 +7,7 @@ from typing import Final
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from console.usage_filters.number_format import count, share
+from console.usage_filters.number_format import format_count, format_share
 from tenants.usage.reports.counters import CounterOrigin, UsageCounters
 from tenants.usage.reports.metric_definitions import (
     acceptance,
@@ -21,7 +21,7 @@ from tenants.usage.reports.metric_definitions import (
 )
 from tenants.usage.reports.queries import ReportKind, ReportRow
 
-Of = Callable[[UsageCounters], float | None]
+MetricFunction = Callable[[UsageCounters], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class ReportColumn:
     title: str | Promise
     definition: str | Promise
     source: CounterOrigin
-    of: Of
-    write: Callable[[float], str] = count
+    compute: MetricFunction
+    write: Callable[[float], str] = format_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,14 @@ COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
         ReportColumn("suggestions", _("Suggestions"), _("Requests that completed with text."), _S,
                lambda counts: counts.suggestions),
         ReportColumn("cancellation", _("Cancelled"),
-               _("Share of requests that were cancelled or superseded."), _S, cancellation, share),
+               _("Share of requests that were cancelled or superseded."), _S, cancellation,
+               format_share),
         ReportColumn("prompt_tokens", _("Prompt tokens"), _("In all requests."), _S,
                lambda counts: counts.prompt_tokens),
         ReportColumn("cached", _("From cache"),
                _("Share of prompt tokens that came from the cache, for requests whose "
                  "engine reported it."), _S,
-               _cached_share, share),
+               _cached_share, format_share),
         ReportColumn("generated_tokens", _("Generated tokens"), _("In all requests."), _S,
                lambda counts: counts.generated_tokens),
         ReportColumn("errors", _("Errors"), _("Requests that ended with an error."), _S,
@@ -78,28 +79,28 @@ COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
                                                   "fully or partially."), _C, _accepted_tokens),
         ReportColumn("acceptance", _("Acceptance rate"), _("Share of shown suggestions that were "
                                                       "accepted."), _C, acceptance,
-               share),
+               format_share),
         ReportColumn("completion_acceptance", _("CAR"),
                _("Completion acceptance rate: share of accepted suggestions among those "
                  "accepted or shown for at least 750 ms."), _C,
-               completion_acceptance, share),
+               completion_acceptance, format_share),
         ReportColumn("weighted_acceptance", _("wCAR"), _("Weighted completion acceptance rate: "
                                                          "CAR weighted by characters."), _C,
-               weighted_acceptance, share),
+               weighted_acceptance, format_share),
         ReportColumn("persistence_30", _("Persisted after 30 s"),
                _("Share of accepted suggestions of which at least 67% is left after 30 "
                  "s, among those checked then."),
-               _C, lambda counts: persistence(counts, span_s=30), share),
+               _C, lambda counts: persistence(counts, span_s=30), format_share),
         ReportColumn("persistence_1800", _("Persisted after 30 min"),
                _("The same after 30 minutes."), _C,
-               lambda counts: persistence(counts, span_s=1_800), share),
+               lambda counts: persistence(counts, span_s=1_800), format_share),
         ReportColumn("completed_code", _("Completed code"),
                _("Share of accepted characters among all accepted and typed characters."), _C,
-               completed_code, share),
+               completed_code, format_share),
         ReportColumn("validity", _("Valid syntax"),
                _("Share of syntax-checked completions that the filter neither truncated "
                  "nor rejected."), _S,
-               validity, share),
+               validity, format_share),
     ),
 }  # fmt: skip
 
@@ -107,7 +108,7 @@ COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
 def cells(row: ReportRow, columns: Sequence[ReportColumn]) -> list[tuple[str | Promise, str]]:
     if row.counts is None:
         return []
-    columns_and_values = ((column, column.of(row.counts)) for column in columns)
+    columns_and_values = ((column, column.compute(row.counts)) for column in columns)
     return [
         (each.title, "–" if value is None else each.write(value))
         for each, value in columns_and_values

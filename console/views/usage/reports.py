@@ -14,17 +14,17 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.charts.chart import Chart, Series, bars, lines
+from console.charts.chart import Chart, Series, build_bar_chart, build_line_chart
 from console.layout.htmx import render_page
 from console.layout.lists.csv_response import csv_error, csv_response
 from console.layout.lists.pagination import wants_csv
 from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
-from console.usage_filters.display_names import named
+from console.usage_filters.display_names import display_name
 from console.usage_filters.file_notes import notes_of_figures
-from console.usage_filters.filter_form import UsageFilters, by, read_usage_filters
-from console.usage_filters.number_format import COUNTS, SHARES, count
-from console.usage_filters.time_buckets import times, values
+from console.usage_filters.filter_form import UsageFilters, group_query, read_usage_filters
+from console.usage_filters.number_format import COUNTS, SHARES, format_count
+from console.usage_filters.time_buckets import list_times, values_over_time
 from console.views.overview.presenters import SOURCES
 from console.views.usage.presenters import COLUMNS, ReportTableRow, cells
 from console.views.usage.tabs import tabs
@@ -45,7 +45,7 @@ from tenants.usage.reports.suppression.small_groups import Suppression
 
 _PAGE: Final = "console/usage/reports.html"
 _PART: Final = "console/usage/_reports.html"
-_BY: Final[dict[GroupBy, str | Promise]] = {
+_GROUP_TITLES: Final[dict[GroupBy, str | Promise]] = {
     GroupBy.DAY: _("Over time"),
     GroupBy.TEAM: _("By team"),
     GroupBy.LANGUAGE: _("By language"),
@@ -63,7 +63,7 @@ _URLS: Final = {ReportKind.USAGE: "usage", ReportKind.QUALITY: "usage-quality"}
 
 
 class _GroupForm(forms.Form):
-    by = forms.ChoiceField(choices=[(each.value, "") for each in _BY], required=False)
+    by = forms.ChoiceField(choices=[(each.value, "") for each in _GROUP_TITLES], required=False)
 
 
 @require_http_methods(["GET"])
@@ -82,36 +82,40 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
     if not any(map(member.actor.has_permission, PERMISSIONS[kind])):
         raise PermissionDenied
     now = timezone.now()
-    question = read_usage_filters(request, now=now)
+    usage_filters = read_usage_filters(request, now=now)
     group = _GroupForm(request.GET)
-    is_wrong = not group.is_valid() or question.is_invalid
+    is_wrong = not group.is_valid() or usage_filters.is_invalid
     is_file = wants_csv(request)
     if is_file and is_wrong:
-        return csv_error(question.form, group)
+        return csv_error(usage_filters.form, group)
     group_by = GroupBy(group.cleaned_data.get("by") or GroupBy.DAY)
-    usage_report = report(actor=member.actor, kind=kind, query=by(question, group_by))
+    usage_report = report(actor=member.actor, kind=kind, query=group_query(usage_filters, group_by))
     if is_file:
-        return _csv_response(question, kind, group_by, usage_report)
-    choices, teams = read_filter_options(actor=member.actor, kind=kind, query=question.report_query)
+        return _csv_response(usage_filters, kind, group_by, usage_report)
+    choices, teams = read_filter_options(
+        actor=member.actor, kind=kind, query=usage_filters.report_query
+    )
     context = {
-        "question": question,
+        "usage_filters": usage_filters,
         "report": usage_report,
         "by": group_by.value,
-        "filters": question.list_filters(choices, teams),
-        "tabs": tabs(member.actor, question, _URLS[kind]),
+        "filters": usage_filters.list_filters(choices, teams),
+        "tabs": tabs(member.actor, usage_filters, _URLS[kind]),
         "groups": _group_tabs(
-            question, kind, group_by, _list_groups(member, usage_report, bool(teams))
+            usage_filters, kind, group_by, _list_groups(member, usage_report, bool(teams))
         ),
         "columns": COLUMNS[kind],
         "sources": {source.name: str(text) for source, text in SOURCES.items()},
         "lines": [
-            _to_table_row(question, kind, group_by, row)
-            for row in _in_order(usage_report, group_by)
+            _to_table_row(usage_filters, kind, group_by, row)
+            for row in _sort_rows(usage_report, group_by)
         ],
-        "total": _to_table_row(question, kind, None, usage_report.total),
-        "charts": _build_charts(question, kind, usage_report) if group_by is GroupBy.DAY else [],
+        "total": _to_table_row(usage_filters, kind, None, usage_report.total),
+        "charts": _build_charts(usage_filters, kind, usage_report)
+        if group_by is GroupBy.DAY
+        else [],
         "is_quality": kind is ReportKind.QUALITY,
-        "csv_url": f"?{question.with_filter(by=group_by.value, **{'as': 'csv'})}",
+        "csv_url": f"?{usage_filters.with_filter(by=group_by.value, **{'as': 'csv'})}",
     }
     status = 400 if is_wrong else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
@@ -122,25 +126,30 @@ def _list_groups(
 ) -> frozenset[GroupBy]:
     """Return the groups to offer. Users are a group of their own only if reports show one user."""
     sees_users = usage_report.min_users == 1 and member.actor.has_permission(Permission.READ_USAGE)
-    left_out = {
+    hidden_groups = {
         *(() if has_teams else (GroupBy.TEAM,)),
         *(() if sees_users else (GroupBy.USER,)),
     }
-    return frozenset(GroupBy) - left_out
+    return frozenset(GroupBy) - hidden_groups
 
 
 def _group_tabs(
-    question: UsageFilters, kind: ReportKind, here: GroupBy, offered: frozenset[GroupBy]
+    usage_filters: UsageFilters,
+    kind: ReportKind,
+    current_group: GroupBy,
+    offered: frozenset[GroupBy],
 ) -> list[Tab]:
     url = reverse(f"console:{_URLS[kind]}")
     return [
-        Tab(str(title), f"{url}?{question.with_filter(by=each.value)}", each is here)
-        for each, title in _BY.items()
-        if each in offered
+        Tab(
+            str(title), f"{url}?{usage_filters.with_filter(by=group.value)}", group is current_group
+        )
+        for group, title in _GROUP_TITLES.items()
+        if group in offered
     ]
 
 
-def _in_order(usage_report: Report, group_by: GroupBy) -> list[ReportRow]:
+def _sort_rows(usage_report: Report, group_by: GroupBy) -> list[ReportRow]:
     """Return days newest first, other groups largest first. Suppressed rows come last."""
     if group_by is GroupBy.DAY:
         return sorted(usage_report.rows, key=lambda row: row.key, reverse=True)
@@ -148,12 +157,12 @@ def _in_order(usage_report: Report, group_by: GroupBy) -> list[ReportRow]:
 
 
 def _to_table_row(
-    question: UsageFilters, kind: ReportKind, group_by: GroupBy | None, row: ReportRow
+    usage_filters: UsageFilters, kind: ReportKind, group_by: GroupBy | None, row: ReportRow
 ) -> ReportTableRow:
     return ReportTableRow(
         label=_row_label(group_by, row),
-        url=_rows_behind(question, group_by, row),
-        users="" if row.users is None else count(row.users),
+        url=_requests_url(usage_filters, group_by, row),
+        users="" if row.users is None else format_count(row.users),
         cells=cells(row, COLUMNS[kind]),
         why_hidden="" if row.suppression is None else str(_HIDDEN[row.suppression]),
     )
@@ -163,14 +172,16 @@ def _row_label(group_by: GroupBy | None, row: ReportRow) -> str:
     if group_by is None:
         return gettext("Total")
     if group_by is GroupBy.DAY:
-        at = datetime.fromisoformat(row.key)
-        is_hour = at.tzinfo is not None
-        return date_format(timezone.localtime(at) if is_hour else at, _FORMATS[is_hour])
+        chart_times = datetime.fromisoformat(row.key)
+        is_hour = chart_times.tzinfo is not None
+        return date_format(
+            timezone.localtime(chart_times) if is_hour else chart_times, _FORMATS[is_hour]
+        )
     if group_by is GroupBy.TEAM:
         return row.label or gettext("no team")
     if group_by is GroupBy.USER:
         return _user_label(row)
-    return named(group_by.value, row.label) or gettext("unknown")
+    return display_name(group_by.value, row.label) or gettext("unknown")
 
 
 def _user_label(row: ReportRow) -> str:
@@ -179,23 +190,25 @@ def _user_label(row: ReportRow) -> str:
     return gettext("erased user") if row.label == row.key else row.label
 
 
-def _rows_behind(question: UsageFilters, group_by: GroupBy | None, row: ReportRow) -> str:
+def _requests_url(usage_filters: UsageFilters, group_by: GroupBy | None, row: ReportRow) -> str:
     is_listable = group_by is not GroupBy.USER and (group_by is not GroupBy.TEAM or row.key)
     if row.counts is None or not is_listable:
         return ""
-    more = {} if group_by is None else {group_by.value: row.key}
+    parameters = {} if group_by is None else {group_by.value: row.key}
     if group_by is GroupBy.DAY:
-        more = {"range": "custom", "start": row.key, "end": row.key}
-        if question.is_hourly:  # the row is one hour, not a day
-            more = {"hour": row.key}
-    return f"{reverse('console:usage-requests')}?{question.with_filter(**more)}"
+        parameters = {"range": "custom", "start": row.key, "end": row.key}
+        if usage_filters.is_hourly:  # the row is one hour, not a day
+            parameters = {"hour": row.key}
+    return f"{reverse('console:usage-requests')}?{usage_filters.with_filter(**parameters)}"
 
 
-def _build_charts(question: UsageFilters, kind: ReportKind, usage_report: Report) -> list[Chart]:
-    at = times(question)
+def _build_charts(
+    usage_filters: UsageFilters, kind: ReportKind, usage_report: Report
+) -> list[Chart]:
+    chart_times = list_times(usage_filters)
 
-    def series(name: str, of: Any) -> Series:
-        return Series(name, values(question, usage_report.rows, of))
+    def series(name: str, metric: Any) -> Series:
+        return Series(name, values_over_time(usage_filters, usage_report.rows, metric))
 
     if kind is ReportKind.USAGE:
         tokens = series(gettext("Generated tokens"), lambda counts: counts.generated_tokens)
@@ -204,8 +217,8 @@ def _build_charts(question: UsageFilters, kind: ReportKind, usage_report: Report
             series(gettext("Other requests"), _requests_without_suggestion),
         ]
         return [
-            bars(gettext("Requests"), at, request_series, COUNTS),
-            bars(gettext("Generated tokens"), at, [tokens], COUNTS),
+            build_bar_chart(gettext("Requests"), chart_times, request_series, COUNTS),
+            build_bar_chart(gettext("Generated tokens"), chart_times, [tokens], COUNTS),
         ]
     acceptance_series = [
         series(gettext("Acceptance rate"), acceptance),
@@ -216,10 +229,12 @@ def _build_charts(question: UsageFilters, kind: ReportKind, usage_report: Report
         series(gettext("Persisted after 30 min"), lambda counts: persistence(counts, span_s=1_800)),
     ]
     return [
-        lines(gettext("Acceptance rate"), at, acceptance_series, SHARES, at_most=1),
-        lines(
+        build_line_chart(
+            gettext("Acceptance rate"), chart_times, acceptance_series, SHARES, at_most=1
+        ),
+        build_line_chart(
             gettext("Persistence of accepted suggestions"),
-            at,
+            chart_times,
             persistence_series,
             SHARES,
             at_most=1,
@@ -232,18 +247,18 @@ def _requests_without_suggestion(counts: UsageCounters) -> float:
 
 
 def _csv_response(
-    question: UsageFilters, kind: ReportKind, group_by: GroupBy, usage_report: Report
+    usage_filters: UsageFilters, kind: ReportKind, group_by: GroupBy, usage_report: Report
 ) -> HttpResponse:
     columns = COLUMNS[kind]
-    head = [group_by.value, "label", "users", *(column.name for column in columns), "suppressed"]
+    header = [group_by.value, "label", "users", *(column.name for column in columns), "suppressed"]
     rows = [
         [row.key, row.label, row.users, *_csv_numbers(row, kind), row.suppression or ""]
         for row in [*usage_report.rows, usage_report.total]
     ]
     rows[-1][0] = "total"
-    notes = notes_of_figures(question, usage_report)
-    return csv_response(f"{kind.value}-by-{group_by.value}", head, rows, notes=notes)
+    notes = notes_of_figures(usage_filters, usage_report)
+    return csv_response(f"{kind.value}-by-{group_by.value}", header, rows, notes=notes)
 
 
 def _csv_numbers(row: ReportRow, kind: ReportKind) -> list[float | None]:
-    return [None if row.counts is None else column.of(row.counts) for column in COLUMNS[kind]]
+    return [None if row.counts is None else column.compute(row.counts) for column in COLUMNS[kind]]

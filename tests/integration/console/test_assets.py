@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from console.assets.console_files import asset_url
-from console.assets.static_file import static_file, version_of
+from console.assets.static_file import build_static_file, version_of
 from console.operator_admin.static_files import url_of
 from console.web.static_files import StaticFiles, all_static_files
 
@@ -118,7 +118,7 @@ def test_a_file_that_does_not_exist_breaks_the_page_that_links_to_it() -> None:
 
 
 def test_a_file_that_would_not_be_smaller_is_not_compressed() -> None:
-    assert static_file("dot.woff2", b"wOF2").compressed is None
+    assert build_static_file("dot.woff2", b"wOF2").compressed is None
 
 
 def test_in_development_saving_a_file_changes_its_version(

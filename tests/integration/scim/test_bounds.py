@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.scim.base_view import PLACES
+from console.scim.base_view import REQUEST_SLOTS
 from console.scim.resource_views import MAX_FILTER_CHARS, MAX_OPERATIONS, MAX_VALUES
 from tenants.identity.scim.groups import MAX_CHANGED_MEMBERS, MAX_TRIED_MEMBERS
 from tenants.identity.scim.search import MAX_RESULTS, MAX_SEARCHED
@@ -153,7 +153,7 @@ def test_each_tenant_has_a_limit_of_concurrent_requests(
     other = provider_of(cast.globex)
     with ExitStack() as held:
         for _ in range(4):
-            held.enter_context(PLACES.acquire(company.tenant_id))
+            held.enter_context(REQUEST_SLOTS.acquire(company.tenant_id))
         refused, taken = provider.request("GET", "Users"), other.request("GET", "Users")
 
     assert (refused.status_code, refused["Retry-After"], taken.status_code) == (429, "5", 200)

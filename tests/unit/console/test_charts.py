@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.charts.chart import HEIGHT, WIDTH, Chart, Series, Time, Unit, bars, lines, scale_of
+from console.charts.chart import (
+    HEIGHT,
+    WIDTH,
+    Chart,
+    Series,
+    Time,
+    Unit,
+    build_bar_chart,
+    build_line_chart,
+    scale_of,
+)
 
 _VALUES = st.lists(st.none() | st.floats(0, 1e12), min_size=1, max_size=60)
 
@@ -18,7 +28,9 @@ UNIT = Unit("count", short=lambda value: f"{value / 1000:g}k", exact=lambda valu
 
 def draw(*series: list[float | None]) -> Chart:
     times = [Time(f"{number}h") for number in range(len(series[0]))]
-    return bars("", times, [Series(f"s{n}", values) for n, values in enumerate(series)], UNIT)
+    return build_bar_chart(
+        "", times, [Series(f"s{n}", values) for n, values in enumerate(series)], UNIT
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,21 +97,21 @@ def test_totals_add_up_the_known_values() -> None:
 def test_line_charts_and_single_series_have_no_totals() -> None:
     shares = [Series("s0", [0.5]), Series("s1", [0.25])]
 
-    assert not lines("", [Time("0h")], shares, UNIT).has_totals
+    assert not build_line_chart("", [Time("0h")], shares, UNIT).has_totals
     assert not draw([1.0]).has_totals
 
 
 def test_charts_by_day_have_days_and_charts_by_hour_do_not() -> None:
     series = [Series("s", [1.0])]
 
-    assert bars("", [Time("22 Nov", date(2026, 11, 22))], series, UNIT).has_days
-    assert not bars("", [Time("22:00")], series, UNIT).has_days
+    assert build_bar_chart("", [Time("22 Nov", date(2026, 11, 22))], series, UNIT).has_days
+    assert not build_bar_chart("", [Time("22:00")], series, UNIT).has_days
 
 
 def test_a_line_has_gaps_where_values_are_missing() -> None:
     series = Series("s", [1.0, 2.0, None, None, 1.0])
 
-    (line,) = lines("", [Time(name) for name in "abcde"], [series], UNIT).lines
+    (line,) = build_line_chart("", [Time(name) for name in "abcde"], [series], UNIT).lines
 
     assert re.sub(r"[^MLh]", "", line.path) == "MhLMh"
 
@@ -119,4 +131,4 @@ def test_labels_are_evenly_spaced(num: int, shown: int) -> None:
 
 
 def test_an_empty_chart_has_no_columns() -> None:
-    assert bars("", [], [Series("s", [])], UNIT).columns == ()
+    assert build_bar_chart("", [], [Series("s", [])], UNIT).columns == ()

@@ -7,7 +7,7 @@ import pytest
 from django.utils.translation import override
 
 from caret.foundation.egress import http_client
-from console.texts.delivery_errors import OF_EXCHANGES, translate_delivery_error
+from console.texts.delivery_errors import HTTP_CLIENT_ERRORS, translate_delivery_error
 from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
 
 
@@ -40,6 +40,6 @@ def test_every_delivery_error_is_known_and_translated() -> None:
         and isinstance(node.args[0], ast.Constant)
     }
 
-    assert raised == set(OF_EXCHANGES)
+    assert raised == set(HTTP_CLIENT_ERRORS)
     with override("de"):
-        assert not [each for each in OF_EXCHANGES if translate_delivery_error(each) == each]
+        assert not [each for each in HTTP_CLIENT_ERRORS if translate_delivery_error(each) == each]

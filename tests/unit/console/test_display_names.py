@@ -6,7 +6,7 @@ import pytest
 from django.utils.translation import override
 
 from caret.contracts.language_ids import LANGUAGES
-from console.usage_filters.display_names import named
+from console.usage_filters.display_names import display_name
 from inference.consumers.base import EDITORS
 
 _KNOWN = {"language": LANGUAGES, "editor": EDITORS}
@@ -25,20 +25,20 @@ _KNOWN = {"language": LANGUAGES, "editor": EDITORS}
     ],
 )
 def test_languages_and_editors_have_their_usual_names(kind: str, value: str, name: str) -> None:
-    assert named(kind, value) == name
+    assert display_name(kind, value) == name
 
 
 def test_names_that_are_words_are_translated() -> None:
     with override("de"):
-        names = named("language", "plaintext"), named("language", "text")
+        names = display_name("language", "plaintext"), display_name("language", "text")
 
     assert names == ("Reiner Text", "Reiner Text (text)")
 
 
 def test_no_other_name_is_translated() -> None:
-    english = {name: named("language", name) for name in LANGUAGES}
+    english = {name: display_name("language", name) for name in LANGUAGES}
     with override("de"):
-        differing = {name for name in LANGUAGES if named("language", name) != english[name]}
+        differing = {name for name in LANGUAGES if display_name("language", name) != english[name]}
 
     assert differing == {
         *("git-commit", "git-rebase", "gitcommit", "jsonc", "plaintext", "search-result"),
@@ -49,6 +49,6 @@ def test_no_other_name_is_translated() -> None:
 @pytest.mark.parametrize("kind", _KNOWN)
 def test_known_languages_and_editors_have_distinct_names(kind: str) -> None:
     """Each is a row of a table, with separate figures."""
-    names = Counter(named(kind, value) for value in _KNOWN[kind])
+    names = Counter(display_name(kind, value) for value in _KNOWN[kind])
 
     assert not [name for name, times in names.items() if times > 1]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import console
-from console.layout.navigation import OWN, SECTIONS
+from console.layout.navigation import ACCOUNT_ITEMS, SECTIONS
 
 CONSOLE = Path(console.__file__).parent
 SPRITE = ElementTree.parse(CONSOLE / "static" / "icons.svg").getroot()  # noqa: S314  # our own file
@@ -18,7 +18,7 @@ TEMPLATES = sorted((CONSOLE / "templates").rglob("*.html"))
 def test_every_area_has_an_icon() -> None:
     areas = {item.area for section in SECTIONS for item in section.items}
 
-    assert areas | {item.area for item in OWN} <= NAMES
+    assert areas | {item.area for item in ACCOUNT_ITEMS} <= NAMES
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(CONSOLE)))

@@ -15,7 +15,7 @@ from console.sign_in.sso.id_token import (
     REQUIRED_CLAIMS,
     ProviderRefused,
     require_algorithm,
-    verified_claims,
+    verify_claims,
 )
 
 ISSUER, CLIENT_ID = "https://login.example.com", "caret"
@@ -39,7 +39,7 @@ def accept(token: str, key: Any) -> dict[str, Any]:
     Raises ProviderRefused.
     """
     algorithm = require_algorithm(token)
-    return verified_claims(token, key, algorithm=algorithm, issuer=ISSUER, client_id=CLIENT_ID)
+    return verify_claims(token, key, algorithm=algorithm, issuer=ISSUER, client_id=CLIENT_ID)
 
 
 def accept_claims(key: rsa.RSAPrivateKey, **changes: Any) -> dict[str, Any]:

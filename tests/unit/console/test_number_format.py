@@ -3,18 +3,23 @@
 import pytest
 from django.utils.translation import override
 
-from console.texts.money_format import of_budget
-from console.usage_filters.number_format import axis_share, change, share, share_noise
+from console.texts.money_format import format_budget_amount
+from console.usage_filters.number_format import (
+    describe_change,
+    format_axis_share,
+    format_share,
+    share_noise,
+)
 
 
 def test_english_percentages_have_no_space() -> None:
     with override("en"):
-        assert (share(0.286), axis_share(0.3)) == ("28.6%", "30%")
+        assert (format_share(0.286), format_axis_share(0.3)) == ("28.6%", "30%")
 
 
 def test_german_percentages_have_a_no_break_space() -> None:
     with override("de"):
-        assert (share(0.286), axis_share(0.3)) == (
+        assert (format_share(0.286), format_axis_share(0.3)) == (
             "28,6\N{NO-BREAK SPACE}%",
             "30\N{NO-BREAK SPACE}%",
         )
@@ -22,8 +27,8 @@ def test_german_percentages_have_a_no_break_space() -> None:
 
 def test_a_change_is_shown_in_percent_or_in_points() -> None:
     with override("en"):
-        rose = change(106, 100)
-        more = change(0.5, 0.25, is_share=True)
+        rose = describe_change(106, 100)
+        more = describe_change(0.5, 0.25, is_share=True)
 
     assert rose is not None
     assert more is not None
@@ -35,7 +40,7 @@ def test_a_change_is_shown_in_percent_or_in_points() -> None:
 )
 def test_a_change_that_chance_explains_is_neither_good_nor_bad(num: int, tone: str) -> None:
     with override("en"):
-        found = change(
+        found = describe_change(
             0.32, 0.30, is_share=True, better="more", noise=share_noise(0.32, 0.30, [num, num])
         )
 
@@ -51,11 +56,11 @@ def test_only_spending_of_a_tiny_budget_shows_parts_of_a_cent(
     spent_micros: int, limit_micros: int, shown: str
 ) -> None:
     with override("en"):
-        assert of_budget(spent_micros, limit_micros, "EUR") == shown
+        assert format_budget_amount(spent_micros, limit_micros, "EUR") == shown
 
 
 def test_german_money_has_german_separators_and_the_symbol_at_the_end() -> None:
     with override("de"):
-        shown = of_budget(1_234_500_000, 2_000_000_000, "EUR")
+        shown = format_budget_amount(1_234_500_000, 2_000_000_000, "EUR")
 
     assert shown == "1.234,50\N{NO-BREAK SPACE}€"

@@ -9,9 +9,9 @@ from django.db import close_old_connections
 from django.http import HttpRequest, StreamingHttpResponse
 from django.test import AsyncRequestFactory, RequestFactory
 
-from console.downloads.temp_file_response import HELD_BYTES, temp_file_response
+from console.downloads.temp_file_response import MAX_MEMORY_BYTES, temp_file_response
 
-DATA = bytes(range(256)) * (HELD_BYTES // 200)  # more than is kept in memory
+DATA = bytes(range(256)) * (MAX_MEMORY_BYTES // 200)  # more than is kept in memory
 
 
 @pytest.fixture(autouse=True)

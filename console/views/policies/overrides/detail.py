@@ -15,12 +15,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from caret.contracts.policy import PolicyOverride
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
-from console.layout.step_up import step_up_url
+from console.layout.step_up import step_up_redirect
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
 from console.views.policies.choices import read_choices
-from console.views.policies.form_fields import add_refusal, whole_number
+from console.views.policies.form_fields import add_refusal, parse_whole_number
 from console.views.policies.overrides.forms import OverrideForm, groups_of, override_of
 from console.views.policies.overrides.presenters import override_changes
 from console.views.policies.review.policy_draft import read_json
@@ -77,8 +77,8 @@ def review(
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return _render_review(request, member, current, override, form)
-    if (way := _way_if_grave(request, member, current, override)) is not None:
-        return way
+    if (step_up := _step_up_if_weaker(request, member, current, override)) is not None:
+        return step_up
     try:
         saved_override = set_override(
             actor=member.actor,
@@ -117,8 +117,8 @@ def undo(
         messages.error(request, text)
         return redirect("console:policies-overrides")
     before = find_override_version(actor=member.actor, subject=current.subject, version=version - 1)
-    if (way := _way_if_grave(request, member, current, before)) is not None:
-        return way
+    if (step_up := _step_up_if_weaker(request, member, current, before)) is not None:
+        return step_up
     try:
         set_override(
             actor=member.actor,
@@ -141,11 +141,11 @@ def _make_form(
     return OverrideForm(data, override=override, choices=read_choices(member.actor))
 
 
-def _way_if_grave(
+def _step_up_if_weaker(
     request: HttpRequest, member: CurrentMember, current: OverrideInForce, override: PolicyOverride
 ) -> HttpResponse | None:
-    lets_in_by_less = current.override.is_mfa_required and not override.is_mfa_required
-    return step_up_url(request, member) if lets_in_by_less else None
+    lifts_mfa = current.override.is_mfa_required and not override.is_mfa_required
+    return step_up_redirect(request, member) if lifts_mfa else None
 
 
 def _to_subject(kind: str, subject_id: UUID) -> OverrideSubject:
@@ -157,7 +157,7 @@ def _to_subject(kind: str, subject_id: UUID) -> OverrideSubject:
 
 def _expected_version(request: HttpRequest, current: OverrideInForce) -> int:
     """Return the version that the user has seen; by default the one in force."""
-    expected_version = whole_number(request.POST.get("expected_version", ""))
+    expected_version = parse_whole_number(request.POST.get("expected_version", ""))
     return current.version if expected_version is None else expected_version
 
 

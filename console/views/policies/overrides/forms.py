@@ -12,7 +12,9 @@ from console.views.policies.choices import WHY_NOT_ENFORCED, PolicyChoices
 from console.views.policies.form_fields import (
     ALL,
     ONLY,
+    all_or_some_field,
     burst_field,
+    checkbox_field,
     days_field,
     initial_names,
     initial_rate,
@@ -21,8 +23,6 @@ from console.views.policies.form_fields import (
     names_of,
     per_minute_field,
     rate_of,
-    which_field,
-    yes_field,
 )
 from console.views.policies.forms import FieldGroup
 from console.views.policies.model_fields import offer_policy_choices
@@ -35,7 +35,7 @@ _EXCLUSION_ROWS: Final = 6
 
 
 class OverrideForm(forms.Form):
-    features_which = which_field(
+    features_which = all_or_some_field(
         _("Completion modes"), _("All that the tenant allows"), _("Only these")
     )
     features = forms.MultipleChoiceField(
@@ -44,9 +44,11 @@ class OverrideForm(forms.Form):
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
-    models_which = which_field(_("Models"), _("All that the tenant allows"), _("Only these"))
+    models_which = all_or_some_field(_("Models"), _("All that the tenant allows"), _("Only these"))
     models = names_field(_("Allowed models"), _("Requests for other models are rejected."))
-    regions_which = which_field(_("Regions"), _("All that the tenant allows"), _("Only these"))
+    regions_which = all_or_some_field(
+        _("Regions"), _("All that the tenant allows"), _("Only these")
+    )
     regions = names_field(_("Allowed regions"), _("Gateways in other regions reject requests."))
     content_exclusion = lines_field(
         _("Content exclusion"),
@@ -56,14 +58,14 @@ class OverrideForm(forms.Form):
         ),
         rows=_EXCLUSION_ROWS,
     )
-    has_secret_filter = yes_field(_("Secret filter"))
-    has_public_code_filter = yes_field(_("Public code filter"))
+    has_secret_filter = checkbox_field(_("Secret filter"))
+    has_public_code_filter = checkbox_field(_("Public code filter"))
     user_limit_per_minute = per_minute_field(_("Per user: requests per minute"))
     user_limit_burst = burst_field(_("Per user: burst of requests"))
     key_limit_per_minute = per_minute_field(_("Per key: requests per minute"))
     key_limit_burst = burst_field(_("Per key: burst of requests"))
     max_key_lifetime_days = days_field(_("Maximum lifetime of new keys in days"))
-    is_mfa_required = yes_field(_("Require two-factor authentication"))
+    is_mfa_required = checkbox_field(_("Require two-factor authentication"))
 
     def __init__(
         self, data: QueryDict | None, *, override: PolicyOverride, choices: PolicyChoices
@@ -85,7 +87,7 @@ def groups_of(form: OverrideForm) -> Iterator[FieldGroup]:
 def initial_of(override: PolicyOverride) -> dict[str, Any]:
     features = FEATURES if override.features is None else override.features
     return {
-        **{name: getattr(override, name) for name in _AS_THEY_ARE},
+        **{name: getattr(override, name) for name in _UNCONVERTED_FIELDS},
         "features_which": ALL if override.features is None else ONLY,
         "features": [str(feature) for feature in features],
         "content_exclusion": write_exclusions(override.content_exclusion),
@@ -99,7 +101,7 @@ def initial_of(override: PolicyOverride) -> dict[str, Any]:
 def override_of(cleaned: dict[str, Any]) -> PolicyOverride:
     """Return the override of the form's fields. Raises InvalidValue."""
     document = {
-        **{name: cleaned[name] for name in _AS_THEY_ARE},
+        **{name: cleaned[name] for name in _UNCONVERTED_FIELDS},
         "features": cleaned["features"] if cleaned["features_which"] == ONLY else None,
         "content_exclusion": read_exclusions(cleaned["content_exclusion"]),
         "models": names_of(cleaned, "models"),
@@ -110,7 +112,7 @@ def override_of(cleaned: dict[str, Any]) -> PolicyOverride:
     return parse_override(document)
 
 
-_AS_THEY_ARE: Final = (
+_UNCONVERTED_FIELDS: Final = (
     "has_secret_filter",
     "has_public_code_filter",
     "max_key_lifetime_days",

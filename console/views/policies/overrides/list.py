@@ -92,7 +92,7 @@ def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     choices = [("", gettext("None")), *((str(team.id), team.name) for team in teams)]
     form.fields["team"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
     if form.is_bound and form.is_valid():
-        subject = _chosen(member, form)
+        subject = _find_subject(member, form)
         if subject is not None:
             return redirect("console:policies-override", subject.kind.value, subject.id)
     status = 400 if form.errors else 200
@@ -101,7 +101,7 @@ def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     )
 
 
-def _chosen(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
+def _find_subject(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
     """Return the chosen team or user; None if the form has an error."""
     team, email = form.cleaned_data["team"], form.cleaned_data["user_email"]
     if bool(team) == bool(email):

@@ -21,9 +21,9 @@ def override_lines(override: PolicyOverride) -> dict[str, list[str]]:
         gettext("Models"): None if override.models is None else names_or_all(override.models),
         gettext("Regions"): None if override.regions is None else names_or_all(override.regions),
         gettext("Content exclusion"): exclusion_lines(override.content_exclusion),
-        gettext("Filtered"): _withheld(override),
-        gettext("Rate limits"): _rates(override),
-        gettext("Key lifetime"): _lifetime(override.max_key_lifetime_days),
+        gettext("Filtered"): _filter_lines(override),
+        gettext("Rate limits"): _rate_lines(override),
+        gettext("Key lifetime"): _lifetime_lines(override.max_key_lifetime_days),
         gettext("Two-factor authentication"): [gettext("Required")]
         if override.is_mfa_required
         else None,
@@ -38,16 +38,16 @@ def override_changes(before: PolicyOverride, after: PolicyOverride) -> list[Fiel
     return [change_of(*pair) for pair in pairs if pair[1] != pair[2]]
 
 
-def _withheld(override: PolicyOverride) -> list[str]:
+def _filter_lines(override: PolicyOverride) -> list[str]:
     secrets = [gettext("Secret filter")] if override.has_secret_filter else []
     public = [gettext("Public code filter")] if override.has_public_code_filter else []
     return secrets + public
 
 
-def _rates(override: PolicyOverride) -> list[str]:
+def _rate_lines(override: PolicyOverride) -> list[str]:
     rates = ((gettext("Per user"), override.user_limit), (gettext("Per key"), override.key_limit))
-    return [rate_line(whose, rate) for whose, rate in rates if rate is not None]
+    return [rate_line(holder, rate) for holder, rate in rates if rate is not None]
 
 
-def _lifetime(days: int | None) -> list[str] | None:
+def _lifetime_lines(days: int | None) -> list[str] | None:
     return None if days is None else days_or_none(days, "")

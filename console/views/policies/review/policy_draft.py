@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from caret.contracts.policy import TenantPolicy
-from console.views.policies.form_fields import whole_number
+from console.views.policies.form_fields import parse_whole_number
 from tenants.base.errors import InvalidValue, NotFound
 from tenants.policy.document import read_policy, write_policy
 from tenants.policy.queries import PolicyInForce, find_version
@@ -48,7 +48,7 @@ class ConcurrentChange:
 def read_draft(form_values: Mapping[str, Any]) -> PolicyDraft:
     """Return the draft of a form. Raises InvalidValue if none of our pages sent it."""
     origin = str(form_values.get("origin", "policies"))
-    expected_version = whole_number(str(form_values.get("expected_version", "")))
+    expected_version = parse_whole_number(str(form_values.get("expected_version", "")))
     if origin not in ORIGINS or not expected_version:
         raise InvalidValue("expected_version", "Fill in all fields.")
     return PolicyDraft(
@@ -65,7 +65,7 @@ def read_json(text: str) -> object:
     return document
 
 
-def find_meanwhile(
+def find_concurrent_change(
     actor: Actor, draft: PolicyDraft, current: PolicyInForce
 ) -> ConcurrentChange | None:
     """Return the concurrent change, if any.
@@ -81,6 +81,6 @@ def find_meanwhile(
     return ConcurrentChange(base, current, merged)
 
 
-def rebase_draft(draft: PolicyDraft, meanwhile: ConcurrentChange) -> PolicyDraft:
-    merged, current = meanwhile.merged.policy, meanwhile.current
+def rebase_draft(draft: PolicyDraft, concurrent_change: ConcurrentChange) -> PolicyDraft:
+    merged, current = concurrent_change.merged.policy, concurrent_change.current
     return replace(draft, policy=merged, expected_version=current.version)

@@ -13,15 +13,15 @@ from django.views.decorators.http import require_http_methods
 
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
-from console.layout.step_up import step_up_url
+from console.layout.step_up import step_up_redirect
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.diff import changes_between, titles_of
-from console.views.policies.form_fields import add_refusal, whole_number
+from console.views.policies.form_fields import add_refusal, parse_whole_number
 from console.views.policies.review.policy_draft import (
     ConcurrentChange,
     PolicyDraft,
-    find_meanwhile,
+    find_concurrent_change,
     read_draft,
     rebase_draft,
 )
@@ -54,14 +54,14 @@ class ReasonForm(forms.Form):
 def review(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Review an earlier version (GET) or the submitted draft (POST), and save it."""
     if request.method == "GET":
-        return shown(request, member, _going_back(request, member))
+        return show_review(request, member, _draft_earlier_version(request, member))
     draft = read_draft(request.POST)
     step = request.POST.get("step")
     if step == "save":
         return _save_policy(request, member, draft)
     if step == "merge":
         draft = _merge_draft(member, draft)
-    return shown(request, member, draft)
+    return show_review(request, member, draft)
 
 
 @require_http_methods(["POST"])
@@ -70,8 +70,10 @@ def review(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
     """Restore the version before this one, if this one is still in force."""
     before = find_version(actor=member.actor, version=version - 1)
-    if (way := _way_if_grave(request, member, PolicyDraft(before.policy, version))) is not None:
-        return way
+    if (
+        step_up := _step_up_if_destructive(request, member, PolicyDraft(before.policy, version))
+    ) is not None:
+        return step_up
     try:
         policy = set_policy(
             actor=member.actor,
@@ -88,7 +90,7 @@ def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpRespo
     return redirect("console:policies")
 
 
-def shown(
+def show_review(
     request: HttpRequest,
     member: CurrentMember,
     draft: PolicyDraft,
@@ -98,7 +100,7 @@ def shown(
 ) -> HttpResponse:
     actor = member.actor
     current = get_policy(actor=actor)
-    meanwhile = find_meanwhile(actor, draft, current)
+    concurrent_change = find_concurrent_change(actor, draft, current)
     dry_run = preview_policy(actor=actor, document=write_policy(draft.policy), now=timezone.now())
     context: dict[str, Any] = {
         "draft": draft,
@@ -107,17 +109,19 @@ def shown(
         "form": form or ReasonForm(initial={"reason": request.POST.get("reason", "")}),
         "changes": changes_between(current.policy, draft.policy),
         "effects": summarize_dry_run(dry_run),
-        "meanwhile": None if meanwhile is None else _conflict_context(meanwhile, draft),
+        "concurrent_change": None
+        if concurrent_change is None
+        else _conflict_context(concurrent_change, draft),
     }
-    return render_page(request, member, _PAGE, context, status=409 if meanwhile else status)
+    return render_page(request, member, _PAGE, context, status=409 if concurrent_change else status)
 
 
 def _save_policy(request: HttpRequest, member: CurrentMember, draft: PolicyDraft) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():
-        return shown(request, member, draft, form=form, status=400)
-    if (way := _way_if_grave(request, member, draft)) is not None:
-        return way
+        return show_review(request, member, draft, form=form, status=400)
+    if (step_up := _step_up_if_destructive(request, member, draft)) is not None:
+        return step_up
     try:
         policy = set_policy(
             actor=member.actor,
@@ -128,9 +132,9 @@ def _save_policy(request: HttpRequest, member: CurrentMember, draft: PolicyDraft
         )
     except InvalidValue as error:
         add_refusal(form, error)
-        return shown(request, member, draft, form=form, status=400)
+        return show_review(request, member, draft, form=form, status=400)
     except VersionConflict:
-        return shown(request, member, draft, form=form)
+        return show_review(request, member, draft, form=form)
     text = gettext("Version %(version)s saved. Gateways apply it within a second.")
     toast(
         request,
@@ -140,7 +144,7 @@ def _save_policy(request: HttpRequest, member: CurrentMember, draft: PolicyDraft
     return redirect(f"console:{draft.origin}")
 
 
-def _way_if_grave(
+def _step_up_if_destructive(
     request: HttpRequest, member: CurrentMember, draft: PolicyDraft
 ) -> HttpResponse | None:
     current = get_policy(actor=member.actor)
@@ -149,26 +153,26 @@ def _way_if_grave(
         current=current.policy, proposed=draft.policy
     ):
         return None
-    return step_up_url(request, member)
+    return step_up_redirect(request, member)
 
 
-def _going_back(request: HttpRequest, member: CurrentMember) -> PolicyDraft:
+def _draft_earlier_version(request: HttpRequest, member: CurrentMember) -> PolicyDraft:
     """Return the earlier version as a draft. Raises NotFound."""
-    version = whole_number(request.GET.get("from", ""))
+    version = parse_whole_number(request.GET.get("from", ""))
     earlier = find_version(actor=member.actor, version=version or 0)
     return PolicyDraft(earlier.policy, get_policy(actor=member.actor).version)
 
 
 def _merge_draft(member: CurrentMember, draft: PolicyDraft) -> PolicyDraft:
-    meanwhile = find_meanwhile(member.actor, draft, get_policy(actor=member.actor))
-    return draft if meanwhile is None else rebase_draft(draft, meanwhile)
+    concurrent_change = find_concurrent_change(member.actor, draft, get_policy(actor=member.actor))
+    return draft if concurrent_change is None else rebase_draft(draft, concurrent_change)
 
 
-def _conflict_context(meanwhile: ConcurrentChange, draft: PolicyDraft) -> dict[str, Any]:
-    base = meanwhile.base.policy
+def _conflict_context(concurrent_change: ConcurrentChange, draft: PolicyDraft) -> dict[str, Any]:
+    base = concurrent_change.base.policy
     return {
-        "current": meanwhile.current,
-        "other_changes": changes_between(base, meanwhile.current.policy),
+        "current": concurrent_change.current,
+        "other_changes": changes_between(base, concurrent_change.current.policy),
         "own_changes": changes_between(base, draft.policy),
-        "conflicts": titles_of(meanwhile.merged.both_changed),
+        "conflicts": titles_of(concurrent_change.merged.both_changed),
     }

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 from caret.foundation.clock import from_unix_ms
 from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember, member_required
-from console.usage_filters.number_format import count, milliseconds, share
+from console.usage_filters.number_format import format_count, format_milliseconds, format_share
 from console.usage_filters.request_labels import PROTOCOLS, STAGES, TRIGGERS
 from console.views.overview.presenters import MODES
 from console.views.usage.requests.list import FINISHES
@@ -60,13 +60,13 @@ def explained_request(
         "finish_reason": finish_reason,
         "stages": [_to_stage_line(stage, record.total_ms) for stage in explanation.stages],
         "width": WIDTH,
-        "first_token": "–" if first_ms is None else milliseconds(first_ms),
+        "first_token": "–" if first_ms is None else format_milliseconds(first_ms),
         "tone": "bad" if explanation.is_slow else "" if first_ms is None else "good",
-        "target": milliseconds(explanation.target_ms),
-        "total": milliseconds(record.total_ms),
-        "prompt": count(prompt),
-        "cached": share(cached / prompt) if cached is not None and prompt else "–",
-        "generated": count(record.generated_tokens),
+        "target": format_milliseconds(explanation.target_ms),
+        "total": format_milliseconds(record.total_ms),
+        "prompt": format_count(prompt),
+        "cached": format_share(cached / prompt) if cached is not None and prompt else "–",
+        "generated": format_count(record.generated_tokens),
     }
     return render_page(request, member, _PAGE, context)
 
@@ -76,8 +76,8 @@ def _to_stage_line(stage: LatencyStage, total_ms: float) -> StageLine:
     x = min(stage.began_ms * scale, WIDTH - _MIN_WIDTH)
     return StageLine(
         name=str(STAGES.get(stage.name, stage.name)),
-        took=milliseconds(stage.took_ms),
-        budget="" if stage.budget_ms is None else milliseconds(stage.budget_ms),
+        took=format_milliseconds(stage.took_ms),
+        budget="" if stage.budget_ms is None else format_milliseconds(stage.budget_ms),
         is_over=stage.is_over,
         ended_here=stage.ended_here,
         x=round(x, 1),

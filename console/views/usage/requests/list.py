@@ -28,7 +28,7 @@ from console.usage_filters.filter_form import (
     UsageFilters,
     read_usage_filters,
 )
-from console.usage_filters.number_format import count, milliseconds, share
+from console.usage_filters.number_format import format_count, format_milliseconds, format_share
 from console.views.overview.presenters import MODES
 from console.views.usage.tabs import tabs
 from tenants.base.pagination import MAX_PAGE, Page
@@ -123,14 +123,14 @@ def _find_requests(query: ListQuery) -> RequestListPage:
 
 
 def _context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
-    question = read_usage_filters(query.request, now=query.now)
+    usage_filters = read_usage_filters(query.request, now=query.now)
     choices, teams = read_filter_options(
-        actor=query.actor, kind=ReportKind.USAGE, query=question.report_query
+        actor=query.actor, kind=ReportKind.USAGE, query=usage_filters.report_query
     )
     request_filter, hour = page.request_filter, query.filters.get("hour")
     is_newest_first = request_filter.order is RequestSort.NEWEST
     return {
-        "question": question,
+        "usage_filters": usage_filters,
         "request_filter": request_filter,
         "is_later": request_filter.since > request_filter.starts_at,
         "is_small_group": page.is_small_group,
@@ -138,14 +138,14 @@ def _context(query: ListQuery, page: RequestListPage) -> dict[str, Any]:
         # As it was requested, so that other filters keep the hour.
         "hour": query.request.GET.get("hour", "") if hour else "",
         "is_cut": not is_newest_first and len(page.rows) == query.limit,
-        "filters": [*_own_filters(query.filters), *question.list_filters(choices, teams)],
-        "tabs": tabs(query.actor, question, "usage-requests"),
+        "filters": [*_own_filters(query.filters), *usage_filters.list_filters(choices, teams)],
+        "tabs": tabs(query.actor, usage_filters, "usage-requests"),
         "csv_url": with_query(query.request, **{"as": "csv"}),
     }
 
 
-def _build_request_filter(question: UsageFilters, cleaned: Mapping[str, Any]) -> RequestFilter:
-    report_query, hour = question.report_query, cleaned.get("hour")
+def _build_request_filter(usage_filters: UsageFilters, cleaned: Mapping[str, Any]) -> RequestFilter:
+    report_query, hour = usage_filters.report_query, cleaned.get("hour")
     return RequestFilter(
         starts_at=hour or report_query.starts_at,
         ends_at=hour + timedelta(hours=1) if hour else report_query.ends_at,
@@ -168,10 +168,10 @@ def _own_filters(cleaned: Mapping[str, Any]) -> list[UsageFilter]:
             title,
             [
                 UsageFilterOption(key.value, str(text), cleaned.get(name) == key.value)
-                for key, text in of.items()
+                for key, text in titles.items()
             ],
         )
-        for name, title, of in options
+        for name, title, titles in options
     ]
 
 
@@ -184,25 +184,25 @@ def _present_request(row: RequestRow) -> RequestListRow:
         finish_reason=f"{finish_reason}: {row.error_code}"
         if row.error_code
         else str(finish_reason),
-        first_token="" if row.first_token_ms is None else milliseconds(row.first_token_ms),
+        first_token="" if row.first_token_ms is None else format_milliseconds(row.first_token_ms),
         is_slow=row.first_token_ms is not None
         and row.first_token_ms > FIRST_TOKEN_TARGETS_MS[row.mode],
-        cached=_cached(row),
-        prompt_tokens=count(row.prompt_tokens),
-        generated_tokens=count(row.generated_tokens),
+        cached=_format_cached_share(row),
+        prompt_tokens=format_count(row.prompt_tokens),
+        generated_tokens=format_count(row.generated_tokens),
         at_replica="–"
         if row.num_in_flight_at_replica is None
-        else count(row.num_in_flight_at_replica),
+        else format_count(row.num_in_flight_at_replica),
     )
 
 
-def _cached(row: RequestRow) -> str:
+def _format_cached_share(row: RequestRow) -> str:
     if row.cached_tokens is None or not row.prompt_tokens:
         return "–"
-    return share(row.cached_tokens / row.prompt_tokens)
+    return format_share(row.cached_tokens / row.prompt_tokens)
 
 
-def _column(name: str) -> Callable[[RequestListRow], Value]:
+def _read_column(name: str) -> Callable[[RequestListRow], Value]:
     return lambda line: getattr(line.row, name)
 
 
@@ -237,7 +237,9 @@ _REQUESTS: Final = ListPage(
     context=_context,
     rejects_invalid_filters=True,
     csv=CsvFile(
-        "requests", {name: _column(name) for name in RequestRow.__dataclass_fields__}, notes=_notes
+        "requests",
+        {name: _read_column(name) for name in RequestRow.__dataclass_fields__},
+        notes=_notes,
     ),
 )
 

@@ -1,4 +1,4 @@
-"""The help: customers' documents as pages, and the REST API reference."""
+"""The help: customers' documents_by_name as pages, and the REST API reference."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from django.conf import settings as django_settings
 from django.test import Client
 
 from console.assets.console_files import console_files
-from console.views.help.documents import documents
+from console.views.help.documents import documents_by_name
 from tests.fixtures.companies import Cast
 from tests.integration.console.conftest import SignIn
 
@@ -96,14 +96,14 @@ def test_the_contents_list_every_document(client: Client) -> None:
     page = client.get("/help").content.decode()
 
     links = re.findall(r'href="(/help/[\w-]+)"', page)
-    assert len(documents()) > 10
-    assert {f"/help/{name}" for name in documents()} <= set(links)
+    assert len(documents_by_name()) > 10
+    assert {f"/help/{name}" for name in documents_by_name()} <= set(links)
     assert "/help/rest-api" in links
 
 
 def test_the_links_and_images_of_each_document_work(client: Client) -> None:
-    known = {f"/help/{name}" for name in documents()} | set(console_files())
-    for name in documents():
+    known = {f"/help/{name}" for name in documents_by_name()} | set(console_files())
+    for name in documents_by_name():
         page = client.get(f"/help/{name}").content.decode()
 
         article = page[page.index("<article") : page.index("</article>")]
@@ -113,16 +113,21 @@ def test_the_links_and_images_of_each_document_work(client: Client) -> None:
 
 
 def test_anchors_between_documents_exist() -> None:
-    for document in documents().values():
+    for document in documents_by_name().values():
         for name, anchor in re.findall(r'href="/help/([\w-]+)#([^"]+)"', document.html):
-            assert f'id="{anchor}"' in documents()[name].html, f"{document.name}: {name}#{anchor}"
+            assert f'id="{anchor}"' in documents_by_name()[name].html, (
+                f"{document.name}: {name}#{anchor}"
+            )
 
 
 def test_documents_for_operators_are_not_shown() -> None:
     folder = django_settings.REPOSITORY / "platform" / "docs"
 
     assert (folder / "operator-admin.md").exists()
-    assert not {"operator-admin", "settings", "kubernetes", "threat-model"} & documents().keys()
+    assert (
+        not {"operator-admin", "settings", "kubernetes", "threat-model"}
+        & documents_by_name().keys()
+    )
 
 
 def test_an_installation_without_documents_says_so(

@@ -6,7 +6,7 @@ from http.cookies import SimpleCookie
 import pytest
 from django.test import Client
 
-from console.layout.navigation import OWN, SECTIONS
+from console.layout.navigation import ACCOUNT_ITEMS, SECTIONS
 from console.layout.search_entries import ENTRIES, SearchEntry, is_form_of
 from tenants.base.permissions import Role
 from tests.fixtures.companies import Cast
@@ -46,7 +46,7 @@ def test_the_sidebar_marks_the_current_page(cast: Cast, sign_in: SignIn) -> None
 
 def test_every_navigation_item_has_its_own_area() -> None:
     areas = [item.area for section in SECTIONS for item in section.items]
-    areas += [item.area for item in OWN]
+    areas += [item.area for item in ACCOUNT_ITEMS]
 
     assert len(set(areas)) == len(areas)
 
