@@ -1,4 +1,4 @@
-"""The help: customers' documents_by_name as pages, and the REST API reference."""
+"""The help: customers' documents as pages, and the REST API reference."""
 
 import re
 from pathlib import Path
