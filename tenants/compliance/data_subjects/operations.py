@@ -54,7 +54,7 @@ def demand_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uu
     """Request the erasure of a user, end the membership and make captured content unreadable.
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict for the last owner, for a user who is
-    being or was erased, and for a legal hold if `refuses_held` is set.
+    being or was erased, and for a legal hold if `is_rejected_under_hold` is set.
     """
     actor.require(Permission.ERASE_DATA_SUBJECTS)
     reason = require_reason(demand.reason)
