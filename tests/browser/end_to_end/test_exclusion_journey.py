@@ -63,7 +63,7 @@ def test_a_user_without_write_permission_can_test_the_rules(tabs: Tabs, company:
 
 
 def run_path_test(page: Page, path: str) -> str:
-    page.get_by_label("Repository").fill("payments")
+    page.get_by_role("textbox", name="Repository", exact=True).fill("payments")
     page.get_by_label("File path").fill(path)
     with page.expect_response("**/content-exclusion*"):
         page.get_by_role("button", name="Test", exact=True).click()
