@@ -48,8 +48,8 @@ class Page:
 OTHER_INTERFACES: Final = ("api/v1/", "oauth/", "scim/v2/")
 # Targets of forms, which are not opened as pages, with an example if they have arguments.
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
-    "operators/experiments/<what>": lambda scene: "/operators/experiments/stop",
-    "operators/models/<what>": lambda scene: "/operators/models/publish",
+    "operators/experiments/<action>": lambda scene: "/operators/experiments/stop",
+    "operators/models/<action>": lambda scene: "/operators/models/publish",
     "operators/preferences": lambda scene: "/operators/preferences",
     "operators/sign-out": lambda scene: "/operators/sign-out",
     "operators/tenants/<uuid:tenant_id>/edit/<field>": example_urls.operators_change,

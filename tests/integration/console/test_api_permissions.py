@@ -333,10 +333,11 @@ def test_a_change_without_a_csrf_token_is_refused(
 def test_every_permission_is_needed_by_an_endpoint() -> None:
     named = frozenset().union(*(endpoint.permissions for endpoint in ENDPOINTS))
 
-    # Required in addition if a member is or becomes an owner; and one for a page, which keys cannot
-    # use.
+    # Required in addition if a member is or becomes an owner; an alternative for one's own keys; and
+    # one for a page, which keys cannot use.
     assert set(Permission) - named == {
         Permission.WRITE_OWNERS,
+        Permission.MANAGE_OWN_KEYS,
         Permission.USE_PLAYGROUND,
         Permission.WRITE_BILLING,
     }
