@@ -333,8 +333,8 @@ def test_a_change_without_a_csrf_token_is_refused(
 def test_every_permission_is_needed_by_an_endpoint() -> None:
     named = frozenset().union(*(endpoint.permissions for endpoint in ENDPOINTS))
 
-    # Required in addition if a member is or becomes an owner; an alternative for one's own keys; and
-    # one for a page, which keys cannot use.
+    # The first is required in addition if a member is or becomes an owner; the second is an
+    # alternative for one's own keys; the third is for a page, which keys cannot use.
     assert set(Permission) - named == {
         Permission.WRITE_OWNERS,
         Permission.MANAGE_OWN_KEYS,
