@@ -50,7 +50,7 @@ class FinalExport:
 
 @dataclass(frozen=True, slots=True)
 class TenantClosure:
-    """How far the closing of a tenant has come."""
+    """The progress of the closing of a tenant."""
 
     closes_at: datetime | None  # end of the grace period; None: not closing
     final_export: FinalExport | None  # None: the tenant is not closing

@@ -35,7 +35,7 @@ MODE_NAMES: Final[dict[KeyScope, Promise]] = {
 
 
 class KeyPreset(StrEnum):
-    """What a new key is for, in a user's words."""
+    """The purpose of a new key, as the form offers it."""
 
     CODE = "code"
     CHAT = "chat"

@@ -35,7 +35,7 @@ _AT_CREATION: Final = "Chosen when the tenant was created."
 
 
 class PoolSharing(StrEnum):
-    """How the gateways' pools file shares a pool."""
+    """The sharing of a pool among tenants, as the gateways' pools file states it."""
 
     DEFAULT = "default"  # serves all tenants without an assignment
     SHARED = "shared"  # can be assigned, also as a dedicated pool

@@ -31,7 +31,7 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NewModel:
-    """What operators say about a model. Name and tier come from its pools."""
+    """The properties of a model that operators choose. Its pools determine its name and tier."""
 
     title: str
     pools: tuple[str, ...]  # preferred ones first; all of one tier and with one model

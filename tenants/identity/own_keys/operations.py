@@ -42,7 +42,7 @@ _SCOPES: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class OwnKeyTerms:
-    """What a member's own keys may be."""
+    """The limits of the policy on a member's own keys."""
 
     is_allowed: bool  # whether the member may create keys for themselves
     max_days: int | None  # None: no limit

@@ -1,1 +1,1 @@
-"""What this installation offers to policies: models, and rules that it can enforce."""
+"""The models and the enforceable rules that this installation offers to policies."""

@@ -38,7 +38,7 @@ class UnavailablePeriod:
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """What a field of a policy needs, if it is set."""
+    """The capability of the installation that a policy's field requires if it is set."""
 
     capability: Capability
     is_set: Callable[[TenantPolicy], bool]

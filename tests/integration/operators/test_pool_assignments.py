@@ -1,4 +1,4 @@
-"""Pools of tenants and the model catalogue, up to a running gateway: which pool serves whom."""
+"""Pool assignments and the model catalogue, and the pools that a running gateway then selects."""
 
 import json
 import time

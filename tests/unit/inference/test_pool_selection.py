@@ -1,4 +1,4 @@
-"""The selection of the pool: by tier, language, requested model, and what is dedicated to whom."""
+"""The selection of the pool by tier, language, requested model and dedication to tenants."""
 
 from dataclasses import replace
 from typing import Any

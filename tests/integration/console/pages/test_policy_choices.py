@@ -1,4 +1,4 @@
-"""What a policy can choose in the console: offered models, and rules that are enforced."""
+"""The choices of the policy form: offered models, and rules that the installation enforces."""
 
 import json
 import re

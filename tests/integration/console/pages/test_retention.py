@@ -211,7 +211,7 @@ def test_an_invalid_hold_is_refused_and_keeps_the_input(
 
 
 def test_a_holds_effect_is_shown_before_it_is_placed(company: Company, alice: Client) -> None:
-    """Of two old records of the developer and one of the administrator, the hold covers two."""
+    """The hold covers the developer's records, but not the administrator's."""
     old = timezone.now() - timedelta(days=days_of(company) + 10)
     for person in (company.developer, company.developer, company.administrator):
         make_completion(company, person, occurred_at=old)
