@@ -29,6 +29,7 @@ from caret.foundation.web.connections import (
     ConnectionSlot,
     TooManyConnections,
 )
+from caret.foundation.web.http10_responses import adapt_to_version
 from caret.foundation.web.server_limits import ServerLimits
 from caret.foundation.web.write_coalescing import CoalescingTransport
 
@@ -129,8 +130,7 @@ class LimitedHttp(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
         sock = transport.get_extra_info("socket")
-        # Otherwise the kernel buffers megabytes for each client that does not read, and copying
-        # them to it blocks the event loop.
+        # The kernel would buffer megabytes for each slow client and block the loop by copying.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
         gathering = CoalescingTransport(
             transport, self.loop, close_timeout_s=self._limits.send_timeout_s
@@ -153,7 +153,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
-        start = partial(super()._start_asgi_task, cycle, app)
+        start = partial(super()._start_asgi_task, cycle, adapt_to_version(app, cycle))
         if self._is_next_pipelined:
             self._paced_start = start
             self.config.pipelined_starts.schedule(start)
