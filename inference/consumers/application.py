@@ -23,6 +23,7 @@ from inference.consumers.dialects.tabby_events import (
     TabbyHealthConsumer,
 )
 from inference.consumers.http.completions import CompletionConsumer, Dialect
+from inference.consumers.http.cross_origin import allow_origin
 from inference.consumers.http.http_consumer import HealthConsumer, HttpConsumer, NotFoundConsumer
 from inference.consumers.websocket import WebSocketConsumer
 from inference.pipeline import DataPlane
@@ -74,6 +75,8 @@ class GatewayApplication:
         consumer = self._routes.get((scope["type"], scope["path"]))
         if consumer is None:
             consumer = _MISSING if scope["type"] == "http" else _deny_connection
+        if self._allowed_origins and scope["type"] == "http":
+            send = allow_origin(scope, send, self._allowed_origins)
         await consumer(scope, receive, send)
 
     async def _serve_lifespan(self, receive: Receive, send: SendMessage) -> None:

@@ -81,6 +81,7 @@ class CompletionConsumer(HttpConsumer):
             occurred_at_ms=self._plane.clock.now_ms(),
             trace_parent=header(self.scope, b"traceparent"),
             editor=read_editor(self.scope),
+            request_id=self.request_id,
         )
         client = parsed_request.client(self, arrival)
         with self._cancel_on_key_end():

@@ -60,9 +60,9 @@ async def test_llama_cpp_health_needs_no_key() -> None:
 
 async def test_a_wrong_method_is_rejected_with_the_allowed_ones() -> None:
     for path, method, allowed in (
-        ("/infill", "GET", "POST"),
-        ("/v1/models", "POST", "GET"),
-        ("/v1/health", "PUT", "GET, POST"),
+        ("/infill", "GET", "POST, OPTIONS"),
+        ("/v1/models", "POST", "GET, HEAD, OPTIONS"),
+        ("/v1/health", "PUT", "GET, POST, HEAD, OPTIONS"),
     ):
         server = await send_request(FakeGateway(), path, method=method)
         assert (server.status, server.headers["allow"]) == (405, allowed)
