@@ -15,7 +15,12 @@ from inference.consumers.dialects import (
     openai_chat,
     openai_completions,
 )
-from inference.consumers.dialects.models_list import ModelsConsumer
+from inference.consumers.dialects.models_list import (
+    MODEL_PATH,
+    ONE_MODEL,
+    ModelConsumer,
+    ModelsConsumer,
+)
 from inference.consumers.dialects.ollama_models import ShowConsumer, TagsConsumer, VersionConsumer
 from inference.consumers.dialects.tabby_events import (
     EventsConsumer,
@@ -40,6 +45,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
 }
 LOOKUPS: Final[Mapping[str, type[HttpConsumer]]] = {
     "/v1/models": ModelsConsumer,
+    ONE_MODEL: ModelConsumer,
     "/v1/health": TabbyHealthConsumer,
     "/v1/events": EventsConsumer,
     "/v1beta/server_setting": ServerSettingConsumer,
@@ -72,12 +78,17 @@ class GatewayApplication:
         if scope["type"] == "lifespan":
             await self._serve_lifespan(receive, send)
             return
-        consumer = self._routes.get((scope["type"], scope["path"]))
-        if consumer is None:
-            consumer = _MISSING if scope["type"] == "http" else _deny_connection
+        consumer = self._routes.get((scope["type"], scope["path"])) or self._find_by_prefix(scope)
         if self._allowed_origins and scope["type"] == "http":
             send = allow_origin(scope, send, self._allowed_origins)
         await consumer(scope, receive, send)
+
+    def _find_by_prefix(self, scope: Scope) -> Asgi:
+        if scope["type"] != "http":
+            return _deny_connection
+        if scope["path"].startswith(MODEL_PATH):
+            return self._routes[("http", ONE_MODEL)]
+        return _MISSING
 
     async def _serve_lifespan(self, receive: Receive, send: SendMessage) -> None:
         await receive()

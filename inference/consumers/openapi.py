@@ -3,6 +3,7 @@
 python -m inference.consumers.openapi > platform/docs/openapi.json
 """
 
+import re
 import sys
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,6 +29,7 @@ _REFUSALS: Final = {
     "400": "The body is malformed.",
     "401": "The API key is missing, invalid, revoked or expired.",
     "403": "The tenant's policy does not allow it.",
+    "404": "The model does not exist.",
     "405": "The method is not allowed; the Allow header names the allowed ones.",
     "408": "The client sent the body or read the response too slowly.",
     "413": "The body or one of its fields is too large.",
@@ -101,7 +103,15 @@ ENDPOINTS: Final = (
         ollama_generate.OllamaError,
         _LINES,
     ),
-    Endpoint("/v1/models", "get", "List the tenant's models (OpenAI).", (models_list.Models,)),
+    Endpoint(
+        "/v1/models", "get", "List the tenant's models (OpenAI, Mistral).", (models_list.Models,)
+    ),
+    Endpoint(
+        models_list.ONE_MODEL,
+        "get",
+        "Describe a model (OpenAI).",
+        (models_list.ModelInfo,),
+    ),
     Endpoint("/v1/health", "get", "Report the health (Tabby).", (tabby_events.TabbyHealth,)),
     Endpoint("/v1/health", "post", "Report the health (Tabby).", (tabby_events.TabbyHealth,)),
     Endpoint(
@@ -168,6 +178,10 @@ def _describe_operation(endpoint: Endpoint, schema_of: dict[type, Any]) -> dict[
     refusal = {"application/json": {"schema": schema_of[endpoint.error]}}
     operation: dict[str, Any] = {
         "summary": endpoint.summary,
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in re.findall(r"{(\w+)}", endpoint.path)
+        ],
         "responses": {
             "200": {"description": "The response.", "content": content},
             **{

@@ -38,6 +38,10 @@ class EngineRequest:
     fallback_replicas: tuple[Replica, ...] = ()  # tried in turn if the replica fails
 
     @property
+    def model(self) -> str:
+        return self.pool.model
+
+    @property
     def replica_name(self) -> str:
         return self.replica.name
 

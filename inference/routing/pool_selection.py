@@ -20,11 +20,12 @@ from caret.contracts.api_key import parse_key
 from caret.contracts.policy import ANY_LANGUAGE, Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.ids import TenantId
+from inference.completion.request_trace import DEFAULT_MODEL_NAME
 from inference.errors import BadRequest, CompletionError, EngineError, ForbiddenRequest
 from inference.pools.pool_config import Pool, PoolConfig
 
 # Our own snippets for editors that require a name use the first one.
-DEFAULT_MODEL_NAMES: Final = frozenset(["", "caret", "default"])
+DEFAULT_MODEL_NAMES: Final = frozenset(["", DEFAULT_MODEL_NAME, "default"])
 _NAME: Final = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)
 Value = TypeVar("Value")
 

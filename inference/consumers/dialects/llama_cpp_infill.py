@@ -94,11 +94,10 @@ _KINDS: Final = {
 
 
 class InfillResponseEncoder:
-    def __init__(self, arrival: IncomingRequest, *, model: str, fields: Sequence[str]) -> None:
-        self._model = model
+    def __init__(self, _arrival: IncomingRequest, *, fields: Sequence[str]) -> None:
         self._fields = fields
 
-    def encode_delta(self, text: str) -> InfillChunk:
+    def encode_delta(self, text: str, _trace: RequestTrace) -> InfillChunk:
         return InfillChunk(text)
 
     def encode_end(self, trace: RequestTrace) -> list[Any]:
@@ -107,7 +106,7 @@ class InfillResponseEncoder:
     def encode_full(self, text: str, trace: RequestTrace) -> Any:
         response = InfillResponse(
             content=text,
-            model=self._model,
+            model=trace.model_name,
             stop_type=llama_stop_type(trace),
             tokens_predicted=trace.generated_tokens,
             tokens_evaluated=trace.prompt_tokens,
@@ -169,11 +168,7 @@ def parse_request(body: bytes) -> ParsedRequest:
         is_warm_up=limit == 0,
         model=request.model or "",
     )
-    make_encoder = partial(
-        InfillResponseEncoder,
-        model=request.model or "",
-        fields=tuple(request.response_fields or ()),
-    )
+    make_encoder = partial(InfillResponseEncoder, fields=tuple(request.response_fields or ()))
     framing = SSE_WITHOUT_DONE if request.stream else None
     return ParsedRequest(
         protocol="infill", draft=draft, client=make_response_writer(make_encoder, framing)

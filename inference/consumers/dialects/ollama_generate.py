@@ -7,7 +7,6 @@ request to load the model, which is always loaded.
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final
 
 import msgspec
@@ -69,14 +68,13 @@ class OllamaError(msgspec.Struct, frozen=True):
 
 
 class OllamaResponseEncoder:
-    def __init__(self, arrival: IncomingRequest, *, model: str) -> None:
+    def __init__(self, arrival: IncomingRequest) -> None:
         moment = datetime.fromtimestamp(arrival.occurred_at_ms / 1000, UTC)
         self._created_at = moment.isoformat().replace("+00:00", "Z")
-        self._model = model
         self._is_loading = arrival.draft.is_warm_up
 
-    def encode_delta(self, text: str) -> GenerateChunk:
-        return GenerateChunk(self._model, self._created_at, text)
+    def encode_delta(self, text: str, trace: RequestTrace) -> GenerateChunk:
+        return GenerateChunk(trace.model_name, self._created_at, text)
 
     def encode_end(self, trace: RequestTrace) -> list[GenerateFinal]:
         return [self.encode_full("", trace)]
@@ -85,7 +83,7 @@ class OllamaResponseEncoder:
         engine_ms = trace.engine_ms or 0.0
         first_ms = trace.first_token_ms or trace.total_ms
         return GenerateFinal(
-            model=self._model,
+            model=trace.model_name,
             created_at=self._created_at,
             response=text,
             done_reason="load" if self._is_loading else ollama_done_reason(trace),
@@ -123,8 +121,7 @@ def parse_request(body: bytes) -> ParsedRequest:
             draft, is_warm_up=is_warm_up, trigger=trigger, model=read_model_name(request.model)
         ),
         client=make_response_writer(
-            partial(OllamaResponseEncoder, model=request.model or ""),
-            None if request.stream is False else NDJSON,
+            OllamaResponseEncoder, None if request.stream is False else NDJSON
         ),
     )
 

@@ -88,36 +88,36 @@ class ChatChunk(msgspec.Struct, frozen=True):
 
 
 class ChatResponseEncoder:
-    def __init__(self, arrival: IncomingRequest, *, model: str, wants_usage: bool) -> None:
+    def __init__(self, arrival: IncomingRequest, *, wants_usage: bool) -> None:
         self._id = f"chatcmpl-{arrival.request_id}"
         self._created = arrival.occurred_at_ms // 1000
-        self._model = model
         self._wants_usage = wants_usage
         self._role: str | None = "assistant"  # None: already sent
 
-    def encode_delta(self, text: str) -> ChatChunk:
+    def encode_delta(self, text: str, trace: RequestTrace) -> ChatChunk:
         role, self._role = self._role, None
-        return self._build_chunk(DeltaChoice(Delta(text, role), None))
+        return self._build_chunk(trace, DeltaChoice(Delta(text, role), None))
 
     def encode_end(self, trace: RequestTrace) -> list[ChatChunk]:
-        last = self._build_chunk(DeltaChoice(Delta(role=self._role), openai_finish_reason(trace)))
+        choice = DeltaChoice(Delta(role=self._role), openai_finish_reason(trace))
+        last = self._build_chunk(trace, choice)
         last = msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(trace))
         if not self._wants_usage:
             return [last]
-        return [last, msgspec.structs.replace(self._build_chunk(), usage=build_usage(trace))]
+        return [last, msgspec.structs.replace(self._build_chunk(trace), usage=build_usage(trace))]
 
     def encode_full(self, text: str, trace: RequestTrace) -> ChatCompletion:
         return ChatCompletion(
             id=self._id,
             created=self._created,
-            model=self._model,
+            model=trace.model_name,
             choices=[MessageChoice(AssistantMessage(text), openai_finish_reason(trace))],
             usage=build_usage(trace),
             caret_finish_reason=caret_finish_reason(trace),
         )
 
-    def _build_chunk(self, *choices: DeltaChoice) -> ChatChunk:
-        return ChatChunk(self._id, self._created, self._model, list(choices))
+    def _build_chunk(self, trace: RequestTrace, *choices: DeltaChoice) -> ChatChunk:
+        return ChatChunk(self._id, self._created, trace.model_name, list(choices))
 
 
 _decoder: Final = msgspec.json.Decoder(ChatBody)
@@ -141,9 +141,7 @@ def parse_request(body: bytes) -> ParsedRequest:
         model=request.model or "",
     )
     options = request.stream_options or StreamOptions()
-    make_encoder = partial(
-        ChatResponseEncoder, model=request.model or "", wants_usage=bool(options.include_usage)
-    )
+    make_encoder = partial(ChatResponseEncoder, wants_usage=bool(options.include_usage))
     client = make_response_writer(make_encoder, SSE if request.stream else None)
     return ParsedRequest(protocol="chat", draft=draft, client=client)
 

@@ -57,7 +57,7 @@ class Completion(msgspec.Struct, frozen=True):
 
     id: str
     created: int  # Unix seconds
-    model: str  # the client's name for it
+    model: str
     choices: list[CompletionChoice]
     object: str = "text_completion"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET
@@ -65,30 +65,30 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 class CompletionResponseEncoder:
-    def __init__(self, arrival: IncomingRequest, *, model: str, wants_usage: bool) -> None:
+    def __init__(self, arrival: IncomingRequest, *, wants_usage: bool) -> None:
         self._id = f"cmpl-{arrival.request_id}"
         self._created = arrival.occurred_at_ms // 1000
-        self._model = model
         self._wants_usage = wants_usage
 
-    def encode_delta(self, text: str) -> Completion:
-        return self._build_completion(CompletionChoice(text, None))
+    def encode_delta(self, text: str, trace: RequestTrace) -> Completion:
+        return self._build_completion(trace, CompletionChoice(text, None))
 
     def encode_end(self, trace: RequestTrace) -> list[Completion]:
         last = self._build_last("", trace)
         if not self._wants_usage:
             return [last]
-        return [last, msgspec.structs.replace(self._build_completion(), usage=build_usage(trace))]
+        usage = msgspec.structs.replace(self._build_completion(trace), usage=build_usage(trace))
+        return [last, usage]
 
     def encode_full(self, text: str, trace: RequestTrace) -> Completion:
         return msgspec.structs.replace(self._build_last(text, trace), usage=build_usage(trace))
 
     def _build_last(self, text: str, trace: RequestTrace) -> Completion:
-        last = self._build_completion(CompletionChoice(text, openai_finish_reason(trace)))
+        last = self._build_completion(trace, CompletionChoice(text, openai_finish_reason(trace)))
         return msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(trace))
 
-    def _build_completion(self, *choices: CompletionChoice) -> Completion:
-        return Completion(self._id, self._created, self._model, list(choices))
+    def _build_completion(self, trace: RequestTrace, *choices: CompletionChoice) -> Completion:
+        return Completion(self._id, self._created, trace.model_name, list(choices))
 
 
 _decoder: Final = msgspec.json.Decoder(CompletionBody)
@@ -103,11 +103,7 @@ def parse_request(body: bytes) -> ParsedRequest:
         raise BadRequest("invalid_field", "prompt is missing.")
     check_choices(request.n)
     options = request.stream_options or StreamOptions()
-    make_encoder = partial(
-        CompletionResponseEncoder,
-        model=request.model or "",
-        wants_usage=bool(options.include_usage),
-    )
+    make_encoder = partial(CompletionResponseEncoder, wants_usage=bool(options.include_usage))
     return ParsedRequest(
         protocol="openai",
         draft=build_fim_request(

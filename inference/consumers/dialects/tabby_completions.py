@@ -55,14 +55,14 @@ class TabbyResponseEncoder:
     def __init__(self, arrival: IncomingRequest) -> None:
         self._id = f"{ID_PREFIX}{arrival.request_id}"
 
-    def encode_delta(self, text: str) -> TabbyCompletion:
+    def encode_delta(self, text: str, _trace: RequestTrace) -> TabbyCompletion:
         return TabbyCompletion(self._id, [TabbyChoice(text)])
 
     def encode_end(self, _trace: RequestTrace) -> list[TabbyCompletion]:
         return []
 
-    def encode_full(self, text: str, _trace: RequestTrace) -> TabbyCompletion:
-        return self.encode_delta(text)
+    def encode_full(self, text: str, trace: RequestTrace) -> TabbyCompletion:
+        return self.encode_delta(text, trace)
 
 
 _decoder: Final = msgspec.json.Decoder(TabbyBody)

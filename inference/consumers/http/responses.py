@@ -24,7 +24,7 @@ encode: Final = msgspec.json.Encoder().encode
 class ResponseEncoder(Protocol):
     """Encodes the response of one request in one dialect."""
 
-    def encode_delta(self, text: str) -> msgspec.Struct:
+    def encode_delta(self, text: str, trace: RequestTrace) -> msgspec.Struct:
         """Return an event of a stream."""
 
     def encode_end(self, trace: RequestTrace) -> Sequence[msgspec.Struct]:
@@ -75,9 +75,10 @@ class StreamingResponseWriter:
         self._framing = framing
         self._has_begun = False
 
-    async def write_delta(self, text: str) -> None:
+    async def write_delta(self, text: str, trace: RequestTrace) -> None:
         await self._start_stream()
-        await self._http.send_body_part(self._frame_event(encode(self._encoder.encode_delta(text))))
+        event = encode(self._encoder.encode_delta(text, trace))
+        await self._http.send_body_part(self._frame_event(event))
 
     async def write_done(self, trace: RequestTrace) -> None:
         await self._start_stream(build_finish_headers(trace))
@@ -120,7 +121,7 @@ class FullResponseWriter:
         self._is_judged = has_outcome_reports
         self._texts: list[str] = []
 
-    async def write_delta(self, text: str) -> None:
+    async def write_delta(self, text: str, _trace: RequestTrace) -> None:
         self._texts.append(text)
 
     async def write_done(self, trace: RequestTrace) -> None:

@@ -28,12 +28,37 @@ async def test_a_complete_openai_response_has_all_fields() -> None:
 
     created = gateway.clock.now_ms() // 1000
     assert replace_id(server) == (
-        f'{{"id":"cmpl-ID","created":{created},"model":"m","choices":[{{"text":"bc",'
+        f'{{"id":"cmpl-ID","created":{created},"model":"demo","choices":[{{"text":"bc",'
         '"finish_reason":"stop","index":0,"logprobs":null}],"object":"text_completion",'
         '"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7,'
         '"prompt_tokens_details":{"cached_tokens":0}}}'
     )
     assert server.headers["content-type"] == "application/json"
+
+
+_CHAT = [{"role": "user", "content": "Hello"}]
+
+
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": "a"}),
+        ("/v1/chat/completions", {"messages": _CHAT}),
+        ("/v1/fim/completions", {"prompt": "a"}),
+        ("/infill", {"input_prefix": "a"}),
+        ("/api/generate", {"prompt": "a", "suffix": "z"}),
+    ],
+)
+async def test_responses_name_the_model_that_the_engine_runs(
+    path: str, body: dict[str, Any], is_streamed: bool
+) -> None:
+    named = await send_request(FakeGateway(), path, {**body, "model": "x", "stream": is_streamed})
+    unnamed = await send_request(FakeGateway(), path, {**body, "stream": is_streamed})
+
+    for server in (named, unnamed):
+        models = re.findall(r'"model":"([^"]*)"', server.body.decode())
+        assert set(models) == {"demo"}
 
 
 async def test_a_stream_has_no_comments_and_no_events_without_choices() -> None:
