@@ -14,6 +14,7 @@ from inference.consumers.http.request_bodies import (
     build_fim_request,
     decode,
     normalize_stops,
+    require_text,
 )
 from inference.consumers.http.responses import SSE, encode, make_response_writer
 from inference.errors import CompletionError
@@ -110,6 +111,7 @@ _decoder: Final = msgspec.json.Decoder(FimBody)
 def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
+    require_text(request.prompt, request.suffix)
     return ParsedRequest(
         protocol="mistral",
         draft=build_fim_request(

@@ -106,14 +106,13 @@ def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
     options = request.options or Options()
-    limit = options.num_predict
     draft = build_fim_request(
         request.prompt or "",
         suffix=request.suffix or None,  # plugins send an empty suffix with a rendered prompt
-        max_tokens=limit if limit is not None and limit > 0 else None,
+        max_tokens=options.num_predict,
         stop=normalize_stops(options.stop),
     )
-    is_warm_up = limit == 0 or not (request.prompt or request.suffix)
+    is_warm_up = draft.is_warm_up or not (request.prompt or request.suffix)
     trigger = Trigger.PREFETCH if is_warm_up else Trigger.AUTOMATIC
     return ParsedRequest(
         protocol="ollama",

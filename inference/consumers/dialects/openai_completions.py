@@ -22,7 +22,9 @@ from inference.consumers.http.request_bodies import (
     build_fim_request,
     decode,
     normalize_stops,
+    refuse_if,
     require_single_prompt,
+    require_text,
 )
 from inference.consumers.http.responses import SSE, make_response_writer
 from inference.errors import BadRequest
@@ -41,6 +43,8 @@ class CompletionBody(msgspec.Struct, frozen=True):
     stop: Stops = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    echo: bool | None = None
+    logprobs: int | bool | None = None
     # Tabby's field; its own dialect reads it.
     segments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
 
@@ -100,14 +104,18 @@ def parse_request(body: bytes) -> ParsedRequest:
     if bytes(request.segments) not in (b"", b"null"):
         return tabby_completions.parse_request(body)
     if request.prompt is None:
-        raise BadRequest("invalid_field", "prompt is missing.")
+        raise BadRequest("invalid_field", "prompt is missing.", param="prompt")
     check_choices(request.n)
+    refuse_if("echo", request.echo)
+    refuse_if("logprobs", request.logprobs)
+    prompt = require_single_prompt(request.prompt)
+    require_text(prompt, request.suffix)
     options = request.stream_options or StreamOptions()
     make_encoder = partial(CompletionResponseEncoder, wants_usage=bool(options.include_usage))
     return ParsedRequest(
         protocol="openai",
         draft=build_fim_request(
-            require_single_prompt(request.prompt),
+            prompt,
             suffix=request.suffix,
             max_tokens=request.max_tokens,
             stop=normalize_stops(request.stop),
@@ -119,7 +127,7 @@ def parse_request(body: bytes) -> ParsedRequest:
 
 def check_choices(n: int | None) -> None:
     if n is not None and n < 1:
-        raise BadRequest("invalid_field", "n must be at least 1.")
+        raise BadRequest("invalid_field", "n must be at least 1.", param="n")
 
 
 DIALECT: Final = Dialect(parse_request=parse_request, encode_error=error_body)

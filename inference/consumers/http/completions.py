@@ -93,7 +93,8 @@ class CompletionConsumer(HttpConsumer):
     async def _warm_up(self, arrival: IncomingRequest, client: ResponseWriter) -> None:
         """Warm up in the background, and answer at once with no text. Raises BadRequest."""
         receive(arrival)
-        if not arrival.draft.is_raw:  # a raw prompt has no text whose stable part is known
+        # The stable part of raw prompts and chats is not known.
+        if not (arrival.draft.is_raw or arrival.draft.messages):
             self._plane.warmup_queue.on_file_opened(self._principal.snapshot.tenant_id, arrival)
         await client.write_done(RequestTrace(arrival=arrival, clock=self._plane.clock))
 
