@@ -30,6 +30,7 @@ from inference.consumers.dialects.tabby_events import (
 from inference.consumers.http.completions import CompletionConsumer, Dialect
 from inference.consumers.http.cross_origin import allow_origin
 from inference.consumers.http.http_consumer import HealthConsumer, HttpConsumer, NotFoundConsumer
+from inference.consumers.http.identical_requests import IdenticalRequests
 from inference.consumers.websocket import WebSocketConsumer
 from inference.pipeline import DataPlane
 
@@ -109,8 +110,11 @@ class GatewayApplication:
         stream = WebSocketConsumer.as_asgi(
             plane=plane, allowed_origins=self._allowed_origins, drain_s=self._drain_s
         )
+        identical_requests = IdenticalRequests()
         completions = {
-            path: CompletionConsumer.as_asgi(plane=plane, dialect=dialect)
+            path: CompletionConsumer.as_asgi(
+                plane=plane, dialect=dialect, identical_requests=identical_requests
+            )
             for path, dialect in DIALECTS.items()
         }
         lookups = {

@@ -17,6 +17,13 @@ from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import ResponseWriter
 from inference.consumers.base import Scope, client_address, header, read_api_key, read_editor
 from inference.consumers.http.http_consumer import HttpConsumer
+from inference.consumers.http.identical_requests import (
+    IdenticalRequests,
+    RunningRequest,
+    SharedCompletion,
+    SharingResponseWriter,
+    identify,
+)
 from inference.consumers.http.responses import HttpExchange
 from inference.errors import CompletionError
 from inference.gateway.authenticate import authenticate, find_key_error
@@ -26,13 +33,16 @@ from inference.pipeline import DataPlane, serve
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 
 
+MakeClient = Callable[[HttpExchange, IncomingRequest], ResponseWriter]
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedRequest:
     """A valid body: the requested completion and the format of the response."""
 
     protocol: str  # in usage records
     draft: UnvalidatedRequest
-    client: Callable[[HttpExchange, IncomingRequest], ResponseWriter]
+    client: MakeClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +57,11 @@ class CompletionConsumer(HttpConsumer):
     max_body_bytes = MAX_BODY_BYTES
     methods = (b"POST",)
 
-    def __init__(self, plane: DataPlane, dialect: Dialect) -> None:
+    def __init__(
+        self, plane: DataPlane, dialect: Dialect, identical_requests: IdenticalRequests
+    ) -> None:
         super().__init__()
+        self._identical = identical_requests
         self._plane = plane
         self._dialect = dialect
         self._received_s = plane.clock.monotonic_s()
@@ -83,12 +96,35 @@ class CompletionConsumer(HttpConsumer):
             editor=read_editor(self.scope),
             request_id=self.request_id,
         )
-        client = parsed_request.client(self, arrival)
         with self._cancel_on_key_end():
             if arrival.draft.is_warm_up:
-                await self._warm_up(arrival, client)
+                await self._warm_up(arrival, parsed_request.client(self, arrival))
             else:
-                await serve(self._plane, arrival, client)
+                await self._complete(arrival, parsed_request.client)
+
+    async def _complete(self, arrival: IncomingRequest, make_client: MakeClient) -> None:
+        """Serve the request, or answer it with the completion of an identical one."""
+        identity = identify(self._principal, arrival)
+        if identity is None:
+            await serve(self._plane, arrival, make_client(self, arrival))
+            return
+        while (running := self._identical.find(identity)) is not None:
+            shared = await self._wait_for(running)
+            if shared is not None:
+                self.request_id = shared.arrival.request_id
+                await shared.replay(make_client(self, shared.arrival))
+                return
+        with self._identical.run(identity, arrival) as running:
+            client = SharingResponseWriter(make_client(self, arrival), running)
+            await serve(self._plane, arrival, client)
+
+    async def _wait_for(self, running: RunningRequest) -> SharedCompletion | None:
+        try:
+            return await running.wait()
+        except asyncio.CancelledError as cancelled:
+            if cancelled.args and isinstance(cancelled.args[0], CompletionError):
+                await self.send_error(cancelled.args[0])  # the key has ended
+            raise
 
     async def _warm_up(self, arrival: IncomingRequest, client: ResponseWriter) -> None:
         """Warm up in the background, and answer at once with no text. Raises BadRequest."""
