@@ -2,19 +2,21 @@
 
 With `suffix`, the prompt is the text before the cursor. Without it, the prompt may be a rendered
 fill-in-the-middle prompt of some model family; any other is used unchanged. With `segments`, the
-body is Tabby's, which uses the same path. The response always has one choice: decoding is
+body is Tabby's, which uses the same path. The response has one choice for each prompt: decoding is
 deterministic, so further choices would repeat it.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 import msgspec
 
-from inference.completion.incoming_request import IncomingRequest
+from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request_trace import RequestTrace
 from inference.consumers.dialects import tabby_completions
-from inference.consumers.http.completions import Dialect, ParsedRequest
+from inference.consumers.http.batches import BatchPart
+from inference.consumers.http.completions import BatchRequest, Dialect, ParsedRequest
 from inference.consumers.http.finish_reasons import caret_finish_reason, openai_finish_reason
 from inference.consumers.http.openai_schemas import Usage, build_usage, error_body
 from inference.consumers.http.request_bodies import (
@@ -22,8 +24,8 @@ from inference.consumers.http.request_bodies import (
     build_fim_request,
     decode,
     normalize_stops,
+    read_prompts,
     refuse_if,
-    require_single_prompt,
     require_text,
 )
 from inference.consumers.http.responses import SSE, make_response_writer
@@ -87,6 +89,20 @@ class CompletionResponseEncoder:
     def encode_full(self, text: str, trace: RequestTrace) -> Completion:
         return msgspec.structs.replace(self._build_last(text, trace), usage=build_usage(trace))
 
+    def encode_part(self, part: BatchPart) -> Completion:
+        return self._build_completion(part.trace, _make_choice(part))
+
+    def encode_batch_end(self, parts: Sequence[BatchPart]) -> list[Completion]:
+        if not self._wants_usage:
+            return []
+        empty = self._build_completion(parts[-1].trace)
+        return [msgspec.structs.replace(empty, usage=_sum_usage(parts))]
+
+    def encode_batch(self, parts: Sequence[BatchPart]) -> Completion:
+        choices = map(_make_choice, parts)
+        completion = self._build_completion(parts[-1].trace, *choices)
+        return msgspec.structs.replace(completion, usage=_sum_usage(parts))
+
     def _build_last(self, text: str, trace: RequestTrace) -> Completion:
         last = self._build_completion(trace, CompletionChoice(text, openai_finish_reason(trace)))
         return msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(trace))
@@ -95,10 +111,18 @@ class CompletionResponseEncoder:
         return Completion(self._id, self._created, trace.model_name, list(choices))
 
 
+def _make_choice(part: BatchPart) -> CompletionChoice:
+    return CompletionChoice(part.text, openai_finish_reason(part.trace), part.index)
+
+
+def _sum_usage(parts: Sequence[BatchPart]) -> Usage:
+    return build_usage(*(part.trace for part in parts))
+
+
 _decoder: Final = msgspec.json.Decoder(CompletionBody)
 
 
-def parse_request(body: bytes) -> ParsedRequest:
+def parse_request(body: bytes) -> ParsedRequest | BatchRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
     if bytes(request.segments) not in (b"", b"null"):
@@ -108,20 +132,27 @@ def parse_request(body: bytes) -> ParsedRequest:
     check_choices(request.n)
     refuse_if("echo", request.echo)
     refuse_if("logprobs", request.logprobs)
-    prompt = require_single_prompt(request.prompt)
-    require_text(prompt, request.suffix)
+    prompts = read_prompts(request.prompt)
+    drafts = [_build_draft(request, prompt) for prompt in prompts]
     options = request.stream_options or StreamOptions()
     make_encoder = partial(CompletionResponseEncoder, wants_usage=bool(options.include_usage))
+    if len(drafts) > 1:
+        return BatchRequest("openai", drafts, make_encoder, is_streamed=bool(request.stream))
     return ParsedRequest(
         protocol="openai",
-        draft=build_fim_request(
-            prompt,
-            suffix=request.suffix,
-            max_tokens=request.max_tokens,
-            stop=normalize_stops(request.stop),
-            model=request.model or "",
-        ),
+        draft=drafts[0],
         client=make_response_writer(make_encoder, SSE if request.stream else None),
+    )
+
+
+def _build_draft(request: CompletionBody, prompt: str) -> UnvalidatedRequest:
+    require_text(prompt, request.suffix)
+    return build_fim_request(
+        prompt,
+        suffix=request.suffix,
+        max_tokens=request.max_tokens,
+        stop=normalize_stops(request.stop),
+        model=request.model or "",
     )
 
 

@@ -22,6 +22,7 @@ from inference.gateway.receive import MAX_STOPS, check_prompt
 Body = TypeVar("Body")
 Stops = str | list[str] | None
 
+MAX_PROMPTS: Final = 20  # in one request; LangChain sends as many
 _MAX_LISTED_STOPS: Final = 256  # checked at most; plugins list a dozen
 
 _CHAT_ENDS: Final = frozenset({"<|im_start|>", "<|im_end|>", "<end_of_turn>"})
@@ -73,13 +74,14 @@ def refuse_if(name: str, is_requested: object) -> None:
         )
 
 
-def require_single_prompt(prompt: str | list[str]) -> str:
-    """Return the prompt. A list of prompts would be several completions. Raises BadRequest."""
+def read_prompts(prompt: str | list[str]) -> list[str]:
+    """Return at least one prompt. Raises BadRequest."""
     if isinstance(prompt, str):
-        return prompt
-    if len(prompt) != 1:
-        raise BadRequest("invalid_field", "prompt must be a single string.", param="prompt")
-    return prompt[0]
+        return [prompt]
+    if not 1 <= len(prompt) <= MAX_PROMPTS:
+        message = f"prompt must have 1 to {MAX_PROMPTS} texts."
+        raise BadRequest("invalid_field", message, param="prompt")
+    return prompt
 
 
 def normalize_stops(stop: Stops) -> tuple[str, ...]:
