@@ -11,6 +11,7 @@ from inference.consumers.base import Receive, Scope, SendMessage
 from inference.consumers.dialects import (
     llama_cpp_infill,
     mistral_fim,
+    ollama_chat,
     ollama_generate,
     openai_chat,
     openai_completions,
@@ -21,7 +22,13 @@ from inference.consumers.dialects.models_list import (
     ModelConsumer,
     ModelsConsumer,
 )
-from inference.consumers.dialects.ollama_models import ShowConsumer, TagsConsumer, VersionConsumer
+from inference.consumers.dialects.ollama_models import (
+    EmbedConsumer,
+    RunningModelsConsumer,
+    ShowConsumer,
+    TagsConsumer,
+    VersionConsumer,
+)
 from inference.consumers.dialects.tabby_events import (
     EventsConsumer,
     ServerSettingConsumer,
@@ -43,6 +50,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     "/v1/fim/completions": mistral_fim.DIALECT,
     "/infill": llama_cpp_infill.DIALECT,
     "/api/generate": ollama_generate.DIALECT,
+    "/api/chat": ollama_chat.DIALECT,
 }
 LOOKUPS: Final[Mapping[str, type[HttpConsumer]]] = {
     "/v1/models": ModelsConsumer,
@@ -50,6 +58,9 @@ LOOKUPS: Final[Mapping[str, type[HttpConsumer]]] = {
     "/v1/health": TabbyHealthConsumer,
     "/v1/events": EventsConsumer,
     "/v1beta/server_setting": ServerSettingConsumer,
+    "/api/embed": EmbedConsumer,
+    "/api/embeddings": EmbedConsumer,
+    "/api/ps": RunningModelsConsumer,
     "/api/show": ShowConsumer,
     "/api/tags": TagsConsumer,
     "/api/version": VersionConsumer,

@@ -12,7 +12,7 @@ from inference.consumers.base import client_address, read_api_key
 from inference.consumers.http.http_consumer import HttpConsumer
 from inference.consumers.http.openai_schemas import error_body
 from inference.consumers.http.responses import encode
-from inference.errors import BadRequest, CompletionError
+from inference.errors import CompletionError, UnknownModel
 from inference.gateway.authenticate import authenticate
 from inference.pipeline import DataPlane
 from inference.routing.pool_selection import DEFAULT_MODEL_NAMES
@@ -103,7 +103,7 @@ class ModelConsumer(ModelsListConsumer):
             name = names[0]
         if name not in names:
             message = "This model does not exist. GET /v1/models lists the models of this key."
-            raise BadRequest("model_not_found", message, http_status=404, param="model")
+            raise UnknownModel("", message)
         return _describe_model(self, name)
 
 

@@ -7,7 +7,7 @@ request to load the model, which is always loaded.
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -17,21 +17,34 @@ from inference.completion.request_trace import RequestTrace
 from inference.consumers.http.completions import Dialect, ParsedRequest
 from inference.consumers.http.finish_reasons import ollama_done_reason
 from inference.consumers.http.request_bodies import (
+    Body,
     Stops,
     build_fim_request,
     decode,
     normalize_stops,
 )
 from inference.consumers.http.responses import NDJSON, encode, make_response_writer
-from inference.errors import CompletionError
+from inference.errors import BadRequest, CompletionError, UnknownModel
 
 
 class Options(msgspec.Struct, frozen=True):
     num_predict: int | None = None  # below 0: no limit
     stop: Stops = None
+    # For chats only.
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
 
 
-class GenerateBody(msgspec.Struct, frozen=True):
+class UnsupportedFields(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields that are refused, since a client would miss their effect."""
+
+    format: Any = None
+    think: bool | str | None = None
+    images: list[str] | None = None
+
+
+class GenerateBody(UnsupportedFields, frozen=True):
     model: str | None = None
     prompt: str | None = None
     suffix: str | None = None
@@ -46,20 +59,23 @@ class GenerateChunk(msgspec.Struct, frozen=True):
     done: bool = False
 
 
-class GenerateFinal(msgspec.Struct, frozen=True):
-    """The last line of a response. Durations are in nanoseconds."""
+class FinalFields(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of the last line of every response. Durations are in nanoseconds."""
 
     model: str
     created_at: str
-    response: str
+    done: bool = True
     done_reason: str  # load, or the finish reason
     total_duration: int
+    load_duration: int = 0
     prompt_eval_count: int
     prompt_eval_duration: int
     eval_count: int
     eval_duration: int
-    done: bool = True
-    load_duration: int = 0
+
+
+class GenerateFinal(FinalFields, frozen=True, kw_only=True):
+    response: str
     context: list[int] = []
 
 
@@ -69,9 +85,7 @@ class OllamaError(msgspec.Struct, frozen=True):
 
 class OllamaResponseEncoder:
     def __init__(self, arrival: IncomingRequest) -> None:
-        moment = datetime.fromtimestamp(arrival.occurred_at_ms / 1000, UTC)
-        self._created_at = moment.isoformat().replace("+00:00", "Z")
-        self._is_loading = arrival.draft.is_warm_up
+        self._created_at = format_time(arrival)
 
     def encode_delta(self, text: str, trace: RequestTrace) -> GenerateChunk:
         return GenerateChunk(trace.model_name, self._created_at, text)
@@ -80,19 +94,29 @@ class OllamaResponseEncoder:
         return [self.encode_full("", trace)]
 
     def encode_full(self, text: str, trace: RequestTrace) -> GenerateFinal:
-        engine_ms = trace.engine_ms or 0.0
-        first_ms = trace.first_token_ms or trace.total_ms
-        return GenerateFinal(
-            model=trace.model_name,
-            created_at=self._created_at,
-            response=text,
-            done_reason="load" if self._is_loading else ollama_done_reason(trace),
-            total_duration=_to_nanoseconds(trace.total_ms),
-            prompt_eval_count=trace.prompt_tokens,
-            prompt_eval_duration=_to_nanoseconds(engine_ms),
-            eval_count=trace.generated_tokens,
-            eval_duration=_to_nanoseconds(trace.total_ms - first_ms),
-        )
+        return GenerateFinal(response=text, **build_final_fields(trace))
+
+
+def build_final_fields(trace: RequestTrace) -> dict[str, Any]:
+    """Build the fields of FinalFields."""
+    engine_ms = trace.engine_ms or 0.0
+    first_ms = trace.first_token_ms or trace.total_ms
+    is_loading = trace.arrival.draft.is_warm_up
+    return {
+        "model": trace.model_name,
+        "created_at": format_time(trace.arrival),
+        "done_reason": "load" if is_loading else ollama_done_reason(trace),
+        "total_duration": _to_nanoseconds(trace.total_ms),
+        "prompt_eval_count": trace.prompt_tokens,
+        "prompt_eval_duration": _to_nanoseconds(engine_ms),
+        "eval_count": trace.generated_tokens,
+        "eval_duration": _to_nanoseconds(trace.total_ms - first_ms),
+    }
+
+
+def format_time(arrival: IncomingRequest) -> str:
+    moment = datetime.fromtimestamp(arrival.occurred_at_ms / 1000, UTC)
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _to_nanoseconds(ms: float) -> int:
@@ -104,7 +128,7 @@ _decoder: Final = msgspec.json.Decoder(GenerateBody)
 
 def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
-    request = decode(_decoder, body)
+    request = decode_body(_decoder, body)
     options = request.options or Options()
     draft = build_fim_request(
         request.prompt or "",
@@ -125,12 +149,36 @@ def parse_request(body: bytes) -> ParsedRequest:
     )
 
 
+def decode_body(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
+    """Decode a body, with Ollama's error if there is none. Raises BadRequest."""
+    if not body:
+        raise BadRequest("invalid_json", "missing request body")
+    request = decode(decoder, body)
+    if isinstance(request, UnsupportedFields):
+        refuse_capability("format", request.format)
+        refuse_capability("thinking", request.think)
+        refuse_capability("images", request.images)
+    return request
+
+
+def refuse_capability(name: str, is_requested: object) -> None:
+    """Refuse with the text by which clients notice that a model lacks a capability.
+
+    Raises BadRequest.
+    """
+    if is_requested:
+        message = f"this model does not support {name}"
+        raise BadRequest("unsupported_parameter", message, param=name)
+
+
 def read_model_name(text: str | None) -> str:
     """Return the model without the tag that clients add to names without one."""
     return (text or "").removesuffix(":latest")
 
 
 def error_body(error: CompletionError) -> bytes:
+    if isinstance(error, UnknownModel) and error.name:
+        return encode(OllamaError(f"model '{error.name}' not found"))
     return encode(OllamaError(error.message))
 
 

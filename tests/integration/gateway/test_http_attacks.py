@@ -17,7 +17,7 @@ from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS
 
 WITHOUT_KEY = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
 GUARDED = sorted({*DIALECTS, *LOOKUPS} - WITHOUT_KEY)
-WITH_BODIES = sorted({*DIALECTS, "/api/show", "/v1/events"})
+WITH_BODIES = sorted({*DIALECTS, "/api/embed", "/api/embeddings", "/api/show", "/v1/events"})
 METHODS = ("GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS")
 MB = 1024 * 1024
 SECRET = "planted-secret"
