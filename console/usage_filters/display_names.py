@@ -120,7 +120,10 @@ _ALIASES: Final = {
 }
 _EDITORS: Final = {
     "jetbrains": "JetBrains",
+    "qt_creator": "Qt Creator",
+    "rstudio": "RStudio",
     "sublime": "Sublime Text",
+    "textmate": "TextMate",
     "visual_studio": "Visual Studio",
     "vscode": "VS Code",
     "xcode": "Xcode",

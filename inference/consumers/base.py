@@ -12,6 +12,11 @@ MAX_READ_CHARS: Final = 256  # of a header; the rest is ignored
 _SIGNS: Final = (
     ("cursor", "cursor"),
     ("windsurf", "windsurf"),
+    ("trae", "trae"),
+    ("kiro", "kiro"),
+    ("positron", "positron"),
+    ("code-server", "vscode"),
+    ("code - oss", "vscode"),
     ("vscodium", "vscode"),
     ("visual studio code", "vscode"),
     ("vscode", "vscode"),
@@ -27,8 +32,16 @@ _SIGNS: Final = (
     ("xcode", "xcode"),
     ("eclipse", "eclipse"),
     ("jupyter", "jupyter"),
+    ("rstudio", "rstudio"),
+    ("qt creator", "qt_creator"),
+    ("qtcreator", "qt_creator"),
+    ("kakoune", "kakoune"),
+    ("lapce", "lapce"),
+    ("textmate", "textmate"),
+    ("android studio", "jetbrains"),
     *((name, "jetbrains") for name in ("jetbrains", "intellij", "pycharm", "goland", "webstorm")),
     *((name, "jetbrains") for name in ("rider", "clion", "phpstorm", "rubymine", "rustrover")),
+    *((name, "jetbrains") for name in ("androidstudio", "datagrip", "dataspell", "appcode")),
 )
 EDITORS: Final = frozenset(name for _, name in _SIGNS)
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from caret.contracts.language_ids import LANGUAGES
+from caret.contracts.language_ids import LANGUAGES, language_of_path
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.pricing import MAX_GENERATED_TOKENS
 from inference.completion.generation_options import Sampling
@@ -57,7 +57,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
     return CompletionRequest(
         mode=mode,
         path=draft.path,
-        language=_read_language(draft.language),
+        language=_read_language(draft.language) or language_of_path(draft.path),
         prefix=draft.prefix,
         suffix=draft.suffix,
         files=tuple(sorted(draft.files, key=lambda file: -file.edited_at)),

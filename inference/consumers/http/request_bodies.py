@@ -9,7 +9,6 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from caret.contracts.language_ids import LANGUAGES
 from caret.contracts.policy import Mode, Trigger
 from inference.completion.generation_options import GREEDY, Sampling
 from inference.completion.incoming_request import ContextFile, UnvalidatedRequest
@@ -95,12 +94,6 @@ def normalize_stops(stop: Stops) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for each in considered_stops if each not in _MARKERS))[
         :MAX_STOPS
     ]
-
-
-def normalize_language(language: str | None) -> str:
-    """Return the language; "" if unknown, since editors have names of their own."""
-    name = (language or "").lower()
-    return name if name in LANGUAGES else ""
 
 
 def require_text(prompt: str, suffix: str | None) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from caret.contracts.language_ids import LANGUAGES, language_of_name, language_of_path
 from caret.contracts.policy import Mode, Tier
 from inference.completion.generation_options import Sampling
 from inference.completion.incoming_request import ChatMessage, ContextFile
@@ -98,6 +99,37 @@ def test_an_unknown_language_is_rejected_without_repeating_it() -> None:
 @pytest.mark.parametrize(("text", "language"), [("Python", "python"), ("", ""), ("C#", "c#")])
 def test_language_names_ignore_case(text: str, language: str) -> None:
     assert receive(make_arrival(language=text)).language == language
+
+
+@pytest.mark.parametrize(
+    ("path", "language"),
+    [
+        ("src/main.py", "python"),
+        ("C:\\shop\\Main.TSX", "typescriptreact"),
+        ("deploy/Dockerfile", "dockerfile"),
+        ("lib/CMakeLists.txt", "cmake"),
+        (".py", ""),
+        ("notes", ""),
+        ("", ""),
+    ],
+)
+def test_the_path_names_the_language_if_the_client_does_not(path: str, language: str) -> None:
+    assert receive(make_arrival(path=path, language="")).language == language
+    assert receive(make_arrival(path=path, language="go")).language == "go"
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [("Python", "python"), ("py", "python"), (".rs", "rust"), ("golang", "go"), ("klingon", "")],
+)
+def test_names_and_suffixes_of_languages_are_known(name: str, language: str) -> None:
+    assert language_of_name(name) == language
+
+
+def test_every_language_that_is_found_is_a_known_one() -> None:
+    suffixes = ("py", "h", "cs", "ex", "m", "mm", "proto", "sc", "tf", "tsx", "vue", "zig", "rst")
+
+    assert {language_of_path(f"a.{suffix}") for suffix in suffixes} <= LANGUAGES
 
 
 def test_a_completion_of_no_tokens_is_rejected() -> None:
