@@ -119,7 +119,9 @@ _ALIASES: Final = {
     "yml": "yaml",
 }
 _EDITORS: Final = {
+    "curl": "curl",
     "jetbrains": "JetBrains",
+    "openai": "OpenAI library",
     "qt_creator": "Qt Creator",
     "rstudio": "RStudio",
     "sublime": "Sublime Text",
