@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from caret.foundation.log_config import describe
-from inference.consumers.base import Receive, Scope, SendMessage
+from inference.consumers.base import Headers, Message, Receive, Scope, SendMessage, header
 from inference.consumers.dialects import (
     llama_cpp_infill,
     mistral_fim,
@@ -35,7 +35,6 @@ from inference.consumers.dialects.tabby_events import (
     TabbyHealthConsumer,
 )
 from inference.consumers.http.completions import CompletionConsumer, Dialect
-from inference.consumers.http.cross_origin import allow_origin
 from inference.consumers.http.http_consumer import HealthConsumer, HttpConsumer, NotFoundConsumer
 from inference.consumers.http.identical_requests import IdenticalRequests
 from inference.consumers.websocket import WebSocketConsumer
@@ -67,6 +66,8 @@ LOOKUPS: Final[Mapping[str, type[HttpConsumer]]] = {
     "/health": HealthConsumer,
     "/healthz": HealthConsumer,
 }
+_EXPOSED_HEADERS: Final = b"X-Request-Id, X-Caret-Finish-Reason, Retry-After"
+_PREFLIGHT_S: Final = b"600"  # how long browsers keep the answer to a preflight
 Asgi = Callable[[Scope, Receive, SendMessage], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
@@ -92,7 +93,7 @@ class GatewayApplication:
             return
         consumer = self._routes.get((scope["type"], scope["path"])) or self._find_by_prefix(scope)
         if self._allowed_origins and scope["type"] == "http":
-            send = allow_origin(scope, send, self._allowed_origins)
+            send = _allow_origin(scope, send, self._allowed_origins)
         await consumer(scope, receive, send)
 
     def _find_by_prefix(self, scope: Scope) -> Asgi:
@@ -133,6 +134,37 @@ class GatewayApplication:
         }
         http = {("http", path): consumer for path, consumer in (completions | lookups).items()}
         return {("websocket", "/v1/stream"): stream, **http}
+
+
+def _allow_origin(scope: Scope, send: SendMessage, allowed_origins: frozenset[str]) -> SendMessage:
+    """Return a `send` that adds the headers for cross-origin requests, if the origin is allowed.
+
+    Browsers hide a response without them from the page. Credentials are never allowed: a page has
+    to send an API key, and the gateway reads no cookies.
+    """
+    origin = header(scope, b"origin")
+    if origin is None or origin not in allowed_origins:
+        return send
+    headers: Headers = [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-expose-headers", _EXPOSED_HEADERS),
+        (b"vary", b"Origin"),
+    ]
+    method = header(scope, b"access-control-request-method")
+    if scope["method"] == "OPTIONS" and method is not None:
+        requested = header(scope, b"access-control-request-headers") or ""
+        headers += [
+            (b"access-control-allow-methods", b"GET, POST"),
+            (b"access-control-allow-headers", requested.encode("latin-1")),
+            (b"access-control-max-age", _PREFLIGHT_S),
+        ]
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], *headers]}
+        await send(message)
+
+    return send_with_headers
 
 
 async def _deny_connection(_scope: Scope, receive: Receive, send: SendMessage) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from inference.completion.generation_options import NO_TIME_LIMITS, Sampling, TimeLimits
+from inference.pools.vllm.engine import _build_body
 from tests.fakes.gateway import FakeGateway
 from tests.fakes.http_gateway import send_request
+from tests.fakes.pools import make_engine_request
 
 _CHAT = [{"role": "user", "content": "Hello"}]
 
@@ -170,6 +172,15 @@ async def test_a_chat_is_sampled_as_requested() -> None:
 
     (request,) = gateway.engine.requests
     assert request.sampling == Sampling(temperature=0.7, top_p=0.5, seed=1)
+
+
+def test_the_engine_gets_the_sampling_only_if_it_is_not_greedy() -> None:
+    sampled = _build_body(make_engine_request(sampling=Sampling(0.7, top_p=0.9, seed=5)))
+    greedy = _build_body(make_engine_request())
+
+    assert (sampled["temperature"], sampled["top_p"], sampled["seed"]) == (0.7, 0.9, 5)
+    assert greedy["temperature"] == 0
+    assert not {"top_p", "seed"} & set(greedy)
 
 
 async def test_infill_passes_on_the_time_limits() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from inference.completion.generation_options import Sampling
 from inference.errors import EngineError
 from inference.pools.engine import EngineChunk, EngineStop
 from inference.pools.vllm.engine import VllmEngine
@@ -205,14 +204,6 @@ async def test_the_engine_gets_exactly_these_fields() -> None:
             "stream_options": {"include_usage": True, "continuous_usage_stats": True},
         }
     ]
-
-
-async def test_sampling_is_passed_to_the_engine() -> None:
-    async with _serving(COMPLETE) as (server, engine):
-        await _collect(server, engine, sampling=Sampling(temperature=0.7, top_p=0.9, seed=5))
-
-    (body,) = server.bodies
-    assert (body["temperature"], body["top_p"], body["seed"]) == (0.7, 0.9, 5)
 
 
 async def test_the_connection_is_reused_for_the_next_request() -> None:

@@ -29,7 +29,7 @@ from caret.foundation.web.connections import (
     ConnectionSlot,
     TooManyConnections,
 )
-from caret.foundation.web.http10_responses import adapt_to_version
+from caret.foundation.web.response_sending import SendDeadline, adapt_to_version
 from caret.foundation.web.server_limits import ServerLimits
 from caret.foundation.web.write_coalescing import CoalescingTransport
 
@@ -374,27 +374,3 @@ class LimitedHttp(HttpToolsProtocol):
             slot for slot in (self._slot, self._request_slot) if slot is not None
         ]
         super().handle_websocket_upgrade()
-
-
-class SendDeadline:
-    """Aborts a connection whose client does not read what was written to it."""
-
-    def __init__(self, transport: asyncio.Transport, timeout_s: float) -> None:
-        self._transport = transport
-        self._timeout_s = timeout_s
-        self._timer: asyncio.TimerHandle | None = None
-
-    def start(self) -> None:
-        if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._timeout_s, self._on_late)
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _on_late(self) -> None:
-        self._timer = None
-        REFUSED.labels("send_late").inc()
-        self._transport.abort()

@@ -1,8 +1,11 @@
-"""Responses to HTTP/1.0 clients, which know no chunks: the end of the connection ends the body.
+"""Sending responses: without chunks to HTTP/1.0 clients, and only to clients that read.
 
-uvicorn sends every body without a length in chunks, whatever the client's version. It closes the
-connection of each HTTP/1.0 request after the response.
+HTTP/1.0 knows no chunks: the end of the connection ends the body. uvicorn sends every body without
+a length in chunks, whatever the client's version. It closes the connection of each HTTP/1.0 request
+after the response.
 """
+
+import asyncio
 
 from uvicorn._types import (
     ASGI3Application,
@@ -12,6 +15,8 @@ from uvicorn._types import (
     Scope,
 )
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from caret.foundation.web.connections import REFUSED
 
 
 def adapt_to_version(app: ASGI3Application, cycle: RequestResponseCycle) -> ASGI3Application:
@@ -37,3 +42,27 @@ def adapt_to_version(app: ASGI3Application, cycle: RequestResponseCycle) -> ASGI
         await app(scope, receive, send_unframed)
 
     return respond
+
+
+class SendDeadline:
+    """Aborts a connection whose client does not read what was written to it."""
+
+    def __init__(self, transport: asyncio.Transport, timeout_s: float) -> None:
+        self._transport = transport
+        self._timeout_s = timeout_s
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._timeout_s, self._on_late)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_late(self) -> None:
+        self._timer = None
+        REFUSED.labels("send_late").inc()
+        self._transport.abort()
