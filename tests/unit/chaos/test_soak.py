@@ -45,7 +45,10 @@ def test_growth_is_measured_over_the_whole_time() -> None:
 
 def test_growth_before_settling_shows_only_in_the_course() -> None:
     filling = [replace(sample, at_s=sample.at_s - 100.0) for sample in _samples(mb_each=0.5)]
-    flat = [replace(sample, resources=replace(sample.resources, memory_mb=150.0)) for sample in _samples()]
+    flat = [
+        replace(sample, resources=replace(sample.resources, memory_mb=150.0))
+        for sample in _samples()
+    ]
 
     found = trend([*filling, *flat], settled_s=999.0)
 
