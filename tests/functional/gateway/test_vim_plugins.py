@@ -75,7 +75,15 @@ def running_plugin(home: Path, init: str, site: Site, *repositories: str) -> Ite
     file = home / "main.py"
     file.write_text(CODE)
     neovim = Neovim(home / "nvim.sock", environment_of(home, TERM="dumb", TMPDIR=str(home)))
-    command = [NEOVIM, "--headless", "--listen", neovim.socket, "-u", config, file]
+    command: list[str | Path] = [
+        NEOVIM,
+        "--headless",
+        "--listen",
+        neovim.socket,
+        "-u",
+        config,
+        file,
+    ]
     with subprocess.Popen(
         command, env=neovim.environment, cwd=home, stdout=subprocess.DEVNULL
     ) as process:
