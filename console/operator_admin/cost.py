@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 from console.layout.lists.csv_response import csv_response
 from console.layout.lists.pagination import wants_csv
 from console.operator_admin.site import operator_required, render_operator_page
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.cost import CostRow, FleetCost, cost_of
 from tenants.fleet.pools.daily_usage import read_days, read_replica_seconds, replica_seconds_a_day
@@ -81,7 +81,7 @@ def _to_table_row(row: CostRow) -> CostTableRow:
 
 def _costs_by_period(price: float) -> dict[int, FleetCost]:
     """Return the costs by number of days. Raises redis.RedisError."""
-    store, now = connect(), timezone.now()
+    store, now = connect_to_redis(), timezone.now()
     seconds_a_day = replica_seconds_a_day(read_installation(now=now))
     return {
         num_days: cost_of(

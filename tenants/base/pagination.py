@@ -39,14 +39,14 @@ class Page(Generic[_Row]):
     next_cursor: str | None  # None: this is the last page
 
 
-def write_cursor(place: PagePosition) -> str:
+def encode_cursor(place: PagePosition) -> str:
     since = place.at - datetime.fromtimestamp(0, UTC)
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     data = micros.to_bytes(_TIME_BYTES, signed=True) + place.id.bytes
     return urlsafe_b64encode(data).decode()
 
 
-def read_cursor(text: str | None) -> PagePosition | None:
+def decode_cursor(text: str | None) -> PagePosition | None:
     """Parse a cursor. Return None, the first page, for None. Raises InvalidValue."""
     if text is None:
         return None
@@ -64,7 +64,7 @@ def read_cursor(text: str | None) -> PagePosition | None:
     return PagePosition(at, UUID(bytes=data[_TIME_BYTES:]))
 
 
-def fetch_first(
+def fetch_page_rows(
     rows: QuerySet[_ModelRow],
     *,
     limit: int,
@@ -87,7 +87,7 @@ def build_page(
 ) -> Page[_Row]:
     page_rows = list(rows[:limit])
     has_more = len(rows) > limit
-    return Page(page_rows, write_cursor(get_position(page_rows[-1])) if has_more else None)
+    return Page(page_rows, encode_cursor(get_position(page_rows[-1])) if has_more else None)
 
 
 def slice_page(rows: Sequence[_Row], *, limit: int, cursor: str | None) -> Page[_Row]:

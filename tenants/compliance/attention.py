@@ -10,11 +10,11 @@ from django.db.models import Count, Exists, IntegerField, Min, OuterRef, QuerySe
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.permissions import Permission
 from tenants.identity.sso.saml_metadata import last_expiry
 from tenants.models import ApiKey, AuditSink, Budget, BudgetAlert, IdentityProvider, Tenant
-from tenants.models.api_key import active
+from tenants.models.api_key import make_active_condition
 from tenants.security.authorization.actor import Actor
 
 LEAKED_WITHIN: Final = timedelta(days=30)
@@ -60,7 +60,7 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
     keys = ApiKey.objects.filter(tenant_id=OuterRef("id"))
     leaked = keys.filter(leaked_at__gt=now - LEAKED_WITHIN)
     expiring = keys.filter(
-        active(now), kind=KeyKind.SERVICE, expires_at__lt=now + KEY_EXPIRES_WITHIN
+        make_active_condition(now), kind=KeyKind.SERVICE, expires_at__lt=now + KEY_EXPIRES_WITHIN
     )
     providers = IdentityProvider.objects.filter(tenant_id=OuterRef("id"))
     row = (
@@ -90,7 +90,7 @@ def _exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
     return BudgetAlert.objects.filter(
         Exists(unchanged),
         tenant_id=OuterRef("id"),
-        month=month_of(utc_day(now)),
+        month=start_of_month(utc_day(now)),
         percent=_USED_UP,
     )
 

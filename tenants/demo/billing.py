@@ -8,7 +8,7 @@ from uuid import UUID
 
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import begins_at, next_month, utc_day
+from tenants.base.billing_periods import start_of_day, start_of_next_month, utc_day
 from tenants.base.money import MICROS, to_cents
 from tenants.base.permissions import Role
 from tenants.billing.budgets.operations import (
@@ -142,11 +142,11 @@ def _plan_nights(stage: DemoTimeline) -> list[TimelineEvent]:
 
 
 def _plan_invoices(stage: DemoTimeline) -> list[TimelineEvent]:
-    month, events = next_month(utc_day(stage.begins_at)), []
-    while begins_at(month) <= stage.now:
-        at = begins_at(month) + GRACE + _MOMENT
+    month, events = start_of_next_month(utc_day(stage.begins_at)), []
+    while start_of_day(month) <= stage.now:
+        at = start_of_day(month) + GRACE + _MOMENT
         events.append(TimelineEvent(at, lambda now: issue_due(stage.tenant_id, now=now)))
-        month = next_month(month)
+        month = start_of_next_month(month)
     return events
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 from tenants.compliance.data_subjects.erasure_worker import run_erasure
 from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
@@ -48,7 +48,7 @@ def build_exports(company: DemoCompany, at: datetime) -> None:
     Workers start no exports meanwhile. A worker that is already running continues, and may build
     these.
     """
-    with redis_lock(connect(), "exports"), redis_lock(connect(), "long-exports"):
+    with redis_lock(connect_to_redis(), "exports"), redis_lock(connect_to_redis(), "long-exports"):
         _build_all(company, at)
 
 

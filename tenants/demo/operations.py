@@ -15,7 +15,7 @@ from typing import Final
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.demo.api_keys import DemoKeys, keys
 from tenants.demo.billing import billing, price_from_the_beginning
 from tenants.demo.compliance import build_exports, erase_somebody, purge_what_is_old
@@ -111,7 +111,7 @@ def _plan_quarter(company: DemoCompany) -> list[TimelineEvent]:
 def _finish_tenant(stage: DemoTimeline) -> dict[str, int]:
     row_counts = _count_rows(stage)
     mark_filled(stage, row_counts)
-    sign_head(tenant_id=stage.tenant_id, keys=signing_keys(), now=stage.now)
+    sign_head(tenant_id=stage.tenant_id, keys=load_signing_keys(), now=stage.now)
     settle_sinks(stage)
     return row_counts
 
@@ -124,7 +124,7 @@ def _plan_signatures(stage: DemoTimeline) -> list[TimelineEvent]:
     )
     return [
         TimelineEvent(
-            at, lambda now: sign_head(tenant_id=stage.tenant_id, keys=signing_keys(), now=now)
+            at, lambda now: sign_head(tenant_id=stage.tenant_id, keys=load_signing_keys(), now=now)
         )
         for at in evenings
     ]

@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db.models import Max, Sum
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
@@ -80,7 +80,7 @@ def find_seats(
 
 def _read_figures(actor: Actor, users: Sequence[UUID], now: datetime) -> dict[UUID, SeatFigures]:
     """Return the figures of each user. Two or three queries."""
-    month = month_of(utc_day(now))
+    month = start_of_month(utc_day(now))
     days = UsageDay.objects.filter(
         tenant_id=actor.tenant_id,
         user_id__in=users,

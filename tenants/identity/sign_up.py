@@ -30,7 +30,7 @@ from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 from tenants.base.billing_periods import ONE_DAY, utc_day
 from tenants.base.errors import Conflict, DomainError, InvalidValue, NotFound
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.validation.text import is_storable
 from tenants.identity.members.operations import check_slug, read_tenant_name
 from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant, onboard_tenant
@@ -116,7 +116,7 @@ def create_link(sign_up_request: SignUpRequest) -> str:
 
 def find_sign_up(token: str) -> SignUpRequest:
     """Return the request of a link. Raises NotFound, redis.RedisError."""
-    return _unseal(token, connect().get(_key_of(token)))
+    return _unseal(token, connect_to_redis().get(_key_of(token)))
 
 
 def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant:
@@ -125,7 +125,7 @@ def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant
     `slug` replaces the requested one, which may be taken meanwhile. Raises InvalidValue, NotFound,
     Conflict, redis.RedisError.
     """
-    redis, key = connect(), _key_of(token)
+    redis, key = connect_to_redis(), _key_of(token)
     ttl_s = redis.ttl(key)
     sign_up_request = _unseal(
         token, redis.getdel(key)
@@ -151,7 +151,7 @@ def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant
 def _store(token: str, sign_up_request: SignUpRequest, *, ttl_s: int) -> None:
     text = json.dumps(asdict(sign_up_request)).encode()
     key = _key_of(token)
-    connect().set(key, seal(_encryption_key(), text, bound_to=key.encode()), ex=ttl_s)
+    connect_to_redis().set(key, seal(_encryption_key(), text, bound_to=key.encode()), ex=ttl_s)
 
 
 def _unseal(token: str, sealed: object) -> SignUpRequest:

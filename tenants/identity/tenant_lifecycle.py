@@ -28,7 +28,7 @@ from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.errors import RootKeyUnavailable
 from tenants.security.encryption.key_creation import create_tenant_key
-from tenants.security.encryption.root_keys import root_keys
+from tenants.security.encryption.root_keys import load_root_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def change_tenant_columns(
 def _create_key(tenant_id: TenantId, now: datetime) -> None:
     try:
         with tenant_scope(tenant_id):
-            create_tenant_key(tenant_id=tenant_id, root_key=root_keys().current, now=now)
+            create_tenant_key(tenant_id=tenant_id, root_key=load_root_keys().current, now=now)
     except RootKeyUnavailable as error:
         raise Conflict(
             "The key management service does not respond. Try again in a minute."

@@ -14,7 +14,7 @@ from django.db.models import Q
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import ONE_DAY, begins_at, utc_day
+from tenants.base.billing_periods import ONE_DAY, start_of_day, utc_day
 from tenants.base.errors import InvalidValue
 from tenants.base.validation.text import parse_reason
 from tenants.base.validation.time_bounds import validate_date
@@ -68,7 +68,7 @@ def set_trial_end(*, actor: Actor, ends_on: date | None, reason: str, now: datet
 
 def trial_end(ends_on: date) -> datetime:
     """Return when a trial ends: at the end of its last day."""
-    return begins_at(ends_on + ONE_DAY)
+    return start_of_day(ends_on + ONE_DAY)
 
 
 def send_due_reminders(*, now: datetime) -> int:

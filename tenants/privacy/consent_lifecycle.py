@@ -8,7 +8,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.operations import PolicyChange
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.consent.consent import (
     NO_CONSENT,
@@ -61,7 +61,9 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
         mark_snapshot_stale(
             tenant_id=actor.tenant_id
         )  # locks the tenant: the policy cannot change meanwhile
-        allowance = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.content_capture)
+        allowance = tenant_consent(
+            find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
+        )
         if effective_consent(choice.consent, allowance) != choice.consent:
             raise Conflict("Your organisation does not allow this.")
         statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(

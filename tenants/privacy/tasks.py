@@ -10,7 +10,7 @@ from django.utils import timezone
 from caret.contracts.captured_content import ContentSealer
 from caret.contracts.retrieval import Sealer
 from caret.foundation.clock import SystemClock
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.privacy.content_capture import erasure as content_erasure
 from tenants.privacy.content_capture import ingestion as content_ingestion
 from tenants.privacy.idempotency import operations as idempotency
@@ -36,7 +36,7 @@ def run_retrieval_worker() -> None:
     if settings.RETRIEVAL:
         worker.run_worker(
             worker.WorkerContext(
-                streams=RetrievalStreams(connect()),
+                streams=RetrievalStreams(connect_to_redis()),
                 sealer=Sealer(settings.ROOT_SECRET),
                 embedder=EmbeddingEngine(settings.EMBEDDINGS_URL, model=settings.EMBEDDINGS_MODEL),
                 clock=SystemClock(),
@@ -52,7 +52,7 @@ def clean_up_retrieval_index() -> None:
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def ingest_content() -> None:
     sealer = ContentSealer(settings.ROOT_SECRET)
-    content_ingestion.ingest(connect(), sealer, now=timezone.now())
+    content_ingestion.ingest(connect_to_redis(), sealer, now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

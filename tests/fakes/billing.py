@@ -12,7 +12,7 @@ from caret.contracts.pricing import BudgetScope, TierPrices, decode_indexes
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, new_request_id
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import begins_at
+from tenants.base.billing_periods import start_of_day
 from tenants.base.money import Currency
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, create_budget
 from tenants.billing.budgets.queries import BudgetView
@@ -52,8 +52,8 @@ def make_customer(company: Company, *, starts_on: date = START) -> str:
 
 def backdate_company(company: Company, day: date) -> None:
     """Move the company's creation back to that day if it is younger."""
-    younger = Tenant.objects.filter(id=company.tenant_id, created_at__gt=begins_at(day))
-    younger.update(created_at=begins_at(day))
+    younger = Tenant.objects.filter(id=company.tenant_id, created_at__gt=start_of_day(day))
+    younger.update(created_at=start_of_day(day))
 
 
 def make_old_customer(since: datetime) -> Company:

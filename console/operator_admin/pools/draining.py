@@ -21,7 +21,7 @@ from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
 from console.texts.error_messages import translate_error
 from tenants.base.errors import Conflict, DomainError, InvalidValue, NotFound
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.draining import (
     DrainRequest,
@@ -81,7 +81,7 @@ def _apply_step(request: HttpRequest, operator: OperatorView, step: _DrainStep) 
     )
     try:
         set_drain(
-            connect(),
+            connect_to_redis(),
             operator=operator,
             drain_request=drain_request,
             members=step.members,
@@ -129,7 +129,7 @@ def _find_emptied(step: _DrainStep) -> list[str]:
     if not step.is_drained:
         return []
     try:
-        drained = read_drains(connect()).drained
+        drained = read_drains(connect_to_redis()).drained
     except DomainError:
         drained = {}
     return find_emptied_pools(step.replica, drained, step.members)

@@ -14,7 +14,7 @@ from console.operator_admin.pools.csv_files import pools_csv
 from console.operator_admin.pools.presenters import changes_of
 from console.operator_admin.site import operator_required, render_operator_page
 from tenants.base.errors import DomainError
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.added_replicas import AddedReplicaRecord, AddedReplicas, read_additions
 from tenants.fleet.pools.pool_status import PoolStatus
@@ -68,7 +68,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 def _read_additions_if_reachable() -> AddedReplicas | None:
     """Return the added replicas; None if Redis is unreachable."""
     try:
-        return read_additions(connect())
+        return read_additions(connect_to_redis())
     except DomainError:
         return None
 

@@ -9,10 +9,10 @@ from uuid import UUID
 from caret.contracts.pricing import BudgetScope, HardBudget, SpendingLimits, encode_indexes
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.errors import NotFound
 from tenants.base.money import Currency
-from tenants.base.pagination import Page, PagePosition, build_page, fetch_first, read_cursor
+from tenants.base.pagination import Page, PagePosition, build_page, decode_cursor, fetch_page_rows
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.month_spend import (
     TenantMonthSpend,
@@ -76,7 +76,7 @@ def page_of_budgets(
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         budgets = Budget.objects.filter(tenant_id=actor.tenant_id)
-        rows = fetch_first(budgets, limit=limit, after=read_cursor(cursor))
+        rows = fetch_page_rows(budgets, limit=limit, after=decode_cursor(cursor))
         page = build_page(
             rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
         )
@@ -127,7 +127,7 @@ def _budgets_of(budgets: Sequence[Budget], month: TenantMonthSpend) -> dict[User
 
 
 def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:
-    month = month_of(utc_day(now))
+    month = start_of_month(utc_day(now))
     price = read_price_book(tenant_id).price_on(utc_day(now))
     month_spend, names = read_month(tenant_id, month), _find_holder_names(tenant_id, rows)
     alerts, currency = (

@@ -14,7 +14,13 @@ from django.conf import settings
 
 from caret.foundation.ids import TenantId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import ONE_DAY, begins_at, month_to_book, next_month, utc_day
+from tenants.base.billing_periods import (
+    ONE_DAY,
+    choose_booking_month,
+    start_of_day,
+    start_of_next_month,
+    utc_day,
+)
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.money import MICROS_PER_CENT, to_cents
 from tenants.base.validation.text import parse_reason
@@ -128,7 +134,7 @@ def issue_credit_note(
                 "You can correct at most {cents} cents of this invoice.",
                 cents=_correctable_cents(invoice),
             )
-        month = month_to_book(utc_day(now), open_month=open_month(state), now=now)
+        month = choose_booking_month(utc_day(now), open_month=open_month(state), now=now)
         head = _build_header(state, DocumentKind.CREDIT_NOTE, month, now)
         head = msgspec.structs.replace(
             head,
@@ -154,10 +160,10 @@ def _months_due(state: BillingState, newest: int, now: datetime) -> list[date]:
 
 
 def _is_over(state: BillingState, month: date, now: datetime) -> bool:
-    following = next_month(month)
+    following = start_of_next_month(month)
     seats_until = state.seats_booked_on
     has_seats = seats_until is not None and seats_until >= following - ONE_DAY
-    return has_seats and now >= begins_at(following) + GRACE
+    return has_seats and now >= start_of_day(following) + GRACE
 
 
 def _issue_invoice(state: BillingState, month: date, now: datetime) -> str:
@@ -236,7 +242,9 @@ def _post_invoice(
 ) -> None:
     booking = TransactionDraft(
         source=TransactionSource(kind, str(state.last_number)),
-        day=utc_day(now) if kind is SourceKind.CREDIT_NOTE else next_month(draft.month) - ONE_DAY,
+        day=utc_day(now)
+        if kind is SourceKind.CREDIT_NOTE
+        else start_of_next_month(draft.month) - ONE_DAY,
         month=draft.month,
         memo=f"{draft.head.number} {draft.head.reason}".strip(),
         postings=[posting for posting in postings if posting.amount_micros],

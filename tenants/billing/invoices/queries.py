@@ -17,9 +17,9 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.billing.invoices.billing_profile import issuer, read_profile
@@ -102,7 +102,7 @@ def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[In
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         invoices = Invoice.objects.filter(tenant_id=actor.tenant_id)
-        rows = fetch_first(invoices, limit=limit, after=read_cursor(cursor))
+        rows = fetch_page_rows(invoices, limit=limit, after=decode_cursor(cursor))
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
     )

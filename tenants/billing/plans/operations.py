@@ -12,7 +12,7 @@ from caret.contracts.policy import Tier
 from caret.contracts.pricing import TierPrices
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.money import Currency
 from tenants.base.validation.text import validate_text
@@ -120,7 +120,7 @@ def _require_known_day(tenant_id: TenantId, starts_on: date) -> None:
     Each day from the first is posted, and a mistyped year would add thousands of days. Raises
     InvalidValue.
     """
-    first = month_of(utc_day(Tenant.objects.get(id=tenant_id).created_at))
+    first = start_of_month(utc_day(Tenant.objects.get(id=tenant_id).created_at))
     if starts_on < first:
         raise InvalidValue(
             "starts_on",

@@ -19,7 +19,7 @@ from caret.contracts.pricing import TokenCounts, cost_micros
 from caret.contracts.usage import FinishReason
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, month_to_book, utc_day
+from tenants.base.billing_periods import choose_booking_month, start_of_month, utc_day
 from tenants.billing.budgets.alerts import create_alerts
 from tenants.billing.budgets.month_spend import SpendEntry, add_spend
 from tenants.billing.ledger.accounts import LedgerAccountCode
@@ -79,7 +79,7 @@ def rate_tokens(
         spend_entries = _rate_batches(state, upto, now)
         add_spend(tenant_id, spend_entries)
         price = read_price_book(tenant_id).price_on(utc_day(now))
-        create_alerts(tenant_id, month_of(utc_day(now)), price=price, now=now)
+        create_alerts(tenant_id, start_of_month(utc_day(now)), price=price, now=now)
         state.rated_batch = upto
         state.save(update_fields=["rated_batch"])
     return RatingResult(num_batches, upto < newest, spend_entries)
@@ -162,7 +162,7 @@ def _book_day(
     booking = TransactionDraft(
         source=source,
         day=day,
-        month=month_to_book(day, open_month=open_month(state), now=now),
+        month=choose_booking_month(day, open_month=open_month(state), now=now),
         memo=f"Tokens of {day.isoformat()}",
         postings=[Posting(LedgerAccountCode.UNBILLED, total), *revenue],
     )

@@ -10,7 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final
 
-from tenants.base.billing_periods import ONE_DAY, days_in, month_of, next_month
+from tenants.base.billing_periods import (
+    ONE_DAY,
+    count_days_in_month,
+    start_of_month,
+    start_of_next_month,
+)
 from tenants.base.money import Currency
 from tenants.billing.pricing import price_seats
 from tenants.billing.rating.seats import LINE as SEATS
@@ -37,14 +42,14 @@ class MonthCost:
 
 def first_day_of_forecast(today: date) -> date:
     """Return the first day whose costs the month's cost and its forecast need."""
-    return min(month_of(today), today - FORECAST_DAYS * ONE_DAY)
+    return min(start_of_month(today), today - FORECAST_DAYS * ONE_DAY)
 
 
 def compute_month_cost(
     days: Sequence[DailyCostLine], *, currency: Currency, today: date
 ) -> MonthCost:
     """Return the month's cost. `days` begin at `first_day_of_forecast` or earlier."""
-    month = month_of(today)
+    month = start_of_month(today)
     seats = [each for each in days if each.line == SEATS]
     tokens = [each for each in days if each.line != SEATS]
     cost = MonthCost(
@@ -71,7 +76,7 @@ def _remaining_seats(seats: Sequence[DailyCostLine], month: date) -> int:
     if last is None:
         return 0
     day, total = max(month, last.day + ONE_DAY), 0
-    while day < next_month(month):
+    while day < start_of_next_month(month):
         total += price_seats(last.quantity, day=day, month_micros=last.price_micros)
         day += ONE_DAY
     return total
@@ -82,4 +87,4 @@ def _remaining_tokens(tokens: Sequence[DailyCostLine], today: date, num_days: in
     first = today - num_days * ONE_DAY
     so_far_today = _sum_since(tokens, today)
     average = (_sum_since(tokens, first) - so_far_today) // num_days
-    return max(0, average - so_far_today) + average * (days_in(today) - today.day)
+    return max(0, average - so_far_today) + average * (count_days_in_month(today) - today.day)

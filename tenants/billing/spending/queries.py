@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.money import Currency
 from tenants.base.permissions import Permission
 from tenants.billing.ledger.credits import credit_balance
@@ -42,7 +42,7 @@ class SpendingOverview:
 
     @property
     def month(self) -> date:
-        return month_of(self.today)
+        return start_of_month(self.today)
 
     @property
     def month_cost(self) -> MonthCost:

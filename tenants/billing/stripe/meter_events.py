@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from caret.foundation.ids import TenantId
-from tenants.base.billing_periods import begins_at
+from tenants.base.billing_periods import start_of_day
 from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.models import LedgerEntry, StripeCustomer, StripeEvent
 
@@ -22,7 +22,7 @@ def event_name(line: str) -> str:
 
 def meter_event_time(day: date, now: datetime) -> datetime:
     """Return the day's noon, or the nearest time that Stripe accepts: not too old, not future."""
-    return min(max(begins_at(day) + _NOON, now - MAX_AGE), now)
+    return min(max(start_of_day(day) + _NOON, now - MAX_AGE), now)
 
 
 def enqueue_meter_events(tenant_id: TenantId, transaction_id: UUID, *, now: datetime) -> None:

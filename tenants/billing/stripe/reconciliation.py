@@ -9,7 +9,7 @@ from django.db.models import Count, Q, Sum
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import begins_at, next_month
+from tenants.base.billing_periods import start_of_day, start_of_next_month
 from tenants.billing.pricing import LINES
 from tenants.billing.stripe.meter_events import event_name
 from tenants.billing.stripe.port import Stripe
@@ -35,7 +35,7 @@ def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Meter
 
     Returns an empty list for a tenant that is not a customer at Stripe. Raises StripeFailed.
     """
-    since, until = begins_at(month), begins_at(next_month(month))
+    since, until = start_of_day(month), start_of_day(start_of_next_month(month))
     with tenant_scope(tenant_id):
         customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
         if customer is None:

@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import user_scope
-from tenants.base.validation.email_domains import anonymous_email
+from tenants.base.validation.email_domains import make_anonymous_email
 from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.compliance.data_subjects.data_inventory import DataSubject
 from tenants.identity.members.access_changes import announce
@@ -75,7 +75,7 @@ def anonymize_keys(keys: QuerySet[ApiKey], now: datetime) -> int:
 
 def anonymize_invitations(invitations: QuerySet[Invitation], now: datetime) -> int:
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
-    return invitations.update(email=anonymous_email())
+    return invitations.update(email=make_anonymous_email())
 
 
 def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> None:
@@ -92,7 +92,7 @@ def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> N
         if memberships.exclude(tenant_id=tenant_id).exists():
             return
     User.objects.filter(id=row.id).update(
-        email=anonymous_email(),
+        email=make_anonymous_email(),
         name="",
         password=make_password(None),
         is_active=False,

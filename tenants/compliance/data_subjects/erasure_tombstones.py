@@ -28,7 +28,7 @@ class ErasureTombstone:
 
 def note_once_committed(tenant_id: TenantId, erasure: ErasureTombstone) -> None:
     """Write the tombstone after the commit. Call this in the transaction of the request."""
-    tombstones.write_on_commit(tenant_id, [_name_tombstone(erasure)])
+    tombstones.write_tombstones_on_commit(tenant_id, [_name_tombstone(erasure)])
 
 
 def note_missed(*, now: datetime) -> int:
@@ -43,7 +43,7 @@ def note_missed(*, now: datetime) -> int:
                 tenant_id=tenant_id, requested_at__gte=now - tombstones.LOOKS_BACK
             )
             names = [_name_tombstone(ErasureTombstone(row.user_id, row.id)) for row in recent]
-        num_noted += tombstones.write(tenant_id, names)
+        num_noted += tombstones.write_tombstones(tenant_id, names)
     return num_noted
 
 
@@ -52,7 +52,7 @@ def newest_noted(tenant_id: TenantId) -> list[ErasureTombstone]:
 
     Raises what the storage raises.
     """
-    name_matches = filter(None, map(_NAME.fullmatch, tombstones.list_names(tenant_id)))
+    name_matches = filter(None, map(_NAME.fullmatch, tombstones.list_tombstones(tenant_id)))
     # IDs of erasures increase with time.
     matches = sorted(name_matches, key=lambda match: match["erasure"])
     newest = {match["user"]: UUID(match["erasure"]) for match in matches}

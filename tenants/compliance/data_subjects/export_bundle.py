@@ -24,9 +24,9 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Permission
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.base.validation.text import MAX_REASON_CHARS, parse_reason
 from tenants.compliance.data_subjects.data_inventory import (
     OWN_SOURCES,
@@ -87,7 +87,7 @@ def write_bundle(
         raise InvalidValue(
             "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
         )
-    with redis_lock(connect(), f"bundle:{actor.tenant_id}") as is_alone:
+    with redis_lock(connect_to_redis(), f"bundle:{actor.tenant_id}") as is_alone:
         if not is_alone:
             raise Conflict(
                 "Another personal data export of this tenant is running. Try again in a minute."
@@ -228,7 +228,7 @@ def _write_manifest(
 ) -> dict[str, Any]:
     slug = Tenant.objects.values_list("slug", flat=True).get(id=subject.tenant_id)
     files.write_text("README.txt", _README.format(tenant=slug))
-    manifest = signing_keys().sign_document(
+    manifest = load_signing_keys().sign_document(
         {
             "kind": KIND,
             "format": 1,

@@ -11,9 +11,9 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.models import Erasure, Membership
@@ -94,10 +94,10 @@ def under_way(*, tenant_id: TenantId, user_id: UserId | None) -> uuid.UUID | Non
 def list_erasures(*, actor: Actor, limit: int, cursor: str | None) -> Page[ErasureView]:
     """Return a page of erasures, newest first. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_RETENTION)
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         erasures = Erasure.objects.filter(tenant_id=actor.tenant_id)
-        rows = fetch_first(erasures, limit=limit, after=after, time_field="requested_at")
+        rows = fetch_page_rows(erasures, limit=limit, after=after, time_field="requested_at")
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.requested_at, row.id)
     )

@@ -13,7 +13,7 @@ from django.db.models import Max, Model, QuerySet
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.validation.email_domains import ANONYMOUS_DOMAIN
 from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.compliance.data_subjects import anonymization
@@ -87,7 +87,7 @@ def purge(row: Erasure, *, now: datetime, count: Count) -> None:
     VerifiedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
     PoolAssignment.objects.filter(holder_id=UUID(tenant_id)).delete()
     _purge_store(tenant_id, count)
-    _purge_redis(connect(), tenant_id)
+    _purge_redis(connect_to_redis(), tenant_id)
 
 
 def _purge_store(tenant_id: TenantId, count: Count) -> None:

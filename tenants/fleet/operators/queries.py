@@ -20,9 +20,9 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Role
 from tenants.base.validation.text import is_storable
@@ -87,7 +87,7 @@ def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[Tenan
     if search:
         begins = search if is_storable(search) else ""
         tenants = tenants.filter(slug__startswith=begins) if begins else tenants.none()
-    rows = fetch_first(tenants, limit=limit, after=read_cursor(cursor))
+    rows = fetch_page_rows(tenants, limit=limit, after=decode_cursor(cursor))
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
     )

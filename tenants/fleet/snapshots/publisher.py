@@ -26,7 +26,7 @@ from caret.contracts.snapshot import (
 )
 from caret.foundation.ids import TenantId
 from tenants.base.errors import DomainError
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.models import Tenant
 
@@ -39,7 +39,7 @@ def publish(*, tenant_id: TenantId, now: datetime) -> None:
     Raises redis.RedisError when Redis does not answer.
     """
     snapshot = read_snapshot(tenant_id=tenant_id, now=now)
-    write_snapshot(connect(), snapshot)
+    write_snapshot(connect_to_redis(), snapshot)
     Tenant.objects.filter(id=tenant_id, published_version__lt=snapshot.version).update(
         published_version=snapshot.version
     )
@@ -71,7 +71,7 @@ def republish_stale(*, now: datetime) -> int:
     # Redis is read first. A change that is published meanwhile then looks unpublished, which costs
     # one needless attempt. Read last, Redis would look ahead of the database, as after a restored
     # backup.
-    published_state = _read_published(connect())
+    published_state = _read_published(connect_to_redis())
     repairs = plan_repairs(_versions_of_tenants(), published_state)
     return sum(_repair_snapshot(tenant_id, repair, now) for tenant_id, repair in repairs.items())
 

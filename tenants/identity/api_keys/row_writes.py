@@ -14,8 +14,8 @@ from tenants.identity.api_keys.key_secrets import key_digest
 from tenants.identity.api_keys.scopes import stored
 from tenants.identity.api_keys.validation import KeyRequest, check_lifetime
 from tenants.models import ApiKey, Membership
-from tenants.policy.overrides.queries import effective_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.overrides.queries import load_effective_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.security.audit.operations import ChangeFields
 from tenants.security.authorization.actor import Actor
 
@@ -69,8 +69,8 @@ def check_policy(
 def policy_for_owner(tenant_id: TenantId, owner_id: UserId | None) -> TenantPolicy:
     """Return the owner's effective policy; None: a service key, to which no override applies."""
     if owner_id is None:
-        return find_policy(tenant_id=tenant_id).policy
-    return effective_policy(tenant_id=tenant_id, user_id=owner_id)
+        return find_policy_in_force(tenant_id=tenant_id).policy
+    return load_effective_policy(tenant_id=tenant_id, user_id=owner_id)
 
 
 def require_room(actor: Actor, now: datetime) -> None:

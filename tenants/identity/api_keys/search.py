@@ -25,8 +25,8 @@ from tenants.identity.api_keys.queries import (
 )
 from tenants.identity.api_keys.unowned import unowned
 from tenants.models import ApiKey, Membership, User
-from tenants.models.api_key import active, filter_idle_keys
-from tenants.policy.queries import find_policy
+from tenants.models.api_key import filter_idle_keys, make_active_condition
+from tenants.policy.queries import find_policy_in_force
 from tenants.security.authorization.actor import Actor
 
 IDLE_DAYS: Final = 90  # if the policy sets no number of days
@@ -188,7 +188,7 @@ def _with_text(keys: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
 
 def _in_state(state: KeyState, now: datetime) -> Q:
     if state is KeyState.ACTIVE:
-        return active(now)
+        return make_active_condition(now)
     if state is KeyState.REVOKED:
         return Q(revoked_at__isnull=False)
     return Q(revoked_at=None, expires_at__lte=now)
@@ -206,5 +206,5 @@ def _filter_by_concern(
 
 def _idle_days(actor: Actor) -> tuple[int, bool]:
     """Return after how many days a key is idle, and whether the policy revokes it then."""
-    days = find_policy(tenant_id=actor.tenant_id).policy.revoke_idle_keys_after_days
+    days = find_policy_in_force(tenant_id=actor.tenant_id).policy.revoke_idle_keys_after_days
     return (IDLE_DAYS, False) if days is None else (days, True)

@@ -22,7 +22,7 @@ from tenants.identity.api_keys.queries import (
     select_visible_keys,
 )
 from tenants.models import ApiKey, Membership
-from tenants.models.api_key import active
+from tenants.models.api_key import make_active_condition
 from tenants.security.authorization.actor import Actor
 
 MAX_LEFT: Final = 100  # in one response; the list contains all
@@ -63,5 +63,7 @@ def unowned(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKey]:
         role__in=roles_with_permission(Permission.CREATE_KEYS),
     )
     is_ones_own = Q(owner_id=F("issued_by_id"), owner_id__isnull=False)
-    shown_keys = keys.filter(active(now), issued_by__isnull=False).exclude(is_ones_own)
+    shown_keys = keys.filter(make_active_condition(now), issued_by__isnull=False).exclude(
+        is_ones_own
+    )
     return shown_keys.filter(~Exists(makers))

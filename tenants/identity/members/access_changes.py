@@ -14,7 +14,7 @@ import redis
 import structlog
 from django.db import transaction
 
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 
 ACCESS_CHANGED: Final = "caret:console:access-changed"
 logger = structlog.get_logger(__name__)
@@ -26,7 +26,7 @@ def announce(*ids: str) -> None:
 
 
 def _publish_change(ids: tuple[str, ...]) -> None:
-    pipeline = connect().pipeline(transaction=False)
+    pipeline = connect_to_redis().pipeline(transaction=False)
     for each in ids:
         pipeline.publish(ACCESS_CHANGED, each)
     try:

@@ -18,7 +18,7 @@ from tenants.base.validation.text import is_storable
 from tenants.identity.members.directory import MemberDirectoryRow, with_details
 from tenants.models import ApiKey, Membership, TeamMembership
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.directory import MemberRow, member_row
+from tenants.security.authorization.directory import MemberRow, build_member_row
 
 
 class MemberOrder(StrEnum):
@@ -57,7 +57,7 @@ def search_members(
         page = fetch_sorted_page(
             _filter_members(actor, member_filter), order=order, limit=limit, cursor=cursor
         )
-    return Page([member_row(row) for row in page.rows], page.next_cursor)
+    return Page([build_member_row(row) for row in page.rows], page.next_cursor)
 
 
 def find_directory(
@@ -83,7 +83,7 @@ def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
             .order_by("user_id")
             .first()
         )
-    return None if row is None else member_row(row)
+    return None if row is None else build_member_row(row)
 
 
 def _filter_members(actor: Actor, member_filter: MemberFilter) -> QuerySet[Membership]:

@@ -20,7 +20,7 @@ from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, NotFound
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.validation.text import is_storable, parse_reason
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.sso.queries import provider_for
@@ -63,7 +63,7 @@ def enqueue_reset_request(*, email: str, now: datetime) -> None:
     Raises redis.RedisError.
     """
     request = json.dumps([email.strip().lower(), now.timestamp()]).encode()
-    pipeline = connect().pipeline()
+    pipeline = connect_to_redis().pipeline()
     pipeline.lpush(_QUEUE, seal(_encryption_key(), request, bound_to=_PURPOSE.encode()))
     pipeline.ltrim(_QUEUE, 0, _MAX_WAITING - 1)
     pipeline.expire(_QUEUE, _MAX_AGE)
@@ -80,7 +80,7 @@ def mail_requested_links(*, now: datetime) -> int:
     for number in range(_MAX_LOOKUPS):
         if num_emails == _MAX_EMAILS:
             return number
-        message = connect().rpop(_QUEUE)
+        message = connect_to_redis().rpop(_QUEUE)
         if not isinstance(message, bytes):
             return number
         is_accepted = _process_request(message, now)

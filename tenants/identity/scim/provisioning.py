@@ -14,7 +14,7 @@ from django.db import IntegrityError, transaction
 from caret.foundation.ids import UserId
 from tenants.base.errors import Conflict, DomainError, InvalidValue
 from tenants.base.permissions import Role
-from tenants.base.validation.email_domains import domain_of
+from tenants.base.validation.email_domains import get_email_domain
 from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.billing.budgets.limits import require_budget_limit_per_user
 from tenants.identity.invitations.operations import revoke_invitations_by
@@ -166,7 +166,7 @@ def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None
 
 
 def _is_verified(actor: Actor, email: str) -> bool:
-    domain = domain_of(email)
+    domain = get_email_domain(email)
     return (
         bool(domain)
         and Domain.objects.filter(

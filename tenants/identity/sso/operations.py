@@ -19,7 +19,7 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Permission, Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.validation.text import is_storable, parse_reason, validate_text
 from tenants.identity.domains.queries import find_owning_tenant
 from tenants.identity.members.sessions import end_sessions_at
@@ -276,7 +276,7 @@ def record_refused_sign_in(
 
 def _is_below_refused_limit(tenant_id: TenantId, reason: str) -> bool:
     name = f"caret:refused-sign-ins:{tenant_id}:{reason}"
-    pipeline = connect().pipeline(transaction=True)
+    pipeline = connect_to_redis().pipeline(transaction=True)
     pipeline.set(name, 0, ex=_HOUR_S, nx=True)
     pipeline.incr(name)
     return int(pipeline.execute()[1]) <= MAX_REFUSED_ENTRIES

@@ -16,13 +16,13 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.models import ConsentReceipt, ContentErasure, Membership
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.consent import (
     ConsentStatement,
     UserConsent,
@@ -71,7 +71,7 @@ def get_own_consent(*, actor: Actor) -> OwnConsent:
     """Return the actor's consent. Three queries. Raises Forbidden."""
     own = _require_user(actor)
     with tenant_scope(actor.tenant_id):
-        policy = find_policy(tenant_id=actor.tenant_id).policy.content_capture
+        policy = find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
         statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=own).get(own, [])
     allowance = tenant_consent(policy)
     return OwnConsent(
@@ -96,12 +96,12 @@ def list_receipts(
 
     Actors without READ_CONSENT get only their own. Raises Forbidden, InvalidValue.
     """
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         receipts = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
         if only_own or not actor.has_permission(Permission.READ_CONSENT):
             receipts = receipts.filter(user_id=_require_user(actor))
-        rows = fetch_first(receipts.select_related("user", "actor"), limit=limit, after=after)
+        rows = fetch_page_rows(receipts.select_related("user", "actor"), limit=limit, after=after)
         people = [person for row in rows for person in (row.user_id, row.actor_id)]
         erased_ids = find_erased_users(actor.tenant_id, people)
     page = build_page(
@@ -142,7 +142,7 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
     """Return the consent overview. Up to six queries. Raises Forbidden."""
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
-        policy = find_policy(tenant_id=actor.tenant_id).policy
+        policy = find_policy_in_force(tenant_id=actor.tenant_id).policy
         consents = find_consents(tenant_id=actor.tenant_id, policy=policy).values()
         members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None).count()
         own = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id, user_id__isnull=True)
@@ -167,7 +167,9 @@ def consents_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, U
     """
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
-        allowance = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.content_capture)
+        allowance = tenant_consent(
+            find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
+        )
         rows = ConsentReceipt.objects.filter(
             tenant_id=actor.tenant_id, user_id__in=[UUID(each) for each in user_ids]
         )
@@ -186,8 +188,8 @@ def list_content_erasures(
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
         erasures = ContentErasure.objects.filter(tenant_id=actor.tenant_id).select_related("user")
-        after = read_cursor(cursor)
-        rows = fetch_first(erasures, limit=limit, after=after, time_field="requested_at")
+        after = decode_cursor(cursor)
+        rows = fetch_page_rows(erasures, limit=limit, after=after, time_field="requested_at")
         erased_ids = find_erased_users(actor.tenant_id, [row.user_id for row in rows])
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.requested_at, row.id)

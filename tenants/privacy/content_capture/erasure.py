@@ -21,7 +21,7 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import ContentErasure, ContentObject, Tenant
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.queries import find_holders
 from tenants.privacy.content_capture import object_store
 from tenants.privacy.retention.certificates import issue_certificate
@@ -132,7 +132,7 @@ def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
         if not stored_objects.exists():
             return
         row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
-        policy = find_policy(tenant_id=tenant_id).policy
+        policy = find_policy_in_force(tenant_id=tenant_id).policy
         is_closed = row.status == TenantStatus.CLOSED
         holders = set() if is_closed else find_holders(tenant_id=tenant_id, policy=policy)
         users = {

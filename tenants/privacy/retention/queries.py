@@ -13,9 +13,9 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.models import DeletionCertificate, LegalHold, PurgeRun, RetentionRule
@@ -250,10 +250,10 @@ def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateV
 
 def _list_newest(model: type[Model], actor: Actor, limit: int, cursor: str | None) -> Page[Any]:
     actor.require(Permission.READ_RETENTION)
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         queryset = model._default_manager.filter(tenant_id=actor.tenant_id)
-        rows: list[Any] = fetch_first(queryset, limit=limit, after=after)
+        rows: list[Any] = fetch_page_rows(queryset, limit=limit, after=after)
     return build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
     )

@@ -11,9 +11,9 @@ from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
 from tenants.models import LegalHold, RetentionRule
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
-from tenants.policy.queries import find_policy_document
+from tenants.policy.queries import load_active_policy
 from tenants.privacy.retention.tables import HoldPeriod
-from tenants.security.authorization.erased_users import find_erased_users, visible_email
+from tenants.security.authorization.erased_users import find_erased_users, get_visible_email
 
 _OF_CONTENT_CAPTURE: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
 
@@ -59,7 +59,7 @@ def previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -
 def default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
     """Return the default days of a class for the tenant."""
     return _make_default_rule(
-        data_class, find_policy_document(tenant_id=tenant_id).content_capture
+        data_class, load_active_policy(tenant_id=tenant_id).content_capture
     ).days
 
 
@@ -68,7 +68,7 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
 
     Four queries.
     """
-    policy = find_policy_document(tenant_id=tenant_id)
+    policy = load_active_policy(tenant_id=tenant_id)
     newest = (
         RetentionRule.objects.filter(tenant_id=tenant_id)
         .select_related("author")
@@ -111,7 +111,7 @@ def _to_effective_rule(
 ) -> EffectiveRule:
     if row is None:
         return default
-    email = visible_email(row.author, erased_ids)
+    email = get_visible_email(row.author, erased_ids)
     rule = EffectiveRule(row.days, row.version, email, row.reason, row.created_at)
     if not row.is_default:
         return rule

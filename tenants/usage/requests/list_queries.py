@@ -18,7 +18,7 @@ from django.db.models import F, Q, QuerySet
 from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.pagination import MAX_PAGE, Page, PagePosition, build_page, read_cursor
+from tenants.base.pagination import MAX_PAGE, Page, PagePosition, build_page, decode_cursor
 from tenants.models import UsageRecord
 from tenants.security.audit.operations import ChangeFields, record_read
 from tenants.security.authorization.actor import Actor
@@ -115,7 +115,7 @@ def list_requests(
     Raises Forbidden, InvalidValue.
     """
     assert 1 <= limit <= MAX_PAGE
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         rows = list(
             _sort_records(_filter_records(actor, request_filter), request_filter.order, after)[

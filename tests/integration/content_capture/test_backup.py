@@ -141,7 +141,7 @@ def test_a_rotated_key_is_not_destroyed_by_a_restore(
     back_up(backup)
     later = timezone.now() + timedelta(days=1)
     rotate_tenant_keys(tenant_id=acme.company.tenant_id, now=later, older_than=later)
-    destroyed_keys.write_missing(now=later)
+    destroyed_keys.record_missing_destroyed_keys(now=later)
 
     with empty_database(services, monkeypatch):
         restore(backup)
@@ -225,11 +225,11 @@ def test_a_tombstone_that_could_not_be_stored_is_stored_later(
         shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=now)
     before = [path.name for path in tombstone_folder.rglob("*")]
 
-    num_written = destroyed_keys.write_missing(now=now)
+    num_written = destroyed_keys.record_missing_destroyed_keys(now=now)
 
     assert before == ["README"]
     assert num_written >= 1
-    assert destroyed_keys.write_missing(now=now) == 0
+    assert destroyed_keys.record_missing_destroyed_keys(now=now) == 0
 
 
 def test_backups_are_private_and_never_overwrite_files(backup: tuple[Path, Path]) -> None:

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.identity.member_lifecycle import remove_member
 from tenants.models import Membership, Tenant
 from tenants.privacy.consent.consent import NO_CONSENT
@@ -79,7 +79,7 @@ def test_the_certificate_of_a_withdrawal_proves_that_the_keys_are_destroyed(
 
     alice = acme.company.administrator.actor
     (certificate,) = list_certificates(actor=alice, limit=10, cursor=None).rows
-    document = verify_certificate(certificate.document.encode(), signing_keys().public_keys())
+    document = verify_certificate(certificate.document.encode(), load_signing_keys().public_keys())
     assert (document["data_class"], document["reason"]) == ("captured_content", "withdrawn")
     assert (document["deleted_objects"], document["deleted_items"]) == (1, 2)
     assert [key["opens"] for key in document["keys"]] == [False]

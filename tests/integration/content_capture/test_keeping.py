@@ -16,7 +16,7 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.settings.service_urls import storage_from
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import ContentObject
 from tenants.privacy.consent.consent import NO_CONSENT
@@ -169,7 +169,7 @@ def test_a_suspended_tenants_content_is_dropped(acme: ConsentingTenant) -> None:
 
 
 def test_an_unreadable_message_is_dropped(acme: ConsentingTenant) -> None:
-    connect().xadd(CONTENT, {"sealed": b"garbage"})
+    connect_to_redis().xadd(CONTENT, {"sealed": b"garbage"})
 
     assert ingest_queued().dropped == {"unreadable: format": 1}
 

@@ -24,7 +24,7 @@ from tenants.identity.invitations.queries import page_of_invitations
 from tenants.identity.members.operations import insert_membership
 from tenants.models import User
 from tenants.policy.data_classes import DataClass
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import (
@@ -81,7 +81,7 @@ def decisions() -> AuthoredDecisions:
         )
     team = OverrideSubject(SubjectKind.TEAM, UUID(make_team(company)))
     common: dict[str, Any] = {"actor": dan.actor, "reason": "as agreed", "now": now}
-    set_policy(document=write_policy(get_policy(actor=dan.actor).policy), **common)
+    set_policy(document=serialize_policy(get_policy(actor=dan.actor).policy), **common)
     set_override(subject=team, document={"features": []}, **common)
     set_rule(data_class=DataClass.USAGE, days=100, **common)
     create_invitation(

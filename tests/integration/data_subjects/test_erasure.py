@@ -15,9 +15,9 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance import tasks
 from tenants.compliance.data_subjects import anonymization
 from tenants.compliance.data_subjects.erasure_worker import (
@@ -81,7 +81,7 @@ def read_certificate(traced: TracedTenant) -> dict[str, Any]:
     """
     rows = list_certificates(actor=traced.olga, limit=50, cursor=None).rows
     newest = max(rows, key=lambda row: row.number)
-    return verify_certificate(newest.document.encode(), signing_keys().public_keys())
+    return verify_certificate(newest.document.encode(), load_signing_keys().public_keys())
 
 
 def user_ids_of(traced: TracedTenant) -> dict[str, set[str]]:
@@ -119,7 +119,7 @@ def test_an_erased_user_is_in_no_table_stream_or_file(
 def test_only_one_worker_erases_and_the_others_skip(acme: TracedTenant, folder: Path) -> None:
     request_erasure(acme)
 
-    with redis_lock(connect(), "erasures"):
+    with redis_lock(connect_to_redis(), "erasures"):
         tasks.run_due_erasures()
 
     assert "tenants_user" in find_traces(acme, folder)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from console.operator_admin.pools.csv_files import pools_csv
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.draining import read_drains
 from tenants.fleet.pools.pool_status import RejectedReplica
 from tenants.fleet.pools.scraping.installation_status import read_installation
@@ -97,7 +97,7 @@ def test_first_token_times_are_exported_as_csv(gateway: Gateway) -> None:
 
 def test_the_file_of_changes_states_that_redis_is_unreachable() -> None:
     found = read_installation(now=timezone.now())
-    latest = read_drains(connect()).latest
+    latest = read_drains(connect_to_redis()).latest
 
     rows, notes = download(of="changes")
     unknown, away = read(pools_csv(file_request(of="changes"), found, None))

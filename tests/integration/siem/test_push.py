@@ -7,7 +7,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 from tenants.compliance.audit_sinks import delivery_worker
 from tenants.compliance.audit_sinks.delivery_worker import (
@@ -23,7 +23,7 @@ from tenants.compliance.tasks import deliver_audit_entries
 from tenants.models import AuditSink
 from tenants.security.audit.hash_chain import hash_document
 from tenants.security.encryption.envelope import SealContext
-from tenants.security.encryption.operations import seal_for
+from tenants.security.encryption.operations import seal_in_scope
 from tests.fakes.siem_servers import Hook, Syslog, webhook
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.siem.clock import Clock
@@ -344,7 +344,7 @@ def test_a_broken_sink_of_one_tenant_does_not_stop_another_tenants(
         data = stored.replace(b"URL", other.url.encode())
         seal_context = SealContext("tenants_auditsink", "sealed", str(broken.id))
         scope = f"audit-sink:{broken.id}"
-        sealed = seal_for(company.tenant_id, scope, place=seal_context, data=data, now=clock())
+        sealed = seal_in_scope(company.tenant_id, scope, place=seal_context, data=data, now=clock())
         with tenant_scope(company.tenant_id):
             AuditSink.objects.update(sealed=sealed)
         attach_webhook(other_company, hook)
@@ -386,7 +386,7 @@ def test_the_workers_task_delivers_entries(company: Company, hook: Hook) -> None
 def test_a_concurrent_run_delivers_nothing(company: Company, hook: Hook) -> None:
     attach_webhook(company, hook)
 
-    with redis_lock(connect(), "audit-push") as is_alone:
+    with redis_lock(connect_to_redis(), "audit-push") as is_alone:
         deliver_audit_entries()
 
     assert is_alone

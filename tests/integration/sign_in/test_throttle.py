@@ -53,7 +53,9 @@ def spend_attempts(email: str, secret: Secret = Secret.PASSWORD) -> None:
 
 
 def counters_of_unknown_places() -> set[bytes]:
-    return set(redis_connection.connect().scan_iter(match="caret:throttle:password:*:unknown"))
+    return set(
+        redis_connection.connect_to_redis().scan_iter(match="caret:throttle:password:*:unknown")
+    )
 
 
 def present_passkey(browser: with_passkey.Browser, passkey: SoftPasskey, page: str) -> str:
@@ -107,7 +109,7 @@ def test_further_guesses_do_not_extend_the_wait(owner: Person) -> None:
     before = counters_of_unknown_places()
     spend_attempts(owner.email)
     (name,) = counters_of_unknown_places() - before
-    redis_connection.connect().expire(name, 7)
+    redis_connection.connect_to_redis().expire(name, 7)
 
     throttled = count_attempt(attempt_from(99, owner.email))
 

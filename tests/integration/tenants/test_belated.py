@@ -22,7 +22,7 @@ from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.models import DirtyHour, Outcome, UsageRecord
 from tenants.usage.ingestion.late_outcomes import insert_late_outcomes
 from tenants.usage.ingestion.operations import ingest_all
@@ -41,7 +41,7 @@ def company() -> Company:
 
 @pytest.fixture
 def stream() -> UsageStream:
-    found = UsageStream(connect(), consumer="test", claim_after_ms=0)
+    found = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
     ingest_all(found)  # left by earlier tests
     return found
 
@@ -68,7 +68,7 @@ def late_outcome(company: Company, request_id: uuid.UUID, **changes: Any) -> Lat
 def ingest(stream: UsageStream, *records: Record) -> None:
     """Ingest the records one by one, as gateways deliver them."""
     for record in records:
-        connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
+        connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
     ingest_all(stream)
 
 
@@ -229,7 +229,7 @@ def test_two_concurrent_workers_count_an_outcome_once(
     company: Company, stream: UsageStream
 ) -> None:
     record = late_outcome(company, add_completion(company))
-    connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
+    connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
 
     def work() -> None:
         ingest_all(stream)

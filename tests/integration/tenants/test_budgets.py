@@ -18,7 +18,7 @@ from django.core import mail
 from caret.contracts.pricing import BudgetScope, spend_key
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.billing.budgets.alert_delivery import backoff_after, deliver_due_alerts
 from tenants.billing.budgets.alerts import crossed_thresholds
 from tenants.billing.budgets.operations import (
@@ -129,18 +129,18 @@ def test_spending_before_the_budget_is_synced_to_redis(company: Company) -> None
     sync_spend_to_redis(company.tenant_id, now=NOW)
 
     key = spend_key(company.tenant_id, str(budget.id), "2026-10")
-    assert connect().hmget(key, "used", "raised") == [str(3 * COST).encode()] * 2
+    assert connect_to_redis().hmget(key, "used", "raised") == [str(3 * COST).encode()] * 2
 
 
 def test_a_larger_amount_in_redis_is_not_overwritten(company: Company) -> None:
     budget = make_budget(company)
     key = spend_key(company.tenant_id, str(budget.id), "2026-10")
-    connect().hset(key, "used", str(10**9))
+    connect_to_redis().hset(key, "used", str(10**9))
     spend(company)
 
     sync_spend_to_redis(company.tenant_id, now=NOW)
 
-    assert connect().hgetall(key) == {b"used": str(10**9).encode()}
+    assert connect_to_redis().hgetall(key) == {b"used": str(10**9).encode()}
 
 
 @pytest.mark.parametrize("is_old", [False, True])

@@ -22,7 +22,7 @@ from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports import sql_source
 from tenants.compliance.exports.definitions.usage import USAGE_RECORDS
 from tenants.compliance.exports.formats import xlsx
@@ -101,7 +101,9 @@ def test_a_background_export_equals_a_direct_one_and_its_proof_verifies(
     assert (found.rows_done, found.rows_expected, found.num_bytes) == (ROWS, ROWS, len(data))
     if media != "parquet":  # Parquet's row groups depend on the batches
         assert data == export_directly(company, media)
-    document = verify_export(io.BytesIO(data), found.proof.encode(), signing_keys().public_keys())
+    document = verify_export(
+        io.BytesIO(data), found.proof.encode(), load_signing_keys().public_keys()
+    )
     assert (document["export_id"], document["file"]) == (str(build_id), found.name)
     assert (document["rows"], document["media"]) == (ROWS, media)
     assert document["audit"]["before"]["sequence"] > 0
@@ -119,7 +121,7 @@ def test_a_changed_byte_of_file_or_proof_is_detected(company: Company) -> None:
         part[chance.randrange(len(part))] ^= chance.randrange(1, 256)
         with pytest.raises(BrokenExport):
             verify_export(
-                io.BytesIO(bytes(changed[0])), bytes(changed[1]), signing_keys().public_keys()
+                io.BytesIO(bytes(changed[0])), bytes(changed[1]), load_signing_keys().public_keys()
             )
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 from tenants.compliance import tasks
 from tenants.compliance.exports.jobs import claim
@@ -97,7 +97,7 @@ def test_one_long_export_is_written_at_a_time(company: Company) -> None:
     build_id = records(company)
     read_all(company)
 
-    with redis_lock(connect(), "long-exports"):
+    with redis_lock(connect_to_redis(), "long-exports"):
         tasks.run_long_export_jobs()
 
     assert find_export(company, build_id).state is JobState.RUNNING

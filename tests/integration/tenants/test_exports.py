@@ -18,7 +18,7 @@ from pyarrow import parquet
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports import sql_source
 from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.definitions.usage import USAGE_DAYS, USAGE_RECORDS
@@ -332,7 +332,7 @@ def test_a_file_and_its_proof_verify(company: Company, tmp_path: Path) -> None:
 
     proof = (tmp_path / "usage.csv.proof.json").read_bytes()
     with out.open("rb") as data:
-        document = verify_export(data, proof, signing_keys().public_keys())
+        document = verify_export(data, proof, load_signing_keys().public_keys())
     assert (document["tenant"], document["file"]) == (company.slug, "usage.csv")
     assert (document["definition"], document["version"], document["rows"]) == (
         "usage_records",

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from caret.foundation.ids import TenantId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of
+from tenants.base.billing_periods import start_of_month
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.money import Currency
 from tenants.billing.ledger.accounts import LedgerAccountCode
@@ -201,7 +201,7 @@ def test_a_change_of_plan_starts_tomorrow_at_the_earliest(company: Company) -> N
 
 def test_a_first_plan_cannot_start_before_the_tenants_first_month() -> None:
     company, plan, now = make_company("young", {}), make_plan(), timezone.now()
-    first = month_of(now.date())
+    first = start_of_month(now.date())
 
     for day in (date(1970, 1, 1), first - timedelta(days=1)):
         with pytest.raises(InvalidValue, match=f"Choose {first} or later"):

@@ -48,7 +48,7 @@ def globex() -> Company:
 
 
 def read_published(tenant_id: TenantId) -> TenantSnapshot:
-    data = redis_connection.connect().hget(SNAPSHOTS, tenant_id)
+    data = redis_connection.connect_to_redis().hget(SNAPSHOTS, tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
 
@@ -56,10 +56,10 @@ def read_published(tenant_id: TenantId) -> TenantSnapshot:
 @contextmanager
 def unreachable_redis() -> Iterator[None]:
     """Simulate a crash between commit and publication: the change is stored, but not in Redis."""
-    redis_connection.connect.cache_clear()
+    redis_connection.connect_to_redis.cache_clear()
     with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
         yield
-        redis_connection.connect.cache_clear()
+        redis_connection.connect_to_redis.cache_clear()
 
 
 def row(company: Company) -> Tenant:
@@ -101,7 +101,7 @@ def test_a_revocation_is_published_on_commit(acme: Company) -> None:
 
 
 def test_a_publication_notifies_gateways_and_raises_the_counter(acme: Company) -> None:
-    connection = redis_connection.connect()
+    connection = redis_connection.connect_to_redis()
     listener = connection.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
     listener.subscribe(CHANGED)
     listener.get_message(timeout=1)
@@ -131,7 +131,7 @@ def test_an_older_snapshot_never_replaces_a_newer_one(acme: Company) -> None:
     older = read_snapshot(tenant_id=acme.tenant_id, now=timezone.now())
     make_key(acme, acme.developer)
 
-    written = write_snapshot(redis_connection.connect(), older)
+    written = write_snapshot(redis_connection.connect_to_redis(), older)
 
     assert not written
     assert len(read_published(acme.tenant_id).credentials) == 1
@@ -178,7 +178,7 @@ def test_a_publication_lost_in_a_crash_is_repeated(
 
 
 def test_a_snapshot_lost_in_redis_is_published_again(acme: Company) -> None:
-    connection = redis_connection.connect()
+    connection = redis_connection.connect_to_redis()
     connection.hdel(SNAPSHOTS, acme.tenant_id)
     connection.hdel(VERSIONS, acme.tenant_id)
 
@@ -188,7 +188,7 @@ def test_a_snapshot_lost_in_redis_is_published_again(acme: Company) -> None:
 
 
 def test_a_missing_snapshot_with_a_known_version_is_published_again(acme: Company) -> None:
-    redis_connection.connect().hdel(SNAPSHOTS, acme.tenant_id)
+    redis_connection.connect_to_redis().hdel(SNAPSHOTS, acme.tenant_id)
 
     republish_stale(now=timezone.now())
 
@@ -196,7 +196,7 @@ def test_a_missing_snapshot_with_a_known_version_is_published_again(acme: Compan
 
 
 def test_a_restored_database_publishes_a_newer_version_than_redis(acme: Company) -> None:
-    redis_connection.connect().hset(VERSIONS, acme.tenant_id, "5000")
+    redis_connection.connect_to_redis().hset(VERSIONS, acme.tenant_id, "5000")
 
     republish_stale(now=timezone.now())
 
@@ -237,12 +237,12 @@ def test_a_tenant_that_cannot_be_published_does_not_delay_others(acme: Company) 
         status=TenantStatus.ACTIVE,
         created_at=timezone.now(),
     )
-    redis_connection.connect().hdel(VERSIONS, acme.tenant_id)
+    redis_connection.connect_to_redis().hdel(VERSIONS, acme.tenant_id)
 
     republish_stale(now=timezone.now())
 
-    assert redis_connection.connect().hexists(VERSIONS, acme.tenant_id)
-    assert not redis_connection.connect().hexists(VERSIONS, str(broken.id))
+    assert redis_connection.connect_to_redis().hexists(VERSIONS, acme.tenant_id)
+    assert not redis_connection.connect_to_redis().hexists(VERSIONS, str(broken.id))
 
 
 def test_a_snapshot_has_a_region_only_if_tenants_are_pinned(acme: Company) -> None:

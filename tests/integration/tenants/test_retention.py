@@ -14,10 +14,10 @@ from caret.foundation.crypto.signing import BadSignature
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.models import AuditEntry, PurgeRun, UsageRecord
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.privacy.retention import purge as purging
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
@@ -134,7 +134,7 @@ def test_a_purge_is_certified(company: Company) -> None:
     run_usage(company)
 
     (certificate,) = list_certificates(actor=owner(company), limit=10, cursor=None).rows
-    document = verify_certificate(certificate.document.encode(), signing_keys().public_keys())
+    document = verify_certificate(certificate.document.encode(), load_signing_keys().public_keys())
 
     assert document["number"] == 1
     assert (document["data_class"], document["deleted"], document["held"]) == (USAGE, 1, 0)
@@ -152,7 +152,7 @@ def test_every_changed_byte_of_a_certificate_is_detected(company: Company) -> No
     use(company, 500)
     run_usage(company)
     text = list_certificates(actor=owner(company), limit=1, cursor=None).rows[0].document.encode()
-    keys = signing_keys().public_keys()
+    keys = load_signing_keys().public_keys()
 
     for place in range(len(text)):
         changed = bytearray(text)
@@ -169,7 +169,7 @@ def test_a_reformatted_certificate_is_refused(company: Company) -> None:
     )
 
     with pytest.raises(BadSignature):
-        verify_certificate(json.dumps(document).encode(), signing_keys().public_keys())
+        verify_certificate(json.dumps(document).encode(), load_signing_keys().public_keys())
 
 
 def test_a_purge_is_audited(company: Company) -> None:
@@ -225,7 +225,7 @@ def test_a_tenants_own_retention_applies_to_the_next_purge(company: Company) -> 
 
 
 def test_the_policy_can_shorten_retention(company: Company) -> None:
-    policy = write_policy(DEFAULT_POLICY) | {"retention_days": {"usage_records": 70}}
+    policy = serialize_policy(DEFAULT_POLICY) | {"retention_days": {"usage_records": 70}}
     set_policy(actor=owner(company), document=policy, reason="x", now=NOW)
     use(company, 80)
 

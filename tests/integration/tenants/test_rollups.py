@@ -20,7 +20,7 @@ from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, OutcomeEvent
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.models import DirtyHour, Outcome, TypingReport, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
@@ -272,11 +272,11 @@ def test_the_completeness_time_never_moves_back(company: Company) -> None:
 
 
 def test_the_arrival_time_excludes_pending_entries(company: Company) -> None:
-    stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
+    stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
     ingest_all(stream)
     now = timezone.now() + timedelta(hours=1)
     assert stream.find_arrived_until(now=now) == now
-    entry_id = connect().xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
+    entry_id = connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
 
     waiting = stream.find_arrived_until(now=now)
 
@@ -285,7 +285,7 @@ def test_the_arrival_time_excludes_pending_entries(company: Company) -> None:
 
 
 def test_the_task_rolls_up_ingested_records(company: Company) -> None:
-    stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
+    stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
     record = completion(company, request_id=str(uuid7()))
     other = outcome(company)
     send(record, type(other)(**{**_fields(other), "request_id": record.request_id}), record)

@@ -11,7 +11,7 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
 from tenants.compliance.exports.jobs.operations import cancel_export
@@ -80,8 +80,8 @@ def test_a_tenant_is_closed_and_deleted_after_the_grace_period(
 
     assert (during, after) == (TenantStatus.CLOSING, TenantStatus.CLOSED)
     with exported.open("rb") as file:
-        assert verify_pack(file, signing_keys().public_keys())
-    facts = verify_certificate(certified.read_bytes(), signing_keys().public_keys())
+        assert verify_pack(file, load_signing_keys().public_keys())
+    facts = verify_certificate(certified.read_bytes(), load_signing_keys().public_keys())
     assert (facts["tenant"], facts["reason"]) == (company.slug, "shredding")
     found = closure(company)
     assert found.certificate == certified.read_text()

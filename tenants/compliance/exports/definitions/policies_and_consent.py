@@ -16,8 +16,8 @@ from tenants.policy.availability.enforcement import (
     find_unenforced_periods,
     read_history,
 )
-from tenants.policy.document import write_policy
-from tenants.policy.overrides.document import override_document
+from tenants.policy.document import serialize_policy
+from tenants.policy.overrides.document import serialize_override
 from tenants.policy.overrides.queries import OverrideInForce, list_overrides
 from tenants.policy.queries import PolicyInForce, find_version_ends, page_of_versions
 from tenants.privacy.consent.queries import list_receipts
@@ -68,7 +68,7 @@ def _policy_row(row: _PolicyVersion) -> Row:
         for field, periods in row.not_enforced.items()
         for period in periods
     )
-    return (*_who(row.version), dump_json(write_policy(row.version.policy)), not_enforced)
+    return (*_who(row.version), dump_json(serialize_policy(row.version.policy)), not_enforced)
 
 
 POLICIES: Final = Export(
@@ -91,7 +91,7 @@ POLICIES: Final = Export(
 
 def _override_row(override: OverrideInForce) -> Row:
     subject: tuple[Any, ...] = (override.subject.kind.value, override.subject.id, override.name)
-    return (*subject, *_who(override), dump_json(override_document(override.override)))
+    return (*subject, *_who(override), dump_json(serialize_override(override.override)))
 
 
 POLICY_LAYERS: Final = Export(

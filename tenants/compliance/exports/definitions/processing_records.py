@@ -20,7 +20,7 @@ from tenants.compliance.exports.paged_source import UnpagedRows
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.models import AuditSink, IdentityProvider, Tenant
 from tenants.policy.data_classes import DATA_CLASSES
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.retention.rules_in_force import rules_of
 
 _OPERATOR, _TENANT, _CARET = "operator's settings", "tenant's settings", "Caret"
@@ -39,7 +39,7 @@ _MEASURES: Final = (
 
 def _list_rows(query: RowQuery) -> list[Row]:
     with tenant_scope(query.tenant_id):
-        policy = find_policy(tenant_id=query.tenant_id).policy
+        policy = find_policy_in_force(tenant_id=query.tenant_id).policy
         return [
             *_party_rows(query),
             *_category_rows(query),

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_noop
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.rows import ColumnType, ExportColumn
 from tenants.compliance.exports.sql_source import WITHIN, SqlRows
@@ -23,7 +23,7 @@ def _make_columns(kind: ColumnType, *names: str) -> tuple[ExportColumn, ...]:
 
 
 def _find_arrived_until(_tenant_id: TenantId, now: datetime) -> datetime:
-    stream = UsageStream(connect(), consumer="exports")
+    stream = UsageStream(connect_to_redis(), consumer="exports")
     return stream.find_arrived_until(now=now) - UNDER_WAY
 
 

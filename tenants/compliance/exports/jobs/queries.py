@@ -12,9 +12,9 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK, PACK_VERSION
@@ -97,11 +97,11 @@ def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildVi
     Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.EXPORT)
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     names = [name for name in (*EXPORTS, PACK) if may(actor, name)]
     with tenant_scope(actor.tenant_id):
         jobs = ExportJob.objects.filter(tenant_id=actor.tenant_id, definition__in=names)
-        rows = fetch_first(jobs, limit=limit, after=after)
+        rows = fetch_page_rows(jobs, limit=limit, after=after)
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.pool_status import (
     FirstToken,
     PoolStatus,
@@ -56,7 +56,7 @@ class KeyFigures:
 def read_installation(*, now: datetime) -> InstallationStatus:
     """Read the status from all gateways, and from Redis their counts of 15 minutes ago."""
     scrapes = scrape_gateways()
-    recent = count_recent(connect(), scrapes, now_s=now.timestamp())
+    recent = count_recent(connect_to_redis(), scrapes, now_s=now.timestamp())
     return InstallationStatus(scrapes, recent, pools_of(scrapes, recent.counters))
 
 

@@ -11,9 +11,9 @@ from caret.contracts.api_key import KEY_PATTERN, parse_key
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import KeyState, find_key, is_key_active
 from tenants.identity.api_keys.scopes import stored
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -31,10 +31,10 @@ def ada(company: Company, sign_in_now: SignIn) -> Client:
 
 
 def change_policy(company: Company, **changes: Any) -> None:
-    held = find_policy(tenant_id=company.tenant_id).policy
+    held = find_policy_in_force(tenant_id=company.tenant_id).policy
     set_policy(
         actor=company.platform,
-        document=write_policy(held) | changes,
+        document=serialize_policy(held) | changes,
         reason="a test",
         now=timezone.now(),
     )

@@ -18,7 +18,7 @@ from console.views.retention import certificates
 from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.models import AuditEntry
 from tenants.policy.data_classes import DataClass
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import get_policy
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
@@ -306,7 +306,7 @@ def test_days_that_the_policy_sets_are_marked_as_set_by_policy(
     company: Company, alice: Client
 ) -> None:
     content_capture = {"consent_text": TENANT_CONSENT_TEXT, "retention_days": 7, "training": False}
-    held = write_policy(get_policy(actor=company.platform).policy)
+    held = serialize_policy(get_policy(actor=company.platform).policy)
     set_policy(
         actor=company.platform,
         document=held | {"content_capture": content_capture},

@@ -20,7 +20,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.jobs.claim import JobClaim
 from tenants.models import ExportObject
 from tenants.security.encryption.envelope import SealContext
-from tenants.security.encryption.operations import seal_for
+from tenants.security.encryption.operations import seal_in_scope
 from tenants.security.encryption.queries import open_sealed
 
 STORAGE: Final = "exports"
@@ -46,7 +46,7 @@ def put(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUI
             member=member,
             number=number,
         )
-        envelope = seal_for(
+        envelope = seal_in_scope(
             claim.tenant_id,
             scope_of(claim.build_id),
             place=_build_seal_context(claim.build_id, object_id),
