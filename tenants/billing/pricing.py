@@ -40,12 +40,12 @@ class TokenLine:
 LINES = {line.code: line for line in (TokenLine(t, k) for t in Tier for k in PricedTokenKind)}
 
 
-def quantity(line: TokenLine, tokens: Mapping[Tier, TokenCounts]) -> int:
+def get_token_count(line: TokenLine, tokens: Mapping[Tier, TokenCounts]) -> int:
     counts = tokens.get(line.tier)
     return 0 if counts is None else int(getattr(counts, line.kind.value))
 
 
-def unit_price(line: TokenLine, prices: Mapping[Tier, TierPrices]) -> int:
+def get_unit_price(line: TokenLine, prices: Mapping[Tier, TierPrices]) -> int:
     """Return the price of a million tokens in micros."""
     return int(getattr(prices[line.tier], line.kind.value))
 

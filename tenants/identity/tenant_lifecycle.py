@@ -16,7 +16,7 @@ from tenants.base.bearer_tokens import TenantToken, token_digest
 from tenants.base.billing_periods import utc_day
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.validation.text import parse_reason
-from tenants.billing.plans.operations import subscribe
+from tenants.billing.plans.operations import subscribe_tenant
 from tenants.billing.plans.queries import list_plans
 from tenants.identity.invitations.email import invitation_url, send_invitation
 from tenants.identity.invitations.operations import LIFETIME, create_owner_invitation
@@ -142,7 +142,7 @@ def _create_key(tenant_id: TenantId, now: datetime) -> None:
 def _subscribe_to_plan(actor: Actor, plan: str, now: datetime) -> None:
     if plan not in {each.slug for each in list_plans()}:
         raise InvalidValue("plan", "The plan {slug} does not exist.", slug=plan)
-    subscribe(actor=actor, plan=plan, starts_on=utc_day(now), now=now)
+    subscribe_tenant(actor=actor, plan=plan, starts_on=utc_day(now), now=now)
 
 
 def _invite_owner(actor: Actor, email: str, now: datetime) -> TenantToken:

@@ -16,8 +16,8 @@ from tenants.base.billing_periods import start_of_day
 from tenants.base.money import Currency
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, create_budget
 from tenants.billing.budgets.queries import BudgetView
-from tenants.billing.invoices.operations import issue_due
-from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
+from tenants.billing.invoices.operations import issue_due_invoices
+from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe_tenant
 from tenants.billing.rating.operations import rate_tenant
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.models import BillingState, Invoice, LedgerEntry, Membership, Tenant, UsageRecord
@@ -46,7 +46,7 @@ def make_customer(company: Company, *, starts_on: date = START) -> str:
     """Subscribe the company to a new plan from that day on."""
     plan = make_plan()
     backdate_company(company, starts_on)
-    subscribe(actor=company.platform, plan=plan, starts_on=starts_on, now=NOW)
+    subscribe_tenant(actor=company.platform, plan=plan, starts_on=starts_on, now=NOW)
     return plan
 
 
@@ -125,7 +125,7 @@ def make_invoice(company: Company) -> int:
     ingest_completion(company, company.developer, datetime(2026, 10, 3, tzinfo=UTC))
     november = datetime(2026, 11, 1, 7, tzinfo=UTC)
     rate_tenant(company.tenant_id, now=november)
-    (invoice_number,) = issue_due(company.tenant_id, now=november)
+    (invoice_number,) = issue_due_invoices(company.tenant_id, now=november)
     return int(invoice_number.rpartition("-")[2])
 
 

@@ -75,7 +75,7 @@ def deliver_due_alerts(tenant_id: TenantId, *, now: datetime) -> int:
     )
 
 
-def backoff_after(attempts: int) -> timedelta | None:
+def compute_alert_backoff(attempts: int) -> timedelta | None:
     """Return the wait until the next attempt, or None after the last one. Pure."""
     if attempts >= _MAX_ATTEMPTS:
         return None
@@ -92,7 +92,7 @@ def _claim_deliveries(tenant_id: TenantId, now: datetime) -> list[AlertDelivery]
         )
         for delivery in due:
             delivery.attempts += 1
-            wait = backoff_after(delivery.attempts)
+            wait = compute_alert_backoff(delivery.attempts)
             delivery.next_at = None if wait is None else now + wait
             delivery.save(update_fields=["attempts", "next_at"])
     return due
@@ -102,7 +102,7 @@ def _try_delivery(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -
     try:
         message = _build_message(tenant_id, delivery)
         if delivery.channel == WEBHOOK:
-            webhook.send(delivery.address, _build_webhook(message), now=now)
+            webhook.send_webhook(delivery.address, _build_webhook(message), now=now)
         else:
             _send_mail(delivery.address, message)
     except (OSError, SMTPException, webhook.WebhookDeliveryError) as error:

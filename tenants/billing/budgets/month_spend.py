@@ -103,13 +103,13 @@ class TenantMonthSpend:
         return self.teams.get(budget.holder_id, frozenset())
 
 
-def read_month(tenant_id: TenantId, month: date) -> TenantMonthSpend:
+def read_month_spend(tenant_id: TenantId, month: date) -> TenantMonthSpend:
     """Read a month's spending, inside the tenant's scope. Two queries."""
     rows = MonthSpend.objects.filter(tenant_id=tenant_id, month=month)
-    return read_members(tenant_id, dict(rows.values_list("holder", "micros")))
+    return build_month_spend(tenant_id, dict(rows.values_list("holder", "micros")))
 
 
-def read_members(tenant_id: TenantId, by_holder: Mapping[str, int]) -> TenantMonthSpend:
+def build_month_spend(tenant_id: TenantId, by_holder: Mapping[str, int]) -> TenantMonthSpend:
     """Add the present members to a month's spending, inside the tenant's scope. One query."""
     members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None).annotate(
         team_id=Value(None, output_field=UUIDField())

@@ -14,7 +14,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.redis_connection import connect_to_redis
-from tenants.billing.budgets.month_spend import read_month
+from tenants.billing.budgets.month_spend import read_month_spend
 from tenants.models import Budget
 
 log = structlog.get_logger(__name__)
@@ -50,7 +50,7 @@ def sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
         hard_budgets = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True))
         if not hard_budgets:
             return
-        month_spend = read_month(tenant_id, month)
+        month_spend = read_month_spend(tenant_id, month)
     pipeline = connect_to_redis().pipeline(transaction=False)
     for budget in hard_budgets:
         key = spend_key(tenant_id, str(budget.id), f"{month:%Y-%m}")

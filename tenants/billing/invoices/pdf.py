@@ -53,7 +53,7 @@ _ACCENT: Final = HexColor("#2f5bd3")
 _TITLES: Final = {DocumentKind.INVOICE: "Invoice", DocumentKind.CREDIT_NOTE: "Credit note"}
 
 
-def render(document: InvoiceDocument, *, logo: Path | None = None) -> bytes:
+def render_pdf(document: InvoiceDocument, *, logo: Path | None = None) -> bytes:
     """Return the PDF, with the e-invoice's XML if the document has all that it needs.
 
     `logo` is a PNG or JPEG file for the first page.

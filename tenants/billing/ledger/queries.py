@@ -174,7 +174,7 @@ def _to_entry_view(entry: LedgerEntry) -> LedgerEntryView:
     )
 
 
-def open_month(state: BillingState) -> date:
+def find_open_month(state: BillingState) -> date:
     """Return the first month that is not invoiced."""
     if state.invoiced_month is not None:
         return start_of_next_month(state.invoiced_month)

@@ -72,16 +72,18 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
         except IntegrityError as error:
             raise Conflict("The plan already has a price from that day.") from error
     for tenant_id in list_tenants().values():
-        _tell_gateways(tenant_id, plan_row)
+        _update_gateways(tenant_id, plan_row)
 
 
-def _tell_gateways(tenant_id: TenantId, plan: Plan) -> None:
+def _update_gateways(tenant_id: TenantId, plan: Plan) -> None:
     with tenant_scope(tenant_id):
         if Subscription.objects.filter(tenant_id=tenant_id, plan_id=plan.id).exists():
             mark_snapshot_stale(tenant_id=tenant_id)
 
 
-def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason: str = "") -> None:
+def subscribe_tenant(
+    *, actor: Actor, plan: str, starts_on: date, now: datetime, reason: str = ""
+) -> None:
     """Subscribe a tenant to a plan.
 
     The first subscription may begin on any day from the month in which the tenant was created, and

@@ -31,10 +31,16 @@ from tenants.billing.ledger.operations import (
     lock_billing,
     post_transaction,
 )
-from tenants.billing.ledger.queries import open_month
+from tenants.billing.ledger.queries import find_open_month
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.plans.queries import read_price_book
-from tenants.billing.pricing import LINES, TokenLine, price_additional_tokens, quantity, unit_price
+from tenants.billing.pricing import (
+    LINES,
+    TokenLine,
+    get_token_count,
+    get_unit_price,
+    price_additional_tokens,
+)
 from tenants.billing.stripe.meter_events import enqueue_meter_events
 from tenants.models import BillingState, LedgerEntry, UsageRecord
 from tenants.usage.ingestion.batch_numbers import latest_batch
@@ -156,13 +162,13 @@ def _book_day(
     revenue = [
         _build_posting(state, day, line, priced)
         for line in LINES.values()
-        if quantity(line, priced.tokens)
+        if get_token_count(line, priced.tokens)
     ]
     total = -sum(posting.amount_micros for posting in revenue)
     booking = TransactionDraft(
         source=source,
         day=day,
-        month=choose_booking_month(day, open_month=open_month(state), now=now),
+        month=choose_booking_month(day, open_month=find_open_month(state), now=now),
         memo=f"Tokens of {day.isoformat()}",
         postings=[Posting(LedgerAccountCode.UNBILLED, total), *revenue],
     )
@@ -174,8 +180,8 @@ def _book_day(
 def _build_posting(
     state: BillingState, day: date, line: TokenLine, priced: _PricedUsage
 ) -> Posting:
-    num_tokens = quantity(line, priced.tokens)
-    price = unit_price(line, priced.price.tiers)
+    num_tokens = get_token_count(line, priced.tokens)
+    price = get_unit_price(line, priced.price.tiers)
     before = _read_running_total(state, day, line)
     return Posting(
         account=LedgerAccountCode.TOKENS,

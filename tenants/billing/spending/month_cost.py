@@ -40,7 +40,7 @@ class MonthCost:
         return self.seats_micros + self.tokens_micros
 
 
-def first_day_of_forecast(today: date) -> date:
+def find_first_forecast_day(today: date) -> date:
     """Return the first day whose costs the month's cost and its forecast need."""
     return min(start_of_month(today), today - FORECAST_DAYS * ONE_DAY)
 
@@ -48,7 +48,7 @@ def first_day_of_forecast(today: date) -> date:
 def compute_month_cost(
     days: Sequence[DailyCostLine], *, currency: Currency, today: date
 ) -> MonthCost:
-    """Return the month's cost. `days` begin at `first_day_of_forecast` or earlier."""
+    """Return the month's cost. `days` begin at `find_first_forecast_day` or earlier."""
     month = start_of_month(today)
     seats = [each for each in days if each.line == SEATS]
     tokens = [each for each in days if each.line != SEATS]
@@ -63,7 +63,7 @@ def compute_month_cost(
     num_days = min((today - first).days, FORECAST_DAYS)
     if num_days < _MIN_DAYS:
         return cost
-    remaining = _remaining_seats(seats, month) + _remaining_tokens(tokens, today, num_days)
+    remaining = _forecast_seat_cost(seats, month) + _forecast_token_cost(tokens, today, num_days)
     return replace(cost, forecast_micros=cost.total_micros + remaining)
 
 
@@ -71,7 +71,7 @@ def _sum_since(lines: Sequence[DailyCostLine], first: date) -> int:
     return sum(each.amount_micros for each in lines if each.day >= first)
 
 
-def _remaining_seats(seats: Sequence[DailyCostLine], month: date) -> int:
+def _forecast_seat_cost(seats: Sequence[DailyCostLine], month: date) -> int:
     last = max(seats, key=lambda each: each.day, default=None)
     if last is None:
         return 0
@@ -82,7 +82,7 @@ def _remaining_seats(seats: Sequence[DailyCostLine], month: date) -> int:
     return total
 
 
-def _remaining_tokens(tokens: Sequence[DailyCostLine], today: date, num_days: int) -> int:
+def _forecast_token_cost(tokens: Sequence[DailyCostLine], today: date, num_days: int) -> int:
     """Return the expected cost of the rest of today and of the days after it."""
     first = today - num_days * ONE_DAY
     so_far_today = _sum_since(tokens, today)

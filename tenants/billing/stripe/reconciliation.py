@@ -11,14 +11,14 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import start_of_day, start_of_next_month
 from tenants.billing.pricing import LINES
-from tenants.billing.stripe.meter_events import event_name
+from tenants.billing.stripe.meter_events import build_event_name
 from tenants.billing.stripe.port import Stripe
 from tenants.models import StripeCustomer, StripeEvent
 
 
 @dataclass(frozen=True, slots=True)
 class MeterComparison:
-    event_name: str
+    build_event_name: str
     booked: int  # tokens in the ledger that are to be reported
     sent: int  # those of them that are known to have arrived
     waiting: int  # events that are still retried
@@ -30,7 +30,7 @@ class MeterComparison:
         return self.booked == self.stripe_quantity and not self.stuck and not self.waiting
 
 
-def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[MeterComparison]:
+def reconcile_month(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[MeterComparison]:
     """Compare each meter's total in a month, by the events' times in UTC.
 
     Returns an empty list for a tenant that is not a customer at Stripe. Raises StripeFailed.
@@ -54,7 +54,7 @@ def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Meter
         )
         own_totals = {row["event_name"]: row for row in rows}
     stripe_totals = stripe.read_totals(customer_id=customer.customer_id, since=since, until=until)
-    names = sorted(event_name(line) for line in LINES)
+    names = sorted(build_event_name(line) for line in LINES)
     return [
         _compare_meter(name, own_totals.get(name, {}), stripe_totals.get(name, 0)) for name in names
     ]

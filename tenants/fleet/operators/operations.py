@@ -13,7 +13,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Role
 from tenants.base.validation.text import parse_reason
-from tenants.billing.plans.operations import subscribe
+from tenants.billing.plans.operations import subscribe_tenant
 from tenants.compliance.tenant_closing import begin_closing, close_now
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
@@ -97,7 +97,9 @@ def update_tenant(*, actor: Actor, change: TenantChange, reason: str, now: datet
 def change_plan(*, actor: Actor, plan: str, starts_on: date, reason: str, now: datetime) -> None:
     """Change a tenant's plan. Raises Forbidden, InvalidValue, NotFound, Conflict."""
     actor.require_operator()
-    subscribe(actor=actor, plan=plan, starts_on=starts_on, reason=required_reason(reason), now=now)
+    subscribe_tenant(
+        actor=actor, plan=plan, starts_on=starts_on, reason=required_reason(reason), now=now
+    )
 
 
 def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> None:

@@ -18,7 +18,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.money import Currency
 from tenants.base.operator_roles import OperatorRole
-from tenants.billing.plans.operations import create_plan, subscribe
+from tenants.billing.plans.operations import create_plan, subscribe_tenant
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.operators.operations import operator_actor
 from tenants.fleet.pools.assignments import (
@@ -364,7 +364,7 @@ def test_a_model_of_another_plan_is_not_offered(fleet: Fleet, acme: Company) -> 
     assert fleet.complete(key, model="large").status_code == 404
 
     today = timezone.now().date()
-    subscribe(actor=acme.platform, plan=slug, starts_on=today, now=timezone.now())
+    subscribe_tenant(actor=acme.platform, plan=slug, starts_on=today, now=timezone.now())
 
     _await_models(fleet, key, "demo", "large")
     yesterday = today - timedelta(days=1)

@@ -12,7 +12,7 @@ from django.utils.timezone import now
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
-from tenants.billing.plans.operations import NewPrice, add_price, subscribe
+from tenants.billing.plans.operations import NewPrice, add_price, subscribe_tenant
 from tenants.compliance.exports.jobs.queries import find_build, list_builds
 from tenants.compliance.exports.jobs.run import build_due
 from tenants.compliance.exports.jobs.state_machine import JobState
@@ -71,7 +71,7 @@ def test_rollups_of_unrepresentable_days_are_refused(
 @pytest.mark.parametrize("day", [date.min, date.max])
 def test_plans_and_prices_cannot_start_on_unrepresentable_days(company: Company, day: date) -> None:
     with pytest.raises(InvalidValue) as refused:
-        subscribe(actor=company.platform, plan="team", starts_on=day, now=now())
+        subscribe_tenant(actor=company.platform, plan="team", starts_on=day, now=now())
     assert refused.value.field == "starts_on"
 
     with pytest.raises(InvalidValue) as refused:

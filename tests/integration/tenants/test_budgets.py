@@ -19,8 +19,8 @@ from caret.contracts.pricing import BudgetScope, spend_key
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.redis_connection import connect_to_redis
-from tenants.billing.budgets.alert_delivery import backoff_after, deliver_due_alerts
-from tenants.billing.budgets.alerts import crossed_thresholds
+from tenants.billing.budgets.alert_delivery import compute_alert_backoff, deliver_due_alerts
+from tenants.billing.budgets.alerts import find_crossed_thresholds
 from tenants.billing.budgets.operations import (
     BudgetTarget,
     BudgetTerms,
@@ -232,7 +232,7 @@ def test_a_developer_cannot_list_budgets(company: Company) -> None:
     [(0, []), (499, []), (500, [50]), (799, [50]), (800, [50, 80]), (1_500, [50, 80, 100])],
 )
 def test_thresholds_are_reached_at_their_percent(spent: int, percents: list[int]) -> None:
-    assert crossed_thresholds(spent, 1_000) == percents
+    assert find_crossed_thresholds(spent, 1_000) == percents
 
 
 def test_owners_and_billing_are_alerted_once_at_each_threshold(company: Company) -> None:
@@ -295,7 +295,7 @@ def test_a_failed_mail_is_shown_and_retried(company: Company, settings: LazySett
 
 
 def test_retries_have_increasing_delays_and_a_limit() -> None:
-    waits = [backoff_after(attempts) for attempts in range(1, 21)]
+    waits = [compute_alert_backoff(attempts) for attempts in range(1, 21)]
 
     assert waits[:3] == [timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4)]
     assert waits[-2:] == [timedelta(hours=6), None]

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_noop
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
-from tenants.billing.invoices.billing_profile import issuer, read_profile
+from tenants.billing.invoices.billing_profile import read_billing_profile, read_issuer
 from tenants.billing.invoices.document import InvoiceParty
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import UnpagedRows
@@ -51,8 +51,8 @@ def _list_rows(query: RowQuery) -> list[Row]:
 
 
 def _party_rows(query: RowQuery) -> Iterator[Row]:
-    customer, _ = read_profile(query.tenant_id)
-    yield "30(2)(a)", "processor", issuer().name, _format_contact(issuer()), _OPERATOR
+    customer, _ = read_billing_profile(query.tenant_id)
+    yield "30(2)(a)", "processor", read_issuer().name, _format_contact(read_issuer()), _OPERATOR
     for officer in settings.DATA_PROTECTION_CONTACT:
         yield "30(2)(a)", "data protection officer", "of the processor", officer, _OPERATOR
     yield "30(2)(a)", "controller", customer.name, _format_contact(customer), _TENANT
