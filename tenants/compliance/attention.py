@@ -12,7 +12,7 @@ from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.permissions import Permission
-from tenants.identity.sso.saml_metadata import last_expiry
+from tenants.identity.sso.saml_metadata import find_last_expiry
 from tenants.models import ApiKey, AuditSink, Budget, BudgetAlert, IdentityProvider, Tenant
 from tenants.models.api_key import make_active_condition
 from tenants.security.authorization.actor import Actor
@@ -103,7 +103,7 @@ def _to_alerts(found: dict[str, Any], now: datetime) -> Iterator[Alert]:
     if found["sinks"]:
         yield Alert(AlertKind.SINK_FAILING, found["sinks"], found["sinks_at"])
     if found["certificates"]:
-        expires_at = last_expiry(found["certificates"].split())
+        expires_at = find_last_expiry(found["certificates"].split())
         if expires_at < now + CERTIFICATE_EXPIRES_WITHIN:
             yield Alert(AlertKind.CERTIFICATE_EXPIRING, 1, expires_at)
     if found["expiring"]:

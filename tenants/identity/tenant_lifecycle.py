@@ -18,9 +18,9 @@ from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.validation.text import parse_reason
 from tenants.billing.plans.operations import subscribe_tenant
 from tenants.billing.plans.queries import list_plans
-from tenants.identity.invitations.email import invitation_url, send_invitation
+from tenants.identity.invitations.email import build_invitation_url, send_invitation
 from tenants.identity.invitations.operations import LIFETIME, create_owner_invitation
-from tenants.identity.members.operations import create_tenant, read_tenant_name
+from tenants.identity.members.operations import create_tenant, parse_tenant_name
 from tenants.identity.trials import set_trial_end
 from tenants.models import Invitation, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
@@ -104,7 +104,7 @@ def rename_tenant(*, actor: Actor, name: str, reason: str, now: datetime) -> Non
     change_tenant_columns(
         actor=actor,
         action="tenant.renamed",
-        columns={"name": read_tenant_name(name)},
+        columns={"name": parse_tenant_name(name)},
         reason=parse_reason(reason),
         now=now,
     )
@@ -159,5 +159,5 @@ def _to_invitation(email: str, token: TenantToken, now: datetime) -> OwnerInvita
         )
         is_mailed = mailed_invitations.exists()
     return OwnerInvitation(
-        email.strip().lower(), invitation_url(token), now + LIFETIME, is_mailed=is_mailed
+        email.strip().lower(), build_invitation_url(token), now + LIFETIME, is_mailed=is_mailed
     )

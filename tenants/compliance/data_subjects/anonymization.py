@@ -18,7 +18,7 @@ from caret.foundation.postgres.tenant_scope import user_scope
 from tenants.base.validation.email_domains import make_anonymous_email
 from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.compliance.data_subjects.data_inventory import DataSubject
-from tenants.identity.members.access_changes import announce
+from tenants.identity.members.access_changes import announce_access_change
 from tenants.models import (
     AlertDelivery,
     ApiKey,
@@ -99,5 +99,5 @@ def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> N
         last_login=None,
     )
     UserSession.objects.filter(user_id=user_id).delete()
-    announce(str(user_id))
+    announce_access_change(str(user_id))
     Authenticator.objects.filter(user_id=user_id).delete()

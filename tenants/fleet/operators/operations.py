@@ -17,7 +17,7 @@ from tenants.billing.plans.operations import subscribe_tenant
 from tenants.compliance.tenant_closing import begin_closing, close_now
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
-from tenants.identity.members.operations import read_region
+from tenants.identity.members.operations import parse_region
 from tenants.identity.members.tenant_status import set_status
 from tenants.identity.tenant_lifecycle import change_tenant_columns, rename_tenant
 from tenants.identity.trials import set_trial_end
@@ -111,7 +111,7 @@ def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> N
     change_tenant_columns(
         actor=actor,
         action="tenant.region_changed",
-        columns={"region": read_region(region)},
+        columns={"region": parse_region(region)},
         reason=required_reason(reason),
         now=now,
     )

@@ -22,9 +22,9 @@ from tenants.fleet.snapshots.compiler import (
 )
 from tenants.fleet.snapshots.overrides import OverrideAssignment, assign_overrides
 from tenants.fleet.snapshots.platform_limits import PlatformLimits, apply_platform_limits
-from tenants.identity.api_keys.key_secrets import KeySecret, secrets_for
-from tenants.identity.api_keys.scopes import modes_of, read_scopes
-from tenants.identity.trials import trial_end
+from tenants.identity.api_keys.key_secrets import KeySecret, list_secrets
+from tenants.identity.api_keys.scopes import list_modes, parse_scopes
+from tenants.identity.trials import compute_trial_end
 from tenants.models import ApiKey, Tenant
 from tenants.policy.availability.model_offers import read_model_pools
 from tenants.policy.overrides.queries import SubjectKind, read_overrides
@@ -47,7 +47,7 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
         keys = [
             _key_row(key, text, keeps_content=str(key.owner_id) in consents)
             for key in ApiKey.objects.filter(tenant_id=tenant_id)
-            for text in secrets_for(key)
+            for text in list_secrets(key)
         ]
         spending = read_spending(tenant_id, now=now)
         assignment = _read_assignment(tenant_id)
@@ -93,7 +93,9 @@ def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
         status=TenantStatus(tenant.status),
         cache_epoch=tenant.cache_epoch,
         region=tenant.region if settings.PIN_TENANTS else None,
-        trial_ends_at=None if tenant.trial_ends_on is None else trial_end(tenant.trial_ends_on),
+        trial_ends_at=None
+        if tenant.trial_ends_on is None
+        else compute_trial_end(tenant.trial_ends_on),
     )
     return row, PlatformLimits(tenant.max_concurrent_completions, tenant.max_requests_per_minute)
 
@@ -109,6 +111,6 @@ def _key_row(key: ApiKey, text: KeySecret, *, keeps_content: bool) -> CompiledKe
         expires_at=text.expires_at,
         revoked_at=key.revoked_at,
         networks=tuple(key.networks),
-        modes=modes_of(read_scopes(key.scopes)),
+        modes=list_modes(parse_scopes(key.scopes)),
         keeps_content=keeps_content,
     )

@@ -24,7 +24,7 @@ from tenants.base.pagination import (
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import is_storable
 from tenants.identity.api_keys.key_secrets import match_secret
-from tenants.identity.api_keys.scopes import KeyScope, read_scopes
+from tenants.identity.api_keys.scopes import KeyScope, parse_scopes
 from tenants.models import ApiKey
 from tenants.models.api_key import filter_idle_keys
 from tenants.security.authorization.actor import Actor
@@ -176,7 +176,7 @@ def build_key_view(key: ApiKey, now: datetime, erased_ids: frozenset[uuid.UUID])
         expires_at=key.expires_at,
         revoked_at=key.revoked_at,
         last_used_at=key.last_used_at,
-        scopes=read_scopes(key.scopes),
+        scopes=parse_scopes(key.scopes),
         networks=tuple(key.networks),
         issued_at=key.issued_at or key.created_at,
         previous_ends_at=key.previous_ends_at,

@@ -20,7 +20,7 @@ ACCESS_CHANGED: Final = "caret:console:access-changed"
 logger = structlog.get_logger(__name__)
 
 
-def announce(*ids: str) -> None:
+def announce_access_change(*ids: str) -> None:
     """Publish keys of sessions or IDs of users once the transaction is committed."""
     transaction.on_commit(lambda: _publish_change(ids), robust=True)
 

@@ -82,7 +82,7 @@ def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
         return None if row is None else build_member_row(row)
 
 
-def emails_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, str]:
+def find_emails(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, str]:
     """Return the addresses of those users who are current members. One query. Raises Forbidden."""
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):

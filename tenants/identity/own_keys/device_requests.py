@@ -144,7 +144,7 @@ def open_device_request(*, actor: Actor, user_code: str, now: datetime) -> Devic
     Raises NotFound for unknown, expired, decided and other users' codes alike; redis.RedisError.
     """
     request_key = _find_request(user_code)
-    if not _run(_OPEN, request_key, _to_ms(now), actor.user_id or ""):
+    if not _run_script(_OPEN, request_key, _to_ms(now), actor.user_id or ""):
         raise _not_found()
     return _read_request(request_key, user_code)
 
@@ -156,12 +156,12 @@ def confirm_device_request(*, actor: Actor, user_code: str, now: datetime) -> No
     redis.RedisError.
     """
     require_own_keys(actor=actor, now=now)
-    _decide(actor, user_code, "confirmed", now)
+    _store_decision(actor, user_code, "confirmed", now)
 
 
 def deny_device_request(*, actor: Actor, user_code: str, now: datetime) -> None:
     """Refuse the request. Raises NotFound as open_device_request, redis.RedisError."""
-    _decide(actor, user_code, "denied", now)
+    _store_decision(actor, user_code, "denied", now)
 
 
 def poll_device_request(
@@ -172,7 +172,7 @@ def poll_device_request(
     Raises redis.RedisError.
     """
     request_key = _request_key(device_code)
-    text: bytes = _run(_POLL, request_key, _to_ms(now), _TOLERANCE_MS, INTERVAL_S * 1_000)
+    text: bytes = _run_script(_POLL, request_key, _to_ms(now), _TOLERANCE_MS, INTERVAL_S * 1_000)
     result = PollResult(text.decode())
     if result is PollResult.REPLAYED:
         _revoke_issued_key(request_key, now)
@@ -210,10 +210,10 @@ def _revoke_issued_key(request_key: str, now: datetime) -> None:
         revoke_key(actor=actor, lookup_id=LookupId(lookup_id), reason=reason, now=now)
 
 
-def _decide(actor: Actor, user_code: str, state: str, now: datetime) -> None:
+def _store_decision(actor: Actor, user_code: str, state: str, now: datetime) -> None:
     request_key = _find_request(user_code)
     user_id = actor.user_id or ""
-    if not _run(_DECIDE, request_key, _to_ms(now), user_id, state, actor.tenant_id):
+    if not _run_script(_DECIDE, request_key, _to_ms(now), user_id, state, actor.tenant_id):
         raise _not_found()
     connect_to_redis().delete(_user_code_key(normalize_user_code(user_code)))
 
@@ -239,7 +239,7 @@ def _read_fields(request_key: str, *names: str) -> list[str]:
     return ["" if value is None else value.decode() for value in values]
 
 
-def _run(script: str, request_key: str, *arguments: str | int) -> Any:
+def _run_script(script: str, request_key: str, *arguments: str | int) -> Any:
     return connect_to_redis().eval(script, 1, request_key, *arguments)
 
 

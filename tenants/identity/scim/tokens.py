@@ -93,7 +93,9 @@ def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> Sc
         return _to_view(row)
 
 
-def bearer_of(text: str, *, address: str | None, request_id: str, now: datetime) -> Actor | None:
+def authenticate_scim_token(
+    text: str, *, address: str | None, request_id: str, now: datetime
+) -> Actor | None:
     """Return the actor of a SCIM token, an administrator without a user.
 
     Returns None for an invalid token or a tenant that is not active.

@@ -186,7 +186,7 @@ def test_requests_to_other_hosts_are_repeated_outside_of_a_transaction(
         seen.append(connection.in_atomic_block)
         return []
 
-    monkeypatch.setattr(sign_in_settings, "txt_records", resolve)
+    monkeypatch.setattr(sign_in_settings, "look_up_txt_records", resolve)
     owner = sign_in(make_colleague(company, Role.OWNER))
     domain = post(owner, "domains", None, {"name": f"{company.slug}.example"}).json()
 

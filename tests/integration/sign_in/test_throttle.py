@@ -23,7 +23,7 @@ from console.limits.throttling import (
 )
 from tenants.base import redis_connection
 from tenants.base.permissions import Role
-from tenants.identity.passwords.operations import password_version
+from tenants.identity.passwords.operations import find_password_version
 from tests.fakes.passkey import SoftPasskey
 from tests.fixtures.companies import PASSWORD, Person, make_company
 from tests.integration.sign_in import with_passkey
@@ -192,7 +192,7 @@ def test_a_forged_or_expired_cookie_does_not_make_a_browser_known(
 ) -> None:
     signer = PastSigner(age, key=key, salt=f"caret.known-device/1|{owner.email.lower()}")
     client = fresh_client()
-    version = password_version(email=owner.email)
+    version = find_password_version(email=owner.email)
     client.cookies[device_cookie_name(owner)] = signer.sign_object(["a device's ID", version])
     spend_attempts(owner.email)
 
@@ -205,7 +205,7 @@ def test_a_changed_cookie_does_not_make_a_browser_known(owner: Person) -> None:
     browser.sign_in()
     _, signature = browser.client.cookies[name].value.split(":", 1)
     client = fresh_client()
-    version = password_version(email=owner.email)
+    version = find_password_version(email=owner.email)
     payload = signing.b64_encode(json.dumps(["another ID", version]).encode()).decode()
     client.cookies[name] = f"{payload}:{signature}"
     spend_attempts(owner.email)
