@@ -66,12 +66,12 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
     row = (
         Tenant.objects.annotate(
             sinks=_count(sinks),
-            sinks_at=_first_of(sinks, "failed_since"),
-            budgets=_count(_exceeded_budgets(now)),
+            sinks_at=_select_first(sinks, "failed_since"),
+            budgets=_count(_filter_exceeded_budgets(now)),
             leaked=_count(leaked),
-            leaked_at=_first_of(leaked, "leaked_at"),
+            leaked_at=_select_first(leaked, "leaked_at"),
             expiring=_count(expiring),
-            expiring_at=_first_of(expiring, "expires_at"),
+            expiring_at=_select_first(expiring, "expires_at"),
             certificates=Subquery(providers.values("certificates")[:1]),
         )
         .values()
@@ -80,7 +80,7 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
     return dict(row)
 
 
-def _exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
+def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
     """Return this month's alerts of used up budgets whose limit was not changed since."""
     unchanged = Budget.objects.filter(
         tenant_id=OuterRef("tenant_id"),
@@ -115,6 +115,6 @@ def _count(rows: QuerySet[Any]) -> Subquery:
     return Subquery(counted, output_field=IntegerField())
 
 
-def _first_of(rows: QuerySet[Any], column: str) -> Subquery:
+def _select_first(rows: QuerySet[Any], column: str) -> Subquery:
     found = rows.order_by().values("tenant_id").annotate(first=Min(column)).values("first")
     return Subquery(found)

@@ -41,30 +41,30 @@ def pseudonymize_late_records() -> None:
 def write_missing_tombstones() -> None:
     tombstones.initialize_store()
     destroyed_keys.record_missing_destroyed_keys(now=timezone.now())
-    erasure_tombstones.note_missed(now=timezone.now())
+    erasure_tombstones.write_missing_erasure_tombstones(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def deliver_audit_entries() -> None:
     with redis_lock(connect_to_redis(), "audit-push") as is_alone:
         if is_alone:
-            delivery_worker.deliver_due(clock=timezone.now)
+            delivery_worker.deliver_due_entries(clock=timezone.now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def run_export_jobs() -> None:
     with redis_lock(connect_to_redis(), "exports") as is_alone:
         if is_alone:
-            job_runner.build_due(clock=timezone.now)
+            job_runner.run_due_jobs(clock=timezone.now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def run_long_export_jobs() -> None:
     with redis_lock(connect_to_redis(), "long-exports") as is_alone:
         if is_alone:
-            job_runner.build_due(clock=timezone.now, lane=JobLane.LONG)
+            job_runner.run_due_jobs(clock=timezone.now, lane=JobLane.LONG)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def clean_up_exports() -> None:
-    cleanup.sweep(now=timezone.now())
+    cleanup.clean_up_exports(now=timezone.now())

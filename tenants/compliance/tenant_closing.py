@@ -103,7 +103,8 @@ def close_due_tenants(*, now: datetime) -> int:
     """
     due = Tenant.objects.filter(closes_at__lte=now).order_by("closes_at", "id")
     return sum(
-        _close_or_say(TenantId(str(row_id)), now) for row_id in due.values_list("id", flat=True)
+        _close_tenant_or_log(TenantId(str(row_id)), now)
+        for row_id in due.values_list("id", flat=True)
     )
 
 
@@ -137,12 +138,12 @@ def read_final_export(*, actor: Actor, now: datetime) -> Iterator[bytes]:
             raise NotFound("This tenant is not closing, so it has no final export.")
         if found.state is not JobState.FINISHED:
             raise Conflict("The final export is {state}, so there is no file.", state=found.state)
-        object_ids = sealed_objects.object_ids(actor.tenant_id, found.id, member=None)
+        object_ids = sealed_objects.list_object_ids(actor.tenant_id, found.id, member=None)
         record_read(actor=actor, action="export.downloaded", target=f"export:{found.id}", now=now)
-    return (sealed_objects.get(actor.tenant_id, found.id, each) for each in object_ids)
+    return (sealed_objects.read_object(actor.tenant_id, found.id, each) for each in object_ids)
 
 
-def _close_or_say(tenant_id: TenantId, now: datetime) -> bool:
+def _close_tenant_or_log(tenant_id: TenantId, now: datetime) -> bool:
     try:
         return _close_tenant(tenant_id, now)
     except Conflict as error:  # a legal hold: expected, and tried again until it is released

@@ -26,7 +26,7 @@ from console.views.retention.list import tabs
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
-from tenants.compliance.data_subjects.queries import find_person
+from tenants.compliance.data_subjects.queries import find_user_id
 from tenants.identity.members.queries import find_emails
 from tenants.privacy.retention.operations import MAX_NAME_CHARS, NewHold, place_hold, release_hold
 from tenants.privacy.retention.queries import HoldView, find_hold, list_holds, preview_hold
@@ -174,7 +174,7 @@ def _find_user_id(email: str) -> UUID | None:
     if not email:
         return None
     try:
-        return UUID(find_person(email))
+        return UUID(find_user_id(email))
     except NotFound as error:
         raise InvalidValue("user_id", "This user is not a member of the tenant.") from error
 

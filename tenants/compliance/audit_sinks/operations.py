@@ -18,7 +18,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import validate_text
-from tenants.compliance.audit_sinks.backoff import backoff_after
+from tenants.compliance.audit_sinks.backoff import compute_sink_backoff
 from tenants.compliance.audit_sinks.delivery import (
     SILENT,
     TIMEOUT_S,
@@ -117,7 +117,7 @@ def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
         row = find_sink(actor=actor, sink_id=sink_id)
         if row.num_failures and row.next_attempt_at is not None:
             # Each failed attempt writes both together.
-            tried_at = row.next_attempt_at - backoff_after(row.num_failures)
+            tried_at = row.next_attempt_at - compute_sink_backoff(row.num_failures)
             if tried_at <= now < tried_at + RETRY_AFTER:
                 raise Conflict("You sent a test a moment ago. Wait a minute, then try again.")
             _end_wait(actor, row)

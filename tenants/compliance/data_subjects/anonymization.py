@@ -35,7 +35,7 @@ from tenants.models import (
 _DIGEST_BYTES: Final = 32
 
 
-def anonymize(subject: DataSubject, now: datetime) -> dict[str, int]:
+def anonymize_subject(subject: DataSubject, now: datetime) -> dict[str, int]:
     """Anonymize a user's rows, and return the numbers of rows by table."""
     tenant_id, user_id = subject.tenant_id, subject.user_id
     # A second run finds none, so that each row is counted once.
@@ -56,7 +56,7 @@ def anonymize(subject: DataSubject, now: datetime) -> dict[str, int]:
     for rows in deleted_rows:
         table = rows.model._meta.db_table
         counts[table] = counts.get(table, 0) + rows.delete()[0]
-    _forget_account(tenant_id, user_id, now)
+    _anonymize_account(tenant_id, user_id, now)
     return counts
 
 
@@ -78,7 +78,7 @@ def anonymize_invitations(invitations: QuerySet[Invitation], now: datetime) -> i
     return invitations.update(email=make_anonymous_email())
 
 
-def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> None:
+def _anonymize_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> None:
     """Anonymize the account, unless another tenant still has the user.
 
     The account is shared by all tenants. No certificate says whether it was anonymized, because a

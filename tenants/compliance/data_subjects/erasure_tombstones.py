@@ -26,12 +26,12 @@ class ErasureTombstone:
     erasure_id: UUID
 
 
-def note_once_committed(tenant_id: TenantId, erasure: ErasureTombstone) -> None:
+def write_erasure_tombstone_on_commit(tenant_id: TenantId, erasure: ErasureTombstone) -> None:
     """Write the tombstone after the commit. Call this in the transaction of the request."""
     tombstones.write_tombstones_on_commit(tenant_id, [_name_tombstone(erasure)])
 
 
-def note_missed(*, now: datetime) -> int:
+def write_missing_erasure_tombstones(*, now: datetime) -> int:
     """Write the missing tombstones of all tenants, and return how many were missing.
 
     Raises what the storage raises.
@@ -47,7 +47,7 @@ def note_missed(*, now: datetime) -> int:
     return num_noted
 
 
-def newest_noted(tenant_id: TenantId) -> list[ErasureTombstone]:
+def list_newest_tombstones(tenant_id: TenantId) -> list[ErasureTombstone]:
     """Return the newest tombstone of each user and of the whole tenant.
 
     Raises what the storage raises.

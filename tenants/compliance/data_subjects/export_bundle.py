@@ -96,11 +96,11 @@ def write_bundle(
         with ZipFile(out, "w", ZIP_DEFLATED) as archive:
             files = _BundleFiles(archive, bundle_request.bounds)
             _write_tables(files, subject, (*SOURCES, *OWN_SOURCES) if is_own else SOURCES)
-            files.write("captured_content", _kept_content(subject))
+            files.write("captured_content", _read_captured_content(subject))
             return _write_manifest(files, subject, head, now)
 
 
-def own_id(actor: Actor) -> UserId:
+def require_own_user_id(actor: Actor) -> UserId:
     """Return the actor's user ID. Raises Forbidden for actors that are not users."""
     actor.require(Permission.EXPORT_OWN_DATA)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
@@ -183,10 +183,10 @@ def _write_tables(
         for source in sources:
             rows = source.select_rows(subject).iterator(chunk_size=_BATCH_ROWS)
             files.write(source.name, (msgspec.json.encode(row) for row in rows))
-        files.write("retrieval_content", _indexed_content(subject))
+        files.write("retrieval_content", _read_indexed_content(subject))
 
 
-def _indexed_content(subject: DataSubject) -> Iterator[bytes]:
+def _read_indexed_content(subject: DataSubject) -> Iterator[bytes]:
     """Yield the text indexed for this user only. Text shared by the whole tenant is left out."""
     holder = str(subject.user_id)
     vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=subject.tenant_id, holder=holder)
@@ -202,7 +202,7 @@ def _indexed_content(subject: DataSubject) -> Iterator[bytes]:
         )
 
 
-def _kept_content(subject: DataSubject) -> Iterator[bytes]:
+def _read_captured_content(subject: DataSubject) -> Iterator[bytes]:
     """Yield captured content, outside any transaction: reading the object store takes long."""
     with tenant_scope(subject.tenant_id):
         objects = ContentObject.objects.filter(

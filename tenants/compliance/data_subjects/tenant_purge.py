@@ -73,7 +73,7 @@ _TABLES: Final[tuple[type[Model], ...]] = (
 )
 
 
-def purge(row: Erasure, *, now: datetime, count: Count) -> None:
+def purge_tenant(row: Erasure, *, now: datetime, count: Count) -> None:
     """Purge the tenant. Raises redis.RedisError, and what the object store raises."""
     tenant_id = TenantId(str(row.tenant_id))
     for model in _TABLES:
@@ -122,11 +122,11 @@ def _empty_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
             mails.exclude(address__endswith=ANONYMOUS_DOMAIN)
         ),
         ScimToken._meta.db_table: tokens.exclude(name="").update(name=""),
-        PolicyVersion._meta.db_table: _forget_policies(tenant_id, now),
+        PolicyVersion._meta.db_table: _delete_policies(tenant_id, now),
     }
 
 
-def _forget_policies(tenant_id: TenantId, now: datetime) -> int:
+def _delete_policies(tenant_id: TenantId, now: datetime) -> int:
     """Replace all policies by the default, and return how many were deleted.
 
     Without a policy there would be no snapshot, and gateways would keep the last one.

@@ -14,7 +14,7 @@ from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
-from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
+from tenants.compliance.data_subjects.operations import ErasureRequest, request_user_erasure
 from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import find_key, list_keys
 from tenants.identity.api_keys.search import KeyFilter, find_keys
@@ -99,7 +99,7 @@ def decisions() -> AuthoredDecisions:
 def erase_author(decisions: AuthoredDecisions) -> None:
     owner = decisions.company.people[Role.OWNER].actor
     demand = ErasureRequest(decisions.dan.user_id, "their letter")
-    demand_erasure(actor=owner, demand=demand, now=timezone.now())
+    request_user_erasure(actor=owner, demand=demand, now=timezone.now())
     assert run_due_erasures(now=timezone.now()) == 1
 
 

@@ -14,7 +14,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.billing.plans.operations import NewPrice, add_price, subscribe_tenant
 from tenants.compliance.exports.jobs.queries import find_build, list_builds
-from tenants.compliance.exports.jobs.run import build_due
+from tenants.compliance.exports.jobs.run import run_due_jobs
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import DirtyHour, ExportJob
 from tests.fakes.exports import OCTOBER, start_export
@@ -46,7 +46,7 @@ def test_an_unreadable_export_does_not_delay_another_tenant(company: Company, ca
         rows = ExportJob.objects.filter(tenant_id=company.tenant_id, id=mine)
         rows.update(since=beyond)
     try:
-        build_due(clock=now)
+        run_due_jobs(clock=now)
 
         assert find_build(actor=cast.globex.platform, build_id=theirs).state is JobState.FINISHED
     finally:

@@ -158,8 +158,8 @@ def test_the_evidence_pack_verifies_and_another_export_has_failed(globex: Tenant
     failed = builds["usage_days", JobState.FAILED]
     with tenant_scope(globex):
         pieces = [
-            sealed_objects.get(globex, pack.id, each)
-            for each in sealed_objects.object_ids(globex, pack.id, member=None)
+            sealed_objects.read_object(globex, pack.id, each)
+            for each in sealed_objects.list_object_ids(globex, pack.id, member=None)
         ]
     assert verify_pack(io.BytesIO(b"".join(pieces)), load_signing_keys().public_keys())
     assert failed.error

@@ -26,7 +26,7 @@ from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats import xlsx
 from tenants.compliance.exports.formats.parquet import write_parquet
 from tenants.compliance.exports.formats.text import FORMATS, write_csv, write_ndjson
-from tenants.compliance.exports.formats.xlsx import remove_abandoned, scratch_folder
+from tenants.compliance.exports.formats.xlsx import remove_abandoned_folders, scratch_folder
 from tenants.compliance.exports.proof import start_proof
 from tenants.compliance.exports.row_stream import read_rows
 from tenants.compliance.exports.rows import Period, Row, RowQuery
@@ -314,7 +314,7 @@ def test_files_of_a_killed_writer_are_removed(
     (left / "lock").touch()
 
     with scratch_folder() as held:
-        remove_abandoned()
+        remove_abandoned_folders()
         assert list(tmp_path.iterdir()) == [held]
         assert held.stat().st_mode & 0o077 == 0
     assert list(tmp_path.iterdir()) == []

@@ -15,7 +15,7 @@ from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
 from tenants.compliance.exports.jobs.operations import cancel_export
-from tenants.compliance.exports.jobs.run import build_due
+from tenants.compliance.exports.jobs.run import run_due_jobs
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.compliance.tenant_closing import (
     TenantClosure,
@@ -67,7 +67,7 @@ def test_a_tenant_is_closed_and_deleted_after_the_grace_period(
     company: Company, tmp_path: Path
 ) -> None:
     begin(company)
-    build_due(clock=timezone.now)
+    run_due_jobs(clock=timezone.now)
     exported, certified = tmp_path / "export.zip", tmp_path / "certificate.json"
     call_command("tenant", "closing", company.slug, "--export", str(exported))
     close_due_tenants(now=timezone.now())
@@ -93,7 +93,7 @@ def test_a_tenant_is_closed_and_deleted_after_the_grace_period(
 def test_the_final_export_is_kept_until_the_end_and_is_for_the_owner(company: Company) -> None:
     closes_at = begin(company)
 
-    build_due(clock=timezone.now)
+    run_due_jobs(clock=timezone.now)
 
     found = closure(company)
     assert found.final_export is not None
@@ -149,7 +149,7 @@ def test_a_legal_hold_delays_the_deletion_until_it_is_released(company: Company)
     new = NewHold("Case 4711", "court order")
     hold_id = place_hold(actor=company.platform, new=new, now=timezone.now())
     begin(company)
-    build_due(clock=timezone.now)
+    run_due_jobs(clock=timezone.now)
 
     end_grace_period(company)
     held = closure(company)

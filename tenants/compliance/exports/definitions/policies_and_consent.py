@@ -9,7 +9,12 @@ from django.utils.translation import gettext_noop
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, dump_json, fields
+from tenants.compliance.exports.paged_source import (
+    BY_CREATION,
+    PagedRows,
+    dump_json,
+    make_row_reader,
+)
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.policy.availability.enforcement import (
     UnavailablePeriod,
@@ -29,7 +34,7 @@ _WHO: Final = (
     ExportColumn("author_key", ColumnType.TEXT),
     ExportColumn("reason", ColumnType.TEXT),
 )
-_who = fields(*(column.name for column in _WHO))
+_who = make_row_reader(*(column.name for column in _WHO))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,7 @@ CONSENT: Final = Export(
         page=lambda query, limit, cursor: list_receipts(
             actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=fields(*(column.name for column in _RECEIPT)),
+        row=make_row_reader(*(column.name for column in _RECEIPT)),
         made_at=BY_CREATION,
     ),
 )

@@ -16,7 +16,7 @@ from console.layout.lists import csv_response
 from tenants.base.pagination import MAX_PAGE
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
-from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
+from tenants.compliance.data_subjects.operations import ErasureRequest, request_user_erasure
 from tenants.models import ContentErasure
 from tenants.policy.data_classes import DataClass
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
@@ -88,7 +88,7 @@ def fill(company: Company) -> None:
     sink = NewSink(name="Splunk", address="https://siem.example.com/hook", from_sequence=None)
     create_sink(actor=company.people[Role.OWNER].actor, new=sink, now=now)
     leaver = ErasureRequest(make_colleague(company).user_id, "asked for")
-    demand_erasure(actor=company.administrator.actor, demand=leaver, now=now)
+    request_user_erasure(actor=company.administrator.actor, demand=leaver, now=now)
     withdraw(company)
 
 

@@ -31,7 +31,7 @@ from tenants.compliance.exports.evidence_pack_verification import (
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.text import write_csv
 from tenants.compliance.exports.jobs.claim import JobClaim
-from tenants.compliance.exports.jobs.files.parts import file_of, read_back
+from tenants.compliance.exports.jobs.files.parts import describe_file, read_stored_rows
 from tenants.compliance.exports.jobs.progress import ExportProgress
 from tenants.compliance.exports.proof import sign_proof
 from tenants.compliance.exports.verification import FORMAT, PROOF_SUFFIX
@@ -102,11 +102,11 @@ def _write_member(
     export = EXPORTS[member.definition]
     name = f"{export.name}.csv"
     with archive.zip.open(name, "w", force_zip64=True) as file:
-        digest = write_csv(export, read_back(claim, place, export), file)
+        digest = write_csv(export, read_stored_rows(claim, place, export), file)
     archive.record_entry(name, digest)
     proof = sign_proof(
         tenant_id=claim.tenant_id,
-        file=file_of(row, export, media="csv", name=name),
+        file=describe_file(row, export, media="csv", name=name),
         beginning=member.proof_start,
         digest=digest,
         now=claim.clock(),
@@ -134,7 +134,7 @@ def _write_certificates(
     """Write the certificates of the period, from the rows of their export."""
     names = [column.name for column in CERTIFICATE_ROWS.columns]
     place = [member.definition for member in members].index(CERTIFICATE_ROWS.name)
-    for rows in read_back(claim, place, CERTIFICATE_ROWS):
+    for rows in read_stored_rows(claim, place, CERTIFICATE_ROWS):
         for values in rows:
             values_by_name = dict(zip(names, values, strict=True))
             archive.write_file(
