@@ -27,7 +27,7 @@ from tenants.fleet.experiments import (
     ExperimentState,
     NewExperiment,
     read_experiment_state,
-    set_running,
+    set_experiment_running,
     start_new_experiment,
 )
 from tenants.fleet.operators.accounts import OperatorView
@@ -71,7 +71,7 @@ def _apply_change(request: HttpRequest, operator: OperatorView, action: str) -> 
     """Apply the change. Raises DomainError."""
     form, reason, now = request.POST, request.POST.get("reason", ""), timezone.now()
     if action != "create":
-        set_running(
+        set_experiment_running(
             connect_to_redis(),
             operator=operator,
             name=form.get("name", ""),

@@ -26,8 +26,8 @@ from tenants.fleet.operators.queries import list_directory
 from tenants.fleet.pools.draining import DrainState, read_drains
 from tenants.fleet.pools.scraping.installation_status import (
     InstallationStatus,
-    key_figures,
-    read_installation,
+    compute_key_figures,
+    read_installation_status,
 )
 
 _MIN_CHARS: Final = 2  # shorter texts find only pages
@@ -37,10 +37,10 @@ _MAX_TENANTS: Final = 5
 @require_GET
 @operator_required
 def overview(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    installation = read_installation(now=timezone.now())
+    installation = read_installation_status(now=timezone.now())
     context = {
         "title": "Overview",
-        "on_call": key_figures(installation),
+        "on_call": compute_key_figures(installation),
         "drains": read_drains_if_reachable(),
         **installation_context(installation),
     }

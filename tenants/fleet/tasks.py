@@ -15,7 +15,7 @@ from tenants.fleet.snapshots import publisher
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def republish_snapshots() -> None:
-    publisher.republish_stale(now=timezone.now())
+    publisher.republish_stale_snapshots(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
@@ -28,7 +28,7 @@ def refresh_started_plans() -> None:
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def scrape_gateways() -> None:
     now = timezone.now()
-    installation = installation_status.read_installation(now=now)
+    installation = installation_status.read_installation_status(now=now)
     recent_scrapes.store_scrapes(connect_to_redis(), installation.scrapes, now_s=now.timestamp())
     daily_usage.record_replica_seconds(connect_to_redis(), installation, now=now)
     installation_status.record_capabilities(installation.scrapes, now=now)
@@ -38,4 +38,4 @@ def scrape_gateways() -> None:
 def count_pool_usage() -> None:
     with redis_lock(connect_to_redis(), "pool-days") as is_alone:
         if is_alone:
-            daily_usage.count_recent_days(connect_to_redis(), now=timezone.now())
+            daily_usage.count_recent_pool_usage(connect_to_redis(), now=timezone.now())

@@ -28,13 +28,16 @@ from tenants.fleet.pools.added_replicas import (
     FleetView,
     RemoveReplica,
     add_replica,
-    emptied_by,
+    list_pools_emptied_by,
     read_additions,
     remove_replica,
 )
 from tenants.fleet.pools.draining import LastReplicaOfPool, read_drains
 from tenants.fleet.pools.scraping.gateway_scraper import scrape_gateways
-from tenants.fleet.pools.scraping.installation_status import allowed_hosts_by_pool, replicas_by_pool
+from tenants.fleet.pools.scraping.installation_status import (
+    collect_allowed_hosts_by_pool,
+    collect_replicas_by_pool,
+)
 
 _BAD_REQUEST: Final = 400
 _CONFLICT: Final = 409
@@ -130,7 +133,9 @@ def _read_fleet() -> FleetView:
         drained = frozenset(read_drains(connect_to_redis()).drained)
     except DomainError:
         drained = frozenset()
-    return FleetView(replicas_by_pool(scrapes), allowed_hosts_by_pool(scrapes), drained)
+    return FleetView(
+        collect_replicas_by_pool(scrapes), collect_allowed_hosts_by_pool(scrapes), drained
+    )
 
 
 def _render_add_form(
@@ -160,7 +165,7 @@ def _render_remove_form(
         "title": gettext("Remove a replica"),
         "pool": removal.pool,
         "replica": removal.replica,
-        "emptied": emptied_by(removal.pool, removal.replica, fleet),
+        "emptied": list_pools_emptied_by(removal.pool, removal.replica, fleet),
         "confirmation": removal.confirmation,
         **_form_context(request, errors),
     }

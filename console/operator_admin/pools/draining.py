@@ -32,7 +32,7 @@ from tenants.fleet.pools.draining import (
     set_drain,
 )
 from tenants.fleet.pools.scraping.gateway_scraper import scrape_gateways
-from tenants.fleet.pools.scraping.installation_status import replicas_by_pool
+from tenants.fleet.pools.scraping.installation_status import collect_replicas_by_pool
 
 _BAD_REQUEST: Final = 400
 _CONFLICT: Final = 409
@@ -51,7 +51,7 @@ class _DrainStep:
 @require_http_methods(["GET", "POST"])
 @operator_required
 def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
-    members = replicas_by_pool(scrape_gateways())
+    members = collect_replicas_by_pool(scrape_gateways())
     if replica not in {name for names in members.values() for name in names}:
         raise Http404
     return _apply_step(request, operator, _DrainStep(replica, is_drained=True, members=members))

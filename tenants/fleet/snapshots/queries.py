@@ -41,11 +41,11 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
     with tenant_scope(tenant_id):
         # The version is read before its contents: a commit in between gives newer contents an older
         # number, which the next publication repairs. In the other order it would stay wrong.
-        row, ceiling = _tenant_row(tenant_id)
+        row, ceiling = _read_tenant_row(tenant_id)
         policy = apply_platform_limits(find_policy_in_force(tenant_id=tenant_id).policy, ceiling)
         consents = find_consents(tenant_id=tenant_id, policy=policy)
         keys = [
-            _key_row(key, text, keeps_content=str(key.owner_id) in consents)
+            _build_key_row(key, text, keeps_content=str(key.owner_id) in consents)
             for key in ApiKey.objects.filter(tenant_id=tenant_id)
             for text in list_secrets(key)
         ]
@@ -81,7 +81,7 @@ def _read_assignment(tenant_id: TenantId) -> OverrideAssignment:
     return assign_overrides(overrides_by_user)
 
 
-def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
+def _read_tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
     try:
         tenant = Tenant.objects.get(id=tenant_id)
     except Tenant.DoesNotExist as error:
@@ -100,7 +100,7 @@ def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
     return row, PlatformLimits(tenant.max_concurrent_completions, tenant.max_requests_per_minute)
 
 
-def _key_row(key: ApiKey, text: KeySecret, *, keeps_content: bool) -> CompiledKeyRow:
+def _build_key_row(key: ApiKey, text: KeySecret, *, keeps_content: bool) -> CompiledKeyRow:
     return CompiledKeyRow(
         key_id=KeyId(str(key.id)),
         lookup_id=LookupId(key.lookup_id),

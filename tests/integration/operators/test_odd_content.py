@@ -15,7 +15,7 @@ from caret.contracts.drained_replicas import (
     encode_drain,
 )
 from tenants.base.redis_connection import connect_to_redis
-from tenants.fleet.pools.daily_usage import DAYS, REPLICA_SECONDS, count_recent_days
+from tenants.fleet.pools.daily_usage import DAYS, REPLICA_SECONDS, count_recent_pool_usage
 from tenants.fleet.pools.scraping.recent_scrapes import KEY as SCRAPES
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import forget_drains
@@ -76,7 +76,7 @@ def test_unreadable_counts_are_ignored(counted: bytes) -> None:
     connect_to_redis().hset(REPLICA_SECONDS, f"{TODAY}|fast", "many")
     connect_to_redis().hset(REPLICA_SECONDS, b"\xff", "1")
 
-    count_recent_days(connect_to_redis(), now=timezone.now())
+    count_recent_pool_usage(connect_to_redis(), now=timezone.now())
 
     assert signed_in().client.get("/operators/cost").status_code == 200
 

@@ -20,7 +20,7 @@ from tenants.base.money import Currency
 from tenants.base.operator_roles import OperatorRole
 from tenants.billing.plans.operations import create_plan, subscribe_tenant
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.operators.operations import operator_actor
+from tenants.fleet.operators.operations import build_operator_actor
 from tenants.fleet.pools.assignments import (
     NewAssignment,
     PoolSharing,
@@ -278,7 +278,7 @@ def test_only_operators_who_may_write_assign_pools(fleet: Fleet, acme: Company) 
         disabled_at=None,
         fingerprint="",
     )
-    reader = operator_actor(support, tenant_id=acme.tenant_id, address="", request_id="")
+    reader = build_operator_actor(support, tenant_id=acme.tenant_id, address="", request_id="")
 
     for actor in (acme.administrator.actor, acme.developer.actor, reader):
         with pytest.raises(Forbidden):

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.scraping.gateway_scraper import BOUNDS, Scrape, scrape_gateways
-from tenants.fleet.pools.scraping.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tenants.fleet.pools.scraping.recent_scrapes import KEY, WINDOW_S, count_recent, store_scrapes
 from tenants.fleet.pools.scraping.slow_requests import list_slow_requests
 from tests.fakes.raw_server import raw_server
@@ -79,7 +79,7 @@ def _make_scrape(count: float, *, gateway: str = "http://one", started_s: float 
     page = (
         f'caret_completions_total{{mode="fim"}} {count}\nprocess_start_time_seconds {started_s}\n'
     )
-    return Scrape(gateway, parse(page), "")
+    return Scrape(gateway, parse_metrics(page), "")
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from tenants.compliance.exports.definitions.policies_and_consent import POLICIES
 from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.fleet.pools.scraping.gateway_scraper import Scrape
 from tenants.fleet.pools.scraping.installation_status import record_capabilities
-from tenants.fleet.pools.scraping.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tenants.models import CapabilityChange
 from tenants.policy.availability.enforcement import Capability, read_capabilities
 from tenants.policy.document import DEFAULT_POLICY, serialize_policy
@@ -17,7 +17,7 @@ from tests.fixtures.companies import ACME, make_company
 
 
 def _scrape(*, has_index: bool, region: str = "eu") -> Scrape:
-    samples = parse(
+    samples = parse_metrics(
         f'caret_gateway_capability{{capability="public_code_filter"}} {int(has_index)}\n'
         f'caret_gateway_region{{region="{region}"}} 1\n'
     )

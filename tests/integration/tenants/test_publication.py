@@ -25,8 +25,8 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import redis_connection
 from tenants.fleet.snapshots.publisher import (
-    publish,
-    republish_stale,
+    publish_snapshot,
+    republish_stale_snapshots,
     write_snapshot,
 )
 from tenants.fleet.snapshots.queries import read_snapshot
@@ -84,7 +84,7 @@ def test_a_new_key_is_published_on_commit(acme: Company) -> None:
 def test_another_tenants_snapshot_has_none_of_the_keys(acme: Company, globex: Company) -> None:
     make_key(acme, acme.developer)
 
-    publish(tenant_id=globex.tenant_id, now=timezone.now())
+    publish_snapshot(tenant_id=globex.tenant_id, now=timezone.now())
 
     assert read_published(globex.tenant_id).credentials == ()
 
@@ -123,7 +123,7 @@ def test_a_change_that_is_rolled_back_is_not_published(acme: Company) -> None:
         mark_snapshot_stale(tenant_id=acme.tenant_id)
         transaction.set_rollback(True)
 
-    republish_stale(now=timezone.now())
+    republish_stale_snapshots(now=timezone.now())
     assert read_published(acme.tenant_id).version == version
 
 
@@ -182,7 +182,7 @@ def test_a_snapshot_lost_in_redis_is_published_again(acme: Company) -> None:
     connection.hdel(SNAPSHOTS, acme.tenant_id)
     connection.hdel(VERSIONS, acme.tenant_id)
 
-    republish_stale(now=timezone.now())
+    republish_stale_snapshots(now=timezone.now())
 
     assert read_published(acme.tenant_id).slug == acme.slug
 
@@ -190,7 +190,7 @@ def test_a_snapshot_lost_in_redis_is_published_again(acme: Company) -> None:
 def test_a_missing_snapshot_with_a_known_version_is_published_again(acme: Company) -> None:
     redis_connection.connect_to_redis().hdel(SNAPSHOTS, acme.tenant_id)
 
-    republish_stale(now=timezone.now())
+    republish_stale_snapshots(now=timezone.now())
 
     assert read_published(acme.tenant_id).slug == acme.slug
 
@@ -198,16 +198,16 @@ def test_a_missing_snapshot_with_a_known_version_is_published_again(acme: Compan
 def test_a_restored_database_publishes_a_newer_version_than_redis(acme: Company) -> None:
     redis_connection.connect_to_redis().hset(VERSIONS, acme.tenant_id, "5000")
 
-    republish_stale(now=timezone.now())
+    republish_stale_snapshots(now=timezone.now())
 
     assert read_published(acme.tenant_id).version == 5001
     assert row(acme).snapshot_version == 5001
 
 
 def test_a_second_republication_finds_nothing_to_do(acme: Company) -> None:
-    republish_stale(now=timezone.now())
+    republish_stale_snapshots(now=timezone.now())
 
-    assert republish_stale(now=timezone.now()) == 0
+    assert republish_stale_snapshots(now=timezone.now()) == 0
 
 
 def test_two_changes_in_a_transaction_are_two_versions(acme: Company) -> None:
@@ -239,7 +239,7 @@ def test_a_tenant_that_cannot_be_published_does_not_delay_others(acme: Company) 
     )
     redis_connection.connect_to_redis().hdel(VERSIONS, acme.tenant_id)
 
-    republish_stale(now=timezone.now())
+    republish_stale_snapshots(now=timezone.now())
 
     assert redis_connection.connect_to_redis().hexists(VERSIONS, acme.tenant_id)
     assert not redis_connection.connect_to_redis().hexists(VERSIONS, str(broken.id))
