@@ -23,7 +23,7 @@ from tenants.privacy.retrieval_index.redis_streams import RetrievalStreams
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def delete_expired_idempotency_records() -> None:
-    idempotency.delete_expired(now=timezone.now())
+    idempotency.delete_expired_records(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
@@ -46,15 +46,15 @@ def run_retrieval_worker() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def clean_up_retrieval_index() -> None:
-    index_erasure.sweep(now=timezone.now())
+    index_erasure.clean_up_index(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def ingest_content() -> None:
     sealer = ContentSealer(settings.ROOT_SECRET)
-    content_ingestion.ingest(connect_to_redis(), sealer, now=timezone.now())
+    content_ingestion.ingest_content(connect_to_redis(), sealer, now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def clean_up_content() -> None:
-    content_erasure.sweep(now=timezone.now())
+    content_erasure.clean_up_content(now=timezone.now())

@@ -54,7 +54,7 @@ def run_erasure_once(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetim
         _erase_person(row, user_id, now)
     if row.user_id is None:
         _purge_subject(row, now)
-    content_erasure.erase_requested(tenant_id=tenant_id, now=now)
+    content_erasure.erase_requested_content(tenant_id=tenant_id, now=now)
     # Finished exports may contain the user, and so may the rows read for running ones.
     expire_finished_exports(tenant_id=tenant_id, now=now)
     return _finish_erasure(row, now)

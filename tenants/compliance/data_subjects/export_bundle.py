@@ -214,9 +214,11 @@ def _read_captured_content(subject: DataSubject) -> Iterator[bytes]:
         ids = list(objects.order_by("id").values_list("id", flat=True))
     for object_id in ids:
         try:
-            envelope = object_store.get_object(subject.tenant_id, object_id)
+            envelope = object_store.read_object(subject.tenant_id, object_id)
             data = open_sealed(
-                subject.tenant_id, place=object_store.seal_context(object_id), envelope=envelope
+                subject.tenant_id,
+                place=object_store.build_seal_context(object_id),
+                envelope=envelope,
             )
         except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
             continue  # erased since the IDs were read, or changed in the store

@@ -30,7 +30,9 @@ from tenants.identity.member_lifecycle import end_membership, require_another_ow
 from tenants.models import Erasure, LegalHold, Membership, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.content_capture.erasure import ContentErasureReason
-from tenants.privacy.content_capture.erasure import request_erasure as demand_content_erasure
+from tenants.privacy.content_capture.erasure import (
+    request_content_erasure as demand_content_erasure,
+)
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.operations import DestroyedKey, shred_scope

@@ -47,7 +47,7 @@ from tenants.policy.document import DEFAULT_POLICY
 from tenants.policy.operations import insert_version
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.content_capture import object_store
-from tenants.privacy.content_capture.erasure import request_erasure_of_all
+from tenants.privacy.content_capture.erasure import request_erasure_of_all_content
 from tenants.security.authorization.actor import system_actor
 from tenants.usage.ingestion.redis_stream import forget_rejected
 
@@ -83,7 +83,7 @@ def purge_tenant(row: Erasure, *, now: datetime, count: Count) -> None:
             tenant_id=tenant_id
         )  # locks the tenant; the snapshot becomes empty, too
         count(_empty_rows(tenant_id, now))
-        request_erasure_of_all(tenant_id=tenant_id, now=now)
+        request_erasure_of_all_content(tenant_id=tenant_id, now=now)
     VerifiedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
     PoolAssignment.objects.filter(holder_id=UUID(tenant_id)).delete()
     _purge_store(tenant_id, count)
@@ -92,7 +92,7 @@ def purge_tenant(row: Erasure, *, now: datetime, count: Count) -> None:
 
 def _purge_store(tenant_id: TenantId, count: Count) -> None:
     """Delete the stored objects. If the worker is killed meanwhile, they are not counted."""
-    num_objects = object_store.delete_all(tenant_id)
+    num_objects = object_store.delete_all_objects(tenant_id)
     with tenant_scope(tenant_id):
         count({"objects": num_objects})
 

@@ -1,8 +1,9 @@
 """Publishing of snapshots to Redis, where gateways read them.
 
-A change raises the tenant's `snapshot_version` in its own transaction (tenants.policy.
-snapshot_version) and publishes after the commit. `republish_stale` runs every few seconds and
-repairs the rest: a crash in between, an unavailable Redis, a Redis that lost or restored its data.
+A change raises the tenant's `snapshot_version` in its own transaction
+(tenants.policy.snapshot_version) and publishes after the commit. `republish_stale_snapshots` runs
+every few seconds and repairs the rest: a crash in between, an unavailable Redis, a Redis that lost
+or restored its data.
 """
 
 from collections.abc import Mapping
@@ -46,7 +47,10 @@ def publish_snapshot(*, tenant_id: TenantId, now: datetime) -> None:
 
 
 def try_publish_snapshot(tenant_id: TenantId) -> None:
-    """Publish the tenant's snapshot now, or leave it to `republish_stale` if Redis is down."""
+    """Publish the tenant's snapshot now.
+
+    If Redis is down, `republish_stale_snapshots` publishes it later.
+    """
     try:
         publish_snapshot(tenant_id=tenant_id, now=timezone.now())
     except redis.RedisError as error:

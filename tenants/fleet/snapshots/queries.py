@@ -29,7 +29,7 @@ from tenants.models import ApiKey, Tenant
 from tenants.policy.availability.model_offers import read_model_pools
 from tenants.policy.overrides.queries import SubjectKind, read_overrides
 from tenants.policy.queries import find_policy_in_force
-from tenants.privacy.consent.queries import find_consents
+from tenants.privacy.consent.queries import find_all_effective_consents
 
 
 def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
@@ -43,7 +43,7 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
         # number, which the next publication repairs. In the other order it would stay wrong.
         row, ceiling = _read_tenant_row(tenant_id)
         policy = apply_platform_limits(find_policy_in_force(tenant_id=tenant_id).policy, ceiling)
-        consents = find_consents(tenant_id=tenant_id, policy=policy)
+        consents = find_all_effective_consents(tenant_id=tenant_id, policy=policy)
         keys = [
             _build_key_row(key, text, keeps_content=str(key.owner_id) in consents)
             for key in ApiKey.objects.filter(tenant_id=tenant_id)

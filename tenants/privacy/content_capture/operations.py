@@ -25,7 +25,7 @@ from tenants.models import ContentObject, Tenant
 from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.queries import find_active_consent
 from tenants.privacy.content_capture import object_store
-from tenants.privacy.content_capture.erasure import scope_of
+from tenants.privacy.content_capture.erasure import build_scope
 from tenants.security.encryption.operations import seal_in_scope
 
 
@@ -48,7 +48,7 @@ def store_content(
     sealed_object = _seal_items(tenant_id, user_id, items, now)
     if sealed_object is None:
         return 0
-    object_store.put(tenant_id, sealed_object.object_id, sealed_object.data)
+    object_store.store_object(tenant_id, sealed_object.object_id, sealed_object.data)
     with tenant_scope(tenant_id):
         is_stored = ContentObject.objects.filter(
             tenant_id=tenant_id, id=sealed_object.object_id, erasure_id=None
@@ -76,8 +76,8 @@ def _seal_items(
         data = b"".join(msgspec.json.encode(item) + b"\n" for item in consented_items)
         envelope = seal_in_scope(
             tenant_id,
-            scope_of(user_id),
-            place=object_store.seal_context(object_id),
+            build_scope(user_id),
+            place=object_store.build_seal_context(object_id),
             data=data,
             now=now,
         )

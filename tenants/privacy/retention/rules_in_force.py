@@ -39,11 +39,11 @@ def _shorten_rule(rule: EffectiveRule, days: int | None) -> EffectiveRule:
     return replace(rule, days=days, is_shortened=True)
 
 
-def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> EffectiveRule:
-    return rules_of(tenant_id=tenant_id)[data_class]
+def load_rule(data_class: DataClass, *, tenant_id: TenantId) -> EffectiveRule:
+    return load_rules(tenant_id=tenant_id)[data_class]
 
 
-def previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -> int | None:
+def find_previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -> int | None:
     """Return the tenant's own days before a version; None: the default was in force.
 
     Raises NotFound.
@@ -56,14 +56,14 @@ def previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -
     return None if before is None or before.is_default else before.days
 
 
-def default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
+def get_default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
     """Return the default days of a class for the tenant."""
     return _make_default_rule(
         data_class, load_active_policy(tenant_id=tenant_id).content_capture
     ).days
 
 
-def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
+def load_rules(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
     """Return the rules of all classes: the tenant's or a default, shortened by the policy.
 
     Four queries.
@@ -100,7 +100,7 @@ def _make_default_rule(
     )
 
 
-def holds_of(*, tenant_id: TenantId) -> tuple[HoldPeriod, ...]:
+def load_hold_periods(*, tenant_id: TenantId) -> tuple[HoldPeriod, ...]:
     """Return the holds in force. One query."""
     rows = LegalHold.objects.filter(tenant_id=tenant_id, released_at=None).order_by("id")
     return tuple(HoldPeriod(row.user_id, row.since, row.until) for row in rows)

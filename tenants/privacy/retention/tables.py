@@ -110,7 +110,7 @@ class RecordCounts:
     oldest_at: datetime | None  # of all records; None: no records
 
 
-def count(
+def count_records(
     data_class: DataClass, *, tenant_id: TenantId, cutoff: datetime, holds: Iterable[HoldPeriod]
 ) -> RecordCounts:
     """Count a class's records. Reads all rows of the tenant.
@@ -119,7 +119,8 @@ def count(
     """
     holds = tuple(holds)
     table_counts = [
-        _count_records(table, tenant_id, cutoff, holds) for table in RETENTION_TABLES[data_class]
+        _count_table_records(table, tenant_id, cutoff, holds)
+        for table in RETENTION_TABLES[data_class]
     ]
     return RecordCounts(
         records=sum(each.records for each in table_counts),
@@ -129,7 +130,7 @@ def count(
     )
 
 
-def _count_records(
+def _count_table_records(
     table: RetentionTable, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
 ) -> RecordCounts:
     totals = table.select_rows(tenant_id).aggregate(
@@ -163,7 +164,7 @@ def find_oldest_records(tenant_id: TenantId) -> dict[DataClass, datetime]:
     return oldest
 
 
-def overdue_of_each(
+def count_overdue_records(
     tenant_id: TenantId, cutoffs: Mapping[DataClass, datetime], holds: tuple[HoldPeriod, ...]
 ) -> dict[DataClass, int]:
     """Return how many records of each class are due by its cutoff, without classes that have none.
@@ -186,7 +187,7 @@ def overdue_of_each(
     return dict(overdue)
 
 
-def delete_batch(
+def delete_due_batch(
     data_class: DataClass,
     *,
     tenant_id: TenantId,
@@ -205,7 +206,7 @@ def delete_batch(
     return 0
 
 
-def count_covered(data_class: DataClass, *, tenant_id: TenantId, hold: HoldPeriod) -> int:
+def count_records_on_hold(data_class: DataClass, *, tenant_id: TenantId, hold: HoldPeriod) -> int:
     """Count the records that a hold covers, of any age. One query for each table."""
     return sum(
         table.select_rows(tenant_id).filter(table.held_condition((hold,))).count()

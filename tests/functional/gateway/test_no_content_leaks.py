@@ -237,8 +237,8 @@ def _kept_content(tenant_id: TenantId) -> bytes:
     return b"".join(
         open_sealed(
             tenant_id,
-            place=object_store.seal_context(id_),
-            envelope=object_store.get_object(tenant_id, id_),
+            place=object_store.build_seal_context(id_),
+            envelope=object_store.read_object(tenant_id, id_),
         )
         for id_ in ids
     )

@@ -25,7 +25,7 @@ from tenants.privacy.idempotency import operations
 from tenants.privacy.idempotency.operations import (
     RETENTION,
     IdempotentRequest,
-    delete_expired,
+    delete_expired_records,
     find_response,
 )
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_service_key
@@ -306,8 +306,8 @@ def test_stored_responses_are_encrypted(company: Company, administrator: Client)
 def test_expired_records_are_deleted(company: Company, administrator: Client) -> None:
     make(administrator, "a")
 
-    early = delete_expired(now=timezone.now(), tenant_ids=[company.tenant_id])
-    late = delete_expired(now=timezone.now() + RETENTION, tenant_ids=[company.tenant_id])
+    early = delete_expired_records(now=timezone.now(), tenant_ids=[company.tenant_id])
+    late = delete_expired_records(now=timezone.now() + RETENTION, tenant_ids=[company.tenant_id])
 
     assert (early, late) == (0, 1)
 

@@ -35,7 +35,7 @@ from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_WORDINGS
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.content_capture import erasure
-from tenants.privacy.content_capture.ingestion import ContentIngestion, ingest
+from tenants.privacy.content_capture.ingestion import ContentIngestion, ingest_content
 from tests.fixtures.companies import ACME, Company, Person, make_company
 
 YES: Final = UserConsent(content_capture=True, training=False)
@@ -92,7 +92,9 @@ class ConsentingTenant:
 
 def ingest_queued() -> ContentIngestion:
     """Store the content that gateways have sent, as the worker does."""
-    return ingest(connect_to_redis(), ContentSealer(settings.ROOT_SECRET), now=timezone.now())
+    return ingest_content(
+        connect_to_redis(), ContentSealer(settings.ROOT_SECRET), now=timezone.now()
+    )
 
 
 def make_captured_completion(person: Person, prefix: str) -> CapturedCompletion:
@@ -124,7 +126,7 @@ def list_files(folder: Path) -> list[Path]:
 
 def erase_due_content(*, days: float = 0.0) -> None:
     """Run the erasure that is due in this number of days from now."""
-    erasure.sweep(now=timezone.now() + timedelta(days=days))
+    erasure.clean_up_content(now=timezone.now() + timedelta(days=days))
 
 
 def export_training_prefixes(tenant: ConsentingTenant, tmp_path: Path) -> list[str]:

@@ -35,7 +35,7 @@ from tenants.policy.overrides.queries import (
 )
 from tenants.policy.queries import get_policy, page_of_versions
 from tenants.privacy.retention.operations import set_rule
-from tenants.privacy.retention.rules_in_force import rules_of
+from tenants.privacy.retention.rules_in_force import load_rules
 from tests.fixtures.companies import ACME, Company, Person, make_company
 from tests.fixtures.users import Mailbox, make_colleague, make_team
 
@@ -52,7 +52,7 @@ class AuthoredDecisions:
         actor, now = self.company.people[Role.OWNER].actor, timezone.now()
         page: dict[str, Any] = {"actor": actor, "limit": 10, "cursor": None}
         with tenant_scope(self.company.tenant_id):
-            rule = rules_of(tenant_id=self.company.tenant_id)[DataClass.USAGE]
+            rule = load_rules(tenant_id=self.company.tenant_id)[DataClass.USAGE]
         keys = [key for key in list_keys(**page, now=now).rows if key.lookup_id == self.lookup_id]
         key_filter = KeyFilter(text=self.lookup_id)
         keys += find_keys(**page, key_filter=key_filter, now=now).rows

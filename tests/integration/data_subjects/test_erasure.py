@@ -267,7 +267,7 @@ def test_an_erasure_is_retried_after_a_storage_failure(
         raise OSError
 
     with monkeypatch.context() as patched:
-        patched.setattr(content_erasure, "erase_requested", fail)
+        patched.setattr(content_erasure, "erase_requested_content", fail)
         failed = run_due_erasures(now=timezone.now())
 
     assert (failed, run_due_erasures(now=timezone.now())) == (0, 1)

@@ -54,7 +54,7 @@ def add_tenant_data(traced: TracedTenant) -> None:
     make_domain(traced.company, f"{traced.mark}.example", verified=True)
     traced.tenant.change_policy(content_exclusion={f"{traced.mark}/shop": ["*"]})
     # left by a worker that was killed
-    object_store.put(tenant_id, uuid.uuid4(), traced.mark.encode())
+    object_store.store_object(tenant_id, uuid.uuid4(), traced.mark.encode())
     connect_to_redis().set(f"caret:spend:{{{tenant_id}}}:x", traced.mark)
     connect_to_redis().xadd(REJECTED_STREAM, {"reason": "x", "data": f"{tenant_id} {traced.mark}"})
     connect_to_redis().xadd(

@@ -135,7 +135,7 @@ def test_erasing_one_tenants_index_keeps_anothers(
     globex.index_file("invoices.py", INVOICE)
 
     two_repositories.change_policy(retrieval=[])
-    erasure.sweep(now=timezone.now())
+    erasure.clean_up_index(now=timezone.now())
 
     assert globex.indexed_paths() == {"invoices.py"}
 
@@ -162,7 +162,7 @@ def test_the_sweep_erases_files_without_consent(acme: TenantIndex) -> None:
     acme.index_file("invoices.py", INVOICE)
     _restore_policy(acme, retrieval=[])
 
-    erasure.sweep(now=timezone.now())
+    erasure.clean_up_index(now=timezone.now())
 
     assert acme.indexed_paths() == set()
 

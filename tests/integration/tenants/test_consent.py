@@ -25,7 +25,7 @@ from tenants.privacy.consent.consent_texts import (
 from tenants.privacy.consent.queries import (
     ConsentReceiptView,
     OwnConsent,
-    find_consents,
+    find_all_effective_consents,
     get_own_consent,
     list_receipts,
 )
@@ -82,7 +82,7 @@ def receipts(company: Company, person: Person | None = None) -> list[ConsentRece
 def consents(company: Company) -> dict[UserId, UserConsent]:
     with tenant_scope(company.tenant_id):
         policy = find_policy_in_force(tenant_id=company.tenant_id).policy
-        return find_consents(tenant_id=company.tenant_id, policy=policy)
+        return find_all_effective_consents(tenant_id=company.tenant_id, policy=policy)
 
 
 def test_users_have_not_consented_by_default(consenting_company: Company) -> None:

@@ -375,7 +375,7 @@ def keep(*args):
     if num_kept == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
 run._store_part = keep
-while run.visit(sys.argv[1], timezone.now):
+while run.run_slice_of_oldest_job(sys.argv[1], timezone.now):
     pass
 """
 

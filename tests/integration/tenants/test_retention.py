@@ -21,17 +21,17 @@ from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.privacy.retention import purge as purging
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
-from tenants.privacy.retention.purge import purge, purge_due
+from tenants.privacy.retention.purge import purge_data_class, purge_due
 from tenants.privacy.retention.queries import (
     DataClassReport,
     find_certificate,
     list_certificates,
+    list_data_class_reports,
     list_holds,
     list_runs,
-    preview,
-    report,
+    preview_purge,
 )
-from tenants.privacy.retention.tables import delete_batch
+from tenants.privacy.retention.tables import delete_due_batch
 from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
@@ -63,7 +63,7 @@ def owner(company: Company) -> Actor:
 
 
 def class_report(company: Company, now: datetime = NOW) -> DataClassReport:
-    found = report(actor=owner(company), now=now)
+    found = list_data_class_reports(actor=owner(company), now=now)
     return next(each for each in found if each.data_class is USAGE)
 
 
@@ -75,7 +75,7 @@ def num_old(company: Company) -> int:
 
 
 def run_usage(company: Company, now: datetime = NOW, *, batch: int = 1_000) -> int:
-    return purge(tenant_id=company.tenant_id, data_class=USAGE, now=now, batch=batch)
+    return purge_data_class(tenant_id=company.tenant_id, data_class=USAGE, now=now, batch=batch)
 
 
 def test_records_older_than_their_retention_are_purged(company: Company) -> None:
@@ -242,7 +242,7 @@ def test_a_preview_counts_the_deletions_of_a_change(company: Company) -> None:
         now=NOW,
     )
 
-    found = preview(actor=owner(company), data_class=USAGE, days=90, now=NOW)
+    found = preview_purge(actor=owner(company), data_class=USAGE, days=90, now=NOW)
 
     assert (found.would_delete, found.would_hold) == (2, 1)
     assert found.oldest_at == NOW - timedelta(days=300)
@@ -256,7 +256,9 @@ def test_records_not_purged_in_time_are_reported_as_overdue(company: Company) ->
 
 
 def test_every_class_is_in_the_report(company: Company) -> None:
-    assert [each.data_class for each in report(actor=owner(company), now=NOW)] == list(DATA_CLASSES)
+    assert [
+        each.data_class for each in list_data_class_reports(actor=owner(company), now=NOW)
+    ] == list(DATA_CLASSES)
 
 
 @pytest.mark.parametrize("days", [0, 61, 3_654])
@@ -354,14 +356,14 @@ def test_a_failing_data_class_does_not_stop_others(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(company, 500)
-    delete = delete_batch
+    delete = delete_due_batch
 
     def failing(data_class: DataClass, **arguments: Any) -> int:
         if data_class is DataClass.AUDIT:
             raise OSError
         return delete(data_class, **arguments)
 
-    monkeypatch.setattr(purging, "delete_batch", failing)
+    monkeypatch.setattr(purging, "delete_due_batch", failing)
 
     assert purge_due(now=NOW, tenant_ids=[company.tenant_id]) == 1
     (unfinished,) = [

@@ -24,7 +24,7 @@ from tenants.base.redis_connection import connect_to_redis
 from tenants.models import DirtyHour, Outcome, TypingReport, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
-from tenants.privacy.retention.purge import purge
+from tenants.privacy.retention.purge import purge_data_class
 from tenants.usage.ingestion.operations import ingest_all
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters
@@ -220,7 +220,7 @@ def test_a_partly_purged_hour_keeps_its_counts(company: Company) -> None:
     late = add_completion(company, at=hour + timedelta(minutes=50))
     run(company)
     half = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
-    purged = purge(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
+    purged = purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
 
     add_outcome(company, late, "accepted")  # this marks the hour as dirty
     run(company)
@@ -234,7 +234,7 @@ def test_an_old_hour_that_was_never_counted_is_counted(company: Company) -> None
     hour = NOON.replace(minute=0) - timedelta(days=450)
     add_completion(company, at=hour)
     half = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
-    purge(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
+    purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
 
     add_completion(company, at=hour + timedelta(minutes=50))  # a journal, a year late
     run(company)

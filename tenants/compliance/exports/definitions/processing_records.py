@@ -21,7 +21,7 @@ from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQu
 from tenants.models import AuditSink, IdentityProvider, Tenant
 from tenants.policy.data_classes import DATA_CLASSES
 from tenants.policy.queries import find_policy_in_force
-from tenants.privacy.retention.rules_in_force import rules_of
+from tenants.privacy.retention.rules_in_force import load_rules
 
 _OPERATOR, _TENANT, _CARET = "operator's settings", "tenant's settings", "Caret"
 _MEASURES: Final = (
@@ -64,7 +64,7 @@ def _format_contact(party: InvoiceParty) -> str:
 
 def _category_rows(query: RowQuery) -> Iterator[Row]:
     """Yield the data classes with the retention days in force, as in the retention report."""
-    rules = rules_of(tenant_id=query.tenant_id)
+    rules = load_rules(tenant_id=query.tenant_id)
     for data_class, terms in DATA_CLASSES.items():
         basis = f"{terms.purpose} Basis: {terms.legal_basis}. Kept in: {terms.surface}."
         yield "30(2)(b)", "category of processing", terms.title, basis, _CARET

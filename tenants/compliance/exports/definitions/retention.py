@@ -18,9 +18,9 @@ from tenants.privacy.retention.queries import (
     CertificateView,
     DataClassReport,
     list_certificates,
+    list_data_class_reports,
     list_holds,
     list_runs,
-    report,
 )
 
 _CLASS: Final = (
@@ -42,7 +42,7 @@ _CLASS: Final = (
 
 
 def _class_rows(query: RowQuery) -> list[Row]:
-    return [_class_row(each) for each in report(actor=query.actor, now=query.now)]
+    return [_class_row(each) for each in list_data_class_reports(actor=query.actor, now=query.now)]
 
 
 def _class_row(class_report: DataClassReport) -> Row:

@@ -27,7 +27,7 @@ from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import USER_WORDINGS, ConsentKind
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
-from tenants.privacy.retention.purge import purge
+from tenants.privacy.retention.purge import purge_data_class
 from tests.fakes.billing import ensure_invoice, make_budget
 from tests.fakes.retention import make_certificate, make_hold
 from tests.fixtures.companies import ACME, Company, make_company, make_completion
@@ -73,7 +73,7 @@ def fill(company: Company) -> None:
     make_hold(company)
     make_invitation(company)
     make_completion(company, company.developer, finish_reason="error", error_code="path_excluded")
-    purge(tenant_id=company.tenant_id, data_class=DataClass.REPLAYS, now=now)
+    purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.REPLAYS, now=now)
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     document = serialize_policy(DEFAULT_POLICY) | {"content_capture": content_capture}
     set_policy(actor=company.platform, document=document, reason="-1", now=now)

@@ -145,7 +145,10 @@ class SealedFile(io.RawIOBase):
 
 
 def read_parts(claim: JobClaim, *, member: int) -> Iterator[bytes]:
-    """Yield the parts of an export and keep the claim meanwhile. Raises as `get`, and ClaimLost."""
+    """Yield the parts of an export, and renew the claim meanwhile.
+
+    Raises as `read_object`, and ClaimLost.
+    """
     for object_id in list_object_ids(claim.tenant_id, claim.build_id, member=member):
         claim.renew()
         yield read_object(claim.tenant_id, claim.build_id, object_id)
