@@ -36,7 +36,7 @@ from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent, midnight,
 from tenants.demo.usage import usage
 from tenants.models import AuditEntry, Outcome, TypingReport, UsageRecord
 from tenants.security.audit.signed_heads import sign_head
-from tenants.usage.rollups.operations import roll_up
+from tenants.usage.rollups.operations import roll_up_tenant
 
 MIN_DAYS: Final = 8
 MAX_DAYS: Final = 366
@@ -84,7 +84,7 @@ def seed(options: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
     with tenant_scope(tenant_id):
         run_events(_plan_quarter(company), until=now)
     say("Hours and days are counted")
-    roll_up(tenant_id=tenant_id, arrived_until=now)
+    roll_up_tenant(tenant_id=tenant_id, arrived_until=now)
     say("Erasures and exports")
     keep_some(company, now - timedelta(hours=12))
     erase_somebody(company, now - timedelta(hours=10))

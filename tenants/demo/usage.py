@@ -16,10 +16,10 @@ from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
 from tenants.demo.traffic.traffic_pattern import TrafficCalendar
 from tenants.models import Outcome, TypingReport, UsageRecord
 from tenants.usage.ingestion.batch_numbers import allocate_batch
-from tenants.usage.ingestion.bulk_insert import insert_new
+from tenants.usage.ingestion.bulk_insert import insert_new_rows
 from tenants.usage.ingestion.key_last_used import record_key_use
 from tenants.usage.ingestion.row_mapping import Row
-from tenants.usage.rollups.dirty_hours import dirty_hours_for, mark_dirty
+from tenants.usage.rollups.dirty_hours import list_dirty_hours, mark_hours_dirty
 
 _AT_ONCE: Final = 5_000  # rows in one statement
 _OPENS_AT: Final = {"globex": 13}  # in America; the others are in Europe
@@ -84,8 +84,8 @@ def _store_rows(stage: DemoTimeline, rows: Sequence[Row]) -> None:
         _insert_rows(Outcome, [row for row in rows if isinstance(row, Outcome)])
         _insert_rows(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
         # The hours of completions suffice, because outcomes belong to those.
-        mark_dirty(
-            stage.tenant_id, dirty_hours_for(row for row in rows if not isinstance(row, Outcome))
+        mark_hours_dirty(
+            stage.tenant_id, list_dirty_hours(row for row in rows if not isinstance(row, Outcome))
         )
         record_key_use({(row.key_id, row.occurred_at) for row in completions})
 
@@ -93,5 +93,5 @@ def _store_rows(stage: DemoTimeline, rows: Sequence[Row]) -> None:
 def _insert_rows(model: type[Model], rows: Iterable[Model]) -> None:
     remaining = list(rows)
     while remaining:
-        insert_new(model, remaining[:_AT_ONCE])
+        insert_new_rows(model, remaining[:_AT_ONCE])
         remaining = remaining[_AT_ONCE:]

@@ -24,7 +24,7 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow
 from tenants.usage.reports.counters import UsageCounters
 from tenants.usage.reports.metric_definitions import acceptance
-from tenants.usage.reports.queries import min_group_size
+from tenants.usage.reports.queries import read_min_group_size
 
 _COUNTERS: Final = ("requests", "shown", "accepted", "partly_accepted")
 
@@ -64,7 +64,7 @@ def find_seats(
     found = search_members(actor=actor, member_filter=member_filter, limit=limit, cursor=cursor)
     users = [UUID(row.user_id) for row in found.rows]
     with tenant_scope(actor.tenant_id):
-        min_users = min_group_size(actor)
+        min_users = read_min_group_size(actor)
         keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, owner_id__in=users)
         seen = dict(keys.values_list("owner_id").annotate(seen=Max("last_used_at")))
         figures = _read_figures(actor, users, now) if min_users == 1 else {}

@@ -62,7 +62,7 @@ from tenants.models import BillingState, Invoice, LedgerTransaction, Tenant
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import list_tenants
-from tenants.usage.ingestion.batch_numbers import latest_batch
+from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
 log = structlog.get_logger(__name__)
 
@@ -108,7 +108,7 @@ def issue_due_invoices(tenant_id: TenantId, *, now: datetime) -> list[str]:
     Raises NotFound for a tenant without a plan.
     """
     with tenant_scope(tenant_id):
-        newest = latest_batch(tenant_id)
+        newest = read_latest_batch(tenant_id)
     rate_tenant(tenant_id, now=now, until=newest)
     with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)

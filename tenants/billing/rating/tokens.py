@@ -43,7 +43,7 @@ from tenants.billing.pricing import (
 )
 from tenants.billing.stripe.meter_events import enqueue_meter_events
 from tenants.models import BillingState, LedgerEntry, UsageRecord
-from tenants.usage.ingestion.batch_numbers import latest_batch
+from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
 MAX_BATCHES: Final = 500  # of usage in one transaction; each has about 64 entries
 
@@ -76,7 +76,7 @@ def rate_tokens(
     """
     with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
-        newest = latest_batch(tenant_id)
+        newest = read_latest_batch(tenant_id)
         newest = newest if until is None else min(newest, until)
         upto = min(newest, state.rated_batch + max_batches)
         num_batches = upto - state.rated_batch

@@ -49,7 +49,7 @@ from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.content_capture import object_store
 from tenants.privacy.content_capture.erasure import request_erasure_of_all_content
 from tenants.security.authorization.actor import system_actor
-from tenants.usage.ingestion.redis_stream import forget_rejected
+from tenants.usage.ingestion.redis_stream import delete_rejected_records
 
 BATCH: Final = 1_000  # rows in one transaction
 _SCAN: Final = 1_000
@@ -154,4 +154,4 @@ def _purge_redis(connection: redis.Redis, tenant_id: TenantId) -> None:
     """
     for key in connection.scan_iter(match=f"*{tenant_id}*", count=_SCAN):
         connection.delete(key)
-    forget_rejected(connection, tenant_id)
+    delete_rejected_records(connection, tenant_id)

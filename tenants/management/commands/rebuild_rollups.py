@@ -12,7 +12,7 @@ from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect_to_redis
 from tenants.security.authorization.directory import find_tenant
 from tenants.usage.ingestion.redis_stream import UsageStream
-from tenants.usage.rollups.operations import MAX_DAYS, mark_period_dirty, roll_up
+from tenants.usage.rollups.operations import MAX_DAYS, mark_period_dirty, roll_up_tenant
 
 _FORM: Final = "a day, such as 2026-11-01"
 
@@ -43,7 +43,7 @@ class Command(NoSystemChecksCommand):
             mark_period_dirty(tenant_id=tenant_id, start=first, end=end)
         except DomainError as error:
             raise CommandError(error.message) from error
-        days = roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
+        days = roll_up_tenant(tenant_id=tenant_id, arrived_until=arrived_until)
         self.stdout.write(f"{options['slug']}: {days} days counted anew.")
 
 

@@ -23,7 +23,7 @@ from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.operations import seal_in_scope
 from tenants.security.encryption.queries import open_sealed
-from tenants.usage.ingestion.operations import ingest_all
+from tenants.usage.ingestion.operations import ingest_all_entries
 from tenants.usage.ingestion.redis_stream import REJECTED_STREAM, UsageStream
 from tests.fixtures.users import make_domain, make_team
 from tests.integration.content_capture.consenting_tenant import list_files
@@ -93,14 +93,14 @@ def test_late_usage_records_of_a_shredded_tenant_are_rejected_without_their_data
     acme: TracedTenant, globex: TracedTenant
 ) -> None:
     stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
-    ingest_all(stream)  # left by earlier tests
+    ingest_all_entries(stream)  # left by earlier tests
     close_tenant(acme)
     shred_tenant(acme)
     for traced in (acme, globex):
         late_outcome = msgspec.structs.replace(outcome(traced.company), user_id=traced.ada.user_id)
         connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([late_outcome])})
 
-    ingestion = ingest_all(stream)
+    ingestion = ingest_all_entries(stream)
 
     assert (ingestion.records, ingestion.rejected) == (1, 1)
     with tenant_scope(acme.company.tenant_id):

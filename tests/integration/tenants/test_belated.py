@@ -25,7 +25,7 @@ from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect_to_redis
 from tenants.models import DirtyHour, Outcome, UsageRecord
 from tenants.usage.ingestion.late_outcomes import insert_late_outcomes
-from tenants.usage.ingestion.operations import ingest_all
+from tenants.usage.ingestion.operations import ingest_all_entries
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.ingestion.row_mapping import LateOutcome, decode_row
 from tests.fixtures.companies import Cast, Company, make_company
@@ -42,7 +42,7 @@ def company() -> Company:
 @pytest.fixture
 def stream() -> UsageStream:
     found = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
-    ingest_all(found)  # left by earlier tests
+    ingest_all_entries(found)  # left by earlier tests
     return found
 
 
@@ -69,7 +69,7 @@ def ingest(stream: UsageStream, *records: Record) -> None:
     """Ingest the records one by one, as gateways deliver them."""
     for record in records:
         connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
 
 def read_outcomes(company: Company) -> list[tuple[str, int, int | None, int | None]]:
@@ -232,7 +232,7 @@ def test_two_concurrent_workers_count_an_outcome_once(
     connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
 
     def work() -> None:
-        ingest_all(stream)
+        ingest_all_entries(stream)
         connection.close()
 
     other = Thread(target=work)

@@ -33,9 +33,9 @@ from tenants.compliance.exports.rows import Period, Row, RowQuery
 from tenants.compliance.exports.verification import verify_export
 from tenants.models import AuditEntry
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.queries import ReportKind, report
+from tenants.usage.reports.queries import ReportKind, read_report
 from tenants.usage.reports.queries import ReportQuery as AskedReport
-from tenants.usage.rollups.operations import UNDER_WAY, roll_up
+from tenants.usage.rollups.operations import UNDER_WAY, roll_up_tenant
 from tests.fakes.workbook import read_workbook
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
 from tests.integration.tenants.records import NOON, add_completion
@@ -133,12 +133,12 @@ def test_rows_of_several_batches_come_in_order(
 def test_daily_exports_agree_with_the_report(company: Company) -> None:
     for number in range(7):
         add_completion(company, language="go" if number % 2 else "c", num_chars=number + 1)
-    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
     rows = exported(company, USAGE_DAYS)
 
     query = AskedReport(DAY.start.date(), DAY.end.date())
-    counts = report(
+    counts = read_report(
         actor=company.administrator.actor, kind=ReportKind.USAGE, query=query
     ).total.counts
     assert counts is not None
@@ -159,7 +159,7 @@ def test_an_export_does_not_contain_another_tenant(company: Company, export: Exp
     other_company = make_company("hooli", GLOBEX)
     make_key(company, company.developer)
     add_completion(company)
-    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
     rows = exported(other_company, export, actor=other_company.administrator.actor)
 
@@ -175,7 +175,7 @@ def test_an_export_does_not_contain_another_tenant(company: Company, export: Exp
 def test_an_export_does_not_contain_another_tenants_usage(company: Company, export: Export) -> None:
     other_company = make_company("hooli", GLOBEX)
     add_completion(company)
-    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
     assert exported(other_company, export, actor=other_company.administrator.actor) == []
     assert len(exported(company, export)) == 1
@@ -352,5 +352,5 @@ def test_a_proof_states_until_when_its_rows_are_complete(company: Company) -> No
 
     assert start_proof(USAGE_DAYS, query).complete_until is None
     assert start_proof(USAGE_RECORDS, query).complete_until == NOON - UNDER_WAY
-    roll_up(tenant_id=company.tenant_id, arrived_until=NOON)
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOON)
     assert start_proof(USAGE_DAYS, query).complete_until == NOON - UNDER_WAY

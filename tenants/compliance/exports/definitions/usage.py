@@ -15,7 +15,7 @@ from tenants.compliance.exports.sql_source import WITHIN, SqlRows
 from tenants.models.rollup import SERVICES
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.reports.counters import COUNTER_NAMES
-from tenants.usage.rollups.operations import UNDER_WAY, complete_until
+from tenants.usage.rollups.operations import UNDER_WAY, find_complete_until
 
 
 def _make_columns(kind: ColumnType, *names: str) -> tuple[ExportColumn, ...]:
@@ -29,7 +29,7 @@ def _find_arrived_until(_tenant_id: TenantId, now: datetime) -> datetime:
 
 def _find_counted_until(tenant_id: TenantId, _now: datetime) -> datetime | None:
     with tenant_scope(tenant_id):
-        return complete_until(tenant_id)
+        return find_complete_until(tenant_id)
 
 
 _RECORD_COLUMNS: Final = (

@@ -12,7 +12,7 @@ from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.contracts.usage import CompletionRecord, decode_records
 from caret.foundation.egress.http_client import RequestFailed
 from tenants.fleet.pools.scraping.gateway_scraper import fetch_from_gateway, query_all_gateways
-from tenants.usage.requests.latency_explanation import LatencyExplanation, explain
+from tenants.usage.requests.latency_explanation import LatencyExplanation, explain_latency
 
 MAX_SHOWN: Final = 50
 
@@ -40,7 +40,7 @@ def list_slow_requests() -> SlowRequests:
     records.sort(key=lambda record: -_get_waited_ms(record) / FIRST_TOKEN_TARGETS_MS[record.mode])
     return SlowRequests(
         requests=[
-            SlowRequest(record, explain(record), _get_waited_ms(record))
+            SlowRequest(record, explain_latency(record), _get_waited_ms(record))
             for record in records[:MAX_SHOWN]
         ],
         num_unreachable=sum(each is None for each in responses),
