@@ -39,7 +39,7 @@ _MOMENT: Final = timedelta(minutes=20)
 _MONTH_OF_ONE: Final = Decimal("0.24")
 
 
-def price_from_the_beginning(stage: DemoTimeline) -> None:
+def add_price_of_first_day(stage: DemoTimeline) -> None:
     """Give the plan a price from the first day; its own price begins later."""
     first = utc_day(stage.begins_at)
     plan = next(plan for plan in list_plans() if plan.slug == PLAN)
@@ -48,7 +48,7 @@ def price_from_the_beginning(stage: DemoTimeline) -> None:
         add_price(plan=PLAN, new=new, now=stage.moment_before(2))
 
 
-def billing(company: DemoCompany) -> list[TimelineEvent]:
+def plan_billing(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
     return [
         TimelineEvent(

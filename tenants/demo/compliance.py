@@ -31,7 +31,7 @@ _MAX_VISITS: Final = 500  # of at most two seconds each
 _MONTH: Final = timedelta(days=30)
 
 
-def erase_somebody(company: DemoCompany, at: datetime) -> None:
+def erase_one_user(company: DemoCompany, at: datetime) -> None:
     tenant_id = company.stage.tenant_id
     demand = ErasureRequest(company.erased.user_id, "Requested by letter from a former employee.")
     erasure_id = request_user_erasure(
@@ -40,7 +40,7 @@ def erase_somebody(company: DemoCompany, at: datetime) -> None:
     run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=at + timedelta(minutes=10))
 
 
-def purge_what_is_old(company: DemoCompany, at: datetime) -> None:
+def purge_expired_data(company: DemoCompany, at: datetime) -> None:
     purge_due(now=at, tenant_ids=[company.stage.tenant_id])
 
 

@@ -26,7 +26,7 @@ _KEPT_OF: Final = 2  # users
 _NUM_KEPT: Final = 4  # objects for each
 
 
-def consents(company: DemoCompany) -> list[TimelineEvent]:
+def plan_consents(company: DemoCompany) -> list[TimelineEvent]:
     """Return the events of consent, after the policy allows it."""
     stage = company.stage
     willing = _choose_willing_users(company)
@@ -46,7 +46,7 @@ def consents(company: DemoCompany) -> list[TimelineEvent]:
     ]
 
 
-def keep_some(company: DemoCompany, at: datetime) -> None:
+def store_example_content(company: DemoCompany, at: datetime) -> None:
     """Store content of two users who consent. One of them withdraws, and that content is erased."""
     first, second = _choose_willing_users(company)[:_KEPT_OF]
     for person in (first, second):

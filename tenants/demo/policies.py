@@ -56,14 +56,14 @@ _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
 )
 
 
-def rules(company: DemoCompany) -> list[TimelineEvent]:
+def plan_policies(company: DemoCompany) -> list[TimelineEvent]:
     return [
         *(_plan_change(company, *change) for change in _CHANGES),
         *_plan_overrides(company),
         *_plan_retention(company),
         *_plan_holds(company),
         TimelineEvent(
-            company.stage.moment_at(0.25, hour=15), lambda now: _small_groups(company, now)
+            company.stage.moment_at(0.25, hour=15), lambda now: _set_min_group_size(company, now)
         ),
     ]
 
@@ -170,7 +170,7 @@ def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
     ]
 
 
-def _small_groups(company: DemoCompany, now: datetime) -> None:
+def _set_min_group_size(company: DemoCompany, now: datetime) -> None:
     set_min_group_users(
         actor=company.member_with_role(Role.ADMINISTRATOR),
         min_users=3,

@@ -43,7 +43,7 @@ _HEALTHY, _FAILING = "Security operations", "Change board"
 _NUM_FAILURES: Final = 41
 
 
-def access(company: DemoCompany) -> list[TimelineEvent]:
+def plan_sign_in_settings(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
     return [
         TimelineEvent(stage.moment_at(0.05, hour=9), lambda now: _claim_domain(company, now)),
@@ -53,7 +53,7 @@ def access(company: DemoCompany) -> list[TimelineEvent]:
     ]
 
 
-def settle_sinks(stage: DemoTimeline) -> None:
+def set_sink_states(stage: DemoTimeline) -> None:
     """Set one sink to up to date and one to failing.
 
     Both wait for an hour. Then workers find that they do not exist.
