@@ -1,7 +1,7 @@
 """Breakdown of a period's usage by several dimensions from one read of the rollups, for pages.
 
-The dimensions are time, language, editor, model and variant. `queries.report` has the same numbers
-for one dimension.
+The dimensions are time, language, editor, model and variant. `queries.read_report` has the
+same numbers for one dimension.
 """
 
 from collections import defaultdict

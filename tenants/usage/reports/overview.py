@@ -1,7 +1,7 @@
 """The figures of a period for the console's overview, in few queries.
 
-`usage_summary` is for administrators: figures of all users and the use of seats. `overview` adds
-latency, groups and filters, for engineers.
+`read_usage_summary` is for administrators: figures of all users and the use of seats.
+`read_overview` adds latency, groups and filters, for engineers.
 """
 
 from collections.abc import Mapping, Sequence
