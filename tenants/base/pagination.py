@@ -3,7 +3,7 @@
 Rows that are added between two pages do not move the cursor. A cursor holds only a position: row
 security decides which rows its bearer sees there.
 
-    rows = fetch_first(Invoice.objects.filter(...), limit=limit, after=read_cursor(cursor))
+    rows = fetch_page_rows(Invoice.objects.filter(...), limit=limit, after=decode_cursor(cursor))
     get_position = lambda row: PagePosition(row.created_at, row.id)
     page = build_page(rows, limit=limit, get_position=get_position)
 """

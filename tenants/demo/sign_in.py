@@ -122,7 +122,7 @@ def _make_tokens(company: DemoCompany, now: datetime) -> None:
 
 
 def _make_sinks(company: DemoCompany, now: datetime) -> None:
-    """Create sinks; nothing is delivered before settle_sinks."""
+    """Create sinks; nothing is delivered before set_sink_states."""
     administrator, slug = company.member_with_role(Role.ADMINISTRATOR), company.stage.slug
     for name, address in (
         (_HEALTHY, f"syslog+tls://siem.{slug}.example:6514"),

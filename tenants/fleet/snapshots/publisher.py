@@ -54,7 +54,7 @@ def try_publish_snapshot(tenant_id: TenantId) -> None:
     try:
         publish_snapshot(tenant_id=tenant_id, now=timezone.now())
     except redis.RedisError as error:
-        # The change is committed; republish_stale publishes it within seconds.
+        # The change is committed; republish_stale_snapshots publishes it within seconds.
         logger.warning(
             "snapshot.publication_delayed", tenant_id=tenant_id, reason=type(error).__name__
         )

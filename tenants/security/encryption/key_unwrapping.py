@@ -33,7 +33,7 @@ def unwrap_stored_data_key(row: DataKey) -> bytes:
 
 
 def _unwrap_key(row: DataKey) -> bytes:
-    """Unwrap a data key by the tenant key that the row names. Raises as data_key_of."""
+    """Unwrap a data key by the tenant key that the row names. Raises as unwrap_stored_data_key."""
     if row.wrapped is None:
         raise KeyDestroyed("The key was destroyed.")
     tenant_id = TenantId(str(row.tenant_id))

@@ -36,7 +36,7 @@ class KeyDestructionProof:
 
 
 def open_sealed(tenant_id: TenantId, *, place: SealContext, envelope: bytes) -> bytes:
-    """Open data that seal_for has sealed. One query.
+    """Open data that seal_in_scope has sealed. One query.
 
     The key's row is read each time, so a key that any process has shredded opens nothing here.
 
