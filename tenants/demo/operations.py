@@ -52,7 +52,7 @@ class SeedOptions:
     slug: str
     num_days: int
     num_people: int
-    seed_tenant: int
+    seed: int
 
 
 def seed_tenant(options: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:

@@ -83,7 +83,7 @@ class ProfileView:
 
     customer: InvoiceParty
     tax: InvoiceTax
-    read_issuer: InvoiceParty
+    issuer: InvoiceParty
 
 
 def find_billing_profile(*, actor: Actor) -> ProfileView:

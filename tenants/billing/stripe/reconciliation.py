@@ -18,7 +18,7 @@ from tenants.models import StripeCustomer, StripeEvent
 
 @dataclass(frozen=True, slots=True)
 class MeterComparison:
-    build_event_name: str
+    event_name: str
     booked: int  # tokens in the ledger that are to be reported
     sent: int  # those of them that are known to have arrived
     waiting: int  # events that are still retried

@@ -46,7 +46,7 @@ class ReplicaStatus:
     running: float | None  # from the engine; None: not reported
     waiting: float | None
     kv_usage: float | None  # share, 0 to 1
-    compute_hit_rate: float | None  # of prompt tokens, recently; None: no lookups
+    hit_rate: float | None  # of prompt tokens, recently; None: no lookups
 
     @property
     def is_healthy(self) -> bool:
@@ -74,8 +74,8 @@ class PoolStatus:
     allowed_replica_hosts: tuple[str, ...]  # networks and host names where replicas may be added
     num_in_flight: int
     limit: float  # learned limit of requests in flight, of all gateways together
-    compute_hit_rate: float | None
-    list_first_tokens: list[FirstToken]  # of the modes with requests
+    hit_rate: float | None
+    first_tokens: list[FirstToken]  # of the modes with requests
     shed: dict[str, int]  # recently, by trigger, most frequent first
     acceptance: dict[str, float]  # share of drafted tokens by language, averaged over the gateways
 

@@ -88,7 +88,7 @@ class KeyCounts:
 
     listed: int
     idle: int
-    filter_unowned_keys: int
+    unowned: int
     leaked: int
     idle_days: int  # days without use after which a key is idle
     has_idle_revocation: bool  # whether the policy revokes idle keys

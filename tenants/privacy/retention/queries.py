@@ -58,7 +58,7 @@ class DataClassReport:
     data_class: DataClass
     terms: DataClassTerms
     rule: EffectiveRule
-    count_records: RecordCounts | None  # None: the class has no rows per tenant
+    count: RecordCounts | None  # None: the class has no rows per tenant
     overdue: int  # older than the rule plus GRACE, and not on hold; should be 0
     last_run: RunView | None
 

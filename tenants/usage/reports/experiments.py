@@ -85,7 +85,7 @@ class ExperimentView:
 class ExperimentsReport:
     experiments: list[ExperimentView]
     first_tokens_since: datetime
-    find_complete_until: datetime | None
+    complete_until: datetime | None
     min_users: int
 
 

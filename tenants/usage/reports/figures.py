@@ -27,7 +27,7 @@ class UsageFigures:
     is_own: bool
     total: ReportRow
     by: Mapping[GroupBy, list[ReportRow]]
-    find_complete_until: datetime | None
+    complete_until: datetime | None
     min_users: int
     choices: FilterOptions
     teams: Mapping[str, str]  # names by ID

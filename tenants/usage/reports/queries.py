@@ -104,8 +104,8 @@ class ReportRow:
 class Report:
     query: ReportQuery
     rows: list[ReportRow]
-    sum_counters: ReportRow
-    find_complete_until: datetime | None  # None: nothing was counted yet
+    total: ReportRow
+    complete_until: datetime | None  # None: nothing was counted yet
     min_users: int  # smaller groups are suppressed; 1: the actor's own report
 
 

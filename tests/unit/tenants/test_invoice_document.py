@@ -119,9 +119,9 @@ def test_a_pdf_is_reproducible() -> None:
 def test_a_pdf_is_reproducible_in_another_process() -> None:
     code = (
         "import sys, msgspec; from tenants.billing.invoices.document import InvoiceDocument;"
-        "from tenants.billing.invoices.pdf import render;"
+        "from tenants.billing.invoices.pdf import render_pdf;"
         "made = msgspec.json.decode(sys.stdin.buffer.read(), type=InvoiceDocument);"
-        "sys.stdout.buffer.write(render(made))"
+        "sys.stdout.buffer.write(render_pdf(made))"
     )
     other = subprocess.run(
         [sys.executable, "-c", code],

@@ -43,9 +43,9 @@ class InstallationStatus:
 class KeyFigures:
     """The five key figures in the order of the page. None: no data."""
 
-    list_first_tokens: list[FirstToken]
-    compute_cancellation_rate: float | None
-    compute_hit_rate: float | None
+    first_tokens: list[FirstToken]
+    cancellation: float | None
+    hit_rate: float | None
     acceptance: float | None
     load: float | None  # of the busiest pool, as a share of its concurrency limit
     busiest: str | None  # the busiest pool's name
