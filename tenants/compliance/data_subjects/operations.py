@@ -95,7 +95,7 @@ def request_tenant_erasure(
             raise Conflict(
                 "{slug} is {status}. You can erase only closed tenants.",
                 slug=row.slug,
-                status=row.status,
+                status=TenantStatus(row.status),
             )
         if find_legal_holds(actor.tenant_id, None):
             raise Conflict("This tenant's data is under a legal hold. Release the hold first.")

@@ -70,7 +70,7 @@ def _check_in_force(row: ApiKey, text: KeySecret, now: datetime) -> None:
             "tenant_suspended",
             "This tenant is {status}, and its API keys are not accepted. Ask an owner to contact "
             "the operator of Caret.",
-            status=row.tenant.status,
+            status=TenantStatus(row.tenant.status),
         )
 
 
