@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
+from structlog.testing import capture_logs
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
@@ -158,6 +159,25 @@ def test_a_legal_hold_delays_the_deletion_until_it_is_released(company: Company)
 
     assert status(company) == TenantStatus.CLOSED
     assert (held.is_erasing, closure(company).is_erasing) == (False, True)
+
+
+def test_a_delay_is_logged_once_however_often_the_worker_runs(company: Company) -> None:
+    new = NewHold("Case 4712", "court order")
+    place_hold(actor=company.platform, new=new, now=timezone.now())
+    begin(company)
+    run_due_jobs(clock=timezone.now)
+
+    with capture_logs() as logs:
+        end_grace_period(company)
+        close_due_tenants(now=timezone.now())
+        close_due_tenants(now=timezone.now())
+
+    (delay,) = [
+        log
+        for log in logs
+        if log["event"] == "tenant_closing.delayed" and log["tenant_id"] == company.tenant_id
+    ]
+    assert "legal hold" in delay["reason"]
 
 
 @pytest.mark.parametrize("days", [0, -1, 366])
