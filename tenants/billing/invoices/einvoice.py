@@ -179,7 +179,7 @@ def _describe_party(party: InvoiceParty) -> dict[str, Any]:
     lines = (*party.address, "", "", "")
     tax_id = party.tax_id.replace(" ", "").upper()
     is_vat_id = _VAT_ID.fullmatch(tax_id) is not None
-    found = {
+    fields = {
         "name": party.name,
         "country_code": party.country,
         "addr_l1": lines[0],
@@ -188,8 +188,8 @@ def _describe_party(party: InvoiceParty) -> dict[str, Any]:
         "vat_identifier" if is_vat_id else "tax_identifier": tax_id,
     }
     if party.email:
-        found |= {"einvoicing_addr": party.email, "einvoicing_addr_schemeid": "EM"}
-    return {name: text for name, text in found.items() if text}
+        fields |= {"einvoicing_addr": party.email, "einvoicing_addr_schemeid": "EM"}
+    return {name: text for name, text in fields.items() if text}
 
 
 def _write_cents(cents: int) -> str:
@@ -201,5 +201,5 @@ def _write_price(line: InvoiceLine) -> str:
 
 
 def _write_rate(document: InvoiceDocument) -> str:
-    whole, rest = divmod(document.head.tax.basis_points, 100)
-    return f"{whole}.{rest:02}"
+    whole, hundredths = divmod(document.head.tax.basis_points, 100)
+    return f"{whole}.{hundredths:02}"

@@ -189,12 +189,12 @@ def _write_tables(
 def _read_indexed_content(subject: DataSubject) -> Iterator[bytes]:
     """Yield the text indexed for this user only. Text shared by the whole tenant is left out."""
     holder = str(subject.user_id)
-    vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=subject.tenant_id, holder=holder)
+    cipher = ChunkCipher(settings.ROOT_SECRET, tenant_id=subject.tenant_id, holder=holder)
     rows = RetrievalChunk.objects.filter(tenant_id=subject.tenant_id, holder=holder)
     for row in rows.order_by("id").iterator(chunk_size=_BATCH_ROWS):
         try:
-            repository, path = vault.open_name(row.id, bytes(row.sealed_name))
-            text = vault.open_text(row.id, bytes(row.sealed_text))
+            repository, path = cipher.open_name(row.id, bytes(row.sealed_name))
+            text = cipher.open_text(row.id, bytes(row.sealed_text))
         except DecryptionFailed:
             continue  # changed in the store
         yield msgspec.json.encode(

@@ -137,11 +137,11 @@ class KeyOnboardingStatus:
 
 def read_key_onboarding_status(*, actor: Actor) -> KeyOnboardingStatus:
     """Return the onboarding status. One query. Raises Forbidden."""
-    own = Q(is_playground=False)
+    is_own_key = Q(is_playground=False)
     with tenant_scope(actor.tenant_id):
         counts = select_visible_keys(actor).aggregate(
-            own=Count("lookup_id", filter=own),
-            used=Count("lookup_id", filter=own & Q(last_used_at__isnull=False)),
+            own=Count("lookup_id", filter=is_own_key),
+            used=Count("lookup_id", filter=is_own_key & Q(last_used_at__isnull=False)),
             played=Count("lookup_id", filter=Q(is_playground=True)),
         )
     return KeyOnboardingStatus(

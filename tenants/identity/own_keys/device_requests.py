@@ -219,10 +219,10 @@ def _store_decision(actor: Actor, user_code: str, state: str, now: datetime) -> 
 
 
 def _find_request(user_code: str) -> str:
-    found: Any = connect_to_redis().get(_user_code_key(normalize_user_code(user_code)))
-    if found is None:
+    request_key: Any = connect_to_redis().get(_user_code_key(normalize_user_code(user_code)))
+    if request_key is None:
         raise _not_found()
-    return str(found.decode())
+    return str(request_key.decode())
 
 
 def _read_request(request_key: str, user_code: str) -> DeviceRequest:

@@ -131,8 +131,8 @@ def _bind_user(actor: Actor, row: ScimUser, now: datetime) -> None:
         user = User(email=row.email, name=name, created_at=now)
         user.set_unusable_password()
         user.save(force_insert=True)
-    others = ScimUser.objects.filter(tenant_id=actor.tenant_id, user_id=user.id)
-    if others.exclude(id=row.id).exists():
+    other_scim_users = ScimUser.objects.filter(tenant_id=actor.tenant_id, user_id=user.id)
+    if other_scim_users.exclude(id=row.id).exists():
         raise Conflict("Another user already has this address.")
     if not Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user.id).exists():
         # The foreign key needs a membership. sync_member then decides whether it is in force.

@@ -166,14 +166,16 @@ def _finish_run(run: PurgeRun, now: datetime) -> int:
             cutoff=run.cutoff,
             holds=load_hold_periods(tenant_id=tenant_id),
         )
-        ended = PurgeRun.objects.filter(tenant_id=tenant_id, id=run.id, finished_at=None).update(
+        num_updated = PurgeRun.objects.filter(
+            tenant_id=tenant_id, id=run.id, finished_at=None
+        ).update(
             closing=counts.records,
             settled=_count_older_records(run),
             held=counts.held,
             finished_at=now,
         )
         run.refresh_from_db()
-        if ended and run.deleted:
+        if num_updated and run.deleted:
             _issue_certificate(run, now)
     return run.deleted
 
