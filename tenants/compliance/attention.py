@@ -81,7 +81,7 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
 
 
 def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
-    """Return this month's alerts of used up budgets whose limit was not changed since."""
+    """Return this month's alerts of used-up budgets whose limit has not changed since."""
     unchanged = Budget.objects.filter(
         tenant_id=OuterRef("tenant_id"),
         id=OuterRef("budget_id"),

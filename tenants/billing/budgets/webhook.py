@@ -28,7 +28,7 @@ _MAX_URL_CHARS: Final = 500
 
 
 class WebhookDeliveryError(Exception):
-    """The delivery failed. The text says why and contains nothing from the receiver."""
+    """The delivery failed. The message gives the reason, and contains nothing from the receiver."""
 
 
 @dataclass(frozen=True, slots=True)

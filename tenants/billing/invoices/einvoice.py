@@ -73,7 +73,7 @@ def embed_xml(pdf: bytes, document: InvoiceDocument) -> bytes:
         },
         xmp_compression=False,  # the times in it are replaced
     )
-    # Replaced by as many bytes, so that the positions in the file stay right.
+    # The replacement has the same number of bytes, so the file's positions stay right.
     midnight = head.issued_on.replace("-", "").encode() + b"000000"
     embedded = _PDF_TIMES.sub(lambda found: found[1] + midnight, embedded)
     return _XMP_TIMES.sub(f"{head.issued_on}T00:00:00".encode(), embedded)

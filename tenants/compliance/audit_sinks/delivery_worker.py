@@ -71,8 +71,8 @@ class DeliveryResult:
 def deliver_due_entries(*, clock: Clock) -> int:
     """Deliver to all sinks that are due, and return how many entries were delivered.
 
-    Sinks that are far behind are visited again after all others. The order is random, so that the
-    end of a run does not always cut off the same tenants.
+    Sinks that are far behind get their next batch after all others. The order is random, so that
+    the end of a run does not always cut off the same tenants.
     """
     num_delivered = 0
     over_at_s = monotonic() + _RUN_S

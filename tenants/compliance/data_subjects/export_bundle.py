@@ -47,9 +47,9 @@ from tenants.security.encryption.queries import open_sealed
 
 _BATCH_ROWS: Final = 2_000
 _README: Final = """\
-What Caret holds about one person in the tenant {tenant}.
+The data that Caret holds about one person in the tenant {tenant}.
 
-Each .ndjson file is one table, one JSON object a line; an empty file says that nothing is held.
+Each .ndjson file is one table, one JSON object a line; an empty file means that none is held.
 Times are UTC. Keys of the API and passwords are kept as digests only, and are not in here.
 captured_content.ndjson holds prompts and completions that were kept by the person's own consent,
 retrieval_content.ndjson the parts of files that are indexed for this person alone.

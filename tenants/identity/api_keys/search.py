@@ -38,7 +38,7 @@ class KeyConcern(StrEnum):
     """A reason to review a key."""
 
     IDLE = "idle"  # in force, but not used, created or rotated for a long time
-    # Unowned: its text was shown to somebody who may no longer create keys.
+    # Unowned: its secret was shown to a user who may no longer create keys.
     UNOWNED = "unowned"
     LEAKED = "leaked"  # found in public, whatever its state
 
@@ -153,7 +153,7 @@ def read_key_onboarding_status(*, actor: Actor) -> KeyOnboardingStatus:
 
 def _filter_keys(actor: Actor, key_filter: KeyFilter, now: datetime) -> QuerySet[ApiKey]:
     keys = select_visible_keys(actor)
-    # A leaked playground key is in somebody's hands, even if it expires soon.
+    # A leaked playground key can be misused, even if it expires soon.
     if key_filter.is_playground or key_filter.concern is not KeyConcern.LEAKED:
         keys = keys.filter(is_playground=key_filter.is_playground)
     if key_filter.kind is not None:

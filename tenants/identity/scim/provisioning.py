@@ -155,7 +155,7 @@ def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None
     except IntegrityError as error:
         raise Conflict("Another user already has this address.") from error
     invitations = Invitation.objects.filter(tenant_id=actor.tenant_id, email=user.email)
-    # The old mailbox may belong to somebody else by now, with the link in it.
+    # Another person may own the old mailbox now, and it contains the link.
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
     invitations.update(email=email)
     mails = AlertDelivery.objects.filter(tenant_id=actor.tenant_id)

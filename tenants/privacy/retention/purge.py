@@ -108,7 +108,7 @@ def _begin_run(tenant_id: TenantId, data_class: DataClass, now: datetime) -> Pur
 def _log_vanished_records(before: PurgeRun) -> None:
     """Log records that vanished since the last run.
 
-    Records that arrived late with an older time can hide as many; these are few.
+    A record that arrives late with an older time hides one that vanished. Such records are rare.
     """
     if before.settled is None:
         return

@@ -85,7 +85,7 @@ def _restart_running_jobs(tenant_id: TenantId, now: datetime) -> list[UUID]:
             claimed_until=None,
             num_attempts=0,
         )
-    for row in rows:  # ended jobs, too: their sweep may wait for a worker
+    for row in rows:  # ended jobs, too: their clean-up may wait for a worker
         shred_scope(tenant_id=tenant_id, scope=sealed_objects.build_scope(row.id), now=now)
     objects = ExportObject.objects.filter(
         tenant_id=tenant_id, build_id__in=[row.id for row in running_jobs]

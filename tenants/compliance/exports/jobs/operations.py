@@ -96,7 +96,7 @@ def _insert_job(actor: Actor, export_request: ExportRequest, now: datetime) -> E
 
 
 def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
-    """Cancel an export. The next sweep deletes what was read.
+    """Cancel an export. The next clean-up deletes the rows that were read.
 
     Raises Forbidden, NotFound, Conflict.
     """
