@@ -133,9 +133,7 @@ class BlockLines:
     """The lines of one language."""
 
     def __init__(self, language: str, path: str) -> None:
-        grammar = grammar_of(language, path)
-        suffix = PurePath(path).suffix.lower()
-        name = grammar or language.lower() or _BY_SUFFIX.get(suffix, "")
+        name = grammar_of(language, path) or language.lower() or _find_language(path)
         patterns = _BY_LANGUAGE.get(name, _OTHERS)
         self._opens = _compile(patterns if name in _TEXTS else (_BRACKET, *patterns))
         self._has_labels = name in _WITH_LABELS
@@ -155,8 +153,9 @@ class BlockLines:
     def is_unfinished(self, line: str) -> bool:
         """Return whether the line opens a block, leaves a bracket open or ends with an operator."""
         line = _clip(line)
-        if self.is_opening(line) or self.is_text:
-            return self.is_opening(line)
+        is_opening = self._opens.search(line) is not None
+        if is_opening or self.is_text:
+            return is_opening
         if self._continues_after_comma and line.rstrip().endswith(","):
             return True
         return _has_open_bracket(line) or _OPERATOR.search(line) is not None
@@ -197,6 +196,10 @@ class BlockLines:
     def is_item_with_key(self, line: str) -> bool:
         """Return whether the line begins a list item that may have further keys."""
         return self._has_items and _ITEM_WITH_KEY.match(line) is not None
+
+
+def _find_language(path: str) -> str:
+    return _BY_SUFFIX.get(PurePath(path).suffix.lower(), "")
 
 
 @lru_cache
@@ -246,13 +249,15 @@ def measure_statement_indent(prefix: str) -> int:
 
     If this line closes brackets of lines above, it is the indentation of the line that opens them.
     """
-    lines = prefix.split("\n")
-    num_closed = 0
-    for line in reversed(lines):
+    last_line = prefix[prefix.rfind("\n") + 1 :]
+    num_closed = -_count_open_brackets(last_line)
+    if num_closed <= 0:
+        return measure_indent(last_line)
+    for line in reversed(prefix[: -len(last_line) - 1].split("\n")):
         num_closed -= _count_open_brackets(line)
         if num_closed <= 0:
             return measure_indent(line)
-    return measure_indent(lines[-1])
+    return measure_indent(last_line)
 
 
 def find_outside(suffix: str, indent: int) -> str:

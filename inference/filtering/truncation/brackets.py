@@ -97,7 +97,8 @@ def _match(open_brackets: list[_Bracket], brackets: Iterable[_Bracket]) -> int:
         if bracket.line != line:
             line, indent = bracket.line, bracket.indent
         if bracket.text not in _PARTNERS:
-            open_brackets.append(bracket._replace(indent=indent))
+            is_moved = bracket.indent != indent
+            open_brackets.append(bracket._replace(indent=indent) if is_moved else bracket)
             continue
         while open_brackets and _is_left_open(open_brackets, bracket):
             open_brackets.pop()

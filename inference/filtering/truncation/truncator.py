@@ -157,7 +157,8 @@ class Truncator:
             return visible_text
         if len(line) < len(self._line.rstrip()):
             self._end(FilterReason.REPEATS_SUFFIX)
-        self._lines.add(self._with_indent(line))
+        has_indent_before = self._is_first_line and self._context.is_fresh_line
+        self._lines.add(self._context.line_before + line if has_indent_before else line)
         visible_text = self._take_unshown(line)
         self._start_line(trailing_space=self._line[len(line) :])
         return visible_text
@@ -273,10 +274,9 @@ class Truncator:
         """Return whether the completion ends with this line."""
         context = self._context
         whole_line = context.line_before + line if self._is_first_line else line
-        indent = measure_indent(whole_line)
-        if self._is_first_line and context.lines.is_opening(whole_line):
-            self._head_indent = indent
         if self._extent is _Extent.BLOCK and self._find_role(is_whole=True) is _LineRole.INSIDE:
+            if self._is_first_line and context.lines.is_opening(whole_line):
+                self._head_indent = measure_indent(whole_line)
             return False
         if self._without_duplicate(line) != line:
             return True
@@ -326,22 +326,18 @@ class Truncator:
             context.brackets.count_unmatched(self._text + line) > 0
         )
 
-    def _with_indent(self, line: str) -> str:
-        is_fresh = self._is_first_line and self._context.is_fresh_line
-        return (self._context.line_before + line if is_fresh else line).rstrip()
-
     def _can_become_repetition(self) -> bool:
         """Return whether the line, of which nothing was shown, may still become a repetition."""
         if self._num_shown:
             return False
         line, next_line = self._comparable_texts()
         repeats_suffix = self._is_whole_line() and next_line.startswith(line)
-        return repeats_suffix or self._lines.can_become_repetition(self._with_indent(self._line))
+        return repeats_suffix or self._lines.can_become_repetition(self._line.rstrip())
 
     def _is_repeated(self, content: str) -> bool:
         if self._is_repeating_suffix() and not self._is_needed(content):
             self.reason = FilterReason.REPEATS_SUFFIX
-        elif self._lines.is_repetition(self._with_indent(self._line)):
+        elif self._lines.is_repetition(self._line.rstrip()):
             self.reason = FilterReason.REPETITION
         return self.reason is not None
 
