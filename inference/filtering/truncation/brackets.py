@@ -6,6 +6,7 @@ opening line that is not indented more, so that the end of a class does not clos
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from inference.context.prompt.cursor_text import line_after, line_before
@@ -54,11 +55,17 @@ class BracketCounter:
 
     def count_unmatched(self, completion: str) -> int:
         """Return how many brackets have no partner with this completion at the cursor."""
+        return self._count_with_line(self._line_before + completion + self._rest_of_line)
+
+    @cached_property
+    def num_unmatched_before(self) -> int:
+        """Return the number without a completion, and without what the cursor's line has opened."""
+        return min(self.count_unmatched(""), self._count_with_line(""))
+
+    def _count_with_line(self, text: str) -> int:
+        """Return the number with this text instead of the cursor's line."""
         open_brackets = self._open.copy()
-        count = self._num_unmatched_above
-        count += _match(
-            open_brackets, _brackets(self._line_before + completion + self._rest_of_line)
-        )
+        count = self._num_unmatched_above + _match(open_brackets, _brackets(text))
         count += _match(open_brackets, self._below)
         return count + max(0, len(open_brackets) - self._num_closed_far_below)
 

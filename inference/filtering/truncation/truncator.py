@@ -383,8 +383,9 @@ class Truncator:
 
     def _is_inside_construct(self) -> bool:
         """Return whether the completion has opened something that a later line closes."""
-        count, indent = self._context.brackets.count_unmatched, self._head_indent
-        if count(self._text) > count("") or self._may_continue(""):
+        brackets, indent = self._context.brackets, self._head_indent
+        has_open_bracket = brackets.count_unmatched(self._text) > brackets.num_unmatched_before
+        if has_open_bracket or self._may_continue(""):
             return True
         is_ended_by_line = self._context.lines.is_ended_by_line and indent is not None
         return is_ended_by_line and self._context.is_end_missing(self._text, indent or 0)
