@@ -53,11 +53,14 @@ _OWN_CLIENTS: Final = (
         _("Then run “:Caret sign_in”. The language server is included; it needs Python 3.11."),
     ),
     ClientFile(
-        _("Language server, for the editors below and others with LSP"),
+        _("Language server, for other editors"),
         re.compile(r"caret-ls-[0-9][\w.+-]*\.pyz"),
         _BINARY,
         "mkdir -p ~/.local/bin && install -m 755 NAME ~/.local/bin/caret-ls",
-        _("One file, which needs Python 3.11 and no packages. ~/.local/bin must be on the PATH."),
+        _(
+            "JetBrains, Emacs, Helix and Sublime Text need it. It is one file, and needs "
+            "Python 3.11. ~/.local/bin must be on the PATH."
+        ),
     ),
 )
 _OTHER_EDITORS: Final = (
@@ -72,8 +75,10 @@ _OTHER_EDITORS: Final = (
         _("Emacs with lsp-mode 10"),
         re.compile(r"caret\.el"),
         "text/plain; charset=utf-8",
-        "emacs --batch --eval '(package-install-file \"NAME\")'",
-        _("Then add (require 'caret) to your init file, and run M-x caret-sign-in."),
+        steps=_(
+            "Install it with M-x package-install-file, and add (require 'caret) to your init file. "
+            "Then run M-x caret-sign-in."
+        ),
     ),
     ClientFile(
         _("Helix"),
@@ -92,10 +97,13 @@ _OTHER_EDITORS: Final = (
         ),
     ),
     ClientFile(
-        _("Zed, without the language server"),
+        _("Zed"),
         re.compile(r"caret-zed\.json"),
         "application/json",
-        steps=_("Add it to your settings.json. Zed asks you for an API key."),
+        steps=_(
+            "Add it to your settings.json. Zed asks you for an API key. "
+            "It needs no language server, because it supports no suggestions of LSP."
+        ),
     ),
 )
 _CLIENTS: Final = (*_OWN_CLIENTS, *_OTHER_EDITORS)
