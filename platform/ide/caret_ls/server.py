@@ -176,7 +176,7 @@ class CaretServer(LanguageServer):
             if self._readable_key_file is None
             else SignedOutReason.KEY_FILE_NOT_PRIVATE
         )
-        self.session.set_up(settings, address, missing_key=reason)
+        self.session.set_up(settings, address, no_key_reason=reason)
 
     async def sign_in(self, key: str | None) -> None:
         """Sign in with a key; None signs out."""

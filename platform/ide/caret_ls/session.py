@@ -75,7 +75,7 @@ class Session:
         self.link = GatewayConnection(self, Backoff(random.random), clock, tick_s=upkeep_every_s)
         self._outcome_queue = OutcomeQueue(self.link.send, clock)
         self._gateway_url: str | None = None  # None: no gateway yet
-        self._missing_key: SignedOutReason | None = None  # None: found, or not searched
+        self._no_key_reason: SignedOutReason | None = None  # None: found, or not searched
         self.outcomes = OutcomeTracker(self._send_outcome)
         self.debouncer = Debouncer(min_delay_ms=settings.debounce_ms)
         self.policies = PolicyCache(
@@ -103,19 +103,19 @@ class Session:
         settings: Settings,
         address: Address | None,
         *,
-        missing_key: SignedOutReason = SignedOutReason.NO_KEY,
+        no_key_reason: SignedOutReason = SignedOutReason.NO_KEY,
     ) -> None:
         """Apply settings. A pause continues unless the new settings concern it.
 
-        `missing_key` tells why there is no address.
+        `no_key_reason` tells why there is no address.
         """
         if settings.enabled != self.settings.enabled:
             self.board.set(is_paused=not settings.enabled)
         self.assistant.settings = settings
         self.debouncer.min_delay_ms = settings.debounce_ms
-        self._missing_key = missing_key if address is None else None
+        self._no_key_reason = no_key_reason if address is None else None
         if address is None:
-            self.board.set(signed_out_reason=missing_key)
+            self.board.set(signed_out_reason=no_key_reason)
         elif address.url != self._gateway_url:
             self._gateway_url = address.url
             self._outcome_queue.clear()
@@ -176,7 +176,7 @@ class Session:
         is_connected = state is ConnectionState.CONNECTED
         is_refused = state is ConnectionState.UNAUTHENTICATED and self._gateway_url is not None
         reason = SignedOutReason.KEY_REFUSED if is_refused else None
-        self.board.set(is_connected=is_connected, signed_out_reason=self._missing_key or reason)
+        self.board.set(is_connected=is_connected, signed_out_reason=self._no_key_reason or reason)
         if is_connected:
             self._client.resume()
             self.policies.invalidate()
