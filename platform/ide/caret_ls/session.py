@@ -29,7 +29,7 @@ from caret_ls.outcome_tracker import EditorOutcome, EditorOutcomeEvent, OutcomeT
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.recent_files import RecentFiles
 from caret_ls.settings import Settings
-from caret_ls.status_board import ServerStatus, StatusBoard
+from caret_ls.status_board import ServerStatus, SignedOutReason, StatusBoard
 from caret_ls.suggestion import Suggestion
 from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.text_document import Position, TextEdit
@@ -75,6 +75,7 @@ class Session:
         self.link = GatewayConnection(self, Backoff(random.random), clock, tick_s=upkeep_every_s)
         self._outcome_queue = OutcomeQueue(self.link.send, clock)
         self._gateway_url: str | None = None  # None: no gateway yet
+        self._no_key_reason: SignedOutReason | None = None  # None: found, or not searched
         self.outcomes = OutcomeTracker(self._send_outcome)
         self.debouncer = Debouncer(min_delay_ms=settings.debounce_ms)
         self.policies = PolicyCache(
@@ -97,14 +98,24 @@ class Session:
     def settings(self) -> Settings:
         return self.assistant.settings
 
-    def set_up(self, settings: Settings, address: Address | None) -> None:
-        """Apply settings. A pause continues unless the new settings concern it."""
+    def set_up(
+        self,
+        settings: Settings,
+        address: Address | None,
+        *,
+        no_key_reason: SignedOutReason = SignedOutReason.NO_KEY,
+    ) -> None:
+        """Apply settings. A pause continues unless the new settings concern it.
+
+        `no_key_reason` tells why there is no address.
+        """
         if settings.enabled != self.settings.enabled:
             self.board.set(is_paused=not settings.enabled)
         self.assistant.settings = settings
         self.debouncer.min_delay_ms = settings.debounce_ms
+        self._no_key_reason = no_key_reason if address is None else None
         if address is None:
-            self.board.set(is_signed_out=True)
+            self.board.set(signed_out_reason=no_key_reason)
         elif address.url != self._gateway_url:
             self._gateway_url = address.url
             self._outcome_queue.clear()
@@ -163,9 +174,9 @@ class Session:
     def on_state(self, state: ConnectionState) -> None:
         _log.info("link.%s", state)
         is_connected = state is ConnectionState.CONNECTED
-        self.board.set(
-            is_connected=is_connected, is_signed_out=state is ConnectionState.UNAUTHENTICATED
-        )
+        is_refused = state is ConnectionState.UNAUTHENTICATED and self._gateway_url is not None
+        reason = SignedOutReason.KEY_REFUSED if is_refused else None
+        self.board.set(is_connected=is_connected, signed_out_reason=self._no_key_reason or reason)
         if is_connected:
             self._client.resume()
             self.policies.invalidate()
