@@ -240,15 +240,15 @@ async def _measure_times(
     return times[True], times[False]
 
 
-def _make_pinned(code: CodeText) -> Frame:
-    text = code.sample(mode="fim", num_tokens=250, max_tokens=1).prefix
-    return {"path": "pinned.py", "text": text, "pinned": True}
+def _make_pinned(code: CodeText) -> list[Frame]:
+    texts = (code.sample(mode="fim", num_tokens=250, max_tokens=1).prefix for _ in range(3))
+    return [{"path": f"{n}.py", "text": text, "pinned": True} for n, text in enumerate(texts)]
 
 
-async def _request_ms(stream: Any, pinned: Frame, path: str) -> float:
+async def _request_ms(stream: Any, pinned: Sequence[Frame], path: str) -> float:
     frame = {"id": path, "mode": "fim", "path": path, "prefix": "value = ", "suffix": SUFFIX}
     meta: dict[str, Any] = {}
-    async for answer in stream.complete({**frame, "files": [pinned], "max_tokens": 1}):
+    async for answer in stream.complete({**frame, "files": pinned, "max_tokens": 1}):
         meta = answer.get("meta", meta)
     first_ms = meta["first_token_ms"] or meta["time_to_engine_ms"] + meta["engine_ms"]
     return float(first_ms)

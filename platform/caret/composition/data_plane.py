@@ -239,7 +239,12 @@ def _build_plane(
 ) -> DataPlane:
     pools = read_catalog(config.pools_file)
     selector = PoolSelector(pools, snapshot_store.may_use_pool)
-    speculation = SpeculationTracker(pools, VllmMetrics(links.session), clock)
+    speculation = SpeculationTracker(
+        pools,
+        VllmMetrics(links.session),
+        clock,
+        fallback_after_s=config.speculation_fallback_s,
+    )
     content_capture = ContentCapture(links.redis, root_secret=config.root_secret, clock=clock)
     return DataPlane(
         clock=clock,
