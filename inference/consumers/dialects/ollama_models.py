@@ -8,7 +8,6 @@ from caret.contracts.policy import ANY_LANGUAGE, Tier
 from inference.consumers.dialects.models_list import ModelsListConsumer
 from inference.consumers.dialects.ollama_generate import error_body, read_model_name
 from inference.consumers.http.request_bodies import decode
-from inference.context.prompt.token_budget import PROMPT_TOKENS
 from inference.errors import CompletionError
 
 # The version of Ollama that we emulate.
@@ -99,6 +98,8 @@ class ShowConsumer(OllamaConsumer):
             model_info={
                 "general.architecture": "caret",
                 "general.basename": self.plane.router.pools.by_name[name].model,
-                "caret.context_length": PROMPT_TOKENS[Tier.FAST],
+                "caret.context_length": self.plane.prompt_writers[name].get_budget_tokens(
+                    Tier.FAST
+                ),
             }
         )

@@ -19,7 +19,7 @@ from inference.context.prompt.model_formats.model_families import FimOrder
 from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_encoder import PromptEncoder
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.prompt.token_budget import PROMPT_TOKENS, TokenBudget, allocate
+from inference.context.prompt.token_budget import TokenBudget, allocate
 from inference.context.prompt.variant_options import get_ranking, get_shares
 from inference.context.sources.context_items import (
     ContextItem,
@@ -64,9 +64,11 @@ def build_fim_prompt(
     room = max_tokens - _MARKER_TOKENS
     pinned = build_pinned_items(request, encoder, max_tokens=int(room * _MAX_PINNED_SHARE))
     room -= num_tokens(pinned)
-    nominal_tokens = PROMPT_TOKENS[request.tier] - num_tokens(pinned)
+    nominal_tokens = writer.get_budget_tokens(request.tier) - num_tokens(pinned)
     demand = _request_budget(writer, cursor_text, nominal_tokens)
-    items = _gather_context(admitted, snippets, encoder, demand, pinned=pinned)
+    items = _gather_context(
+        admitted, snippets, encoder, demand, nominal=nominal_tokens, pinned=pinned
+    )
     budget = allocate(
         room - items.num_header_tokens,
         replace(demand, files=num_tokens(items.files), snippets=num_tokens(items.snippets)),
@@ -114,15 +116,17 @@ def _gather_context(
     encoder: PromptEncoder,
     demand: TokenBudget,
     *,
+    nominal: int,
     pinned: list[ContextItem],
 ) -> ContextItems:
     """Return all items that could be useful, before the budget is known."""
     request, shares = admitted.request, get_shares(admitted.variant)
-    nominal = PROMPT_TOKENS[request.tier] - num_tokens(pinned)
     file_items = build_file_items(request, encoder, ranking=get_ranking(admitted.variant))
     spare = min(nominal - demand.prefix - demand.suffix, int(nominal * _MAX_FILES_SHARE))
     files = list(fit_items(file_items, max_tokens=max(spare, int(nominal * shares.files))))
-    useful_snippets = _select_useful_snippets(admitted, snippets, encoder, [*pinned, *files])
+    useful_snippets = _select_useful_snippets(
+        admitted, snippets, encoder, [*pinned, *files], max_tokens=nominal
+    )
     return ContextItems(
         repository=encoder.encode_repository(request.repository),
         pinned=pinned,
@@ -137,6 +141,8 @@ def _select_useful_snippets(
     snippets: tuple[Snippet, ...],
     encoder: PromptEncoder,
     files: list[ContextItem],
+    *,
+    max_tokens: int,
 ) -> list[Snippet]:
     """Return the snippets that the policy allows and that the prompt does not contain already."""
     if not snippets:
@@ -151,9 +157,7 @@ def _select_useful_snippets(
     whole_files = [
         each for each in request.files if each.path in in_prompt and encoder.is_whole(each)
     ]
-    nearby_texts = encoder.select_nearby_text(
-        request.prefix, request.suffix, max_tokens=PROMPT_TOKENS[request.tier]
-    )
+    nearby_texts = encoder.select_nearby_text(request.prefix, request.suffix, max_tokens=max_tokens)
     return list(
         drop_duplicates(
             allowed,

@@ -9,6 +9,7 @@ source: names
 tenants: []
 layout: ""
 family: ""
+promptTokens: 0
 healsWords: true
 kvEvents: false
 speculation: {}
@@ -132,6 +133,9 @@ layout = {{ . | quote }}
 {{- end }}
 {{- with $pool.family }}
 family = {{ . | quote }}
+{{- end }}
+{{- with int $pool.promptTokens }}
+prompt_tokens = {{ . }}
 {{- end }}
 heals_words = {{ $pool.healsWords }}
 tenants = {{ $pool.tenants | toJson }}
