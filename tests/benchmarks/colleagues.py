@@ -31,13 +31,13 @@ from scipy.stats import ks_2samp
 
 from caret.client.websocket_client import open_stream
 from caret.contracts.policy import Isolation
-from caret.foundation.clock import SystemClock
 from caret.local.paths import REPOSITORY
+from caret_ls.clock import SystemLoopClock
 from caret_ls.frames import Frame
 from caret_ls.git_repository import Repository
 from caret_ls.pinned_files import PinnedFiles
 from inference.pools.pool_config import read_catalog
-from tests.benchmarks.edit_sessions import Session, made, states
+from tests.benchmarks.edit_sessions import Session, make_sessions, states
 from tests.benchmarks.installation import (
     Home,
     Running,
@@ -142,7 +142,8 @@ async def _measure(
 ) -> None:
     sessions = list(_sessions(options.users, seed=options.seed))
     pinned = [
-        file.to_fields() for file in PinnedFiles(SystemClock()).list(Repository(REPOSITORY, _NAME))
+        file.to_fields()
+        for file in PinnedFiles(SystemLoopClock()).list(Repository(REPOSITORY, _NAME))
     ]
     replay = Replay(running, pinned, options.keystrokes)
     publish_users = partial(_publish_users, home, running, options.users)
@@ -191,7 +192,7 @@ async def _measure(
 def _sessions(num_users: int, *, seed: int) -> Iterator[Session]:
     """Yield sessions in different files of this repository."""
     paths: set[str] = set()
-    for session in made(20 * num_users, seed=seed):
+    for session in make_sessions(20 * num_users, seed=seed):
         if session.repository == _NAME and session.path not in paths:
             paths.add(session.path)
             yield replace(session, repository=_NAME)

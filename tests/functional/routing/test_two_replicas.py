@@ -36,7 +36,7 @@ _PREFIX_TOKENS = CLEARLY_MORE + 150
 _LEARNING_S = 180.0
 _TURN_S = 1.0
 _PATIENCE_S = 60.0
-_NUM_COMPLETIONS = 8
+_NUM_COMPLETIONS, _COMPLETION_TOKENS = 3, 32
 _MIN_GAIN = 1.2
 _MAX_TRIES = 150  # one completion in eight is long
 
@@ -221,8 +221,8 @@ async def _tokens_per_step(replica: OwnReplica, write: Callable[[random.Random],
             body = {
                 "model": "demo",
                 "prompt": f"<|fim_prefix|><|fim_suffix|>\n<|fim_middle|>{write(chance)}",
-                "max_tokens": 64,
-                "min_tokens": 64,
+                "max_tokens": _COMPLETION_TOKENS,
+                "min_tokens": _COMPLETION_TOKENS,
                 "temperature": 0,
             }
             async with session.post("/v1/completions", json=body) as response:

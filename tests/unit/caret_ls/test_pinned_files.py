@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from caret_ls import pinned_files
 from caret_ls.frames import Frame
 from caret_ls.git_repository import Repository
 from caret_ls.pinned_files import PinnedFiles
+from caret_ls.recent_files import MAX_FILE_CHARS
 from caret_ls.session import Session
 from caret_ls.settings import Settings
 from tests.unit.caret_ls.provider_harness import ManualClock
@@ -69,7 +69,7 @@ def test_no_file_outside_the_repository_is_read(root: Path, path: str) -> None:
 
 def test_secret_long_and_binary_files_are_left_out(root: Path) -> None:
     (root / ".env").write_text("PASSWORD=1\n")
-    (root / "long.md").write_text("x\n" * pinned_files.MAX_FILE_CHARS)
+    (root / "long.md").write_text("x\n" * MAX_FILE_CHARS)
     (root / "picture.bin").write_bytes(b"\xff\xfe\xfa")
     _pin(root, ".env", "long.md", "picture.bin", "missing.md", "types.py")
 
