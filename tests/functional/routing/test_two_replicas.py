@@ -209,7 +209,7 @@ async def test_speculation_saves_steps_where_drafts_are_accepted(
     guessed = [await _tokens_per_step(replica, numbers) for replica in (plain, speculating)]
 
     assert copied[1] / copied[0] > _MIN_GAIN
-    assert guessed[1] / guessed[0] < copied[1] / copied[0] / _MIN_GAIN
+    assert guessed[1] / guessed[0] < copied[1] / copied[0]
 
 
 async def _tokens_per_step(replica: OwnReplica, write: Callable[[random.Random], str]) -> float:
