@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -26,6 +26,7 @@ from caret_ls.gateway_connection import Address, ConnectionState, GatewayConnect
 from caret_ls.git_repository import GitHead, Repository, read_head
 from caret_ls.outcome_queue import OutcomeQueue
 from caret_ls.outcome_tracker import EditorOutcome, EditorOutcomeEvent, OutcomeTracker
+from caret_ls.pinned_files import PinnedFiles
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.recent_files import RecentFiles
 from caret_ls.settings import Settings
@@ -68,6 +69,7 @@ class Session:
         self._upkeep_every_s = upkeep_every_s
         self._typing = TypingCount()
         self._recency = RecentFiles()
+        self._pinned = PinnedFiles(clock)
         self._checkouts: dict[Repository, GitHead | None] = {}
         self.board = StatusBoard(send_status, is_paused=not settings.enabled)
         self.files = OpenFiles()
@@ -249,28 +251,40 @@ class Session:
             )
 
     def _can_send(self, file: OpenFile) -> bool:
+        is_allowed = not is_excluded(file.path, self._excluded_globs(file))
+        return file.kind is FileKind.NORMAL and is_allowed
+
+    def _excluded_globs(self, file: OpenFile) -> tuple[str, ...]:
         policy = self.policies.get(file.repository_name, self._clock.monotonic_s())
-        globs = (*policy.excluded, *self.settings.excluded_globs)
-        return file.kind is FileKind.NORMAL and not is_excluded(file.path, globs)
+        return (*policy.excluded, *self.settings.excluded_globs)
 
     def _build_context(self, current_file: OpenFile) -> RequestContext:
         self._recency.on_view(current_file.uri)
+        globs = self._excluded_globs(current_file)
+        pinned = [
+            file
+            for file in self._pinned.list(current_file.repository)
+            if file.path != current_file.path and not is_excluded(file.path, globs)
+        ]
+        pinned_paths = {file.path for file in pinned}
         other_files = self._recency.list(
-            current_file.uri, partial(self._find_context_text, current_file)
+            current_file.uri, partial(self._find_context_text, current_file, pinned_paths)
         )
         return RequestContext(
-            files=tuple(other_files),
+            files=(*pinned, *other_files),
             repository=current_file.repository_name,
             framework=current_file.framework,
             imports=current_file.imports,
         )
 
-    def _find_context_text(self, current_file: OpenFile, uri: str) -> str | None:
-        """Return a file's text as context; None if it must not be sent."""
+    def _find_context_text(
+        self, current_file: OpenFile, pinned_paths: Collection[str], uri: str
+    ) -> str | None:
+        """Return a file's text as context; None if it must not be sent, or is pinned."""
         file = self.files.get(uri)
         if file is None or file.repository != current_file.repository or not self._can_send(file):
             return None
-        return file.text
+        return None if file.path in pinned_paths else file.text
 
     def _text_of(self, uri: str) -> str | None:
         file = self.files.get(uri)
