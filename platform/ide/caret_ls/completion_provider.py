@@ -5,7 +5,7 @@ cancels it. No step raises: if there is nothing to offer, there is a reason.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from caret_ls.clock import LoopClock
@@ -187,6 +187,8 @@ class CompletionProvider:
             if reason is not None:
                 return reason
             cached = self._find_cached(context)
+            if isinstance(cached, RemainingSuggestion) and not flight.is_prefetch:
+                return replace(cached, sent_s=flight.sent_s)
             if cached is not None:
                 return cached
         return SkipReason.NEWER_KEYSTROKE
@@ -246,6 +248,7 @@ class CompletionProvider:
                 request_id=remaining.suggestion.request_id,
                 is_whole=remaining.suggestion.is_whole,
                 num_before=len(remaining.suggestion.text) - len(remaining.text),
+                sent_s=remaining.sent_s,
             ),
             now_s=self._state.clock.monotonic_s(),
         )
