@@ -5,6 +5,7 @@ local M = {}
 
 local METHOD = 'textDocument/inlineCompletion'
 local GROWN = '$/caret/suggestionGrown'
+local DISPLAYED = '$/caret/suggestionDisplayed'
 local DISMISSED = '$/caret/suggestionDismissed'
 local AUTOMATIC, INVOKED = 2, 1
 local namespace = vim.api.nvim_create_namespace('caret')
@@ -58,6 +59,8 @@ local function show(place, result)
   end
   shown = vim.tbl_extend('force', place, { text = item.insertText, range = item.range, command = item.command })
   draw(shown)
+  vim.cmd.redraw() -- so that the text is on the screen before the server is told
+  place.client:notify(DISPLAYED, { uri = vim.uri_from_bufnr(place.buffer) })
 end
 
 --- Requests a suggestion. With `keeps`, the visible one stays until the response arrives.
@@ -191,7 +194,7 @@ function M.setup(options)
       ask(AUTOMATIC)
     end,
   })
-  vim.api.nvim_create_autocmd({ 'InsertLeave', 'BufLeave' }, { group = group, callback = M.dismiss })
+  vim.api.nvim_create_autocmd({ 'InsertLeave', 'BufLeave', 'WinLeave' }, { group = group, callback = M.dismiss })
   vim.api.nvim_create_autocmd('CursorMovedI', {
     group = group,
     callback = function()
