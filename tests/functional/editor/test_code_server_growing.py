@@ -4,6 +4,7 @@ import asyncio
 import platform
 import shutil
 import threading
+import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -45,17 +46,20 @@ class ScriptedGateway:
     def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_PATIENCE_S)
 
-    def requests(self) -> list[Frame]:
-        return [frame for frame in list(self.fake.received) if frame["type"] == "complete"]
+    def requests(self, path: str) -> list[Frame]:
+        frames = list(self.fake.received)
+        return [frame for frame in frames if frame["type"] == "complete" and frame["path"] == path]
 
     def wait_for_request(self, path: str) -> Frame:
-        """Return the last request for a file."""
+        """Return the request for a file that has not been cancelled for a second."""
 
-        def find() -> list[Frame]:
-            return [each for each in self.requests() if each["path"] == path]
+        def is_settled() -> bool:
+            last = self.requests(path)[-1:]
+            time.sleep(1.0)
+            return bool(last) and last == self.requests(path)[-1:]
 
-        wait_until(lambda: bool(find()), timeout_s=_PATIENCE_S)
-        return find()[-1]
+        wait_until(is_settled, timeout_s=_PATIENCE_S)
+        return self.requests(path)[-1]
 
     def has_cancelled(self, id: str) -> bool:
         frames = list(self.fake.received)
