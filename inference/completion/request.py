@@ -31,6 +31,7 @@ class CompletionRequest:
     trigger: Trigger = Trigger.AUTOMATIC
     is_warm_up: bool = False
     model: str = ""  # as requested; "": the default
+    imports: tuple[str, ...] = ()  # the file's framework, if known, and the modules it imports
 
     @property
     def tier(self) -> Tier:
