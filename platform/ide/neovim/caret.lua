@@ -194,7 +194,7 @@ function M.setup(options)
       ask(AUTOMATIC)
     end,
   })
-  vim.api.nvim_create_autocmd({ 'InsertLeave', 'BufLeave', 'WinLeave' }, { group = group, callback = M.dismiss })
+  vim.api.nvim_create_autocmd({ 'InsertLeave', 'BufLeave' }, { group = group, callback = M.dismiss })
   vim.api.nvim_create_autocmd('CursorMovedI', {
     group = group,
     callback = function()
