@@ -5,6 +5,12 @@ from dataclasses import dataclass
 from caret.contracts.api_key import Credential
 from caret.contracts.policy import Isolation, Mode, Tier, Trigger
 from caret.contracts.snapshot import TenantSnapshot
+from inference.completion.generation_options import (
+    GREEDY,
+    NO_TIME_LIMITS,
+    Sampling,
+    TimeLimits,
+)
 from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.completion.variant import Variant
 
@@ -32,6 +38,8 @@ class CompletionRequest:
     is_warm_up: bool = False
     model: str = ""  # as requested; "": the default
     imports: tuple[str, ...] = ()  # the file's framework, if known, and the modules it imports
+    sampling: Sampling = GREEDY
+    time_limits: TimeLimits = NO_TIME_LIMITS
 
     @property
     def tier(self) -> Tier:
