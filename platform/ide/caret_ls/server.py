@@ -8,6 +8,8 @@ It implements `textDocument/inlineCompletion` and these messages besides LSP:
     $/caret/suggestionGrown      to the editor: {"uri": ...}, only if its experimental capabilities
                                  have "caretGrowingSuggestions": true. The suggestion has more text:
                                  the editor requests it again at the cursor
+    $/caret/suggestionDisplayed  from it: {"uri": ...} if the suggestion is on the screen; optional,
+                                 for a more exact display latency
     $/caret/suggestionDismissed  from it: {"uri": ...} if the user hides the suggestion
     $/caret/selectionChanged     from it: {"uri": ..., "hasSelection": true} if text is selected
     $/caret/signIn               from it: {"key": "cpk_..."} from its secret storage; {"key": null}
@@ -49,7 +51,7 @@ from caret_ls.device_sign_in import (
 )
 from caret_ls.gateway_connection import Address
 from caret_ls.session import Session, TextChange
-from caret_ls.settings import Settings, config_folder, read
+from caret_ls.settings import Settings, config_folder, has_capability, read
 from caret_ls.status_board import ServerStatus, SignedOutReason
 from caret_ls.text_document import Position
 from caret_ls.workspace import SelectedCompletion
@@ -57,6 +59,7 @@ from caret_ls.workspace import SelectedCompletion
 STATUS: Final = "$/caret/status"
 SELECTION_CHANGED: Final = "$/caret/selectionChanged"
 SUGGESTION_GROWN: Final = "$/caret/suggestionGrown"
+SUGGESTION_DISPLAYED: Final = "$/caret/suggestionDisplayed"
 SUGGESTION_DISMISSED: Final = "$/caret/suggestionDismissed"
 SIGN_IN: Final = "$/caret/signIn"
 EXPLAIN_NO_SUGGESTION: Final = "$/caret/explainNoSuggestion"
@@ -151,8 +154,8 @@ class CaretServer(LanguageServer):
             Settings(), SystemLoopClock(), self._send_status, send_grown=self._send_grown
         )
         experimental = params.capabilities.experimental
-        self._session.assistant.can_grow = _has_capability(experimental, _GROWING)
-        self._has_secret_storage = _has_capability(experimental, _SECRET_STORAGE)
+        self._session.assistant.can_grow = has_capability(experimental, _GROWING)
+        self._has_secret_storage = has_capability(experimental, _SECRET_STORAGE)
 
     async def run(self) -> None:
         await self.set_up()  # first, because a status names the gateway
@@ -255,12 +258,6 @@ class CaretServer(LanguageServer):
         self.protocol.notify(SUGGESTION_GROWN, {"uri": uri})
 
 
-def _has_capability(experimental: object, name: str) -> bool:
-    if isinstance(experimental, dict):
-        return experimental.get(name) is True
-    return getattr(experimental, name, None) is True  # pygls' object for unknown JSON
-
-
 def make_server() -> CaretServer:
     server = CaretServer()
     _add_lifecycle(server)
@@ -319,6 +316,10 @@ def _add_completions(server: CaretServer) -> None:
             params.text_document.uri, _to_inline_request(params)
         )
         return types.InlineCompletionList([_to_lsp_item(offer)] if offer else [])
+
+    @server.feature(SUGGESTION_DISPLAYED)
+    def displayed(params: Any) -> None:
+        server.session.on_displayed(params.uri)
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(TRIGGER_CHARACTERS))
     async def list_completions(params: types.CompletionParams) -> types.CompletionList:

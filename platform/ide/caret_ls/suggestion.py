@@ -38,6 +38,11 @@ class RemainingSuggestion:
     suggestion: Suggestion
     text: str
     replaces: int
+    sent_s: float | None = None  # when the request was sent; None: the text was there already
+
+    @property
+    def is_typed_into(self) -> bool:
+        return len(self.text) < len(self.suggestion.text)
 
 
 def create_suggestion(

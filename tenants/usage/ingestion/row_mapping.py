@@ -145,6 +145,7 @@ def _to_outcome_row(
         lines=lines,
         span_s=record.span_s,
         edited_ratio=record.edited_ratio,
+        display_ms=record.display_ms,
     )
 
 

@@ -5,6 +5,7 @@ local server = require('caret.server')
 local M = {}
 
 local METHOD = 'textDocument/inlineCompletion'
+local DISPLAYED = '$/caret/suggestionDisplayed'
 local DISMISSED = '$/caret/suggestionDismissed'
 local AUTOMATIC, INVOKED = 2, 1
 local NEXT_WORD = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]]
@@ -65,6 +66,8 @@ local function show(place, result)
   end
   shown = vim.tbl_extend('force', place, { text = item.insertText, range = item.range, command = item.command })
   draw()
+  vim.cmd.redraw() -- so that the text is on the screen before the server is told
+  place.client:notify(DISPLAYED, { uri = vim.uri_from_bufnr(place.buffer) })
 end
 
 --- Requests a suggestion. With `keeps_shown`, the visible one stays until the response arrives.
