@@ -17,6 +17,7 @@ from caret.foundation.environment import (
     env_optional_secret,
     env_path,
     env_secret,
+    env_server,
     env_text,
 )
 from caret.local.paths import home_from_environment
@@ -283,6 +284,8 @@ EMBEDDINGS_MODEL = env_text("CARET_EMBEDDINGS_MODEL", "all-minilm-l6-v2")
 # may point to, also without encryption. Otherwise only encrypted connections to public addresses
 # are allowed.
 PRIVATE_TARGETS = env_networks("CARET_ALLOWED_PRIVATE_NETWORKS")
+# Confirms tenants' domains; None: the machine's own DNS servers.
+DOMAIN_RESOLVER = env_server("CARET_DOMAIN_RESOLVER")
 
 # Stores used codes of second factors, for all processes.
 CACHES = {
