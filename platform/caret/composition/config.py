@@ -44,6 +44,9 @@ def read_data_plane_config() -> DataPlaneConfig:
         allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
         experiments_file=_optional_path("CARET_EXPERIMENTS_FILE"),
         public_code_file=_optional_path("CARET_PUBLIC_CODE_INDEX"),
+        public_code_folder=Path(
+            env_text("CARET_PUBLIC_CODE_FOLDER", str(home_folder() / "public-code"))
+        ),
         has_retrieval=env_bool("CARET_RETRIEVAL", False),
         max_concurrent_completions=env_int(
             "CARET_MAX_CONCURRENT_COMPLETIONS", 512, low=1, high=100_000

@@ -216,6 +216,9 @@ GATEWAY_URL = env_text(
 # Caret's own clients, which users download from the console.
 DOWNLOADS = Path(env_text("CARET_DOWNLOADS", str(EMBEDDED.home / "downloads")))
 
+# Repositories of public code, and the indexes of them that operators build.
+PUBLIC_CODE_FOLDER = Path(env_text("CARET_PUBLIC_CODE_FOLDER", str(EMBEDDED.home / "public-code")))
+
 # The region where this installation stores its tenants' data, named by its operator.
 REGION = env_text("CARET_REGION", "local")
 PIN_TENANTS = env_bool(
