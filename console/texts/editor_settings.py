@@ -141,7 +141,7 @@ OWN_CLIENTS: Final = (
     Editor(
         "caret-vscode",
         _("VS Code, Caret"),
-        _("VS Code settings.json; then run “Caret: Sign In” and paste the key"),
+        _("VS Code settings.json; then run “Caret: Enter an API Key” and paste it"),
         _CARET_VSCODE,
         Mode.INLINE,
     ),

@@ -118,7 +118,7 @@ def _table_context(rows: Iterable[TenantDirectoryRow]) -> dict[str, Any]:
 
 def _table_row(row: TenantDirectoryRow) -> list[Any]:
     link = format_html(
-        '<a class="operators-link" href="{}">{}</a>',
+        '<a class="name" href="{}">{}</a>',
         reverse("operators:tenant", args=[row.tenant_id]),
         row.slug,
     )

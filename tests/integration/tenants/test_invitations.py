@@ -197,7 +197,7 @@ def test_an_invalid_address_cannot_be_invited(company: Company) -> None:
     assert caught.value.field == "email"
 
 
-@pytest.mark.parametrize("status", [TenantStatus.SUSPENDED, TenantStatus.CLOSED])
+@pytest.mark.parametrize("status", [TenantStatus.SUSPENDED, TenantStatus.CLOSING])
 def test_invitations_of_a_tenant_that_is_not_active_do_not_work(
     company: Company, mailbox: Mailbox, status: TenantStatus
 ) -> None:
