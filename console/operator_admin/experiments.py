@@ -18,13 +18,13 @@ from console.operator_admin import session
 from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import Apply, change_with_code
 from tenants.base.errors import DomainError, InvalidValue
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.experiments import (
     CONTROL,
     ExperimentState,
     NewExperiment,
     read_experiment_state,
-    set_running,
+    set_experiment_running,
     start_new_experiment,
 )
 from tenants.fleet.operators.accounts import OperatorView
@@ -66,8 +66,8 @@ def _stop(request: HttpRequest, operator: OperatorView) -> None:
 
 def _set_running(request: HttpRequest, operator: OperatorView, *, is_running: bool) -> None:
     """Start or stop an experiment. Raises DomainError."""
-    set_running(
-        connect(),
+    set_experiment_running(
+        connect_to_redis(),
         operator=operator,
         name=request.POST.get("name", ""),
         is_running=is_running,
@@ -86,7 +86,7 @@ def _create(request: HttpRequest, operator: OperatorView) -> None:
         variants=(VariantEntry(CONTROL, weight=weight), *others),
         tenants=tuple(form.get("tenants", "").replace(",", " ").split()),
     )
-    start_new_experiment(connect(), operator=operator, new=new, reason=reason, now=now)
+    start_new_experiment(connect_to_redis(), operator=operator, new=new, reason=reason, now=now)
 
 
 def _render_page(request: HttpRequest, error: str = "") -> HttpResponse:
@@ -111,7 +111,7 @@ def _render_page(request: HttpRequest, error: str = "") -> HttpResponse:
 def _read_state() -> ExperimentState | None:
     """Return the experiments; None if Redis is unreachable."""
     try:
-        return read_experiment_state(connect())
+        return read_experiment_state(connect_to_redis())
     except DomainError:
         return None
 

@@ -19,7 +19,7 @@ from console.operator_admin import session
 from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import Apply, change_with_code
 from tenants.base.errors import DomainError
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.public_code import (
     PublicCodeState,
@@ -58,7 +58,7 @@ def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpRes
 
 def _create(request: HttpRequest, operator: OperatorView) -> None:
     request_index(
-        connect(),
+        connect_to_redis(),
         operator=operator,
         name=request.POST.get("name", "").strip(),
         folder=request.POST.get("folder", ""),
@@ -78,7 +78,7 @@ def _stop(request: HttpRequest, operator: OperatorView) -> None:
 def _set_running(request: HttpRequest, operator: OperatorView, *, is_running: bool) -> None:
     """Start or stop an index. Raises DomainError."""
     set_running(
-        connect(),
+        connect_to_redis(),
         operator=operator,
         name=request.POST.get("name", ""),
         is_running=is_running,
@@ -108,7 +108,7 @@ def _render_page(request: HttpRequest, error: str = "") -> HttpResponse:
 def _read_state() -> PublicCodeState | None:
     """Return the indexes; None if Redis is unreachable."""
     try:
-        return read_public_code_state(connect())
+        return read_public_code_state(connect_to_redis())
     except DomainError:
         return None
 

@@ -18,7 +18,7 @@ from console.operator_admin import session
 from console.sign_in.devices import build_attempt
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError
-from tenants.fleet.operators.accounts import OperatorView, verify_code
+from tenants.fleet.operators.accounts import OperatorView, verify_operator_code
 
 _BAD_REQUEST: Final = 400
 Apply = Callable[[HttpRequest, OperatorView], None]  # raises DomainError
@@ -56,7 +56,7 @@ def check_code(request: HttpRequest, operator: OperatorView) -> str | None:
         if (throttle := count_attempt(attempt)) is not None:
             return throttle.message
         code = request.POST.get("code", "")
-        if not verify_code(operator_id=operator.id, code=code, now=timezone.now()):
+        if not verify_operator_code(operator_id=operator.id, code=code, now=timezone.now()):
             return gettext(
                 "This code is wrong, expired or already used. Enter the current code from your app."
             )

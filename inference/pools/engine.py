@@ -8,6 +8,12 @@ from enum import StrEnum
 from typing import Protocol
 
 from caret.foundation.ids import CacheSalt
+from inference.completion.generation_options import (
+    GREEDY,
+    NO_TIME_LIMITS,
+    Sampling,
+    TimeLimits,
+)
 from inference.pools.pool_config import Pool, Replica
 
 
@@ -36,6 +42,12 @@ class EngineRequest:
     )  # the replica is late after this time without a first token
     is_preemptible: bool = False  # cancelled when any other request is sent to that replica
     fallback_replicas: tuple[Replica, ...] = ()  # tried in turn if the replica fails
+    sampling: Sampling = GREEDY
+    time_limits: TimeLimits = NO_TIME_LIMITS
+
+    @property
+    def model(self) -> str:
+        return self.pool.model
 
     @property
     def replica_name(self) -> str:

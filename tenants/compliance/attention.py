@@ -10,11 +10,11 @@ from django.db.models import Count, Exists, IntegerField, Min, OuterRef, QuerySe
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.permissions import Permission
-from tenants.identity.sso.saml_metadata import last_expiry
+from tenants.identity.sso.saml_metadata import find_last_expiry
 from tenants.models import ApiKey, AuditSink, Budget, BudgetAlert, IdentityProvider, Tenant
-from tenants.models.api_key import active
+from tenants.models.api_key import make_active_condition
 from tenants.security.authorization.actor import Actor
 
 LEAKED_WITHIN: Final = timedelta(days=30)
@@ -51,8 +51,8 @@ class Alert:
 def list_alerts(*, actor: Actor, now: datetime) -> list[Alert]:
     """Return the alerts that the actor may see, most urgent first. One query."""
     with tenant_scope(actor.tenant_id):
-        found = _read_facts(actor, now)
-    return [each for each in _to_alerts(found, now) if actor.has_permission(_NEEDS[each.kind])]
+        facts = _read_facts(actor, now)
+    return [each for each in _to_alerts(facts, now) if actor.has_permission(_NEEDS[each.kind])]
 
 
 def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
@@ -60,18 +60,18 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
     keys = ApiKey.objects.filter(tenant_id=OuterRef("id"))
     leaked = keys.filter(leaked_at__gt=now - LEAKED_WITHIN)
     expiring = keys.filter(
-        active(now), kind=KeyKind.SERVICE, expires_at__lt=now + KEY_EXPIRES_WITHIN
+        make_active_condition(now), kind=KeyKind.SERVICE, expires_at__lt=now + KEY_EXPIRES_WITHIN
     )
     providers = IdentityProvider.objects.filter(tenant_id=OuterRef("id"))
     row = (
         Tenant.objects.annotate(
             sinks=_count(sinks),
-            sinks_at=_first_of(sinks, "failed_since"),
-            budgets=_count(_exceeded_budgets(now)),
+            sinks_at=_select_first(sinks, "failed_since"),
+            budgets=_count(_filter_exceeded_budgets(now)),
             leaked=_count(leaked),
-            leaked_at=_first_of(leaked, "leaked_at"),
+            leaked_at=_select_first(leaked, "leaked_at"),
             expiring=_count(expiring),
-            expiring_at=_first_of(expiring, "expires_at"),
+            expiring_at=_select_first(expiring, "expires_at"),
             certificates=Subquery(providers.values("certificates")[:1]),
         )
         .values()
@@ -80,8 +80,8 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
     return dict(row)
 
 
-def _exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
-    """Return this month's alerts of used up budgets whose limit was not changed since."""
+def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
+    """Return this month's alerts of used-up budgets whose limit has not changed since."""
     unchanged = Budget.objects.filter(
         tenant_id=OuterRef("tenant_id"),
         id=OuterRef("budget_id"),
@@ -90,24 +90,24 @@ def _exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
     return BudgetAlert.objects.filter(
         Exists(unchanged),
         tenant_id=OuterRef("id"),
-        month=month_of(utc_day(now)),
+        month=start_of_month(utc_day(now)),
         percent=_USED_UP,
     )
 
 
-def _to_alerts(found: dict[str, Any], now: datetime) -> Iterator[Alert]:
-    if found["leaked"]:
-        yield Alert(AlertKind.KEY_LEAKED, found["leaked"], found["leaked_at"])
-    if found["budgets"]:
-        yield Alert(AlertKind.BUDGET_EXCEEDED, found["budgets"], None)
-    if found["sinks"]:
-        yield Alert(AlertKind.SINK_FAILING, found["sinks"], found["sinks_at"])
-    if found["certificates"]:
-        expires_at = last_expiry(found["certificates"].split())
+def _to_alerts(facts: dict[str, Any], now: datetime) -> Iterator[Alert]:
+    if facts["leaked"]:
+        yield Alert(AlertKind.KEY_LEAKED, facts["leaked"], facts["leaked_at"])
+    if facts["budgets"]:
+        yield Alert(AlertKind.BUDGET_EXCEEDED, facts["budgets"], None)
+    if facts["sinks"]:
+        yield Alert(AlertKind.SINK_FAILING, facts["sinks"], facts["sinks_at"])
+    if facts["certificates"]:
+        expires_at = find_last_expiry(facts["certificates"].split())
         if expires_at < now + CERTIFICATE_EXPIRES_WITHIN:
             yield Alert(AlertKind.CERTIFICATE_EXPIRING, 1, expires_at)
-    if found["expiring"]:
-        yield Alert(AlertKind.KEY_EXPIRING, found["expiring"], found["expiring_at"])
+    if facts["expiring"]:
+        yield Alert(AlertKind.KEY_EXPIRING, facts["expiring"], facts["expiring_at"])
 
 
 def _count(rows: QuerySet[Any]) -> Subquery:
@@ -115,6 +115,6 @@ def _count(rows: QuerySet[Any]) -> Subquery:
     return Subquery(counted, output_field=IntegerField())
 
 
-def _first_of(rows: QuerySet[Any], column: str) -> Subquery:
-    found = rows.order_by().values("tenant_id").annotate(first=Min(column)).values("first")
-    return Subquery(found)
+def _select_first(rows: QuerySet[Any], column: str) -> Subquery:
+    first_values = rows.order_by().values("tenant_id").annotate(first=Min(column)).values("first")
+    return Subquery(first_values)

@@ -34,7 +34,7 @@ from tenants.fleet.operators.accounts import (
     list_operators,
     reset_operator,
 )
-from tenants.fleet.snapshots.publisher import publish
+from tenants.fleet.snapshots.publisher import publish_snapshot
 from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import is_key_active
 from tenants.identity.api_keys.validation import KeyRequest
@@ -105,7 +105,7 @@ def read_state(path: Path) -> Demonstration:
 
 
 def write_state(path: Path, state: Demonstration) -> None:
-    """Write the state completely or not at all, readable only by the process's user."""
+    """Replace the file with the state in one step. Only the process's user can read it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -140,7 +140,7 @@ def _ensure_tenant(
         now,
     )
     api_key = _ensure_key(actor, developer_email, last_values and last_values.get("api_key"), now)
-    publish(tenant_id=tenant_id, now=now)
+    publish_snapshot(tenant_id=tenant_id, now=now)
     return DemoTenant(
         slug=slug,
         owner_email=owner_email,

@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db.models import Max, Sum
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
@@ -24,7 +24,7 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow
 from tenants.usage.reports.counters import UsageCounters
 from tenants.usage.reports.metric_definitions import acceptance
-from tenants.usage.reports.queries import min_group_size
+from tenants.usage.reports.queries import read_min_group_size
 
 _COUNTERS: Final = ("requests", "shown", "accepted", "partly_accepted")
 
@@ -61,26 +61,28 @@ def find_seats(
     Raises Forbidden, and InvalidValue for a bad cursor.
     """
     actor.require(Permission.READ_USAGE)
-    found = search_members(actor=actor, member_filter=member_filter, limit=limit, cursor=cursor)
-    users = [UUID(row.user_id) for row in found.rows]
+    member_page = search_members(
+        actor=actor, member_filter=member_filter, limit=limit, cursor=cursor
+    )
+    users = [UUID(row.user_id) for row in member_page.rows]
     with tenant_scope(actor.tenant_id):
-        min_users = min_group_size(actor)
+        min_users = read_min_group_size(actor)
         keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, owner_id__in=users)
-        seen = dict(keys.values_list("owner_id").annotate(seen=Max("last_used_at")))
+        last_used_by_owner = dict(keys.values_list("owner_id").annotate(seen=Max("last_used_at")))
         figures = _read_figures(actor, users, now) if min_users == 1 else {}
         currency = None
         if min_users == 1 and actor.has_permission(Permission.READ_BILLING):
             currency = find_currency(actor.tenant_id)
     seats = [
-        Seat(row, seen.get(user), figures.get(user))
-        for row, user in zip(found.rows, users, strict=True)
+        Seat(row, last_used_by_owner.get(user), figures.get(user))
+        for row, user in zip(member_page.rows, users, strict=True)
     ]
-    return SeatPage(Page(seats, found.next_cursor), min_users, currency)
+    return SeatPage(Page(seats, member_page.next_cursor), min_users, currency)
 
 
 def _read_figures(actor: Actor, users: Sequence[UUID], now: datetime) -> dict[UUID, SeatFigures]:
     """Return the figures of each user. Two or three queries."""
-    month = month_of(utc_day(now))
+    month = start_of_month(utc_day(now))
     days = UsageDay.objects.filter(
         tenant_id=actor.tenant_id,
         user_id__in=users,

@@ -12,6 +12,7 @@ from typing import Final, Self
 
 import msgspec
 
+from inference.completion.generation_options import Sampling
 from inference.errors import EngineError, PromptRefused
 from inference.pools.engine import EngineChunk, EngineRequest, EngineStop
 from inference.pools.vllm.http_client import HttpClient, HttpResponse
@@ -83,13 +84,23 @@ def _build_body(request: EngineRequest) -> dict[str, object]:
         "model": request.pool.model,
         "prompt": request.token_ids,
         "max_tokens": request.max_tokens,
-        "temperature": 0,
+        **_sampling_fields(request.sampling),
         "stop": request.stop,
         "stop_token_ids": request.stop_token_ids,
         "cache_salt": request.salt,
         "priority": request.priority,
         "stream": True,
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+    }
+
+
+def _sampling_fields(sampling: Sampling) -> dict[str, float | None]:
+    if sampling.is_greedy:
+        return {"temperature": 0}
+    return {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "seed": sampling.seed,
     }
 
 

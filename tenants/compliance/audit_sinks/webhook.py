@@ -27,7 +27,7 @@ from tenants.compliance.audit_sinks.delivery import (
     Destination,
     SinkDeliveryError,
 )
-from tenants.compliance.audit_sinks.messages import SinkMessage, webhook_body
+from tenants.compliance.audit_sinks.messages import SinkMessage, build_webhook_body
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=TIMEOUT_S)
 
@@ -71,15 +71,15 @@ class WebhookSender:
 
     async def send_message(self, message: SinkMessage) -> None:
         """Sign and send a message. Raises SinkDeliveryError."""
-        body = webhook_body(message)
+        body = build_webhook_body(message)
         try:
             async with self._session.post(
                 self._text,
                 data=body.encode(),
                 headers=self._build_headers(message, body),
                 allow_redirects=False,
-            ) as answer:
-                status = answer.status
+            ) as response:
+                status = response.status
         except TimeoutError as error:
             raise SinkDeliveryError(SILENT) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:

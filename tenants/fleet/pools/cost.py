@@ -32,7 +32,7 @@ class FleetCost:
     num_measured: int  # days with measured replica seconds; the others use the present replicas
 
 
-def cost_of(
+def compute_fleet_cost(
     days: Mapping[date, ByPool],
     replica_seconds: Mapping[date, Mapping[str, int]],
     *,
@@ -49,8 +49,8 @@ def cost_of(
     for day in days.keys() | replica_seconds.keys():
         for pool, pool_counts in days.get(day, {}).items():
             counts[pool] = counts.get(pool, PoolCounts()).plus(pool_counts)
-        for pool, more in replica_seconds.get(day, seconds_a_day).items():
-            seconds[pool] = seconds.get(pool, 0) + more
+        for pool, pool_seconds in replica_seconds.get(day, seconds_a_day).items():
+            seconds[pool] = seconds.get(pool, 0) + pool_seconds
     rows = [
         _to_row(pool, counts.get(pool, PoolCounts()), seconds.get(pool, 0), hour_cents)
         # "": rejected or shed before a pool was chosen, so no replica worked on it.

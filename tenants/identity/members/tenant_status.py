@@ -44,7 +44,7 @@ def set_status(
 ) -> None:
     """Set a tenant's status, and mail it to the owners. Gateways act on it within a second.
 
-    `closes_at` is when the worker closes the tenant and deletes its data; None: never by itself.
+    At `closes_at`, the worker closes the tenant and deletes its data; None: never automatically.
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict if the transition is not allowed.
     """
@@ -80,12 +80,12 @@ def _to_change_fields(status: TenantStatus, closes_at: datetime | None) -> Chang
 
 def _make_conflict(slug: str, current: TenantStatus, requested_status: TenantStatus) -> Conflict:
     if current is requested_status:
-        return Conflict("{slug} is already {status}.", slug=slug, status=current.value)
+        return Conflict("{slug} is already {status}.", slug=slug, status=current)
     return Conflict(
         "{slug} is {status} and cannot become {wanted}.",
         slug=slug,
-        status=current.value,
-        wanted=requested_status.value,
+        status=current,
+        wanted=requested_status,
     )
 
 

@@ -40,7 +40,7 @@ class _ReceiptContext:
 
 
 def write_receipts(
-    answers: list[ReceiptDraft], *, actor: Actor, now: datetime, policy_version: int | None = None
+    drafts: list[ReceiptDraft], *, actor: Actor, now: datetime, policy_version: int | None = None
 ) -> None:
     """Write receipts in the transaction that they allow or end, inside the tenant's scope.
 
@@ -50,12 +50,12 @@ def write_receipts(
     first = (receipts.aggregate(last=Max("number"))["last"] or 0) + 1
     context = _ReceiptContext(actor, now, policy_version)
     ConsentReceipt.objects.bulk_create(
-        _build_receipt(answer, number=number, context=context)
-        for number, answer in enumerate(answers, start=first)
+        _build_receipt(draft, number=number, context=context)
+        for number, draft in enumerate(drafts, start=first)
     )
 
 
-def answers_of_choice(
+def draft_receipts_of_choice(
     user_id: UserId, statements: Iterable[ConsentStatement], consent: UserConsent
 ) -> list[ReceiptDraft]:
     """Return receipts for the parts of a user's choice that are new.
@@ -66,17 +66,17 @@ def answers_of_choice(
     return [
         ReceiptDraft(user_id, kind, is_given=consent.is_given(kind))
         for kind in ConsentKind
-        if _is_news(consent.is_given(kind), last.get(kind))
+        if _is_change(consent.is_given(kind), last.get(kind))
     ]
 
 
-def _is_news(is_given: bool, statement: ConsentStatement | None) -> bool:
+def _is_change(is_given: bool, statement: ConsentStatement | None) -> bool:
     if is_given:
         return not is_current_yes(statement)
     return statement is not None and statement.is_given
 
 
-def answers_of_policy(
+def draft_receipts_of_policy(
     before: ContentCapturePolicy | None, after: ContentCapturePolicy | None
 ) -> list[ReceiptDraft]:
     """Return receipts for what a change of policy newly allows or no longer allows."""
@@ -96,18 +96,16 @@ def _read_wording(policy: ContentCapturePolicy | None) -> str | None:
     return None if policy is None else policy.consent_text
 
 
-def _build_receipt(
-    answer: ReceiptDraft, *, number: int, context: _ReceiptContext
-) -> ConsentReceipt:
+def _build_receipt(draft: ReceiptDraft, *, number: int, context: _ReceiptContext) -> ConsentReceipt:
     actor = context.actor
     return ConsentReceipt(
         tenant_id=actor.tenant_id,
         number=number,
-        user_id=answer.user_id,
-        kind=answer.kind,
-        is_given=answer.is_given,
-        wording=answer.wording,
-        wording_sha256=get_consent_text(answer.wording).sha256,
+        user_id=draft.user_id,
+        kind=draft.kind,
+        is_given=draft.is_given,
+        wording=draft.wording,
+        wording_sha256=get_consent_text(draft.wording).sha256,
         actor_id=actor.user_id,
         policy_version=context.policy_version,
         address=actor.address,

@@ -38,28 +38,30 @@ def find_resource_names(*, actor: Actor, references: Iterable[str]) -> dict[str,
     One query for each kind of resource, and one more if budgets are among them. Raises Forbidden.
     """
     actor.require(Permission.READ_AUDIT)
-    wanted: dict[str, set[str]] = defaultdict(set)
+    keys_by_kind: dict[str, set[str]] = defaultdict(set)
     for reference in references:
         kind, _, key = reference.partition(":")
         if key and kind in _FINDERS:
-            wanted[kind].add(key)
+            keys_by_kind[kind].add(key)
     with tenant_scope(actor.tenant_id):
-        budgets = _find_budget_holders(actor, wanted.pop("budget", set()))
+        budgets = _find_budget_holders(actor, keys_by_kind.pop("budget", set()))
         for holder in filter(None, budgets.values()):
             kind, _, key = holder.partition(":")
-            wanted[kind].add(key)
-        found = {
+            keys_by_kind[kind].add(key)
+        names_by_kind = {
             f"{kind}:{key}": name
-            for kind, keys in wanted.items()
+            for kind, keys in keys_by_kind.items()
             for key, name in _FINDERS[kind](actor, keys).items()
         }
     # The budget of the whole tenant has no holder and keeps its ID.
-    return found | {
-        f"budget:{key}": found[holder] for key, holder in budgets.items() if holder in found
+    return names_by_kind | {
+        f"budget:{key}": names_by_kind[holder]
+        for key, holder in budgets.items()
+        if holder in names_by_kind
     }
 
 
-def _by_field(
+def _make_name_query(
     model: type[Model], id_field: str, name_field: str, **filters: Any
 ) -> Callable[[Actor, set[str]], _Names]:
     def find(actor: Actor, keys: set[str]) -> _Names:
@@ -85,27 +87,27 @@ def _find_budget_holders(actor: Actor, keys: set[str]) -> dict[str, str]:
 
 
 def _read_ids(keys: Iterable[str]) -> list[UUID]:
-    found = []
+    ids = []
     for key in keys:
         try:
-            found.append(UUID(key))
+            ids.append(UUID(key))
         except ValueError:  # an entry of an earlier release, or a reference that a URL contains
             continue
-    return found
+    return ids
 
 
 _FINDERS: Final[Mapping[str, Callable[[Actor, set[str]], _Names]]] = MappingProxyType(
     {
-        "audit_sink": _by_field(AuditSink, "id", "name"),
+        "audit_sink": _make_name_query(AuditSink, "id", "name"),
         "budget": lambda _actor, _keys: {},  # find_resource_names names it after its holder
-        "export": _by_field(ExportJob, "id", "definition"),
-        "hold": _by_field(LegalHold, "id", "name"),
-        "invitation": _by_field(Invitation, "id", "email"),
-        "key": _by_field(ApiKey, "lookup_id", "name"),
-        "scim_token": _by_field(ScimToken, "id", "name"),
-        "scim_user": _by_field(ScimUser, "id", "user_name"),
-        "team": _by_field(Team, "id", "name"),
-        "tenant": _by_field(Tenant, "slug", "name"),
-        "user": _by_field(Membership, "user_id", "user__email", erased_at=None),
+        "export": _make_name_query(ExportJob, "id", "definition"),
+        "hold": _make_name_query(LegalHold, "id", "name"),
+        "invitation": _make_name_query(Invitation, "id", "email"),
+        "key": _make_name_query(ApiKey, "lookup_id", "name"),
+        "scim_token": _make_name_query(ScimToken, "id", "name"),
+        "scim_user": _make_name_query(ScimUser, "id", "user_name"),
+        "team": _make_name_query(Team, "id", "name"),
+        "tenant": _make_name_query(Tenant, "slug", "name"),
+        "user": _make_name_query(Membership, "user_id", "user__email", erased_at=None),
     }
 )

@@ -10,11 +10,11 @@ from typing import Final
 
 from caret.contracts.usage import SPANS_S
 from tenants.models.rollup import CHECKED_AFTER, RETAINED_AFTER, ROLLUP_COLUMNS
-from tenants.usage.rollups.latency_histogram import bucket_sql
+from tenants.usage.rollups.latency_histogram import build_bucket_sql
 
 KEYS: Final = ("user_id", "editor", "language", "model", "variant")
 
-MIN_SEEN_MS: Final = 750  # Cody's value: nobody reads a suggestion in less
+MIN_SEEN_MS: Final = 750  # Cody's value: no user reads a suggestion in less time
 MAX_EDIT_SHARE: Final = 0.33  # Cody's value: at least 67% of the text is left
 _ENDED = "u.finish_reason IN ('stop', 'length')"
 _HAS_TEXT = f"{_ENDED} AND u.num_chars > 0"
@@ -141,7 +141,7 @@ WITH u AS MATERIALIZED (
     SELECT mode, finish_reason, first_token_ms, num_in_flight_at_replica FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 ), each AS (
-    SELECT mode, {bucket_sql("first_token_ms")} AS size, count(*) AS number FROM u
+    SELECT mode, {build_bucket_sql("first_token_ms")} AS size, count(*) AS number FROM u
     WHERE {_ENDED} AND first_token_ms IS NOT NULL GROUP BY 1, 2
 ), {_EACH_SPEED}
 {_INSERT.format(table="tenants_latency_hour", columns=_SPEED_COLUMNS)}

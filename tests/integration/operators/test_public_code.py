@@ -17,7 +17,7 @@ from caret.contracts.public_code import (
     repositories_folder,
 )
 from tenants.base.operator_roles import OperatorRole
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.public_code import build_requested_index, read_public_code_state
 from tests.integration.operators.browsers import Browser, signed_in, with_recent_step_up
 from tests.integration.operators.gateways import Gateway
@@ -33,7 +33,7 @@ def sources() -> Iterator[Path]:
     (folder / "main.c").write_text("".join(f"int value_{n} = {n} * {n};\n" for n in range(100)))
     yield folder
     shutil.rmtree(settings.PUBLIC_CODE_FOLDER)
-    connection = connect()
+    connection = connect_to_redis()
     connection.delete(PUBLIC_CODE, PUBLIC_CODE_LOG)
     connection.incr(PUBLIC_CODE_VERSION)
 
@@ -49,7 +49,7 @@ def _page() -> str:
 
 
 def _state_of(name: str) -> tuple[IndexStatus, bool]:
-    index = read_public_code_state(connect()).records[name].index
+    index = read_public_code_state(connect_to_redis()).records[name].index
     return index.status, index.is_running
 
 
@@ -58,7 +58,7 @@ def test_gateways_follow_an_index_that_is_built_started_and_stopped(gateway: Gat
 
     _post("create", **INDEX)
     assert _state_of("linux") == (IndexStatus.BUILDING, False)
-    build_requested_index(connect())
+    build_requested_index(connect_to_redis())
     assert _state_of("linux") == (IndexStatus.READY, False)
     assert index_file(settings.PUBLIC_CODE_FOLDER, "linux").exists()
     _post("start", name="linux", reason="Begin")
@@ -67,17 +67,15 @@ def test_gateways_follow_an_index_that_is_built_started_and_stopped(gateway: Gat
     _post("stop", name="linux", reason="Over")
 
     gateway.wait_for_metric(f"{CAPABILITY} 0.0")
-    assert [each.index.reason for each in read_public_code_state(connect()).latest][:2] == [
-        "Over",
-        "Begin",
-    ]
+    latest = read_public_code_state(connect_to_redis()).latest
+    assert [each.index.reason for each in latest][:2] == ["Over", "Begin"]
 
 
 def test_a_failed_build_shows_its_reason(sources: Path) -> None:
     _post("create", **INDEX)
     shutil.rmtree(sources)
 
-    build_requested_index(connect())
+    build_requested_index(connect_to_redis())
 
     assert _state_of("linux") == (IndexStatus.FAILED, False)
     assert "is not a folder" in _page()
@@ -87,7 +85,7 @@ def test_a_failed_build_shows_its_reason(sources: Path) -> None:
 def test_one_index_is_in_use_at_a_time() -> None:
     for name in ("linux", "bsd"):
         _post("create", **(INDEX | {"name": name}))
-        build_requested_index(connect())
+        build_requested_index(connect_to_redis())
     _post("start", name="linux", reason="x")
 
     second = _post("start", name="bsd", reason="x")
@@ -102,7 +100,7 @@ def test_one_index_is_in_use_at_a_time() -> None:
 )
 def test_an_invalid_index_is_refused(changed: dict[str, str]) -> None:
     assert _post("create", **(INDEX | changed)).status_code == 400
-    assert read_public_code_state(connect()).records == {}
+    assert read_public_code_state(connect_to_redis()).records == {}
 
 
 def test_a_change_needs_a_code_and_the_right_role() -> None:

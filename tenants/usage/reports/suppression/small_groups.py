@@ -51,7 +51,7 @@ def find_suppressed_groups(
         if 0 < len(users) < min_users
     }
     if everybody is not None:
-        suppressed = _nearly_another(users_of, everybody, min_users) | suppressed
+        suppressed = _find_near_duplicates(users_of, everybody, min_users) | suppressed
     # Ties keep the order of the groups, so that a report is the same each time.
     visible = sorted(
         (key for key in users_of if key not in suppressed), key=lambda key: len(users_of[key])
@@ -68,7 +68,7 @@ def find_suppressed_groups(
     return suppressed
 
 
-def _nearly_another(
+def _find_near_duplicates(
     users_of: Mapping[_Key, _People], everybody: _People, min_users: int
 ) -> dict[_Key, Suppression]:
     wholes = [everybody, *users_of.values()]
@@ -94,8 +94,8 @@ class _Overlap(Generic[_Key]):
 
     def find_disclosed(self, visible: list[_Key]) -> _Key | None:
         """Return the smallest group of those that reveal a few users; None: there are none."""
-        rest = self._everybody.difference(*(self._users_of[key] for key in visible))
-        if 0 < len(rest) < self._min_users:
+        remaining_users = self._everybody.difference(*(self._users_of[key] for key in visible))
+        if 0 < len(remaining_users) < self._min_users:
             return visible[0]
         return next(
             (one for one, other in self._pairs if one in visible and other in visible), None
