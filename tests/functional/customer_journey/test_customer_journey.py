@@ -32,6 +32,7 @@ from tests.stack.waiting import wait_until
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.deep,
+    pytest.mark.timeout(1_800),  # on a busy machine, `up` and code-server take minutes
     pytest.mark.skipif(shutil.which("npm") is None, reason="code-server comes from npm"),
     pytest.mark.skipif(
         (platform.system(), platform.machine()) != ("Linux", "x86_64"),
