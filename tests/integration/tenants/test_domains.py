@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.identity.domains.dns_lookup import txt_records
+from tenants.identity.domains.dns_lookup import look_up_txt_records
 from tenants.identity.domains.operations import claim_domain, release_domain, verify_domain
 from tenants.identity.domains.queries import find_domain, find_owning_tenant, list_domains
 from tests.fakes.dns_server import dns_server_in_thread
@@ -133,5 +133,5 @@ def test_the_configured_dns_server_confirms_domains(name: str, settings: Setting
         server.texts[name] = "caret-verification=1"
         settings.DOMAIN_RESOLVER = ("127.0.0.1", server.port)
 
-        assert txt_records(name) == ["caret-verification=1"]
-        assert txt_records(f"other.{name}") == []
+        assert look_up_txt_records(name) == ["caret-verification=1"]
+        assert look_up_txt_records(f"other.{name}") == []
