@@ -9,7 +9,6 @@ from inference.context.prompt.chat_prompt import build_chat_prompt
 from inference.context.prompt.fim_prompt import build_fim_prompt
 from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.prompt.token_budget import PROMPT_TOKENS
 from inference.context.redaction.redact import file_type, redact_private_keys, redact_text
 from inference.errors import BadRequest
 
@@ -25,7 +24,9 @@ def assemble(
     prompt above the budget), and those of `build_chat_prompt`. Raises BadRequest.
     """
     request = admitted.request
-    total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)
+    total = min(
+        writer.get_budget_tokens(request.tier), writer.max_context_tokens - request.max_tokens
+    )
     if request.messages:
         return build_chat_prompt(writer, request.messages, max_tokens=total, path=request.path)
     if request.is_raw:

@@ -13,7 +13,7 @@ from caret.contracts.policy import Tier
 from caret.foundation.ids import UserId
 
 PRICED_TOKENS: Final = 1_000_000  # the number of tokens that a price is for
-# A prompt is truncated to its tier's budget.
+# A prompt is truncated to its tier's budget, unless its pool has another one.
 MAX_PROMPT_TOKENS: Final = {Tier.FAST: 2_000, Tier.QUALITY: 4_000}
 MAX_GENERATED_TOKENS: Final = 512  # by one completion
 KEEP_SPEND_S: Final = 40 * 86_400  # Redis keeps a month's total for as long as it may be read
@@ -91,13 +91,17 @@ def cost_micros(prices: TierPrices, tokens: TokenCounts) -> int:
     return -(-priced // PRICED_TOKENS)
 
 
-def max_cost_micros(prices: TierPrices, tier: Tier, *, max_tokens: int) -> int:
+def max_cost_micros(
+    prices: TierPrices, tier: Tier, *, max_tokens: int, prompt_tokens: int | None = None
+) -> int:
     """Return the highest possible cost of a request, which is reserved; at least 1.
+
+    `prompt_tokens` is the budget of a prompt, or None for the tier's.
 
     If the cache costs more than reading, which no price list should say, the cache price counts.
     """
     dearest = max(prices.prompt, prices.cached_prompt)
-    most = TokenCounts(MAX_PROMPT_TOKENS[tier], 0, max_tokens)
+    most = TokenCounts(prompt_tokens or MAX_PROMPT_TOKENS[tier], 0, max_tokens)
     return max(1, cost_micros(TierPrices(dearest, dearest, prices.generated), most))
 
 

@@ -170,7 +170,12 @@ class Installation:
         if (operator := self._demonstration["operator"]) is None:
             return None
         path = self.environment[OPERATOR_PATH].strip("/")
-        return OperatorEntry(url=f"{self._settings.ports.console.url}/{path}/", **operator)
+        return OperatorEntry(
+            url=f"{self._settings.ports.console.url}/{path}/",
+            handle=operator["handle"],
+            password=operator["password"],
+            totp_uri=operator["totp_uri"],
+        )
 
     def _describe_pools(self) -> list[StatePoolEntry]:
         pids = {

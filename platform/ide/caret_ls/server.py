@@ -2,7 +2,9 @@
 
 It implements `textDocument/inlineCompletion` and these messages besides LSP:
 
-    $/caret/status               to the editor: {"status": "ready"}, see `status_board.ServerStatus`
+    $/caret/status               to the editor: {"status": "ready", "gatewayUrl": ...}, see
+                                 `status_board.ServerStatus`. Signed out, it has a "reason", too:
+                                 `SignedOutReason`; "keyFile" is the file that others can read
     $/caret/suggestionGrown      to the editor: {"uri": ...}, only if its experimental capabilities
                                  have "caretGrowingSuggestions": true. The suggestion has more text:
                                  the editor requests it again at the cursor
@@ -33,8 +35,9 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from caret_ls import VERSION
-from caret_ls.api_key import ask_keyring, find_key, store_key
+from caret_ls.api_key import ask_keyring, find_key, find_readable_key_file, store_key
 from caret_ls.clock import SystemLoopClock
+from caret_ls.completion_list import TRIGGER_CHARACTERS, needs_list, to_completion_list
 from caret_ls.completion_provider import InlineItem, InlineRequest
 from caret_ls.device_sign_in import (
     DeviceCodes,
@@ -47,7 +50,7 @@ from caret_ls.device_sign_in import (
 from caret_ls.gateway_connection import Address
 from caret_ls.session import Session, TextChange
 from caret_ls.settings import Settings, config_folder, read
-from caret_ls.status_board import ServerStatus
+from caret_ls.status_board import ServerStatus, SignedOutReason
 from caret_ls.text_document import Position
 from caret_ls.workspace import SelectedCompletion
 
@@ -65,6 +68,7 @@ SIGNED_IN: Final = "$/caret/signedIn"
 _GROWING: Final = "caretGrowingSuggestions"
 _SECRET_STORAGE: Final = "caretSecretStorage"  # noqa: S105  # a capability, not a secret
 _SECTION: Final = "caret"
+_MAX_WORD_CHARS: Final = 200
 _PROBLEMS: Final = {
     SignInProblem.DENIED: "Caret: the sign-in was denied, or your policy does not allow it.",
     SignInProblem.EXPIRED: "Caret: the code has expired. Start the sign-in again.",
@@ -85,6 +89,8 @@ class Protocol(LanguageServerProtocol):
     ) -> Generator[Any, Any, types.InitializeResult]:
         if params.capabilities.general is not None:
             params.capabilities.general.position_encodings = None
+        if not needs_list(params):
+            del self.fm.features[types.TEXT_DOCUMENT_COMPLETION]
         return (yield from super().lsp_initialize(params))
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
@@ -117,6 +123,7 @@ class CaretServer(LanguageServer):
         self._editor_settings: object = None  # the last settings from the editor
         self._editor_key: str | None = None  # from the editor's secret storage
         self._has_secret_storage = False
+        self._readable_key_file: Path | None = None  # it is ignored, and there is no other key
         self._signing_in: asyncio.Task[None] | None = None
 
     @property
@@ -135,7 +142,8 @@ class CaretServer(LanguageServer):
 
     def initialize(self, params: types.InitializeParams) -> None:
         info = params.client_info
-        self._editor = f"{info.name} {info.version or ''}".strip() if info else ""
+        # One line, because it is a header. Emacs' version has a line break.
+        self._editor = " ".join(f"{info.name} {info.version or ''}".split()) if info else ""
         self._editor_settings = params.initialization_options
         if isinstance(self._editor_settings, dict):
             self._editor_key = self._editor_settings.get("api_key")
@@ -147,9 +155,9 @@ class CaretServer(LanguageServer):
         self._has_secret_storage = _has_capability(experimental, _SECRET_STORAGE)
 
     async def run(self) -> None:
+        await self.set_up()  # first, because a status names the gateway
         self._running = asyncio.create_task(self.session.run())
         self._running.add_done_callback(_note_end)
-        await self.set_up()
 
     async def set_up(self, *, editor_settings: object = None) -> None:
         """Read all settings again; `editor_settings` are new ones from the editor."""
@@ -159,7 +167,16 @@ class CaretServer(LanguageServer):
         settings, problems = read(os.environ, folder / "config.toml", self._editor_settings)
         for name in problems:
             _log.warning("settings.senseless name=%s", name)
-        self.session.set_up(settings, await self._find_address(settings, folder))
+        address = await self._find_address(settings, folder)
+        self._readable_key_file = (
+            find_readable_key_file(os.environ, folder) if address is None else None
+        )
+        reason = (
+            SignedOutReason.NO_KEY
+            if self._readable_key_file is None
+            else SignedOutReason.KEY_FILE_NOT_PRIVATE
+        )
+        self.session.set_up(settings, address, no_key_reason=reason)
 
     async def sign_in(self, key: str | None) -> None:
         """Sign in with a key; None signs out."""
@@ -226,7 +243,13 @@ class CaretServer(LanguageServer):
         return None if key is None else Address(url, key, self._editor)
 
     def _send_status(self, status: ServerStatus) -> None:
-        self.protocol.notify(STATUS, {"status": status.value})
+        params: dict[str, str] = {"status": status.value}
+        params["gatewayUrl"] = self.session.settings.gateway_url
+        if status is ServerStatus.SIGNED_OUT and self.session.board.signed_out_reason is not None:
+            params["reason"] = self.session.board.signed_out_reason.value
+        if self._readable_key_file is not None:
+            params["keyFile"] = str(self._readable_key_file)
+        self.protocol.notify(STATUS, params)
 
     def _send_grown(self, uri: str) -> None:
         self.protocol.notify(SUGGESTION_GROWN, {"uri": uri})
@@ -296,6 +319,16 @@ def _add_completions(server: CaretServer) -> None:
             params.text_document.uri, _to_inline_request(params)
         )
         return types.InlineCompletionList([_to_lsp_item(offer)] if offer else [])
+
+    @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(TRIGGER_CHARACTERS))
+    async def list_completions(params: types.CompletionParams) -> types.CompletionList:
+        uri, position = params.text_document.uri, _to_position(params.position)
+        offer = await server.session.assistant.provide(uri, InlineRequest(position))
+        file = server.session.files.get(uri)
+        if offer is None or file is None:
+            return types.CompletionList(is_incomplete=True, items=[])
+        text_before = file.buffer.text_before(position, max_chars=_MAX_WORD_CHARS)
+        return to_completion_list(_to_lsp_item(offer), text_before)
 
     @server.feature(SUGGESTION_DISMISSED)
     def dismissed(params: Any) -> None:

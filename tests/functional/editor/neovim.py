@@ -1,11 +1,10 @@
-"""Neovim 0.11 with the shim, controlled from outside."""
+"""Neovim 0.11 with the plugin, controlled from outside."""
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from caret.local.paths import REPOSITORY
 from tests.functional.gateway.gateway_stack import wait_until
 from tests.stack.language_server import environment_of
 
-_SHIM: Final = REPOSITORY / "platform" / "ide" / "neovim" / "caret.lua"
+_PLUGIN: Final = REPOSITORY / "platform" / "ide" / "neovim"
 NEOVIM: Final = Path(sys.executable).with_name("nvim")
 PATIENCE_S: Final = 30.0
 
@@ -38,6 +37,19 @@ class Neovim:
     @property
     def line(self) -> str:
         return self.evaluate("getline('.')")
+
+    @property
+    def text(self) -> str:
+        return self.evaluate("join(getline(1, '$'), nr2char(10))").rstrip("\n")
+
+    async def tells(self, text: str) -> bool:
+        """Wait until a message contains this text; False if none does."""
+
+        async def does() -> bool:
+            messages = await asyncio.to_thread(self.evaluate, "execute('messages')")
+            return text in messages.replace("\n", "")  # a long message has line breaks
+
+        return await wait_until(does, patience_s=PATIENCE_S)
 
     async def suggests(self) -> str:
         async def does() -> bool:
@@ -63,15 +75,21 @@ class Neovim:
 
 @contextmanager
 def running_neovim(
-    home: Path, file: Path, *, key: str, gateway_url: str, console_url: str = ""
+    home: Path,
+    file: Path,
+    *,
+    key: str,
+    gateway_url: str,
+    console_url: str = "",
+    cmd: Sequence[str] = (sys.executable, "-m", "caret_ls"),
 ) -> Iterator[Neovim]:
-    """Run Neovim with a file open."""
+    """Run Neovim with a file open. `cmd` is the command of the language server."""
     config = home / "XDG_CONFIG_HOME" / "nvim"
-    (config / "lua").mkdir(parents=True)
-    shutil.copy(_SHIM, config / "lua")
-    cmd = f"{{ '{sys.executable}', '-m', 'caret_ls' }}"
-    setup = f"require('caret').setup({{ cmd = {cmd}, filetypes = {{ 'python' }} }})\n"
-    (config / "init.lua").write_text(f"vim.cmd('filetype indent off')\n{setup}")
+    config.mkdir(parents=True)
+    words = ", ".join(f"'{word}'" for word in cmd)
+    setup = f"require('caret').setup({{ cmd = {{ {words} }}, filetypes = {{ 'python' }} }})\n"
+    path = f"vim.opt.runtimepath:prepend('{_PLUGIN}')\n"
+    (config / "init.lua").write_text(f"vim.cmd('filetype indent off')\n{path}{setup}")
     environment = environment_of(
         home,
         CARET_API_KEY=key,
@@ -79,6 +97,12 @@ def running_neovim(
         CARET_CONSOLE_URL=console_url,
         TERM="dumb",
     )
+    with start_neovim(home, file, environment) as made:
+        yield made
+
+
+@contextmanager
+def start_neovim(home: Path, file: Path, environment: dict[str, str]) -> Iterator[Neovim]:
     made = Neovim(home / "nvim.sock", environment)
     command = [str(NEOVIM), "--headless", "--listen", str(made.socket)]
     with subprocess.Popen([*command, os.fspath(file)], env=environment, cwd=home) as process:

@@ -38,8 +38,11 @@ def sources() -> Iterator[Path]:
     connection.incr(PUBLIC_CODE_VERSION)
 
 
-def _post(action: str, browser: Browser | None = None, **form: str) -> Any:
-    browser = browser or with_recent_step_up()
+def _post(action: str, **form: str) -> Any:
+    return _post_as(with_recent_step_up(), action, form)
+
+
+def _post_as(browser: Browser, action: str, form: dict[str, str]) -> Any:
     return browser.client.post(f"/operators/public-code/{action}", form)
 
 
@@ -104,8 +107,8 @@ def test_an_invalid_index_is_refused(changed: dict[str, str]) -> None:
 
 
 def test_a_change_needs_a_code_and_the_right_role() -> None:
-    without_code = _post("create", signed_in(), **INDEX)
-    by_support = _post("create", with_recent_step_up(signed_in(OperatorRole.SUPPORT)), **INDEX)
+    without_code = _post_as(signed_in(), "create", INDEX)
+    by_support = _post_as(with_recent_step_up(signed_in(OperatorRole.SUPPORT)), "create", INDEX)
 
     assert (without_code.status_code, by_support.status_code) == (400, 403)
     assert _post("sell").status_code == 404
