@@ -20,7 +20,8 @@ class DataPlaneConfig:
     kubernetes_service_account_dir: Path  # folder with token, ca.crt and namespace
     journal_dir: Path
     experiments_file: Path | None  # None: no experiments
-    public_code_file: Path | None  # index of public code; None: no comparison
+    public_code_file: Path | None  # index of public code; None: only one that operators start
+    public_code_folder: Path  # with the indexes that operators start
     has_retrieval: bool  # a worker indexes files, for tenants whose policy allows it
     allowed_origins: frozenset[str]  # for browsers, e.g. https://caret.example.com
     max_concurrent_completions: int  # in flight on this gateway

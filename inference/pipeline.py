@@ -7,7 +7,7 @@ its concurrency slot and its engine are released, and it is recorded.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -22,7 +22,7 @@ from inference.context.assemble import assemble
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.sources.snippet_source import SnippetSource
 from inference.filtering.filter import filter, make_line_continuation
-from inference.filtering.public_code_index import PublicCodeIndex
+from inference.filtering.public_code_index import ActivePublicCodeIndex
 from inference.gateway.admit import AdmissionController, admit
 from inference.gateway.authenticate import authenticate
 from inference.gateway.protocol.late_outcomes import LateOutcomeRecorder
@@ -56,7 +56,7 @@ class DataPlane:
     late_outcomes: LateOutcomeRecorder
     warmup_queue: WarmupQueue
     body_quota: BodyQuota
-    public_code: PublicCodeIndex | None = None  # None: no index is configured
+    public_code: ActivePublicCodeIndex = field(default_factory=ActivePublicCodeIndex)
     content_capture: ContentCapture | None = None  # None: content capture is disabled
 
 
@@ -106,7 +106,9 @@ async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseW
                         writer.tokenizer,
                         make_line_continuation(admitted.request, prompt),
                     ) as chunks,
-                    filter(chunks, admitted, prompt, trace, public_code=plane.public_code) as texts,
+                    filter(
+                        chunks, admitted, prompt, trace, public_code=plane.public_code.current
+                    ) as texts,
                 ):
                     async for text in texts:
                         await send(text)

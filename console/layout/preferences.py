@@ -17,6 +17,8 @@ from django.utils import timezone, translation
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from console.sign_in.sessions.operator_cookies import is_operator_path
+
 ZONE_COOKIE: Final = "caret-zone"
 THEME_COOKIE: Final = "caret-theme"
 _YEAR_S: Final = 365 * 24 * 3600
@@ -41,7 +43,9 @@ class PreferencesMiddleware:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        with timezone.override(zoneinfo.ZoneInfo(preferences_of(request).zone)):
+        # Operators compare times with logs, so their pages show UTC, and say so.
+        zone = settings.TIME_ZONE if is_operator_path(request) else preferences_of(request).zone
+        with timezone.override(zoneinfo.ZoneInfo(zone)):
             return self._get_response(request)
 
 

@@ -6,9 +6,7 @@ Each change needs a reason and a code of the operator's authenticator app.
 from types import MappingProxyType
 from typing import Any, Final
 
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -18,8 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 from caret.contracts.experiments import FILTERS, LAYOUTS, RANKINGS, VariantEntry
 from console.operator_admin import session
 from console.operator_admin.site import operator_required, render_operator_page
-from console.operator_admin.step_up import check_code
-from console.texts.error_messages import translate_error
+from console.operator_admin.step_up import Apply, change_with_code
 from tenants.base.errors import DomainError, InvalidValue
 from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.experiments import (
@@ -40,7 +37,6 @@ _DONE: Final = MappingProxyType(
     }
 )
 _ROWS: Final = range(1, 4)  # of variants besides the control
-_BAD_REQUEST: Final = 400
 
 
 @require_GET
@@ -54,32 +50,35 @@ def experiments(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 @operator_required
 def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpResponse:
     """Create, start or stop an experiment."""
-    if action not in _DONE:
+    if (apply := _CHANGES.get(action)) is None:
         raise Http404
-    if not operator.can_change:
-        raise PermissionDenied
-    if (code_error := check_code(request, operator)) is not None:
-        return _render_page(request, code_error, status=_BAD_REQUEST)
-    try:
-        _apply_change(request, operator, action)
-    except DomainError as error:
-        return _render_page(request, translate_error(error), status=_BAD_REQUEST)
-    return redirect(reverse("operators:experiments") + f"?done={action}")
+    done_url = reverse("operators:experiments") + f"?done={action}"
+    return change_with_code(request, operator, apply, done_url=done_url, page=_render_page)
 
 
-def _apply_change(request: HttpRequest, operator: OperatorView, action: str) -> None:
-    """Apply the change. Raises DomainError."""
+def _start(request: HttpRequest, operator: OperatorView) -> None:
+    _set_running(request, operator, is_running=True)
+
+
+def _stop(request: HttpRequest, operator: OperatorView) -> None:
+    _set_running(request, operator, is_running=False)
+
+
+def _set_running(request: HttpRequest, operator: OperatorView, *, is_running: bool) -> None:
+    """Start or stop an experiment. Raises DomainError."""
+    set_experiment_running(
+        connect_to_redis(),
+        operator=operator,
+        name=request.POST.get("name", ""),
+        is_running=is_running,
+        reason=request.POST.get("reason", ""),
+        now=timezone.now(),
+    )
+
+
+def _create(request: HttpRequest, operator: OperatorView) -> None:
+    """Create and start an experiment. Raises DomainError."""
     form, reason, now = request.POST, request.POST.get("reason", ""), timezone.now()
-    if action != "create":
-        set_experiment_running(
-            connect_to_redis(),
-            operator=operator,
-            name=form.get("name", ""),
-            is_running=action == "start",
-            reason=reason,
-            now=now,
-        )
-        return
     weight = _read_number(form.get("weight_0", "") or "1")
     others = [variant for row in _ROWS if (variant := _read_variant(request, row)) is not None]
     new = NewExperiment(
@@ -90,7 +89,7 @@ def _apply_change(request: HttpRequest, operator: OperatorView, action: str) -> 
     start_new_experiment(connect_to_redis(), operator=operator, new=new, reason=reason, now=now)
 
 
-def _render_page(request: HttpRequest, error: str = "", *, status: int = 200) -> HttpResponse:
+def _render_page(request: HttpRequest, error: str = "") -> HttpResponse:
     state = _read_state()
     context: dict[str, Any] = {
         "title": _("Experiments"),
@@ -106,7 +105,7 @@ def _render_page(request: HttpRequest, error: str = "", *, status: int = 200) ->
         "reason": request.POST.get("reason", ""),
         "needs_code": not session.is_confirmed(request),
     }
-    return render_operator_page(request, "experiments.html", context, status=status)
+    return render_operator_page(request, "experiments.html", context)
 
 
 def _read_state() -> ExperimentState | None:
@@ -158,3 +157,6 @@ def _read_share(text: str) -> float | None:
     if not 0 <= share <= 1:
         raise InvalidValue("variants", "Enter shares from 0 to 1.")
     return share
+
+
+_CHANGES: Final[dict[str, Apply]] = {"create": _create, "start": _start, "stop": _stop}

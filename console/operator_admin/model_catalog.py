@@ -3,14 +3,11 @@
 Each change needs a code of the operator's authenticator app.
 """
 
-from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import uuid4
 
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -21,10 +18,9 @@ from caret.contracts.language_ids import LANGUAGES
 from caret.contracts.policy import ANY_LANGUAGE, Tier
 from console.operator_admin import session
 from console.operator_admin.site import operator_required, render_operator_page
-from console.operator_admin.step_up import check_code
+from console.operator_admin.step_up import Apply, change_with_code
 from console.sign_in.current_member import client_address
-from console.texts.error_messages import translate_error
-from tenants.base.errors import DomainError, InvalidValue
+from tenants.base.errors import InvalidValue
 from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.operators.operations import build_operator_actor
@@ -48,7 +44,6 @@ _DONE: Final = MappingProxyType(
         "unassign": _("Assignment removed. Gateways follow within a second."),
     }
 )
-_BAD_REQUEST: Final = 400
 
 
 @require_GET
@@ -62,21 +57,13 @@ def models(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 @operator_required
 def change(request: HttpRequest, operator: OperatorView, action: str) -> HttpResponse:
     """Apply a change of the page's forms."""
-    apply = _CHANGES.get(action)
-    if apply is None:
+    if (apply := _CHANGES.get(action)) is None:
         raise Http404
-    if not operator.can_change:
-        raise PermissionDenied
-    if (code_error := check_code(request, operator)) is not None:
-        return _render_page(request, code_error, status=_BAD_REQUEST)
-    try:
-        apply(request, operator)
-    except DomainError as error:
-        return _render_page(request, translate_error(error), status=_BAD_REQUEST)
-    return redirect(reverse("operators:models") + f"?done={action}")
+    done_url = reverse("operators:models") + f"?done={action}"
+    return change_with_code(request, operator, apply, done_url=done_url, page=_render_page)
 
 
-def _render_page(request: HttpRequest, error: str = "", *, status: int = 200) -> HttpResponse:
+def _render_page(request: HttpRequest, error: str = "") -> HttpResponse:
     known_pools = read_known_pools()
     context: dict[str, Any] = {
         "title": _("Models"),
@@ -96,7 +83,7 @@ def _render_page(request: HttpRequest, error: str = "", *, status: int = 200) ->
         "chosen_pools": request.POST.getlist("pools"),
         "chosen_plans": request.POST.getlist("plans"),
     }
-    return render_operator_page(request, "models.html", context, status=status)
+    return render_operator_page(request, "models.html", context)
 
 
 def _publish(request: HttpRequest, operator: OperatorView) -> None:
@@ -176,7 +163,7 @@ def _read_position(text: str) -> int | None:
     return int(text)
 
 
-_CHANGES: Final[dict[str, Callable[[HttpRequest, OperatorView], None]]] = {
+_CHANGES: Final[dict[str, Apply]] = {
     "publish": _publish,
     "withdraw": _withdraw,
     "assign": _assign,

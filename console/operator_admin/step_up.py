@@ -3,15 +3,48 @@
 After a code, further changes need none for ten minutes.
 """
 
+from collections.abc import Callable
+from typing import Final
+
 import redis
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext
 
 from console.limits.throttling import Secret, count_attempt, forgive_attempt
 from console.operator_admin import session
 from console.sign_in.devices import build_attempt
+from console.texts.error_messages import translate_error
+from tenants.base.errors import DomainError
 from tenants.fleet.operators.accounts import OperatorView, verify_operator_code
+
+_BAD_REQUEST: Final = 400
+Apply = Callable[[HttpRequest, OperatorView], None]  # raises DomainError
+RenderError = Callable[[HttpRequest, str], HttpResponse]  # the page, with the error
+
+
+def change_with_code(
+    request: HttpRequest, operator: OperatorView, apply: Apply, *, done_url: str, page: RenderError
+) -> HttpResponse:
+    """Check the operator's role and code, apply the form, and redirect to `done_url`.
+
+    An error shows the page again, with what the operator entered.
+    """
+    if not operator.can_change:
+        raise PermissionDenied
+    error = check_code(request, operator)
+    if error is None:
+        try:
+            apply(request, operator)
+        except DomainError as refusal:
+            error = translate_error(refusal)
+    if error is None:
+        return redirect(done_url)
+    response = page(request, error)
+    response.status_code = _BAD_REQUEST
+    return response
 
 
 def check_code(request: HttpRequest, operator: OperatorView) -> str | None:

@@ -14,6 +14,7 @@ from console.operator_admin import (
     experiments,
     model_catalog,
     overview,
+    public_code,
     sign_in,
     slow_requests,
 )
@@ -37,6 +38,8 @@ operators: Final = (
         path("models/<action>", model_catalog.change, name="change_model"),
         path("experiments", experiments.experiments, name="experiments"),
         path("experiments/<action>", experiments.change, name="change_experiment"),
+        path("public-code", public_code.public_code, name="public_code"),
+        path("public-code/<action>", public_code.change, name="change_public_code"),
         path("slow-requests", slow_requests.slow, name="slow_requests"),
         path("capacity", capacity.capacity, name="capacity"),
         path("cost", cost.cost, name="cost"),

@@ -86,6 +86,7 @@ class UsageFilter:
     name: str
     title: str
     choices: list[UsageFilterOption]
+    default_title: str = ""  # of the empty choice; "": all
 
 
 @dataclass(frozen=True, slots=True)

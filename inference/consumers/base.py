@@ -21,6 +21,7 @@ _SIGNS: Final = (
     ("vscodium", "vscode"),
     ("visual studio code", "vscode"),
     ("vscode", "vscode"),
+    ("code-server", "vscode"),
     ("visual studio", "visual_studio"),
     ("visualstudio", "visual_studio"),
     ("neovim", "neovim"),

@@ -7,6 +7,7 @@ index is about half as large as the text.
 
 import argparse
 import heapq
+import json
 import os
 import sys
 import tempfile
@@ -40,6 +41,9 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"caret: {options.folder} is not a folder.\n")
         return EXIT_USAGE
     num_files, num_hashes = write_index(options.folder, options.to)
+    if options.json:
+        sys.stdout.write(json.dumps({"num_files": num_files, "num_hashes": num_hashes}) + "\n")
+        return 0
     sys.stdout.write(
         f"{num_files} files, {num_hashes} hashes: {options.to}\n"
         f"Start gateways with CARET_PUBLIC_CODE_INDEX={options.to.resolve()}.\n"
@@ -55,6 +59,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder with repositories")
     parser.add_argument("--to", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     return parser
 
 

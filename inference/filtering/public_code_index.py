@@ -56,6 +56,18 @@ class PublicCodeIndexFile:
         return index < len(self._hashes) and self._hashes[index] == hash_
 
 
+class ActivePublicCodeIndex:
+    """The index that an operator has started, otherwise that of the gateway's setting."""
+
+    def __init__(self, configured: PublicCodeIndex | None = None) -> None:
+        self._configured = configured
+        self.current = configured  # None: there is no index
+
+    def start(self, index: PublicCodeIndex | None) -> None:
+        """Use this index; None uses that of the setting again."""
+        self.current = self._configured if index is None else index
+
+
 class PublicCodeMatcher:
     """Searches for one completion that continues `prefix`."""
 

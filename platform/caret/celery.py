@@ -54,6 +54,7 @@ app.conf.task_routes = {
     "tenants.compliance.tasks.run_export_jobs": {"queue": "exports"},
     "tenants.compliance.tasks.run_long_export_jobs": {"queue": "exports"},
     "tenants.compliance.tasks.write_missing_tombstones": {"queue": "retention"},
+    "tenants.fleet.tasks.build_public_code_index": {"queue": "exports"},
     "tenants.fleet.tasks.count_pool_usage": {"queue": "metrics"},
     "tenants.fleet.tasks.republish_snapshots": {"queue": "snapshots"},
     "tenants.fleet.tasks.refresh_started_plans": {"queue": "metrics"},
@@ -95,6 +96,11 @@ app.conf.beat_schedule = {
     },
     "process-leak-reports": {
         "task": "tenants.identity.tasks.process_leak_reports",
+        "schedule": 5.0,
+        "options": {"expires": 10.0},
+    },
+    "build-public-code-index": {
+        "task": "tenants.fleet.tasks.build_public_code_index",
         "schedule": 5.0,
         "options": {"expires": 10.0},
     },

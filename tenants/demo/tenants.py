@@ -1,4 +1,6 @@
-"""Creation of the two demonstration tenants. A file (mode 0600) keeps their secrets.
+"""Creation of two tenants and an operator for a demonstration.
+
+A file (mode 0600) keeps their secrets.
 
 A second run finds them and returns the same values while they are valid. It replaces a changed
 password or a revoked key, and changes nothing else.
@@ -7,11 +9,11 @@ password or a revoked key, and changes nothing else.
 import json
 import os
 import secrets
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Final, TypedDict
 
+from django.conf import settings
 from django.contrib.auth import authenticate
 
 from caret.contracts.api_key import KeyKind, parse_key
@@ -20,11 +22,18 @@ from caret.contracts.pricing import BudgetScope, TierPrices
 from caret.foundation.ids import TenantId, UserId
 from tenants.base.billing_periods import utc_day
 from tenants.base.money import MICROS, Currency
+from tenants.base.operator_roles import OperatorRole
 from tenants.base.permissions import Role
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, create_budget
 from tenants.billing.budgets.queries import page_of_budgets
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan
 from tenants.billing.plans.queries import list_plans
+from tenants.fleet.operators.accounts import (
+    create_operator,
+    has_password,
+    list_operators,
+    reset_operator,
+)
 from tenants.fleet.snapshots.publisher import publish_snapshot
 from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import is_key_active
@@ -36,6 +45,7 @@ from tenants.identity.tenant_lifecycle import NewTenant, onboard_tenant
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import find_tenant, find_user, list_members
 
+OPERATOR: Final = "operator"
 NAMES: Final = {"acme": "Acme Robotics", "globex": "Globex Energy"}
 
 PLAN: Final = "demonstration"
@@ -59,24 +69,42 @@ class DemoTenant(TypedDict):
     api_key: str
 
 
-def ensure_demonstration(*, last_run: Mapping[str, DemoTenant], now: datetime) -> list[DemoTenant]:
-    """Create or complete the tenants. `last_run` are the values of the last run by slug.
+class DemoOperator(TypedDict):
+    handle: str
+    password: str
+    totp_uri: str  # otpauth://..., for an authenticator app
+
+
+class Demonstration(TypedDict):
+    tenants: list[DemoTenant]
+    operator: DemoOperator | None  # None: there are no operator pages, or the account is disabled
+
+
+def ensure_demonstration(*, last_run: Demonstration, now: datetime) -> Demonstration:
+    """Create or complete tenants and operator. `last_run` has the values of the last run.
 
     Raises redis.RedisError if a snapshot cannot be published, because a returned key must work at
     once.
     """
-    return [_ensure_tenant(slug, name, last_run.get(slug), now) for slug, name in NAMES.items()]
+    last_values = {entry["slug"]: entry for entry in last_run["tenants"]}
+    return {
+        "tenants": [
+            _ensure_tenant(slug, name, last_values.get(slug), now) for slug, name in NAMES.items()
+        ],
+        "operator": _ensure_operator(last_run["operator"], now),
+    }
 
 
-def read_state(path: Path) -> dict[str, DemoTenant]:
-    """Read the state by slug; empty if the file is missing or damaged, to replace all secrets."""
+def read_state(path: Path) -> Demonstration:
+    """Read the state; without values if the file is missing or damaged, to replace all secrets."""
     try:
-        return {entry["slug"]: entry for entry in json.loads(path.read_text())}
+        state = json.loads(path.read_text())
+        return {"tenants": list(state["tenants"]), "operator": state["operator"]}
     except (FileNotFoundError, ValueError, TypeError, KeyError):
-        return {}
+        return {"tenants": [], "operator": None}
 
 
-def write_state(path: Path, state: list[DemoTenant]) -> None:
+def write_state(path: Path, state: Demonstration) -> None:
     """Replace the file with the state in one step. Only the process's user can read it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -122,6 +150,26 @@ def _ensure_tenant(
         developer_email=developer_email,
         developer_password=developer_password,
         api_key=api_key,
+    )
+
+
+def _ensure_operator(last_values: DemoOperator | None, now: datetime) -> DemoOperator | None:
+    """Return the operator's credentials: the known ones if they still work, else new ones."""
+    if settings.OPERATORS_PATH is None:
+        return None
+    operator = next((each for each in list_operators() if each.handle == OPERATOR), None)
+    if operator is None:
+        credentials = create_operator(
+            handle=OPERATOR, name="Operator (demonstration)", role=OperatorRole.ADMIN, now=now
+        )
+    elif operator.disabled_at is not None:
+        return None
+    elif last_values and has_password(handle=OPERATOR, password=last_values["password"]):
+        return last_values
+    else:
+        credentials = reset_operator(handle=OPERATOR)
+    return DemoOperator(
+        handle=OPERATOR, password=credentials.password, totp_uri=credentials.totp_uri
     )
 
 

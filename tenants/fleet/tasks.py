@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
+from tenants.fleet import public_code
 from tenants.fleet.pools import daily_usage, model_catalog
 from tenants.fleet.pools.scraping import installation_status, recent_scrapes
 from tenants.fleet.snapshots import publisher
@@ -32,6 +33,13 @@ def scrape_gateways() -> None:
     recent_scrapes.store_scrapes(connect_to_redis(), installation.scrapes, now_s=now.timestamp())
     daily_usage.record_replica_seconds(connect_to_redis(), installation, now=now)
     installation_status.record_capabilities(installation.scrapes, now=now)
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def build_public_code_index() -> None:
+    with redis_lock(connect_to_redis(), "public-code-index") as is_alone:
+        if is_alone:
+            public_code.build_requested_index(connect_to_redis())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

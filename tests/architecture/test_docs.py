@@ -36,6 +36,13 @@ def test_local_links_lead_to_existing_files(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def test_the_extensions_description_has_no_local_links() -> None:
+    """`vsce package` refuses them, because the .vsix contains no other document."""
+    text = (ROOT / "platform" / "ide" / "vscode" / "README.md").read_text()
+
+    assert [link for link in _LINK.findall(text) if "://" not in link] == []
+
+
 def test_paths_in_contributing_exist() -> None:
     paths = _PATH.findall((ROOT / "CONTRIBUTING.md").read_text())
 

@@ -16,7 +16,7 @@ _UNTRANSLATED: Final = re.compile(
     r"\b(CSV|Caret|JSON|OpenID Connect|PDF|SAML|SHA|TXT|UTC|p50|p99)\b|\b(http|tcp)://\S+"
 )
 _MARKED: Final = re.compile(
-    r"{% blocktranslate .*?{% endblocktranslate %}|{% block main_class %}.*?{% endblock %}"
+    r"{% blocktranslate .*?{% endblocktranslate %}|{% block (?:main|card)_class %}.*?{% endblock %}"
     r"|{#.*?#}|{%.*?%}|{{.*?}}",
     re.DOTALL,
 )

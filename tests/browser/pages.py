@@ -50,6 +50,7 @@ OTHER_INTERFACES: Final = ("api/v1/", "oauth/", "scim/v2/")
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/experiments/<action>": lambda scene: "/operators/experiments/stop",
     "operators/models/<action>": lambda scene: "/operators/models/publish",
+    "operators/public-code/<action>": lambda scene: "/operators/public-code/stop",
     "operators/preferences": lambda scene: "/operators/preferences",
     "operators/sign-out": lambda scene: "/operators/sign-out",
     "operators/tenants/<uuid:tenant_id>/edit/<field>": example_urls.operators_change,

@@ -17,7 +17,7 @@ from tests.stack.console import console
 from tests.stack.services import Services
 
 PAGES: Final = (
-    *("", "pools", "pools/demo-fast/add", "models", "experiments"),
+    *("", "pools", "pools/demo-fast/add", "models", "experiments", "public-code"),
     *("slow-requests", "capacity", "cost"),
 )
 _FIGURES: Final = CapacityInputs(requests_per_s=300, num_gpus=19)

@@ -17,6 +17,7 @@ import dns.rrset
 class DnsServer(asyncio.DatagramProtocol):
     def __init__(self) -> None:
         self.addresses: dict[str, list[str]] = {}  # by name, IPv4 and IPv6
+        self.texts: dict[str, str] = {}  # TXT record by name
         self.port = 0
         self.is_broken = False
         self.num_queries = 0
@@ -31,9 +32,13 @@ class DnsServer(asyncio.DatagramProtocol):
         response = dns.message.make_response(query)
         response.flags |= dns.flags.RA
         (question,) = query.question
-        addresses = self.addresses.get(question.name.to_text(omit_final_dot=True))
+        name = question.name.to_text(omit_final_dot=True)
+        addresses = self.addresses.get(name)
         if self.is_broken:
             response.set_rcode(dns.rcode.SERVFAIL)
+        elif question.rdtype == dns.rdatatype.TXT and name in self.texts:
+            text = f'"{self.texts[name]}"'
+            response.answer.append(dns.rrset.from_text(question.name, 1, "IN", "TXT", text))
         elif addresses is None:
             response.set_rcode(dns.rcode.NXDOMAIN)
         elif matching := [

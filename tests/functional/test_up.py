@@ -48,6 +48,10 @@ def test_the_up_file_is_private_and_lists_what_runs(place: Place) -> None:
         and tenant["api_key"]
         for tenant in entry["tenants"]
     )
+    assert entry["operator"] is not None
+    assert entry["operator"]["url"] == f"{entry['console_url']}/operators/"
+    assert entry["operator"]["handle"] == "operator"
+    assert entry["operator"]["totp_uri"].startswith("otpauth://")
 
 
 def test_gateway_console_and_engine_respond(place: Place) -> None:

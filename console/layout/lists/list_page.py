@@ -51,12 +51,17 @@ class ListQuery:
     """One page of a list, as the URL requests it."""
 
     request: HttpRequest
-    member: CurrentMember
+    viewer: CurrentMember | None  # None: an operator
     filters: Mapping[str, Any]  # the form's valid values; without an entry for invalid ones
     sorting: Any  # a TableSorting of the list's orders; None: the list cannot be sorted
     limit: int  # maximum number of rows
     cursor: str | None  # None: the first page
     now: datetime
+
+    @property
+    def member(self) -> CurrentMember:
+        assert self.viewer is not None
+        return self.viewer
 
     @property
     def actor(self) -> Actor:
@@ -81,7 +86,10 @@ class CsvFile(Generic[_Row]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListPage(Generic[_Row]):
-    """The page's templates get `rows`, `page_links`, `form`, `is_filtered`, and `headings`."""
+    """The page's templates get `rows`, `page_links`, `form`, `is_filtered`, and `headings`.
+
+    Operators' pages call `file` and `page_context` without a member, and render their page.
+    """
 
     template: str
     query: Callable[[ListQuery], Page[_Row]]  # raises InvalidValue for an invalid cursor
@@ -111,13 +119,13 @@ class ListPage(Generic[_Row]):
             request, member, self.template, context, part=self.fragment, status=status
         )
 
-    def file(self, request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    def file(self, request: HttpRequest, viewer: CurrentMember | None) -> HttpResponse:
         """Return all filtered rows as CSV, or the errors of the filters."""
         assert self.csv is not None
         form = self._bound_form(request)
         if form is not None and form.errors:
             return csv_error(form)
-        query = self._read_query(request, member, form)
+        query = self._read_query(request, viewer, form)
         limit = self.csv.query_rows or MAX_PAGE
         rows = collect_rows(lambda cursor: self.query(replace(query, limit=limit, cursor=cursor)))
         cells = [line for row in rows.rows for line in self.csv.cells(row)]
@@ -127,10 +135,10 @@ class ListPage(Generic[_Row]):
             notes += self.csv.notes(query, rows)
         return csv_response(self.csv.name, header, cells, notes=notes)
 
-    def page_context(self, request: HttpRequest, member: CurrentMember) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, viewer: CurrentMember | None) -> dict[str, Any]:
         """Return the values for the page's templates. Raises InvalidValue."""
         form = self._bound_form(request)
-        query = self._read_query(request, member, form)
+        query = self._read_query(request, viewer, form)
         page, errors = self._find_page(query, form)
         context: dict[str, Any] = {
             "rows": page.rows,
@@ -149,13 +157,13 @@ class ListPage(Generic[_Row]):
         return None if self.form is None else self.form(request.GET)
 
     def _read_query(
-        self, request: HttpRequest, member: CurrentMember, form: forms.Form | None
+        self, request: HttpRequest, viewer: CurrentMember | None, form: forms.Form | None
     ) -> ListQuery:
         if form is not None:
             form.full_clean()
         return ListQuery(
             request=request,
-            member=member,
+            viewer=viewer,
             filters={} if form is None else form.cleaned_data,
             sorting=None if self.orders is None else read_sorting(request, self.orders.default),
             limit=self.page_rows,

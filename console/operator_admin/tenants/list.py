@@ -1,11 +1,10 @@
-"""The directory of tenants, and the form that creates one and invites its first owner.
+"""The directory of tenants, and the form that creates one and invites its first owner."""
 
-The directory is not a `ListPage`, which renders pages for a member of a tenant.
-"""
-
+from collections.abc import Iterable
 from typing import Any, Final
 from uuid import uuid4
 
+from django import forms
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -16,7 +15,7 @@ from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from console.layout.lists.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.lists.list_page import CsvFile, ListPage
 from console.layout.lists.pagination import wants_csv
 from console.operator_admin import session
 from console.operator_admin.site import operator_required, render_operator_page
@@ -26,7 +25,6 @@ from console.operator_admin.tenants.presenters import pool_choices
 from console.sign_in.current_member import client_address
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, InvalidValue
-from tenants.base.pagination import MAX_PAGE, Page
 from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.operators.operations import build_operator_actor
@@ -34,33 +32,50 @@ from tenants.fleet.operators.queries import TenantDirectoryRow, list_directory
 from tenants.fleet.pools.assignments import onboard_in_pools
 from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant
 
-PAGE_ROWS: Final = 50
 _BAD_REQUEST: Final = 400
 _CONFLICT: Final = 409
 _TEXT_FIELDS: Final = ("slug", "name", "owner_email", "region", "trial_ends_on")
 
 
+class _DirectoryForm(forms.Form):
+    search = forms.CharField(required=False, max_length=63)
+
+
+_DIRECTORY: Final = ListPage(
+    template="operators/tenants/list.html",
+    query=lambda query: list_directory(
+        search=query.filters.get("search", "").lower(), limit=query.limit, cursor=query.cursor
+    ),
+    page_rows=50,
+    form=_DirectoryForm,
+    csv=CsvFile(
+        "tenants",
+        {
+            "tenant": lambda row: row.slug,
+            "name": lambda row: row.name,
+            "status": lambda row: row.status,
+            "region": lambda row: row.region,
+            "created_at": lambda row: row.created_at,
+            "id": lambda row: row.tenant_id,
+        },
+    ),
+    shows_errors=True,
+)
+
+
 @require_GET
 @operator_required
 def tenants(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    search = request.GET.get("search", "").strip().lower()
-
-    def find_page(cursor: str | None, limit: int = MAX_PAGE) -> Page[TenantDirectoryRow]:
-        return list_directory(search=search, limit=limit, cursor=cursor)
-
     if wants_csv(request):
-        return _csv_response(collect_rows(find_page))
-    try:
-        rows = find_page(request.GET.get("cursor") or None, PAGE_ROWS)
-    except InvalidValue:  # an invalid cursor: show the first page
-        rows = find_page(None, PAGE_ROWS)
-    context = {
+        return _DIRECTORY.file(request, None)
+    context = _DIRECTORY.page_context(request, None)
+    context |= {
         "title": gettext("Tenants"),
-        "search": search,
-        "table": _table_context(rows),
-        "next_cursor": rows.next_cursor,
+        "message": context.get("error"),
+        "table": _table_context(context["rows"]),
     }
-    return render_operator_page(request, "tenants/list.html", context)
+    status = _BAD_REQUEST if "error" in context else 200
+    return render_operator_page(request, "tenants/list.html", context, status=status)
 
 
 @never_cache
@@ -87,7 +102,7 @@ def new_tenant(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     return render_operator_page(request, "tenants/owner_invitation.html", context, status=201)
 
 
-def _table_context(rows: Page[TenantDirectoryRow]) -> dict[str, Any]:
+def _table_context(rows: Iterable[TenantDirectoryRow]) -> dict[str, Any]:
     """Return the table in the format of unfold's component."""
     return {
         "headers": [
@@ -97,26 +112,17 @@ def _table_context(rows: Page[TenantDirectoryRow]) -> dict[str, Any]:
             gettext("Region"),
             gettext("Since"),
         ],
-        "rows": [_table_row(row) for row in rows.rows],
+        "rows": [_table_row(row) for row in rows],
     }
 
 
 def _table_row(row: TenantDirectoryRow) -> list[Any]:
     link = format_html(
-        '<a class="operators-link" href="{}">{}</a>',
+        '<a class="name" href="{}">{}</a>',
         reverse("operators:tenant", args=[row.tenant_id]),
         row.slug,
     )
     return [link, row.name, row.status.value, row.region, f"{row.created_at:%Y-%m-%d}"]
-
-
-def _csv_response(rows: CsvRows[TenantDirectoryRow]) -> HttpResponse:
-    header = ("tenant", "name", "status", "region", "created_at", "id")
-    lines = [
-        (row.slug, row.name, row.status, row.region, row.created_at, row.tenant_id)
-        for row in rows.rows
-    ]
-    return csv_response("tenants", header, lines, notes=notes_of(rows))
 
 
 def _create_tenant(request: HttpRequest, operator: OperatorView) -> OnboardedTenant:

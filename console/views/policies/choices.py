@@ -27,8 +27,8 @@ from tenants.security.authorization.actor import Actor
 # For each field of a policy: why it is not enforced, and what an operator has to do.
 WHY_NOT_ENFORCED: Final[dict[str, str | Promise]] = {
     "has_public_code_filter": _(
-        "Not enforced: the gateways have no index of public code. An operator has to build one "
-        "and start the gateways with CARET_PUBLIC_CODE_INDEX."
+        "Not enforced: the gateways have no index of public code. An operator has to build and "
+        "start one on the operators’ page Public code."
     ),
     "retrieval": _(
         "Not enforced: retrieval is off in this installation. An operator has to start gateways "

@@ -7,6 +7,7 @@ stores or sends on contains it.
 from typing import Final
 from uuid import uuid4
 
+from allauth.account.internal.flows.login import record_authentication
 from allauth.account.utils import perform_login
 from django.contrib import messages
 from django.db import transaction
@@ -132,6 +133,8 @@ def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
         )
     user = check_password(request, email=email, password=password)
     assert user is not None  # created a moment ago with this password
+    # They have just chosen the password: no page asks for it again for a while.
+    record_authentication(request, user, "password")
     perform_login(request, user, email_verification="none")
     return tenant_id
 

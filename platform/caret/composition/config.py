@@ -1,17 +1,16 @@
 """The data plane's settings, read from the environment once."""
 
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
 from caret.contracts.policy import Mode
 from caret.foundation.crypto.key_derivation import parse_root_secret
 from caret.foundation.environment import (
-    BadSetting,
     env_bool,
     env_int,
     env_list,
     env_secret,
+    env_server,
     env_text,
 )
 from caret.foundation.home_dir import home_folder
@@ -36,7 +35,7 @@ def read_data_plane_config() -> DataPlaneConfig:
         redis_url=env_secret("REDIS_URL", default_file=home / "secrets" / "redis-url"),
         is_behind_relay=env_bool("CARET_BEHIND_RELAY", False),
         pools_file=Path(env_text("CARET_POOLS_FILE", str(home / "pools.toml"))),
-        dns_resolver=_read_dns_resolver(),
+        dns_resolver=env_server("CARET_DNS_RESOLVER"),
         kubernetes_url=env_text("CARET_KUBERNETES_API", _kubernetes_url()).rstrip("/"),
         kubernetes_service_account_dir=Path(
             env_text("CARET_KUBERNETES_SERVICE_ACCOUNT_DIR", KUBERNETES_ACCOUNT)
@@ -45,6 +44,9 @@ def read_data_plane_config() -> DataPlaneConfig:
         allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
         experiments_file=_optional_path("CARET_EXPERIMENTS_FILE"),
         public_code_file=_optional_path("CARET_PUBLIC_CODE_INDEX"),
+        public_code_folder=Path(
+            env_text("CARET_PUBLIC_CODE_FOLDER", str(home_folder() / "public-code"))
+        ),
         has_retrieval=env_bool("CARET_RETRIEVAL", False),
         max_concurrent_completions=env_int(
             "CARET_MAX_CONCURRENT_COMPLETIONS", 512, low=1, high=100_000
@@ -76,19 +78,6 @@ def _kubernetes_url() -> str:
     if not host:
         return ""
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-
-
-def _read_dns_resolver() -> tuple[str, int] | None:
-    text = env_text("CARET_DNS_RESOLVER", "")
-    if not text:
-        return None
-    host, _, port = text.rpartition(":")
-    try:
-        return str(ip_address(host.strip("[]"))), range(65_536)[int(port)]
-    except (ValueError, IndexError):
-        raise BadSetting(
-            f"CARET_DNS_RESOLVER is {text!r}; write an IP address and a port, such as 10.0.0.2:53."
-        ) from None
 
 
 def _first_token_targets_ms() -> dict[Mode, float]:

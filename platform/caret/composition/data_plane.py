@@ -26,7 +26,8 @@ from inference.context.prompt.variant_options import validate_variants
 from inference.context.sources.snippet_source import NullSnippetSource, SnippetSource
 from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.filtering.filter import check_filters
-from inference.filtering.public_code_index import PublicCodeIndexFile
+from inference.filtering.public_code_feed import PublicCodeFeed
+from inference.filtering.public_code_index import ActivePublicCodeIndex, PublicCodeIndexFile
 from inference.gateway.admit import AdmissionController
 from inference.gateway.experiments import ExperimentSet, read_experiments
 from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
@@ -43,7 +44,11 @@ from inference.gateway.supersession.feed import ClaimQueue, SupersessionFeed
 from inference.gateway.supersession.registry import SupersessionRegistry
 from inference.pipeline import DataPlane, warm_up
 from inference.pools.discovery.dns_resolver import DnsResolver
-from inference.pools.discovery.fleet_state_feed import AddedReplicaFeed, DrainFeed, ExperimentFeed
+from inference.pools.discovery.fleet_state_feed import (
+    AddedReplicaFeed,
+    DrainFeed,
+    ExperimentFeed,
+)
 from inference.pools.discovery.kubernetes_api import KubernetesApi, ServiceAccount
 from inference.pools.discovery.kubernetes_resolver import KubernetesResolver
 from inference.pools.discovery.pool_members import PoolMembers
@@ -123,7 +128,9 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         pool_members, watches = make_pool_members(config, plane, session)
         additions = AddedReplicaFeed(redis, pool_members)
         experiments = ExperimentFeed(redis, plane.admission.experiments, _check_variants)
+        public_code = PublicCodeFeed(redis, plane.public_code, config.public_code_folder)
         await experiments.start()
+        await public_code.start()
         await drains.start()
         await additions.start()
         await pool_members.reconcile()  # before any replica is called
@@ -135,6 +142,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
                     *(("journal", shipping), ("leases", returning), ("drains", drains.run)),
                     *(("membership", pool_members.run), ("additions", additions.run), *watches),
                     ("experiments", experiments.run),
+                    ("public_code", public_code.run),
                     *_list_background_tasks(config, plane, links),
                 )
             ),
@@ -284,9 +292,9 @@ def _build_plane(
         late_outcomes=LateOutcomeRecorder(clock=clock, append_record=recorder.journal.append),
         warmup_queue=WarmupQueue(clock),
         body_quota=BodyQuota(),
-        public_code=PublicCodeIndexFile(config.public_code_file)
-        if config.public_code_file
-        else None,
+        public_code=ActivePublicCodeIndex(
+            PublicCodeIndexFile(config.public_code_file) if config.public_code_file else None
+        ),
         content_capture=content_capture,
     )
 

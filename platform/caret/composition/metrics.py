@@ -54,7 +54,7 @@ async def serve_metrics(
         rejected_replicas=lambda: sources.pool_members.rejected_replicas,
         region=config.region,
         capabilities=lambda: {
-            "public_code_filter": plane.public_code is not None,
+            "public_code_filter": plane.public_code.current is not None,
             "retrieval": config.has_retrieval,
             "experiments": bool(plane.admission.experiments.variants),
         },

@@ -2,7 +2,7 @@
 
 import os
 import re
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +46,20 @@ def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
         return [ip_network(text) for text in env_list(name)]
     except ValueError as error:
         raise BadSetting(f"{name}: {error}; write networks such as 10.20.0.0/16.") from None
+
+
+def env_server(name: str) -> tuple[str, int] | None:
+    """Return a server's IP address and port, such as 10.0.0.2:53; None if it is unset or empty."""
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return None
+    host, _, port = text.rpartition(":")
+    try:
+        return str(ip_address(host.strip("[]"))), range(65_536)[int(port)]
+    except (ValueError, IndexError):
+        raise BadSetting(
+            f"{name} is {text!r}; write an IP address and a port, such as 10.0.0.2:53."
+        ) from None
 
 
 def env_path(name: str) -> str | None:

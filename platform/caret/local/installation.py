@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from itertools import repeat
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from caret.local.caret_services import manage, run_to_end
 from caret.local.databases.credentials import write_credentials
@@ -19,8 +19,8 @@ from caret.local.processes.service import Service
 from caret.local.processes.supervisor import Supervisor
 from caret.local.processes.watchdog import Watchdog
 from caret.local.progress import StartProgress
-from caret.local.services import environment_of_children, make_services
-from caret.local.state_file import RunningInstallation, StatePoolEntry, TenantEntry, write_up_file
+from caret.local.services import OPERATOR_PATH, environment_of_children, make_services
+from caret.local.state_file import OperatorEntry, RunningInstallation, StatePoolEntry, write_up_file
 from caret.local.up_settings import UpSettings
 
 _LEFTOVER_GRACE_S = 5.0
@@ -42,7 +42,7 @@ class Installation:
             tolerates_broken=settings.has_reload,
         )
         self._watchdog = Watchdog(self._tag)
-        self._tenants: list[TenantEntry] = []
+        self._demonstration: dict[str, Any] = {"tenants": [], "operator": None}
 
     def __enter__(self) -> Self:
         """Prepare the start.
@@ -108,7 +108,8 @@ class Installation:
             "console_url": ports.console.url,
             "gateway_url": ports.gateway.url,
             "pools": self._describe_pools(),
-            "tenants": self._tenants,
+            "tenants": self._demonstration["tenants"],
+            "operator": self._describe_operator(),
             "supervisor_pid": os.getpid(),
         }
 
@@ -158,12 +159,23 @@ class Installation:
 
     def _make_tenants(self) -> None:
         with self.progress.show_step("Tenants", _DESCRIPTIONS["Tenants"]) as tick:
-            self._tenants = ensure_demo_tenants(
+            self._demonstration = ensure_demonstration(
                 self._settings.paths, environment=self.environment, on_wait=tick
             )
 
     def _write_up_file(self) -> None:
         write_up_file(self._settings.paths.up_file, self.describe())
+
+    def _describe_operator(self) -> OperatorEntry | None:
+        if (operator := self._demonstration["operator"]) is None:
+            return None
+        path = self.environment[OPERATOR_PATH].strip("/")
+        return OperatorEntry(
+            url=f"{self._settings.ports.console.url}/{path}/",
+            handle=operator["handle"],
+            password=operator["password"],
+            totp_uri=operator["totp_uri"],
+        )
 
     def _describe_pools(self) -> list[StatePoolEntry]:
         pids = {
@@ -188,7 +200,7 @@ _DESCRIPTIONS = {
     "Postgres": "the control plane's database",
     "Valkey": "snapshots, queues and usage events",
     "Migrations": "tables and row-level security policies",
-    "Tenants": "acme and globex, for the demonstration",
+    "Tenants": "acme, globex and an operator, for the demonstration",
     "Gateway": "editors connect here",
     "Console": "web pages and REST API",
     "Worker": "ingests usage, publishes snapshots",
@@ -218,10 +230,10 @@ _STEPS = (
 )
 
 
-def ensure_demo_tenants(
+def ensure_demonstration(
     paths: EmbeddedPaths, *, environment: Mapping[str, str], on_wait: Callable[[], None]
-) -> list[TenantEntry]:
-    """Return the demonstration tenants; the same ones at each start.
+) -> dict[str, Any]:
+    """Return the demonstration's tenants and operator; the same ones at each start.
 
     Raises ServiceFailed.
     """
@@ -234,10 +246,10 @@ def ensure_demo_tenants(
         on_wait=on_wait,
     )
     try:
-        tenants: list[TenantEntry] = json.loads(output)
+        demonstration: dict[str, Any] = json.loads(output)
     except json.JSONDecodeError as error:
         # Never include the output itself: it contains passwords.
         raise ServiceFailed(
             f"`manage.py create_demo_tenants` did not print JSON. Its log: {log_file}"
         ) from error
-    return tenants
+    return demonstration

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from caret.local.caret_services import beat_service, web_service, worker_service
 from caret.local.databases.postgres import EmbeddedPostgres
@@ -15,6 +16,8 @@ from caret.local.processes.preloaded import PreloadedService
 from caret.local.processes.process_tag import tag_environment
 from caret.local.processes.service import CommandService, Service
 from caret.local.up_settings import UpSettings
+
+OPERATOR_PATH: Final = "CARET_OPERATOR_ADMIN_PATH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,10 @@ def environment_of_children(settings: UpSettings, *, tag: str) -> dict[str, str]
     targets = {} if settings.own_pools else first_token_targets(settings.engines[0])
     return (
         targets
-        | {"CARET_ALLOWED_ORIGINS": ",".join(_origins_of(settings.ports.console))}
+        | {
+            "CARET_ALLOWED_ORIGINS": ",".join(_origins_of(settings.ports.console)),
+            OPERATOR_PATH: "operators",
+        }
         | dict(os.environ)
         | tag_environment(tag)
         | {

@@ -24,11 +24,19 @@ class TenantEntry(TypedDict):
     api_key: str
 
 
+class OperatorEntry(TypedDict):
+    url: str  # of the operator pages
+    handle: str
+    password: str
+    totp_uri: str  # otpauth://..., for an authenticator app
+
+
 class RunningInstallation(TypedDict):
     console_url: str
     gateway_url: str
     pools: list[StatePoolEntry]
     tenants: list[TenantEntry]
+    operator: OperatorEntry | None  # None: no operator pages, or the account is disabled
     supervisor_pid: int
 
 

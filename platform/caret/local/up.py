@@ -135,6 +135,10 @@ def print_summary(entry: RunningInstallation, *, print_line: Callable[[str], Non
     print_line(f"  Console   {entry['console_url']}")
     print_line(f"            {tenant['owner_email']}  {tenant['owner_password']}  (owner)")
     print_line(f"            {tenant['admin_email']}  {tenant['admin_password']}  (administrator)")
+    if (operator := entry["operator"]) is not None:
+        print_line(f"  Operators {operator['url']}")
+        print_line(f"            {operator['handle']}  {operator['password']}")
+        print_line(f"            second factor: {operator['totp_uri']}")
     print_line(f"  Gateway   {entry['gateway_url']}")
     print_line(f"            API key of {tenant['slug']}: {tenant['api_key']}")
     for pool in entry["pools"]:

@@ -17,6 +17,7 @@ from caret.foundation.environment import (
     env_optional_secret,
     env_path,
     env_secret,
+    env_server,
     env_text,
 )
 from caret.local.paths import home_from_environment
@@ -215,6 +216,9 @@ GATEWAY_URL = env_text(
 # Caret's own clients, which users download from the console.
 DOWNLOADS = Path(env_text("CARET_DOWNLOADS", str(EMBEDDED.home / "downloads")))
 
+# Repositories of public code, and the indexes of them that operators build.
+PUBLIC_CODE_FOLDER = Path(env_text("CARET_PUBLIC_CODE_FOLDER", str(EMBEDDED.home / "public-code")))
+
 # The region where this installation stores its tenants' data, named by its operator.
 REGION = env_text("CARET_REGION", "local")
 PIN_TENANTS = env_bool(
@@ -283,6 +287,8 @@ EMBEDDINGS_MODEL = env_text("CARET_EMBEDDINGS_MODEL", "all-minilm-l6-v2")
 # may point to, also without encryption. Otherwise only encrypted connections to public addresses
 # are allowed.
 PRIVATE_TARGETS = env_networks("CARET_ALLOWED_PRIVATE_NETWORKS")
+# Confirms tenants' domains; None: the machine's own DNS servers.
+DOMAIN_RESOLVER = env_server("CARET_DOMAIN_RESOLVER")
 
 # Stores used codes of second factors, for all processes.
 CACHES = {

@@ -108,6 +108,12 @@ def authenticate_operator(
     return _to_view(row) if _use_code(row, code, now) else None
 
 
+def has_password(*, handle: str, password: str) -> bool:
+    """Return whether this is the password of an enabled operator; the caller is no attacker."""
+    row = _find_enabled(handle=handle)
+    return row is not None and check_password(password, row.password)
+
+
 def verify_operator_code(*, operator_id: uuid.UUID, code: str, now: datetime) -> bool:
     """Return whether the code is right, to confirm a sensitive action. A code is accepted once."""
     row = _find_enabled(id=operator_id)

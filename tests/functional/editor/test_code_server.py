@@ -175,7 +175,7 @@ def test_the_command_explains_why_there_is_no_suggestion(workbench: Workbench) -
 def test_a_command_opens_the_consent_page_in_the_console(
     workbench: Workbench, stack: Stack
 ) -> None:
-    url = workbench.open_page_with("Caret: Open My Consent and Data in the Console")
+    url = workbench.open_url_with("Caret: Open My Consent and Data in the Console")
 
     port = urlsplit(stack.console_url).port
     # code-server replaces URLs of its own machine with proxied ones; this one redirects to sign-in.

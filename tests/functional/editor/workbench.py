@@ -81,8 +81,15 @@ class Workbench:
         self.press_keys("Control+End")
         return self._folder / name
 
-    def open_page_with(self, command: str) -> str:
+    def open_url_with(self, command: str) -> str:
         """Return the URL of the page that the command opens beside the editor."""
+        page = self.open_page_with(command)
+        url = page.url
+        page.close()
+        return url
+
+    def open_page_with(self, command: str) -> Page:
+        """Return the page that the command opens beside the editor."""
         with self._page.context.expect_page() as opened:
             self.run_command(command)
             # The dialog appears for a URL that is not trusted yet.
@@ -90,9 +97,7 @@ class Workbench:
                 dialog = self._page.locator(".monaco-dialog-box")
                 dialog.get_by_role("button", name="Open", exact=True).click(timeout=_DIALOG_MS)
         opened.value.wait_for_load_state()
-        url = opened.value.url
-        opened.value.close()
-        return url
+        return opened.value
 
     def type_text(self, text: str) -> None:
         self._page.keyboard.type(text, delay=_KEY_MS)

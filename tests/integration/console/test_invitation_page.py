@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from console.limits.throttling import MAX_TRIES_OF_NETWORK
 from tenants.base.bearer_tokens import BearerTokenKind, create_token
+from tenants.base.permissions import Role
 from tenants.identity.member_lifecycle import remove_member
 from tenants.security.authorization.directory import find_memberships, find_user
 from tests.fixtures.companies import PASSWORD, Cast
@@ -50,6 +51,17 @@ def test_a_new_user_gets_an_account_and_is_signed_in(cast: Cast, mailbox: Mailbo
     assert response.redirect_chain == [("/", 302)]
     assert email.encode() in response.content
     assert b"Welcome" in response.content
+
+
+def test_a_new_owner_is_not_asked_again_for_the_password_that_they_have_just_set(
+    cast: Cast, mailbox: Mailbox
+) -> None:
+    client = fresh_client()
+    send_invitation(cast.acme, fresh_address(), mailbox=mailbox, role=Role.OWNER)
+    client.get(f"/invitation/{mailbox.last}")
+    client.post("/invitation", {"name": "Olga", "password": PASSWORD})
+
+    assert client.get("/sign-in-settings/provider/openid").status_code == 200
 
 
 def test_a_weak_password_creates_no_account(cast: Cast, mailbox: Mailbox) -> None:

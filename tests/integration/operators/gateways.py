@@ -87,6 +87,7 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
             **UNSHED,
             "REDIS_URL": services.redis_url,
             "CARET_ENGINE_METRICS_INTERVAL_S": "1",
+            "CARET_PUBLIC_CODE_FOLDER": str(services.paths.home / "public-code"),
         }
         home = replace(home, environment=environment)
         urls = (engine.url, engine.url.replace("127.0.0.1", "localhost"))

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth import authenticate
 from django.core.management import call_command
 from django.utils import timezone
+from pytest_django import Settings
 
 from caret.contracts.api_key import parse_key
 from caret.contracts.pricing import BudgetScope
@@ -19,12 +20,14 @@ from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect_to_redis
 from tenants.billing.budgets.queries import page_of_budgets
 from tenants.billing.plans.queries import read_price_book
-from tenants.demo.tenants import DemoTenant
+from tenants.demo.tenants import Demonstration, DemoOperator, DemoTenant
+from tenants.fleet.operators import accounts
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.passwords.operations import set_password
 from tenants.models import AuditEntry
 from tenants.security.authorization.actor import system_actor
 from tenants.security.authorization.directory import find_tenant, find_user, list_members
+from tests.integration.operators.browsers import Account
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +35,21 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo") / "state.json"
 
 
-def run(state: Path) -> list[DemoTenant]:
+def run_command(state: Path) -> Demonstration:
     output = StringIO()
     call_command("create_demo_tenants", state=state, stdout=output)
-    answer: list[DemoTenant] = json.loads(output.getvalue())
+    answer: Demonstration = json.loads(output.getvalue())
     return answer
+
+
+def run(state: Path) -> list[DemoTenant]:
+    return run_command(state)["tenants"]
+
+
+def run_for_operator(state: Path) -> DemoOperator:
+    operator = run_command(state)["operator"]
+    assert operator is not None
+    return operator
 
 
 def test_both_demo_tenants_can_be_used_immediately(state: Path) -> None:
@@ -125,4 +138,39 @@ def test_a_damaged_state_file_is_written_again(state: Path, torn: str) -> None:
     state.write_text(torn)
 
     assert len(run(state)) == 2
-    assert len(json.loads(state.read_text())) == 2
+    assert len(json.loads(state.read_text())["tenants"]) == 2
+
+
+def test_the_demo_operator_can_sign_in(state: Path) -> None:
+    operator = run_for_operator(state)
+    account = Account(
+        operator["handle"], accounts.Credentials(operator["password"], operator["totp_uri"])
+    )
+
+    assert accounts.authenticate_operator(**account.form(), now=timezone.now()) is not None
+
+
+def test_a_changed_password_of_the_demo_operator_is_replaced(state: Path) -> None:
+    operator = run_for_operator(state)
+    accounts.reset_operator(handle=operator["handle"])
+
+    again = run_for_operator(state)
+
+    assert again["password"] != operator["password"]
+    assert accounts.has_password(handle=again["handle"], password=again["password"])
+
+
+def test_a_disabled_demo_operator_stays_disabled(state: Path) -> None:
+    operator = run_for_operator(state)
+    accounts.disable_operator(handle=operator["handle"], now=timezone.now())
+
+    disabled = run_command(state)["operator"]
+
+    accounts.reset_operator(handle=operator["handle"])  # for other tests
+    assert disabled is None
+
+
+def test_without_operator_pages_there_is_no_demo_operator(state: Path, settings: Settings) -> None:
+    settings.OPERATORS_PATH = None
+
+    assert run_command(state)["operator"] is None

@@ -5,11 +5,14 @@ from uuid import UUID
 
 import pytest
 from django.utils import timezone
+from pytest_django import Settings
 
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
+from tenants.identity.domains.dns_lookup import look_up_txt_records
 from tenants.identity.domains.operations import claim_domain, release_domain, verify_domain
 from tenants.identity.domains.queries import find_domain, find_owning_tenant, list_domains
+from tests.fakes.dns_server import dns_server_in_thread
 from tests.fixtures.companies import Cast, Company, make_company
 from tests.fixtures.users import make_colleague, make_domain
 
@@ -123,3 +126,12 @@ def test_another_tenants_domain_is_not_found(company: Company, cast: Cast, name:
         release_domain(actor=cast.globex.platform, domain_id=domain_id, now=timezone.now())
 
     assert name not in {row.name for row in list_domains(actor=cast.globex.platform)}
+
+
+def test_the_configured_dns_server_confirms_domains(name: str, settings: Settings) -> None:
+    with dns_server_in_thread() as server:
+        server.texts[name] = "caret-verification=1"
+        settings.DOMAIN_RESOLVER = ("127.0.0.1", server.port)
+
+        assert look_up_txt_records(name) == ["caret-verification=1"]
+        assert look_up_txt_records(f"other.{name}") == []

@@ -197,10 +197,13 @@ def test_an_invalid_address_cannot_be_invited(company: Company) -> None:
     assert caught.value.field == "email"
 
 
-def test_invitations_of_a_suspended_tenant_do_not_work(company: Company, mailbox: Mailbox) -> None:
+@pytest.mark.parametrize("status", [TenantStatus.SUSPENDED, TenantStatus.CLOSING])
+def test_invitations_of_a_tenant_that_is_not_active_do_not_work(
+    company: Company, mailbox: Mailbox, status: TenantStatus
+) -> None:
     guest = make_stranger()
     send_invitation(company, guest.email, mailbox=mailbox)
-    set_status(actor=company.platform, status=TenantStatus.SUSPENDED, reason="", now=timezone.now())
+    set_status(actor=company.platform, status=status, reason="", now=timezone.now())
 
     with pytest.raises(NotFound):
         accept(guest, mailbox.last)

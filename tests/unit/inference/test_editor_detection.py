@@ -12,6 +12,7 @@ from tests.fakes.http_gateway import send_request
     [
         ("Visual Studio Code (desktop)/1.99 caret/0.1", "vscode"),
         ("tabby-agent/1.8.0 (node 20) VSCode/1.95", "vscode"),
+        ("code-server/1.139.1 caret-ls/0.1.0", "vscode"),
         ("Cursor/0.42 vscode", "cursor"),
         ("Neovim/0.10", "neovim"),
         ("VIM - Vi IMproved 9.1", "vim"),

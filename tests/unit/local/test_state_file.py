@@ -8,6 +8,7 @@ _ENTRY: RunningInstallation = {
     "gateway_url": "http://127.0.0.1:8401",
     "pools": [],
     "tenants": [],
+    "operator": None,
     "supervisor_pid": 1,
 }
 

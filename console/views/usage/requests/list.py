@@ -157,10 +157,11 @@ def _build_request_filter(usage_filters: UsageFilters, cleaned: Mapping[str, Any
 
 
 def _own_filters(cleaned: Mapping[str, Any]) -> list[UsageFilter]:
-    options: tuple[tuple[str, str, dict[Any, Any]], ...] = (
-        ("mode", gettext("Kind"), MODES),
-        ("ended", gettext("Outcome"), _ENDED),
-        ("order", gettext("Sort by"), _ORDERS),
+    orders = {key: title for key, title in _ORDERS.items() if key is not RequestSort.NEWEST}
+    options: tuple[tuple[str, str, dict[Any, Any], str], ...] = (
+        ("mode", gettext("Kind"), MODES, ""),
+        ("ended", gettext("Outcome"), _ENDED, ""),
+        ("order", gettext("Sort by"), orders, str(_ORDERS[RequestSort.NEWEST])),
     )
     return [
         UsageFilter(
@@ -170,8 +171,9 @@ def _own_filters(cleaned: Mapping[str, Any]) -> list[UsageFilter]:
                 UsageFilterOption(key.value, str(text), cleaned.get(name) == key.value)
                 for key, text in titles.items()
             ],
+            default_title,
         )
-        for name, title, titles in options
+        for name, title, titles, default_title in options
     ]
 
 

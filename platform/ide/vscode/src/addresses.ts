@@ -1,6 +1,6 @@
 /** Pages of the console that the extension opens. Decisions made there are never made here. */
 
-export const OWN_DATA = "account/data"; // consent, with the tenant's consent text, and consent receipts
+export const OWN_DATA = "account/my-data"; // consent, with the tenant's consent text, and consent receipts
 export const NEW_KEY = "account/keys/new";
 
 export function pageOf(consoleUrl: string, page: string): string {

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
+from django.urls import resolve
 
 from console.texts.editor_settings import EDITORS
 from tenants.base.permissions import Role
@@ -134,3 +136,13 @@ def test_only_roles_that_complete_see_it(folder: Path, cast: Cast, sign_in: Sign
 
 def test_carets_own_clients_come_first() -> None:
     assert [editor.code for editor in EDITORS[:3]] == ["caret-vscode", "caret-ls", "caret-neovim"]
+
+
+def test_the_pages_that_the_extension_opens_exist() -> None:
+    source = (
+        settings.REPOSITORY / "platform" / "ide" / "vscode" / "src" / "addresses.ts"
+    ).read_text()
+
+    pages = re.findall(r'^export const \w+ = "([^"]+)"', source, re.MULTILINE)
+
+    assert [resolve(f"/{page}").url_name for page in pages] == ["own", "my-keys-new"]

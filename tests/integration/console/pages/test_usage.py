@@ -303,6 +303,8 @@ def test_requests_can_be_sorted_slowest_first(alice: Client) -> None:
 
     assert re.findall(r"(\d+) ms", page)[0] == "900"
     assert "over the target" in page
+    (orders,) = re.findall(r'<select id="filter-order".*?</select>', page)
+    assert '<option value="">Newest</option>' in orders
 
 
 def test_two_pages_list_each_request_once(company: Company, sign_in: SignIn) -> None:

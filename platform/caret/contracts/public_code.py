@@ -1,0 +1,72 @@
+"""Indexes of public code that operators build, start and stop at run time.
+
+The control plane writes them to Redis, and gateways follow the changes. Their files are in the
+folder CARET_PUBLIC_CODE_FOLDER, which workers and gateways share:
+
+    caret:public-code           hash     name -> encoded PublicCodeIndexChange
+    caret:public-code:version   counter  incremented by each change; gateways poll it
+    caret:public-code:changed   channel  the version; wakes gateways at once
+    caret:public-code:log       list     encoded PublicCodeIndexChange, newest first, bounded
+"""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+PUBLIC_CODE: Final = "caret:public-code"
+PUBLIC_CODE_VERSION: Final = "caret:public-code:version"
+PUBLIC_CODE_CHANGED: Final = "caret:public-code:changed"
+PUBLIC_CODE_LOG: Final = "caret:public-code:log"
+
+
+class IndexStatus(StrEnum):
+    BUILDING = "building"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class PublicCodeIndexChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    schema: int  # of this struct: 1
+    name: str
+    folder: str  # its sources, below `repositories`
+    status: IndexStatus
+    is_running: bool  # gateways compare completions with it; at most one index
+    num_files: int  # 0 until it is built; likewise below
+    num_hashes: int
+    error: str  # of a failed build
+    operator: str  # their handle
+    reason: str
+    at_ms: int  # Unix milliseconds
+
+
+SCHEMA: Final = 1
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(PublicCodeIndexChange)
+
+
+def repositories_folder(folder: Path) -> Path:
+    return folder / "repositories"
+
+
+def index_file(folder: Path, name: str) -> Path:
+    return folder / "indexes" / f"{name}.index"
+
+
+def encode_index_change(change: PublicCodeIndexChange) -> bytes:
+    return _encoder.encode(change)
+
+
+def decode_index_change(data: bytes) -> PublicCodeIndexChange:
+    """Decode a change of this schema.
+
+    Raises msgspec.DecodeError, msgspec.ValidationError.
+    """
+    try:
+        change = _decoder.decode(data)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError("a text is not UTF-8") from error
+    if change.schema != SCHEMA:
+        raise msgspec.ValidationError(f"schema {change.schema}, not {SCHEMA}")
+    return change

@@ -1,0 +1,242 @@
+"""Indexes of public code that operators build, start and stop. Gateways follow within a second.
+
+The index of the gateways' own setting (CARET_PUBLIC_CODE_INDEX) is not listed here. A started index
+replaces it.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import redis
+import structlog
+from django.conf import settings
+
+from caret.contracts.public_code import (
+    PUBLIC_CODE,
+    PUBLIC_CODE_CHANGED,
+    PUBLIC_CODE_LOG,
+    PUBLIC_CODE_VERSION,
+    SCHEMA,
+    IndexStatus,
+    PublicCodeIndexChange,
+    decode_index_change,
+    encode_index_change,
+    index_file,
+    repositories_folder,
+)
+from caret.foundation.clock import from_unix_ms, to_unix_ms
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
+from tenants.base.validation.text import require_reason
+from tenants.fleet.operators.accounts import OperatorView
+from tenants.fleet.pools.fleet_state import FleetStateStore
+
+MAX_INDEXES: Final = 20
+_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_STORE: Final = FleetStateStore(
+    PUBLIC_CODE, PUBLIC_CODE_VERSION, PUBLIC_CODE_LOG, PUBLIC_CODE_CHANGED
+)
+_BUILD_TIMEOUT_S: Final = 24 * 3600.0  # one core indexes 2 MB a second
+_MAX_ERROR_CHARS: Final = 200
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicCodeIndexRecord:
+    """An index after its last change, or one change of it."""
+
+    index: PublicCodeIndexChange
+    at: datetime
+
+    @property
+    def is_building(self) -> bool:
+        return self.index.status is IndexStatus.BUILDING
+
+    @property
+    def is_ready(self) -> bool:
+        return self.index.status is IndexStatus.READY
+
+
+@dataclass(frozen=True, slots=True)
+class PublicCodeState:
+    version: str  # the version in Redis; "0": nothing was ever set
+    records: dict[str, PublicCodeIndexRecord]  # by name
+    latest: list[PublicCodeIndexRecord]  # changes, newest first
+
+
+def list_source_folders() -> list[str]:
+    """Return the folders with repositories that this process sees."""
+    folder = repositories_folder(settings.PUBLIC_CODE_FOLDER)
+    if not folder.is_dir():
+        return []
+    return sorted(each.name for each in folder.iterdir() if each.is_dir())
+
+
+def read_public_code_state(connection: redis.Redis) -> PublicCodeState:
+    """Read all indexes. Raises RedisUnavailable."""
+    state = _STORE.read(connection)
+    records = {
+        name: record for name in sorted(state.entries) if (record := _decode(state.entries[name]))
+    }
+    latest = [record for data in state.latest if (record := _decode(data))]
+    return PublicCodeState(state.version, records, latest)
+
+
+def request_index(
+    connection: redis.Redis,
+    *,
+    operator: OperatorView,
+    name: str,
+    folder: str,
+    reason: str,
+    now: datetime,
+) -> None:
+    """Let a worker build an index. It replaces a stopped index of the same name.
+
+    Raises Forbidden, InvalidValue, Conflict, RedisUnavailable.
+    """
+    _require_manager(operator)
+    reason = require_reason(reason)
+    if _NAME.fullmatch(name) is None:
+        raise InvalidValue(
+            "name", "Enter 1 to 40 lower-case letters, digits and hyphens, starting with a letter."
+        )
+    if folder not in list_source_folders():
+        raise InvalidValue("folder", "Choose one of these folders.")
+    state = read_public_code_state(connection)
+    if name in state.records and state.records[name].index.is_running:
+        raise Conflict("This index is in use. Stop it first, or choose another name.")
+    if name not in state.records and len(state.records) >= MAX_INDEXES:
+        raise Conflict("You can have at most {most} indexes.", most=MAX_INDEXES)
+    change = PublicCodeIndexChange(
+        schema=SCHEMA,
+        name=name,
+        folder=folder,
+        status=IndexStatus.BUILDING,
+        is_running=False,
+        num_files=0,
+        num_hashes=0,
+        error="",
+        operator=operator.handle,
+        reason=reason,
+        at_ms=to_unix_ms(now),
+    )
+    _publish(connection, change, version=state.version)
+
+
+def set_running(
+    connection: redis.Redis,
+    *,
+    operator: OperatorView,
+    name: str,
+    is_running: bool,
+    reason: str,
+    now: datetime,
+) -> None:
+    """Start or stop an index. One index is in use at a time.
+
+    Raises Forbidden, InvalidValue, NotFound, Conflict, RedisUnavailable.
+    """
+    _require_manager(operator)
+    reason = require_reason(reason)
+    state = read_public_code_state(connection)
+    if name not in state.records:
+        raise NotFound("This index does not exist.")
+    current = state.records[name].index
+    if current.is_running is is_running or current.status is not IndexStatus.READY:
+        raise Conflict("The index is not in the expected state. Reload the page.")
+    running = [each.index.name for each in state.records.values() if each.index.is_running]
+    if is_running and running:
+        raise Conflict("Stop {name} first. One index is in use at a time.", name=running[0])
+    change = msgspec.structs.replace(
+        current,
+        is_running=is_running,
+        operator=operator.handle,
+        reason=reason,
+        at_ms=to_unix_ms(now),
+    )
+    _publish(connection, change, version=state.version)
+
+
+def build_requested_index(connection: redis.Redis) -> None:
+    """Build one requested index, if there is one. A build that was cut off begins again.
+
+    Raises Conflict, RedisUnavailable.
+    """
+    requested = [
+        each.index
+        for each in read_public_code_state(connection).records.values()
+        if each.index.status is IndexStatus.BUILDING
+    ]
+    if not requested:
+        return
+    built = _build(min(requested, key=lambda index: index.at_ms))
+    state = read_public_code_state(connection)
+    _publish(connection, built, version=state.version)
+
+
+def _build(index: PublicCodeIndexChange) -> PublicCodeIndexChange:
+    """Build the file in a process of its own, and return the entry with its result."""
+    file = index_file(settings.PUBLIC_CODE_FOLDER, index.name)
+    source = repositories_folder(settings.PUBLIC_CODE_FOLDER) / index.folder
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        num_files, num_hashes = _run_builder(source, file)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        text = str(getattr(error, "stderr", "") or error).strip().splitlines() or ["unknown"]
+        return msgspec.structs.replace(
+            index, status=IndexStatus.FAILED, error=text[-1][:_MAX_ERROR_CHARS]
+        )
+    return msgspec.structs.replace(
+        index, status=IndexStatus.READY, num_files=num_files, num_hashes=num_hashes
+    )
+
+
+def _run_builder(source: Path, file: Path) -> tuple[int, int]:
+    """Return the numbers of files and hashes. Raises OSError, ValueError, SubprocessError."""
+    manage = str(settings.REPOSITORY / "manage.py")
+    process = subprocess.run(
+        [sys.executable, manage, "index_public_code", str(source), "--to", str(file), "--json"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=dict(os.environ),
+        timeout=_BUILD_TIMEOUT_S,
+        check=True,
+    )
+    result = json.loads(process.stdout)
+    return int(result["num_files"]), int(result["num_hashes"])
+
+
+def _publish(connection: redis.Redis, change: PublicCodeIndexChange, *, version: str) -> None:
+    data = encode_index_change(change)
+    _STORE.set_entry(connection, change.name, data, is_set=True, version=version)
+    logger.info(
+        "operator.public_code_index_changed",
+        index=change.name,
+        status=change.status,
+        is_running=change.is_running,
+        operator=change.operator,
+        reason=change.reason,
+    )
+
+
+def _require_manager(operator: OperatorView) -> None:
+    if not operator.can_change:
+        raise Forbidden("Your operator role does not allow you to change indexes.")
+
+
+def _decode(data: bytes) -> PublicCodeIndexRecord | None:
+    """Return the record; None if another version wrote it."""
+    try:
+        change = decode_index_change(data)
+    except msgspec.DecodeError:
+        return None
+    return PublicCodeIndexRecord(change, from_unix_ms(change.at_ms))

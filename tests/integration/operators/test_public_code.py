@@ -1,0 +1,114 @@
+"""The page of public-code indexes, with a real gateway that loads them."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from caret.contracts.public_code import (
+    PUBLIC_CODE,
+    PUBLIC_CODE_LOG,
+    PUBLIC_CODE_VERSION,
+    IndexStatus,
+    index_file,
+    repositories_folder,
+)
+from tenants.base.operator_roles import OperatorRole
+from tenants.base.redis_connection import connect_to_redis
+from tenants.fleet.public_code import build_requested_index, read_public_code_state
+from tests.integration.operators.browsers import Browser, signed_in, with_recent_step_up
+from tests.integration.operators.gateways import Gateway
+
+CAPABILITY = 'caret_gateway_capability{capability="public_code_filter"}'
+INDEX = {"name": "linux", "folder": "kernels", "reason": "Ticket 4711"}
+
+
+@pytest.fixture(autouse=True)
+def sources() -> Iterator[Path]:
+    folder = repositories_folder(settings.PUBLIC_CODE_FOLDER) / "kernels"
+    folder.mkdir(parents=True)
+    (folder / "main.c").write_text("".join(f"int value_{n} = {n} * {n};\n" for n in range(100)))
+    yield folder
+    shutil.rmtree(settings.PUBLIC_CODE_FOLDER)
+    connection = connect_to_redis()
+    connection.delete(PUBLIC_CODE, PUBLIC_CODE_LOG)
+    connection.incr(PUBLIC_CODE_VERSION)
+
+
+def _post(action: str, **form: str) -> Any:
+    return _post_as(with_recent_step_up(), action, form)
+
+
+def _post_as(browser: Browser, action: str, form: dict[str, str]) -> Any:
+    return browser.client.post(f"/operators/public-code/{action}", form)
+
+
+def _page() -> str:
+    content: bytes = signed_in().client.get("/operators/public-code").content
+    return content.decode()
+
+
+def _state_of(name: str) -> tuple[IndexStatus, bool]:
+    index = read_public_code_state(connect_to_redis()).records[name].index
+    return index.status, index.is_running
+
+
+def test_gateways_follow_an_index_that_is_built_started_and_stopped(gateway: Gateway) -> None:
+    assert gateway.has_metric(f"{CAPABILITY} 0.0")
+
+    _post("create", **INDEX)
+    assert _state_of("linux") == (IndexStatus.BUILDING, False)
+    build_requested_index(connect_to_redis())
+    assert _state_of("linux") == (IndexStatus.READY, False)
+    assert index_file(settings.PUBLIC_CODE_FOLDER, "linux").exists()
+    _post("start", name="linux", reason="Begin")
+    gateway.wait_for_metric(f"{CAPABILITY} 1.0")
+    assert "in use" in _page()
+    _post("stop", name="linux", reason="Over")
+
+    gateway.wait_for_metric(f"{CAPABILITY} 0.0")
+    latest = read_public_code_state(connect_to_redis()).latest
+    assert [each.index.reason for each in latest][:2] == ["Over", "Begin"]
+
+
+def test_a_failed_build_shows_its_reason(sources: Path) -> None:
+    _post("create", **INDEX)
+    shutil.rmtree(sources)
+
+    build_requested_index(connect_to_redis())
+
+    assert _state_of("linux") == (IndexStatus.FAILED, False)
+    assert "is not a folder" in _page()
+    assert _post("start", name="linux", reason="x").status_code == 400
+
+
+def test_one_index_is_in_use_at_a_time() -> None:
+    for name in ("linux", "bsd"):
+        _post("create", **(INDEX | {"name": name}))
+        build_requested_index(connect_to_redis())
+    _post("start", name="linux", reason="x")
+
+    second = _post("start", name="bsd", reason="x")
+    replaced = _post("create", **INDEX)
+
+    assert (second.status_code, replaced.status_code) == (400, 400)
+    assert "Stop linux first." in second.content.decode()
+
+
+@pytest.mark.parametrize(
+    "changed", [{"name": "Linux Kernel"}, {"folder": "../.."}, {"folder": ""}, {"reason": ""}]
+)
+def test_an_invalid_index_is_refused(changed: dict[str, str]) -> None:
+    assert _post("create", **(INDEX | changed)).status_code == 400
+    assert read_public_code_state(connect_to_redis()).records == {}
+
+
+def test_a_change_needs_a_code_and_the_right_role() -> None:
+    without_code = _post_as(signed_in(), "create", INDEX)
+    by_support = _post_as(with_recent_step_up(signed_in(OperatorRole.SUPPORT)), "create", INDEX)
+
+    assert (without_code.status_code, by_support.status_code) == (400, 403)
+    assert _post("sell").status_code == 404
