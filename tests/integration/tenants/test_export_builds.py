@@ -101,9 +101,8 @@ def test_a_background_export_equals_a_direct_one_and_its_proof_verifies(
     assert (found.rows_done, found.rows_expected, found.num_bytes) == (ROWS, ROWS, len(data))
     if media != "parquet":  # Parquet's row groups depend on the batches
         assert data == export_directly(company, media)
-    document = verify_export(
-        io.BytesIO(data), found.proof.encode(), load_signing_keys().public_keys()
-    )
+    keys = load_signing_keys().public_keys()
+    document = verify_export(io.BytesIO(data), found.proof.encode(), keys)
     assert (document["export_id"], document["file"]) == (str(build_id), found.name)
     assert (document["rows"], document["media"]) == (ROWS, media)
     assert document["audit"]["before"]["sequence"] > 0
@@ -180,9 +179,7 @@ def test_stored_exports_cannot_be_read_without_the_tenants_keys(
         sealed_objects.read_object(company.tenant_id, other, object_id)
 
 
-def test_parts_are_deleted_when_finished_and_the_file_when_expired(
-    company: Company,
-) -> None:
+def test_parts_are_deleted_when_finished_and_the_file_when_expired(company: Company) -> None:
     build_id = records(company)
     build_all(company)
 

@@ -63,8 +63,8 @@ def owner(company: Company) -> Actor:
 
 
 def class_report(company: Company, now: datetime = NOW) -> DataClassReport:
-    found = list_data_class_reports(actor=owner(company), now=now)
-    return next(each for each in found if each.data_class is USAGE)
+    reports = list_data_class_reports(actor=owner(company), now=now)
+    return next(report for report in reports if report.data_class is USAGE)
 
 
 def num_old(company: Company) -> int:
@@ -256,9 +256,8 @@ def test_records_not_purged_in_time_are_reported_as_overdue(company: Company) ->
 
 
 def test_every_class_is_in_the_report(company: Company) -> None:
-    assert [
-        each.data_class for each in list_data_class_reports(actor=owner(company), now=NOW)
-    ] == list(DATA_CLASSES)
+    reports = list_data_class_reports(actor=owner(company), now=NOW)
+    assert [report.data_class for report in reports] == list(DATA_CLASSES)
 
 
 @pytest.mark.parametrize("days", [0, 61, 3_654])
@@ -366,11 +365,8 @@ def test_a_failing_data_class_does_not_stop_others(
     monkeypatch.setattr(purging, "delete_due_batch", failing)
 
     assert purge_due(now=NOW, tenant_ids=[company.tenant_id]) == 1
-    (unfinished,) = [
-        run
-        for run in list_runs(actor=owner(company), limit=10, cursor=None).rows
-        if run.finished_at is None
-    ]
+    runs = list_runs(actor=owner(company), limit=10, cursor=None).rows
+    (unfinished,) = [run for run in runs if run.finished_at is None]
     assert unfinished.data_class is DataClass.AUDIT
 
 

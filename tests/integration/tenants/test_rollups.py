@@ -30,12 +30,6 @@ from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters
 from tenants.usage.rollups import operations as rolling
 from tenants.usage.rollups.dirty_hours import list_dirty_hours
-from tenants.usage.rollups.operations import (
-    find_complete_until,
-    mark_period_dirty,
-    roll_up_all_tenants,
-    roll_up_tenant,
-)
 from tenants.usage.tasks import roll_up_usage
 from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome, insert
@@ -60,7 +54,7 @@ def read_single_rollup(company: Company, table: Any = UsageDay) -> UsageCounters
 
 
 def run(company: Company) -> int:
-    return roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOW)
+    return rolling.roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOW)
 
 
 def test_completions_are_counted_by_finish_reason(company: Company) -> None:
@@ -175,7 +169,8 @@ def test_counting_again_changes_nothing(company: Company) -> None:
     run(company)
     before = read_rollups(company), read_rollups(company, UsageHour)
 
-    mark_period_dirty(tenant_id=company.tenant_id, start=NOON, end=NOON + timedelta(hours=1))
+    end = NOON + timedelta(hours=1)
+    rolling.mark_period_dirty(tenant_id=company.tenant_id, start=NOON, end=end)
 
     assert run(company) == 1
     assert (read_rollups(company), read_rollups(company, UsageHour)) == before
@@ -212,8 +207,8 @@ def test_an_hour_keeps_its_counts_after_its_records_are_deleted(company: Company
         UsageHour.objects.update(starts_at=NOON.replace(minute=0) - timedelta(days=30))
         UsageDay.objects.all().delete()
 
-    gone = NOON - timedelta(days=30)
-    mark_period_dirty(tenant_id=company.tenant_id, start=gone, end=gone + timedelta(hours=1))
+    start, end = NOON - timedelta(days=30), NOON - timedelta(days=30, hours=-1)
+    rolling.mark_period_dirty(tenant_id=company.tenant_id, start=start, end=end)
     run(company)
 
     assert [row["requests"] for row in read_rollups(company, UsageHour)] == [1]
@@ -264,16 +259,16 @@ def test_rollups_are_complete_up_to_the_arrival_time(company: Company) -> None:
     run(company)
 
     with tenant_scope(company.tenant_id):
-        assert find_complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
+        assert rolling.find_complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
 
 
 def test_the_completeness_time_never_moves_back(company: Company) -> None:
     run(company)
 
-    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOW - timedelta(hours=9))
+    rolling.roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOW - timedelta(hours=9))
 
     with tenant_scope(company.tenant_id):
-        assert find_complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
+        assert rolling.find_complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
 
 
 def test_the_arrival_time_excludes_pending_entries(company: Company) -> None:
@@ -340,7 +335,7 @@ def _count_and_be_killed(company: Company) -> None:
             time.sleep(60)
 
     rolling._count_hour = count
-    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOW)
+    run(company)
 
 
 def test_a_record_inserted_during_a_rollup_is_counted_by_the_next(company: Company) -> None:
@@ -365,7 +360,7 @@ def _count_elsewhere(company: Company) -> None:
 def test_the_rollup_covers_every_tenant(company: Company) -> None:
     add_completion(company)
 
-    assert roll_up_all_tenants(arrived_until=NOW) >= 1
+    assert rolling.roll_up_all_tenants(arrived_until=NOW) >= 1
 
     assert read_single_rollup(company).requests == 1
 
