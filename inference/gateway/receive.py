@@ -4,7 +4,7 @@ from typing import Final
 
 from caret.contracts.language_ids import LANGUAGES
 from caret.contracts.policy import Mode, Trigger
-from caret.contracts.pricing import MAX_GENERATED_TOKENS
+from caret.contracts.pricing import MAX_CHAT_TOKENS, MAX_GENERATED_TOKENS
 from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request import CompletionRequest
 from inference.errors import BadRequest
@@ -97,7 +97,8 @@ def _max_tokens(requested_tokens: int | None, mode: Mode) -> int:
         return DEFAULT_MAX_TOKENS[mode]
     if requested_tokens < 1:
         raise BadRequest("invalid_field", "max_tokens must be at least 1.")
-    return min(requested_tokens, MAX_TOKENS)  # some clients always request thousands of tokens
+    # Some clients always request thousands of tokens.
+    return min(requested_tokens, MAX_CHAT_TOKENS if mode is Mode.CHAT else MAX_TOKENS)
 
 
 def _check_sizes(draft: UnvalidatedRequest) -> None:

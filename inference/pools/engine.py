@@ -5,10 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from caret.foundation.ids import CacheSalt
 from inference.pools.pool_config import Pool, Replica
+
+# Nobody waits longer for a suggestion. A completion that still runs is a hung or very slow engine.
+MAX_COMPLETION_S: Final = 30.0
 
 
 class EngineStop(StrEnum):
@@ -36,6 +39,7 @@ class EngineRequest:
     )  # the replica is late after this time without a first token
     is_preemptible: bool = False  # cancelled when any other request is sent to that replica
     fallback_replicas: tuple[Replica, ...] = ()  # tried in turn if the replica fails
+    max_duration_s: float = MAX_COMPLETION_S  # of all attempts together
 
     @property
     def replica_name(self) -> str:

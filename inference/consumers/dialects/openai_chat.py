@@ -1,15 +1,22 @@
 """`POST /v1/chat/completions` in OpenAI's format, on the quality tier.
 
-Messages may contain text only. Images, tool calls and other content are rejected.
+Messages may contain text only. Images, tool calls and other content are rejected. `caret_files` is
+an extension: other files as context, of which the policy's content exclusion removes some.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, Literal
 
 import msgspec
 
 from caret.contracts.policy import Mode, Trigger
-from inference.completion.incoming_request import ChatMessage, IncomingRequest, UnvalidatedRequest
+from inference.completion.incoming_request import (
+    ChatMessage,
+    ContextFile,
+    IncomingRequest,
+    UnvalidatedRequest,
+)
 from inference.completion.request_trace import RequestTrace
 from inference.consumers.dialects.openai_completions import StreamOptions, check_choices
 from inference.consumers.http.completions import Dialect, ParsedRequest
@@ -18,7 +25,7 @@ from inference.consumers.http.openai_schemas import Usage, build_usage, error_bo
 from inference.consumers.http.request_bodies import Stops, decode, normalize_stops
 from inference.consumers.http.responses import SSE, make_response_writer
 from inference.errors import BadRequest
-from inference.gateway.receive import MAX_MESSAGES
+from inference.gateway.receive import MAX_FILES, MAX_MESSAGES
 
 _ROLES: Final = {"developer": "system"}  # OpenAI's newer name for the system role
 
@@ -32,6 +39,11 @@ class ChatRequestMessage(msgspec.Struct, frozen=True):
     content: str | list[TextPart]
 
 
+class ChatFile(msgspec.Struct, frozen=True):
+    path: str
+    text: str
+
+
 class ChatBody(msgspec.Struct, frozen=True):
     messages: list[ChatRequestMessage]
     model: str | None = None
@@ -41,6 +53,7 @@ class ChatBody(msgspec.Struct, frozen=True):
     stop: Stops = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    caret_files: list[ChatFile] = []  # the most important one first
 
 
 class AssistantMessage(msgspec.Struct, frozen=True):
@@ -135,6 +148,7 @@ def parse_request(body: bytes) -> ParsedRequest:
         prefix="",
         # One more than the limit, so that `receive` rejects too many messages.
         messages=tuple(_to_message(each) for each in request.messages[: MAX_MESSAGES + 1]),
+        files=_to_files(request.caret_files[: MAX_FILES + 1]),
         max_tokens=request.max_tokens if limit is None else limit,
         stop=normalize_stops(request.stop),
         trigger=Trigger.MANUAL,
@@ -146,6 +160,14 @@ def parse_request(body: bytes) -> ParsedRequest:
     )
     client = make_response_writer(make_encoder, SSE if request.stream else None)
     return ParsedRequest(protocol="chat", draft=draft, client=client)
+
+
+def _to_files(files: Sequence[ChatFile]) -> tuple[ContextFile, ...]:
+    """Return the files in the client's order, which `receive` keeps: later ones count as older."""
+    return tuple(
+        ContextFile(file.path, file.text, edited_at=-float(index))
+        for index, file in enumerate(files)
+    )
 
 
 def _to_message(message: ChatRequestMessage) -> ChatMessage:

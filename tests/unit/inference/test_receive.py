@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Mode, Tier
+from caret.contracts.pricing import MAX_CHAT_TOKENS
 from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.errors import BadRequest
 from inference.gateway.receive import (
@@ -109,6 +110,12 @@ def test_fewer_tokens_than_one_are_rejected(requested: int) -> None:
 )
 def test_max_tokens_is_limited(requested: int, expected: int) -> None:
     assert receive(make_arrival(max_tokens=requested)).max_tokens == expected
+
+
+def test_a_chat_may_be_longer_than_other_completions() -> None:
+    request = receive(make_arrival(mode="chat", prefix="", messages=(HELLO,), max_tokens=9_999))
+
+    assert request.max_tokens == MAX_CHAT_TOKENS
 
 
 def test_the_most_recently_edited_file_comes_first() -> None:
