@@ -31,6 +31,7 @@ class CompletionRequest:
     trigger: Trigger = Trigger.AUTOMATIC
     is_warm_up: bool = False
     model: str = ""  # as requested; "": the default
+    alternative: int = 0  # 0: the best text; others are sampled, each number another one
 
     @property
     def tier(self) -> Tier:

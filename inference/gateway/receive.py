@@ -19,6 +19,7 @@ MAX_NAME_CHARS: Final = 512  # paths, repository names
 MAX_STOPS: Final = 4  # limit of the engine
 MAX_STOP_CHARS: Final = 64
 MAX_TOKENS: Final = MAX_GENERATED_TOKENS
+MAX_ALTERNATIVE: Final = 16  # nobody looks through more suggestions
 
 DEFAULT_MAX_TOKENS: Final = {
     Mode.INLINE: 64,
@@ -64,6 +65,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
         trigger=_read_trigger(draft.trigger),
         is_warm_up=draft.is_warm_up,
         model=draft.model[:MAX_NAME_CHARS],  # no model has a longer name
+        alternative=_alternative(draft.alternative),
     )
 
 
@@ -90,6 +92,12 @@ def _read_language(text: str) -> str:
             "unknown_language", "The language identifier is unknown; leave it out if in doubt."
         )
     return language
+
+
+def _alternative(number: int) -> int:
+    if not 0 <= number <= MAX_ALTERNATIVE:
+        raise BadRequest("invalid_field", f"alternative must be from 0 to {MAX_ALTERNATIVE}.")
+    return number
 
 
 def _max_tokens(requested_tokens: int | None, mode: Mode) -> int:

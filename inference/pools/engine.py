@@ -40,6 +40,7 @@ class EngineRequest:
     is_preemptible: bool = False  # cancelled when any other request is sent to that replica
     fallback_replicas: tuple[Replica, ...] = ()  # tried in turn if the replica fails
     max_duration_s: float = MAX_COMPLETION_S  # of all attempts together
+    alternative: int = 0  # 0: the most likely text; others are sampled, with this seed
 
     @property
     def replica_name(self) -> str:

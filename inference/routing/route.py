@@ -87,6 +87,7 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
         first_token_timeout_s=LATE_TARGETS * router.targets_ms[request.mode] / 1000,
         fallback_replicas=() if request.is_warm_up else tuple(fallbacks),
         is_preemptible=request.is_warm_up,
+        alternative=request.alternative,
         max_duration_s=MAX_CHAT_S if request.mode is Mode.CHAT else MAX_COMPLETION_S,
     )
 

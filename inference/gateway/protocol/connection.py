@@ -362,6 +362,7 @@ def _to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
         repository=frame.repository.name,
         max_tokens=frame.max_tokens,
         trigger=frame.trigger,
+        alternative=frame.alternative,
         model=frame.model,
     )
 

@@ -51,6 +51,9 @@ class _StreamEvent(msgspec.Struct):
 
 
 _NO_CHOICE: Final = _Choice()
+# Of alternatives: different enough to be worth a look, and still code.
+_TEMPERATURE: Final = 0.8
+_TOP_P: Final = 0.95
 _decode_event = msgspec.json.Decoder(_StreamEvent).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -83,7 +86,7 @@ def _build_body(request: EngineRequest) -> dict[str, object]:
         "model": request.pool.model,
         "prompt": request.token_ids,
         "max_tokens": request.max_tokens,
-        "temperature": 0,
+        **_build_sampling(request.alternative),
         "stop": request.stop,
         "stop_token_ids": request.stop_token_ids,
         "cache_salt": request.salt,
@@ -91,6 +94,12 @@ def _build_body(request: EngineRequest) -> dict[str, object]:
         "stream": True,
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
     }
+
+
+def _build_sampling(alternative: int) -> dict[str, object]:
+    if not alternative:
+        return {"temperature": 0}
+    return {"temperature": _TEMPERATURE, "top_p": _TOP_P, "seed": alternative}
 
 
 class _ChunkStream:

@@ -10,6 +10,7 @@ from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.errors import BadRequest
 from inference.gateway.receive import (
     DEFAULT_MAX_TOKENS,
+    MAX_ALTERNATIVE,
     MAX_FILES,
     MAX_FILES_CHARS,
     MAX_MESSAGES,
@@ -110,6 +111,11 @@ def test_fewer_tokens_than_one_are_rejected(requested: int) -> None:
 )
 def test_max_tokens_is_limited(requested: int, expected: int) -> None:
     assert receive(make_arrival(max_tokens=requested)).max_tokens == expected
+
+
+@pytest.mark.parametrize("number", [-1, MAX_ALTERNATIVE + 1])
+def test_alternatives_out_of_range_are_rejected(number: int) -> None:
+    assert _rejection(alternative=number).code == "invalid_field"
 
 
 def test_a_chat_may_be_longer_than_other_completions() -> None:

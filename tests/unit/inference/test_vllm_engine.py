@@ -206,6 +206,14 @@ async def test_the_engine_gets_exactly_these_fields() -> None:
     ]
 
 
+async def test_an_alternative_is_sampled_with_its_number_as_seed() -> None:
+    async with _serving(COMPLETE) as (server, engine):
+        await _collect(server, engine, alternative=2)
+
+    (body,) = server.bodies
+    assert (body["seed"], body["temperature"]) == (2, 0.8)
+
+
 async def test_the_connection_is_reused_for_the_next_request() -> None:
     async with _serving(COMPLETE) as (server, engine):
         await _collect(server, engine)
