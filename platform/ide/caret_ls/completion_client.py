@@ -28,7 +28,7 @@ _MAX_BACKOFF_S: Final = 60.0
 # Nobody waits this long; the gateway itself gives up after 30 s.
 MAX_RESPONSE_S: Final = 20.0
 _TOO_SLOW: Final = "deadline_exceeded"  # the gateway's error code
-_POLICY_CODES: Final = ("path_excluded", "path_required", "feature_disabled")
+_POLICY_CODES: Final = ("path_excluded", "path_required", "feature_disabled", "insufficient_scope")
 
 
 class GatewayApi(Protocol):
@@ -203,6 +203,8 @@ class CompletionClient:
             self._handlers.debouncer.on_response(result.took_ms)
         if result.finish_reason == "unknown_language":
             self._unknown_languages.add(flight.context.language)
+        if result.finish_reason == "no_pool":
+            self._handlers.policies.mark_unserved(flight.context.mode)
         if result.finish_reason in _POLICY_CODES:
             self._handlers.policies.invalidate()
         self._back_off(result)

@@ -168,7 +168,7 @@ class Session:
         )
         if is_connected:
             self._client.resume()
-            self.policies.invalidate()
+            self.policies.on_reconnect()
             for file in self.files:
                 self.policies.get(file.repository_name, self._clock.monotonic_s())
             self._outcome_queue.on_reconnect()
