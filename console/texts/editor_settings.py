@@ -46,7 +46,7 @@ vim.lsp.config("caret", { cmd = { "caret-ls" }, root_markers = { ".git" } })
 vim.lsp.enable("caret")
 vim.lsp.inline_completion.enable()
 
--- Neovim 0.11: save caret.lua as ~/.config/nvim/lua/caret.lua, and use only this line.
+-- Neovim 0.11: install caret.nvim, and use only this line.
 require("caret").setup()
 """
 _CONTINUE: Final = """\

@@ -46,8 +46,9 @@ _CLIENTS: Final = (
     ),
     OwnClient(
         _("Plugin for Neovim 0.11"),
-        re.compile(r"caret\.lua"),
-        "install -D -t ~/.config/nvim/lua NAME",
+        re.compile(r"caret\.nvim\.tar\.gz"),
+        "mkdir -p ~/.local/share/nvim/site/pack/caret/start && "
+        "tar -xzf NAME -C ~/.local/share/nvim/site/pack/caret/start",
     ),
 )
 

@@ -1,8 +1,7 @@
-"""Neovim 0.11 with the shim, controlled from outside."""
+"""Neovim 0.11 with the plugin, controlled from outside."""
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from caret.local.paths import REPOSITORY
 from tests.functional.gateway.gateway_stack import wait_until
 from tests.stack.language_server import environment_of
 
-_SHIM: Final = REPOSITORY / "platform" / "ide" / "neovim" / "caret.lua"
+_PLUGIN: Final = REPOSITORY / "platform" / "ide" / "neovim"
 _NEOVIM: Final = Path(sys.executable).with_name("nvim")
 PATIENCE_S: Final = 30.0
 
@@ -67,11 +66,11 @@ def running_neovim(
 ) -> Iterator[Neovim]:
     """Run Neovim with a file open."""
     config = home / "XDG_CONFIG_HOME" / "nvim"
-    (config / "lua").mkdir(parents=True)
-    shutil.copy(_SHIM, config / "lua")
+    config.mkdir(parents=True)
     cmd = f"{{ '{sys.executable}', '-m', 'caret_ls' }}"
     setup = f"require('caret').setup({{ cmd = {cmd}, filetypes = {{ 'python' }} }})\n"
-    (config / "init.lua").write_text(f"vim.cmd('filetype indent off')\n{setup}")
+    path = f"vim.opt.runtimepath:prepend('{_PLUGIN}')\n"
+    (config / "init.lua").write_text(f"vim.cmd('filetype indent off')\n{path}{setup}")
     environment = environment_of(
         home,
         CARET_API_KEY=key,

@@ -1,4 +1,4 @@
-"""Neovim 0.11 with the shim: a suggestion shown on its screen, accepted with Tab, counted."""
+"""Neovim 0.11 with the plugin: a suggestion shown on its screen, accepted with Tab, counted."""
 
 from collections.abc import Iterator
 from pathlib import Path

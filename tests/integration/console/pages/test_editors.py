@@ -28,7 +28,7 @@ def test_the_page_says_how_to_build_clients_that_are_missing(
 
     (folder / VSIX).write_bytes(b"PK")
     some = client.get("/editors").content.decode()
-    for name in ("caret_ls-0.1.0-py3-none-any.whl", "caret.lua"):
+    for name in ("caret_ls-0.1.0-py3-none-any.whl", "caret.nvim.tar.gz"):
         (folder / name).write_bytes(b"x")
     every = client.get("/editors").content.decode()
 

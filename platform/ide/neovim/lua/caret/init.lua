@@ -1,0 +1,115 @@
+--- Suggestions from a Caret gateway. See |caret|.
+
+local server = require('caret.server')
+local suggestion = require('caret.suggestion')
+
+local M = {}
+
+--- Keys in insert mode; false: no mapping.
+local DEFAULTS = {
+  accept = '<Tab>',
+  accept_word = '<M-Right>',
+  accept_line = '<M-C-Right>',
+  suggest = '<M-Bslash>',
+  dismiss = '<C-]>',
+}
+
+local is_set_up = false
+
+M.accept = suggestion.accept
+M.accept_word = suggestion.accept_word
+M.accept_line = suggestion.accept_line
+M.dismiss = suggestion.dismiss
+M.suggest = suggestion.suggest
+--- Returns the text of the visible suggestion; nil if there is none.
+M.shown = suggestion.text
+
+--- Signs in: opens the console, where the user confirms the code that the message shows.
+function M.sign_in()
+  local client = vim.lsp.get_clients({ name = 'caret' })[1]
+  if client then
+    client:exec_cmd({ title = 'Sign in', command = 'caret.startSignIn' })
+  else
+    vim.notify('Caret is not running. Open a file first.', vim.log.levels.WARN)
+  end
+end
+
+function M.pause()
+  server.execute('caret.pause')
+  suggestion.dismiss()
+end
+
+function M.resume()
+  server.execute('caret.resume')
+end
+
+--- Maps a key of insert mode that does something only while a suggestion is visible.
+local function map_while_shown(key, run, desc)
+  local previous = vim.fn.maparg(key, 'i', false, true)
+  vim.keymap.set('i', key, function()
+    if suggestion.is_shown() then
+      vim.schedule(run) -- an expression mapping must not change the text
+      return ''
+    end
+    if previous.callback and previous.expr == 1 then
+      return previous.callback() or ''
+    elseif previous.callback then
+      vim.schedule(previous.callback)
+      return ''
+    end
+    return previous.rhs or key
+  end, { expr = true, remap = previous.rhs ~= nil and previous.noremap == 0, desc = desc })
+end
+
+local function map_keys(options)
+  local actions = {
+    { options.accept, suggestion.accept, 'Caret: accept the suggestion' },
+    { options.accept_word, suggestion.accept_word, 'Caret: accept the next word' },
+    { options.accept_line, suggestion.accept_line, 'Caret: accept the next line' },
+  }
+  for _, action in ipairs(actions) do
+    if action[1] then
+      map_while_shown(unpack(action))
+    end
+  end
+  if options.dismiss then
+    vim.keymap.set('i', options.dismiss, suggestion.dismiss, { desc = 'Caret: dismiss the suggestion' })
+  end
+  if options.suggest then
+    vim.keymap.set('i', options.suggest, suggestion.suggest, { desc = 'Caret: request a suggestion' })
+  end
+end
+
+local function add_autocommands()
+  local group = vim.api.nvim_create_augroup('caret', {})
+  local function on(events, callback)
+    vim.api.nvim_create_autocmd(events, { group = group, callback = callback })
+  end
+  on({ 'TextChangedI', 'InsertEnter' }, suggestion.on_text_changed)
+  on({ 'InsertLeave', 'BufLeave' }, suggestion.dismiss)
+  on('CursorMovedI', suggestion.on_cursor_moved)
+  -- The user may have begun to type before the server was ready.
+  on('LspAttach', function(event)
+    local client = vim.lsp.get_client_by_id(event.data.client_id)
+    if client and client.name == 'caret' and event.buf == vim.api.nvim_get_current_buf() then
+      suggestion.on_text_changed()
+    end
+  end)
+end
+
+function M.is_set_up()
+  return is_set_up
+end
+
+--- options: keys as in DEFAULTS; cmd; settings (of caret-ls); filetypes. See |caret-options|.
+function M.setup(options)
+  options = vim.tbl_extend('force', DEFAULTS, options or {})
+  is_set_up = true
+  vim.api.nvim_set_hl(0, 'CaretSuggestion', { link = 'Comment', default = true })
+  server.handlers['$/caret/suggestionGrown'] = suggestion.on_grown
+  map_keys(options)
+  add_autocommands()
+  server.enable(options)
+end
+
+return M

@@ -1,0 +1,196 @@
+--- The suggestion at the cursor: requests it, draws it, and inserts it or a part of it.
+
+local server = require('caret.server')
+
+local M = {}
+
+local METHOD = 'textDocument/inlineCompletion'
+local DISMISSED = '$/caret/suggestionDismissed'
+local AUTOMATIC, INVOKED = 2, 1
+local NEXT_WORD = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]]
+local NEXT_LINE = [[^\n*[^\n]*]]
+local namespace = vim.api.nvim_create_namespace('caret')
+
+--- The visible suggestion: { buffer, row, column, client, text, range, command }; nil: none.
+local shown = nil
+--- The request in flight: { client, id, place }; nil: none.
+local request = nil
+
+local function clear()
+  if shown and vim.api.nvim_buf_is_valid(shown.buffer) then
+    vim.api.nvim_buf_clear_namespace(shown.buffer, namespace, 0, -1)
+  end
+  shown = nil
+end
+
+local function cancel()
+  if request then
+    request.client:cancel_request(request.id)
+    request = nil
+  end
+end
+
+local function is_inserting()
+  return vim.api.nvim_get_mode().mode:sub(1, 1) == 'i'
+end
+
+local function cursor()
+  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
+  return row - 1, column
+end
+
+local function is_at(place)
+  local row, column = cursor()
+  return vim.api.nvim_get_current_buf() == place.buffer and row == place.row and column == place.column
+end
+
+local function draw()
+  vim.api.nvim_buf_clear_namespace(shown.buffer, namespace, 0, -1)
+  local lines = vim.split(shown.text, '\n', { plain = true })
+  local below = {}
+  for number = 2, #lines do
+    below[#below + 1] = { { lines[number], 'CaretSuggestion' } }
+  end
+  vim.api.nvim_buf_set_extmark(shown.buffer, namespace, shown.row, shown.column, {
+    virt_text = { { lines[1], 'CaretSuggestion' } },
+    virt_text_pos = 'inline',
+    virt_lines = #below > 0 and below or nil,
+  })
+end
+
+local function show(place, result)
+  local item = result and result.items and result.items[1]
+  if not item or not is_at(place) or not is_inserting() then
+    return clear()
+  end
+  shown = vim.tbl_extend('force', place, { text = item.insertText, range = item.range, command = item.command })
+  draw()
+end
+
+--- Requests a suggestion. With `keeps_shown`, the visible one stays until the response arrives.
+local function ask(trigger, keeps_shown)
+  local buffer = vim.api.nvim_get_current_buf()
+  local client = server.client(buffer)
+  if not keeps_shown then
+    clear()
+  end
+  cancel()
+  if not client then
+    return
+  end
+  local row, column = cursor()
+  local place = { buffer = buffer, row = row, column = column, client = client }
+  local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  params.context = { triggerKind = trigger }
+  local is_sent, id = client:request(METHOD, params, function(_, result)
+    if request and request.place == place then
+      request = nil
+      show(place, result)
+    end
+  end, buffer)
+  if is_sent then
+    request = { client = client, id = id, place = place }
+  end
+end
+
+--- Inserts text at the cursor and moves the cursor behind it. Returns the new row and column.
+local function insert(text, range, encoding)
+  local row, column = cursor()
+  local lines = vim.split(text, '\n', { plain = true })
+  vim.lsp.util.apply_text_edits({ { range = range, newText = text } }, vim.api.nvim_get_current_buf(), encoding)
+  local end_column = #lines == 1 and column + #lines[1] or #lines[#lines]
+  vim.api.nvim_win_set_cursor(0, { row + #lines, end_column })
+  return row + #lines - 1, end_column
+end
+
+--- Inserts the part of the suggestion that `pattern` matches; the rest stays visible.
+local function accept_part(pattern)
+  if not M.is_shown() then
+    return false
+  end
+  local part = vim.fn.matchstr(shown.text, pattern)
+  if part == '' or #part == #shown.text then
+    return M.accept()
+  end
+  cancel()
+  local start = shown.range.start
+  local row, column = insert(part, { start = start, ['end'] = start }, shown.client.offset_encoding)
+  local position = vim.lsp.util.make_position_params(0, shown.client.offset_encoding).position
+  local width = shown.range['end'].character - start.character
+  shown.text = shown.text:sub(#part + 1)
+  shown.row, shown.column = row, column
+  shown.range = {
+    start = position,
+    ['end'] = { line = position.line, character = position.character + width },
+  }
+  draw()
+  return true
+end
+
+--- Returns whether a suggestion is visible at the cursor.
+function M.is_shown()
+  return shown ~= nil and is_at(shown)
+end
+
+--- Returns the text of the visible suggestion; nil if there is none.
+function M.text()
+  return shown and shown.text
+end
+
+--- Inserts the suggestion. Returns false if there is none.
+function M.accept()
+  if not M.is_shown() then
+    return false
+  end
+  local accepted = shown
+  clear()
+  insert(accepted.text, accepted.range, accepted.client.offset_encoding)
+  accepted.client:exec_cmd(accepted.command, { bufnr = accepted.buffer })
+  return true
+end
+
+--- Inserts the next word of the suggestion. Returns false if there is none.
+function M.accept_word()
+  return accept_part(NEXT_WORD)
+end
+
+--- Inserts the suggestion up to the end of its next line. Returns false if there is none.
+function M.accept_line()
+  return accept_part(NEXT_LINE)
+end
+
+--- Hides the suggestion until the next key.
+function M.dismiss()
+  cancel()
+  if shown and vim.api.nvim_buf_is_valid(shown.buffer) then
+    shown.client:notify(DISMISSED, { uri = vim.uri_from_bufnr(shown.buffer) })
+  end
+  clear()
+end
+
+--- Requests a suggestion now, even where none would be requested automatically.
+function M.suggest()
+  ask(INVOKED)
+end
+
+--- Requests a suggestion because the text has changed, if the user is inserting.
+function M.on_text_changed()
+  if is_inserting() then
+    ask(AUTOMATIC, M.is_shown()) -- after a part was inserted, the rest is still shown here
+  end
+end
+
+function M.on_cursor_moved()
+  if shown and not is_at(shown) then
+    clear()
+  end
+end
+
+--- The visible suggestion has more text: requests it again at the cursor.
+function M.on_grown(_, params)
+  if shown and not request and is_at(shown) and params.uri == vim.uri_from_bufnr(shown.buffer) then
+    ask(AUTOMATIC, true)
+  end
+end
+
+return M

@@ -1,0 +1,36 @@
+--- Defines :Caret, and sets the plugin up with the options of vim.g.caret unless the user calls setup().
+
+if vim.g.loaded_caret then
+  return
+end
+vim.g.loaded_caret = true
+
+local COMMANDS = { 'sign_in', 'suggest', 'dismiss', 'pause', 'resume' }
+
+vim.api.nvim_create_user_command('Caret', function(command)
+  if vim.list_contains(COMMANDS, command.args) then
+    require('caret')[command.args]()
+  else
+    vim.notify('Unknown command: Caret ' .. command.args, vim.log.levels.ERROR)
+  end
+end, {
+  nargs = 1,
+  desc = 'Caret: ' .. table.concat(COMMANDS, ', '),
+  complete = function(typed)
+    return vim.tbl_filter(function(name)
+      return vim.startswith(name, typed)
+    end, COMMANDS)
+  end,
+})
+
+local function set_up()
+  if not require('caret').is_set_up() then
+    require('caret').setup(vim.g.caret)
+  end
+end
+
+if vim.v.vim_did_enter == 1 then
+  vim.schedule(set_up) -- a plugin manager calls setup() after it has loaded this file
+else
+  vim.api.nvim_create_autocmd('VimEnter', { once = true, callback = set_up })
+end
