@@ -1,7 +1,8 @@
 """`POST /v1/chat/completions` in OpenAI's format, on the quality tier.
 
 Messages may contain text only. Images, tool calls and other content are rejected. `caret_files` is
-an extension: other files as context, of which the policy's content exclusion removes some.
+an extension: files as context, of which the policy's content exclusion removes some. `caret_path`
+and `caret_repository` are the headers X-Caret-Path and X-Caret-Repository, which hold no Unicode.
 """
 
 from collections.abc import Sequence
@@ -53,6 +54,8 @@ class ChatBody(msgspec.Struct, frozen=True):
     stop: Stops = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    caret_path: str = ""  # of the file that the chat is about
+    caret_repository: str = ""
     caret_files: list[ChatFile] = []  # the most important one first
 
 
@@ -148,6 +151,8 @@ def parse_request(body: bytes) -> ParsedRequest:
         prefix="",
         # One more than the limit, so that `receive` rejects too many messages.
         messages=tuple(_to_message(each) for each in request.messages[: MAX_MESSAGES + 1]),
+        path=request.caret_path,
+        repository=request.caret_repository,
         files=_to_files(request.caret_files[: MAX_FILES + 1]),
         max_tokens=request.max_tokens if limit is None else limit,
         stop=normalize_stops(request.stop),

@@ -5,7 +5,7 @@ cancels it. No step raises: if there is nothing to offer, there is a reason.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from caret_ls.clock import LoopClock
@@ -59,6 +59,7 @@ class InlineItem:
     text: str
     position: Position
     replaces: int  # number of characters after the position that the text replaces
+    mode: str = "inline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ class CompletionProvider:
             return remaining
         if remaining.suggestion.is_whole:
             self._prefetch_soon(file, context, remaining)
-        return self._make_item(file, inline_request.position, lead, remaining)
+        item = self._make_item(file, inline_request.position, lead, remaining)
+        return replace(item, mode=context.mode)
 
     def request_mode(self, uri: str, mode: Mode) -> None:
         """Use this mode for the file's next request that the user invokes."""

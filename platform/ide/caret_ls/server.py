@@ -34,6 +34,7 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from caret_ls import VERSION
 from caret_ls.api_key import ask_keyring, find_key, store_key
+from caret_ls.assistant_features import add_assistant_features
 from caret_ls.clock import SystemLoopClock
 from caret_ls.completion_provider import InlineItem, InlineRequest
 from caret_ls.device_sign_in import (
@@ -244,6 +245,7 @@ def make_server() -> CaretServer:
     _add_files(server)
     _add_completions(server)
     _add_commands(server)
+    add_assistant_features(server, lambda: server.session)
     return server
 
 
@@ -292,10 +294,12 @@ def _add_completions(server: CaretServer) -> None:
     # Without options, pygls would not announce the capability.
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     async def complete(params: types.InlineCompletionParams) -> types.InlineCompletionList:
-        offer = await server.session.assistant.provide(
-            params.text_document.uri, _to_inline_request(params)
-        )
-        return types.InlineCompletionList([_to_lsp_item(offer)] if offer else [])
+        uri, request = params.text_document.uri, _to_inline_request(params)
+        offer = await server.session.assistant.provide(uri, request)
+        if offer is None:
+            return types.InlineCompletionList([])
+        others = await server.session.alternatives.find(uri, offer, is_invoked=request.is_invoked)
+        return types.InlineCompletionList([_to_lsp_item(item) for item in (offer, *others)])
 
     @server.feature(SUGGESTION_DISMISSED)
     def dismissed(params: Any) -> None:

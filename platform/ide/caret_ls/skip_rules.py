@@ -42,6 +42,11 @@ class SkipReason(StrEnum):
     OFFLINE = "offline"
     REFUSED = "refused"
     FILE_CLOSED = "file_closed"
+    WITHHELD = "withheld"  # an answer, by the filter
+    # Results of the command that writes a docstring.
+    NO_FUNCTION = "no_function"
+    HAS_DOCSTRING = "has_docstring"
+    FILE_CHANGED = "file_changed"
 
 
 @dataclass(frozen=True, slots=True)

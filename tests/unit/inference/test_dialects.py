@@ -306,6 +306,17 @@ async def test_excluded_files_of_a_chat_do_not_reach_the_prompt() -> None:
     assert read_engine_prompt(gateway) == "File `b.py`:\n```\nb = 2\n```\n\nHello\n\n"
 
 
+async def test_a_chat_about_an_excluded_file_is_refused() -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"*": ("straße/*",)})
+    body = {"messages": [{"role": "user", "content": "Hello"}], "caret_path": "straße/a.py"}
+
+    server = await send_request(gateway, "/v1/chat/completions", body)
+
+    assert (server.status, server.error_code) == (403, "path_excluded")
+    assert gateway.engine.requests == []
+
+
 async def test_a_long_answer_leaves_room_for_its_question() -> None:
     gateway = FakeGateway()
     question = "word " * 6_000
