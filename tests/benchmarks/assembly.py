@@ -97,10 +97,10 @@ def _measure(options: argparse.Namespace) -> int:
     while len(warm) < options.keystrokes:
         seed += 1
         warm += _times(_writer(tokens), Keystrokes(seed))[1:]
-    every = sorted([*cold, *warm])
+    durations = sorted([*cold, *warm])
     report.target("cold.p99", percentile(cold, 99), "ms", at_most=MAX_MS, **spread(cold))
     report.target("warm.p99", percentile(warm, 99), "ms", at_most=MAX_WARM_MS, **spread(warm))
-    report.figure("all.p99", percentile(every, 99), "ms", **spread(every))
+    report.figure("all.p99", percentile(durations, 99), "ms", **spread(durations))
     return report.exit_status
 
 

@@ -65,7 +65,7 @@ Cancel = Callable[[str], Awaitable[Moment | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
+class Duration:
     whole_ms: float
     # upper bound of the part spent waiting for a core: both processes may have waited at once
     waited_ms: float
@@ -81,18 +81,18 @@ class Bench:
     num_ids: int = 0
     num_too_late: int = field(default=0)  # completions that ended before they were cancelled
 
-    async def until_stream_ended(self, cancel: Cancel) -> Took:
+    async def until_stream_ended(self, cancel: Cancel) -> Duration:
         began, ended = await self._cancelled(cancel)
         waited_s = self._now().waited_s - began.waited_s
-        return Took((ended.at_s - began.at_s) * 1000, waited_s * 1000)
+        return Duration((ended.at_s - began.at_s) * 1000, waited_s * 1000)
 
-    async def until_engine_idle(self, cancel: Cancel) -> Took:
+    async def until_engine_idle(self, cancel: Cancel) -> Duration:
         began, _ = await self._cancelled(cancel)
         async with asyncio.timeout(_PATIENCE_S):
             while await num_running(self.running.engine_url):
                 pass  # each response takes some milliseconds, which count
         now = self._now()
-        return Took((now.at_s - began.at_s) * 1000, (now.waited_s - began.waited_s) * 1000)
+        return Duration((now.at_s - began.at_s) * 1000, (now.waited_s - began.waited_s) * 1000)
 
     async def _cancelled(self, cancel: Cancel) -> tuple[Moment, StreamEnd]:
         for _ in range(_MAX_TRIES):
@@ -167,12 +167,12 @@ def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     report = Report("cancel")
     machine()  # before this process is pinned to some of its cores
-    ours, others = divided_cores()
+    own_cores, other_cores = divided_cores()
     with ExitStack() as stack:
         home = stack.enter_context(create_home())
-        with pinned_to(others):
+        with pinned_to(other_cores):
             engine_url = stack.enter_context(engine_of(options.up, home))
-        stack.enter_context(pinned_to(ours))
+        stack.enter_context(pinned_to(own_cores))
         asyncio.run(_with_relay(engine_url, options, report))
     return report.exit_status
 
@@ -219,8 +219,8 @@ async def _measure(bench: Bench) -> None:
             return await bench.by_frame(stream, prefix)
 
         until_ended, until_idle = bench.until_stream_ended, bench.until_engine_idle
-        took = await _repeat("cancel frames", options.cancels, until_ended, by_frame)
-        _tell(report, "frame", took, 99, bench.num_too_late)
+        durations = await _repeat("cancel frames", options.cancels, until_ended, by_frame)
+        _tell(report, "frame", durations, 99, bench.num_too_late)
         idle = await _repeat("engine idle again", options.releases, until_idle, by_frame)
         idle_ms = [each.whole_ms for each in idle]
         report.figure("engine_idle.p50", median(idle_ms), "ms", **spread(idle_ms))
@@ -229,28 +229,28 @@ async def _measure(bench: Bench) -> None:
         ("http_dropped", bench.by_dropped_http),
     ):
         bench.num_too_late = 0
-        took = await _repeat(figure, options.departures, until_ended, cancel)
+        durations = await _repeat(figure, options.departures, until_ended, cancel)
         # With so few samples the p99 would be the slowest one, which is often a pause of the
         # machine.
-        _tell(report, figure, took, 90, bench.num_too_late)
+        _tell(report, figure, durations, 90, bench.num_too_late)
 
 
 async def _repeat(
-    what: str, count: int, until: Callable[[Cancel], Awaitable[Took]], cancel: Cancel
-) -> list[Took]:
-    took = []
+    what: str, count: int, until: Callable[[Cancel], Awaitable[Duration]], cancel: Cancel
+) -> list[Duration]:
+    durations = []
     for number in range(count):
         if number % 50 == 0:
             say(f"{what}: {number} of {count}")
-        took.append(await until(cancel))
-    return took
+        durations.append(await until(cancel))
+    return durations
 
 
 def _tell(
-    report: Report, figure: str, took: Sequence[Took], percent: int, num_too_late: int
+    report: Report, figure: str, durations: Sequence[Duration], percent: int, num_too_late: int
 ) -> None:
-    whole_ms = [each.whole_ms for each in took]
-    unhindered_ms = [max(0.0, each.whole_ms - each.waited_ms) for each in took]
+    whole_ms = [each.whole_ms for each in durations]
+    unhindered_ms = [max(0.0, each.whole_ms - each.waited_ms) for each in durations]
     report.target(
         f"{figure}.p{percent}",
         percentile(whole_ms, percent),
@@ -258,7 +258,7 @@ def _tell(
         at_most=MAX_CANCEL_MS,
         **spread(whole_ms),
         max=rounded(max(whole_ms)),
-        waited_p99=rounded(percentile([each.waited_ms for each in took], 99)),
+        waited_p99=rounded(percentile([each.waited_ms for each in durations], 99)),
         unhindered_p99=rounded(percentile(unhindered_ms, 99)),
         num_too_late=num_too_late,
     )

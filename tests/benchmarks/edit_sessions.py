@@ -80,7 +80,7 @@ def recorded(file: Path) -> list[Session]:
     return sessions
 
 
-def made(num_sessions: int, *, seed: int) -> Iterator[Session]:
+def make_sessions(num_sessions: int, *, seed: int) -> Iterator[Session]:
     """Yield sessions made of a commit and of a standard-library file, alternately."""
     rng = random.Random(seed)
     commits = list(_commits())
@@ -109,8 +109,8 @@ def _from_commit(commit: str, path: str, rng: random.Random) -> Session:
 def _from_library(rng: random.Random) -> Session:
     """Make a session in which some blocks missing from a file are written again."""
     folder = Path(sysconfig.get_path("stdlib"))
-    every = sorted(folder.glob("*.py"))
-    paths = [path for path in every if _MIN_CHARS < path.stat().st_size < _MAX_CHARS]
+    paths = sorted(folder.glob("*.py"))
+    paths = [path for path in paths if _MIN_CHARS < path.stat().st_size < _MAX_CHARS]
     path, *others = rng.sample(paths, _NUM_FILES + 1)
     after = path.read_text(errors="replace")
     lines = after.splitlines(keepends=True)
@@ -202,8 +202,8 @@ class _Typist:
                 yield self._change("typing", at, delete=1, insert=character)
             elif character in _CLOSERS:
                 closing.append(_CLOSERS[character])
-                both = character + _CLOSERS[character]
-                yield self._change("typing", at, insert=both, cursor=at + 1)
+                pair = character + _CLOSERS[character]
+                yield self._change("typing", at, insert=pair, cursor=at + 1)
             else:
                 yield self._change("typing", at, insert=character)
             at += 1

@@ -127,8 +127,8 @@ def _tell_added(report: Report, figure: str, what: str, of: tuple[Samples, str])
     through = samples.times[name, state]
     for straight, kind in (("direct", ""), ("direct_text", "_to_text")):
         pairs = list(zip(through, samples.times[straight, state], strict=True))
-        added = [ours - theirs for ours, theirs in pairs]
-        ratio = round(median([ours / theirs for ours, theirs in pairs]), 3)
+        added = [own - direct for own, direct in pairs]
+        ratio = round(median([own / direct for own, direct in pairs]), 3)
         more = spread(added) | {"interval95": interval(added), "ratio": ratio}
         if state == "warm" and straight == "direct":
             report.target(f"{figure}.{what}", median(added), "ms", at_most=MAX_ADDED_MS, **more)

@@ -63,11 +63,11 @@ async def _measure(num_rounds: int, report: Report) -> None:
 async def _measure_editor(
     running: Running, num_rounds: int, report: Report, *, can_grow: bool
 ) -> None:
-    told = {"CARET_API_KEY": running.acme_key, "CARET_GATEWAY_URL": running.gateway_url}
+    settings = {"CARET_API_KEY": running.acme_key, "CARET_GATEWAY_URL": running.gateway_url}
     first_ms, whole_ms = [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        environment = environment_of(folder, CARET_LS_PREFETCH="no", **told)
+        environment = environment_of(folder, CARET_LS_PREFETCH="no", **settings)
         async with language_server(environment, folder=folder, can_grow=can_grow) as server:
             await server.reaches("ready")
             for number in range(num_rounds):

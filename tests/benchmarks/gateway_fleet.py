@@ -60,8 +60,8 @@ class Spent:
         )
 
     def since(self, before: "Spent") -> "Spent":
-        def less(now: Sequence[float], then: Sequence[float]) -> tuple[float, ...]:
-            return tuple(round(a - b, 2) for a, b in zip(now, then, strict=True))
+        def less(now: Sequence[float], before: Sequence[float]) -> tuple[float, ...]:
+            return tuple(round(a - b, 2) for a, b in zip(now, before, strict=True))
 
         return Spent(
             less(self.gateways, before.gateways),

@@ -83,7 +83,7 @@ async def many_headers(target: Target) -> None:
 async def slow_headers(target: Target) -> None:
     """Keep 1,000 sockets that send a header line every 4 s and reconnect when they are closed."""
 
-    async def one() -> None:
+    async def send_one() -> None:
         loop = asyncio.get_running_loop()
         while not target.is_over():
             with suppress(OSError), await _connect(target) as sock:
@@ -93,13 +93,13 @@ async def slow_headers(target: Target) -> None:
                     await loop.sock_sendall(sock, b"X: y\r\n")
             await asyncio.sleep(_LINE_EVERY_S)
 
-    await asyncio.gather(*(one() for _ in range(_NUM_SLOW)))
+    await asyncio.gather(*(send_one() for _ in range(_NUM_SLOW)))
 
 
 async def unread_answers(target: Target) -> None:
     """Keep 200 sockets that request the largest response and read nothing."""
 
-    async def one() -> None:
+    async def send_one() -> None:
         loop = asyncio.get_running_loop()
         while not target.is_over():
             with suppress(OSError), await _connect(target, receive_buffer=4_096) as sock:
@@ -107,7 +107,7 @@ async def unread_answers(target: Target) -> None:
                 await asyncio.sleep(max(target.ends_s - time.monotonic(), 0))
             await asyncio.sleep(_LINE_EVERY_S)
 
-    await asyncio.gather(*(one() for _ in range(_NUM_UNREAD)))
+    await asyncio.gather(*(send_one() for _ in range(_NUM_UNREAD)))
 
 
 async def opened_and_left(target: Target) -> None:

@@ -155,17 +155,17 @@ def _attacked(server: Server, attack: str, seconds: float) -> Iterator[None]:
 @contextmanager
 def _watched(pid: int) -> Iterator[list[float]]:
     """Sample the process's resident memory at intervals."""
-    seen: list[float] = [memory_mb(pid)]
+    memory_samples: list[float] = [memory_mb(pid)]
     is_over = threading.Event()
 
     def watch() -> None:
         while not is_over.wait(_EVERY_S):
-            seen.append(memory_mb(pid))
+            memory_samples.append(memory_mb(pid))
 
     thread = threading.Thread(target=watch)
     thread.start()
     try:
-        yield seen
+        yield memory_samples
     finally:
         is_over.set()
         thread.join()

@@ -68,12 +68,12 @@ class Editors:
         began_s = time.perf_counter()
         slots = asyncio.Semaphore(_MAX_OPENING)
 
-        async def one(number: int) -> Line:
+        async def open_line(number: int) -> Line:
             async with slots:
                 return await self.others.opening(number)
 
         numbers = range(self.others.num_lines)
-        self.others.lines = list(await asyncio.gather(*map(one, numbers)))
+        self.others.lines = list(await asyncio.gather(*map(open_line, numbers)))
         self.others.free.extend(numbers)
         return time.perf_counter() - began_s
 

@@ -44,7 +44,7 @@ _NUM_USERS: Final = 50  # of each tenant
 _LOOK_EVERY_S: Final = 0.2
 _TICKS: Final = 20  # a second
 _PATIENCE_S: Final = 180.0  # a dead worker's entries are claimed after 30 s
-Sent = dict[str, set[str]]  # request IDs, by tenant
+SentIds = dict[str, set[str]]  # request IDs, by tenant
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -57,43 +57,45 @@ def main(arguments: Sequence[str]) -> int:
     with control_plane() as plane:
         tenants = plane.make_tenants(_NUM_TENANTS)
         _measure_rate(plane, report, _filled(plane, tenants, options.records))
-        sent = _under_faults(plane, tenants, options)
-        _compare(plane, report, sent)
+        sent_ids = _under_faults(plane, tenants, options)
+        _compare(plane, report, sent_ids)
     return report.exit_status
 
 
-def _filled(plane: ControlPlane, tenants: Sequence[str], count: int) -> Sent:
+def _filled(plane: ControlPlane, tenants: Sequence[str], count: int) -> SentIds:
     say(f"Filling the stream with {count} records")
-    sent: Sent = {tenant: set() for tenant in tenants}
+    sent_ids: SentIds = {tenant: set() for tenant in tenants}
     with redis.Redis.from_url(plane.redis_url) as connection:
         pipeline = connection.pipeline(transaction=False)
         for number, tenant in enumerate(islice(cycle(tenants), count)):
             record = _record(tenant, number)
-            sent[tenant].add(record.request_id)
+            sent_ids[tenant].add(record.request_id)
             pipeline.xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
             if number % 1_000 == 0:
                 pipeline.execute()
         pipeline.execute()
-    return sent
+    return sent_ids
 
 
-def _measure_rate(plane: ControlPlane, report: Report, sent: Sent) -> None:
-    count = sum(map(len, sent.values()))
+def _measure_rate(plane: ControlPlane, report: Report, sent_ids: SentIds) -> None:
+    count = sum(map(len, sent_ids.values()))
     with plane.worker():
-        _wait(lambda: _num_stored(plane, sent) > 0)
-        began_s, before = time.perf_counter(), _num_stored(plane, sent)
-        _wait(lambda: _num_stored(plane, sent) >= count)
+        _wait(lambda: _num_stored(plane, sent_ids) > 0)
+        began_s, before = time.perf_counter(), _num_stored(plane, sent_ids)
+        _wait(lambda: _num_stored(plane, sent_ids) >= count)
         took_s = time.perf_counter() - began_s
     rate = (count - before) / took_s
     passed, target = rate >= MIN_RATE, f"at least {MIN_RATE:g}"
     report.judged("rate", rate, "records/s", passed=passed, target=target, records=count)
 
 
-def _under_faults(plane: ControlPlane, tenants: Sequence[str], options: argparse.Namespace) -> Sent:
-    sent: Sent = {tenant: set() for tenant in tenants}
+def _under_faults(
+    plane: ControlPlane, tenants: Sequence[str], options: argparse.Namespace
+) -> SentIds:
+    sent_ids: SentIds = {tenant: set() for tenant in tenants}
     # The load runs in another thread. Processes that this thread starts end with it (pdeathsig), so
     # it must be the main thread.
-    load = Thread(target=lambda: asyncio.run(_gateway(plane, sent, options)))
+    load = Thread(target=lambda: asyncio.run(_gateway(plane, sent_ids, options)))
     with plane.worker() as workers:
         load.start()
         for part in (workers.worker, plane.valkey, plane.postgres):
@@ -102,12 +104,12 @@ def _under_faults(plane: ControlPlane, tenants: Sequence[str], options: argparse
             kill_and_start(part)
         while load.is_alive():
             _pass(_LOOK_EVERY_S, workers)
-        count = sum(map(len, sent.values()))
+        count = sum(map(len, sent_ids.values()))
         say(f"{count} records were sent")
         with suppress(TimeoutError):  # the comparison below reports missing records
-            _wait(lambda: _num_stored(plane, sent) >= count, meanwhile=workers.revive)
+            _wait(lambda: _num_stored(plane, sent_ids) >= count, meanwhile=workers.revive)
         say(f"{workers.num_revived} processes were restarted")
-    return sent
+    return sent_ids
 
 
 def _pass(seconds: float, workers: Workers) -> None:
@@ -117,52 +119,52 @@ def _pass(seconds: float, workers: Workers) -> None:
         time.sleep(_LOOK_EVERY_S)
 
 
-async def _gateway(plane: ControlPlane, sent: Sent, options: argparse.Namespace) -> None:
+async def _gateway(plane: ControlPlane, sent_ids: SentIds, options: argparse.Namespace) -> None:
     """Send the records as a gateway does."""
     journal = FileJournal(plane.home.paths.home / "journal")
     async with Redis.from_url(plane.redis_url, socket_timeout=2.0) as connection:
         shipper = RedisShipper(connection)
         shipping = asyncio.create_task(journal.run(shipper))
-        await _load(journal, sent, options)
+        await _load(journal, sent_ids, options)
         shipping.cancel()
         with suppress(asyncio.CancelledError):
             await shipping
         await journal.close(shipper)
 
 
-async def _load(journal: FileJournal, sent: Sent, options: argparse.Namespace) -> None:
+async def _load(journal: FileJournal, sent_ids: SentIds, options: argparse.Namespace) -> None:
     """Send records at a steady rate, and catch up after the event loop was blocked."""
-    tenants, number = cycle(sent), 0
+    tenants, number = cycle(sent_ids), 0
     began_s = time.perf_counter()
     while (elapsed_s := time.perf_counter() - began_s) < options.seconds:
         while number < elapsed_s * options.rate:
             record = _record(next(tenants), number)
             journal.append(record)
-            sent[record.tenant_id].add(record.request_id)
+            sent_ids[record.tenant_id].add(record.request_id)
             number += 1
         await asyncio.sleep(1 / _TICKS)
 
 
-def _compare(plane: ControlPlane, report: Report, sent: Sent) -> None:
+def _compare(plane: ControlPlane, report: Report, sent_ids: SentIds) -> None:
     missing = doubled = 0
-    for tenant, ids in sent.items():
+    for tenant, ids in sent_ids.items():
         with plane.of_tenant(tenant) as connection:
             rows = connection.execute(
                 "SELECT request_id FROM tenants_usage_record WHERE request_id >= %s", [min(ids)]
             ).fetchall()
-        found = [str(request_id) for (request_id,) in rows]
-        missing += len(ids - set(found))
-        doubled += len(found) - len(set(found))
-    count = sum(map(len, sent.values()))
+        stored_ids = [str(request_id) for (request_id,) in rows]
+        missing += len(ids - set(stored_ids))
+        doubled += len(stored_ids) - len(set(stored_ids))
+    count = sum(map(len, sent_ids.values()))
     for name, value in (("missing", missing), ("doubled", doubled)):
         report.judged(name, value, "records", passed=value == 0, target="none", sent=count)
 
 
-def _num_stored(plane: ControlPlane, sent: Sent) -> int:
+def _num_stored(plane: ControlPlane, sent_ids: SentIds) -> int:
     """Count the stored records of `sent` by the lowest and highest ID: IDs are in the order of
     time."""
     total = 0
-    for tenant, ids in sent.items():
+    for tenant, ids in sent_ids.items():
         if not ids:
             continue
         with plane.of_tenant(tenant) as connection:

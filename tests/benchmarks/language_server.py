@@ -41,7 +41,7 @@ from caret.contracts.usage import (
     decode_records,
 )
 from inference.recording.journal import SHIP_EVERY_S
-from tests.benchmarks.edit_sessions import Change, Session, made, recorded
+from tests.benchmarks.edit_sessions import Change, Session, make_sessions, recorded
 from tests.benchmarks.installation import Home, Running, create_home, engine_of, own_gateway
 from tests.benchmarks.results import Report, say, spread
 from tests.stack.language_server import (
@@ -169,7 +169,9 @@ async def _measure(
 def _sessions(options: argparse.Namespace) -> Iterator[Session]:
     """Yield sessions until they have enough keystrokes."""
     num_keys = 0
-    source = recorded(options.recording) if options.recording else made(99, seed=options.seed)
+    source = (
+        recorded(options.recording) if options.recording else make_sessions(99, seed=options.seed)
+    )
     for session in source:
         if num_keys >= options.keystrokes:
             return
@@ -249,8 +251,8 @@ async def _read(
 
 @asynccontextmanager
 async def _language_server(running: Running, folder: Path) -> AsyncIterator[LanguageServer]:
-    told = {"CARET_API_KEY": running.acme_key, "CARET_GATEWAY_URL": running.gateway_url}
-    async with language_server(environment_of(folder, **told), folder=folder) as server:
+    environment = {"CARET_API_KEY": running.acme_key, "CARET_GATEWAY_URL": running.gateway_url}
+    async with language_server(environment_of(folder, **environment), folder=folder) as server:
         await server.reaches("ready")
         yield server
 
@@ -357,7 +359,7 @@ async def _cpu_while_typing(server: LanguageServer, buffer: OpenBuffer) -> float
         if pending:
             server.tell("$/cancelRequest", {"id": pending})
         pending, answer = server.begin("textDocument/inlineCompletion", buffer.wish())
-        answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+        answer.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.sleep(1 / _KEYS_A_SECOND)
     return 100 * (_cpu_s(server.process.pid) - cpu_s) / (time.perf_counter() - began_s)
 

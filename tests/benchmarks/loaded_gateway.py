@@ -51,7 +51,7 @@ class Gateway:
 def new_company(home: Home, *, num_developers: int) -> Company:
     """Return a new company, which is published once its Redis runs."""
     secret = root_secret_of(home.paths)
-    made = [new_credential(secret) for _ in range(num_developers)]
+    credentials = [new_credential(secret) for _ in range(num_developers)]
     policy = TenantPolicy(
         features=frozenset(Mode),
         content_exclusion={"*": ("**/secrets/**", "**/*.pem")},
@@ -72,9 +72,9 @@ def new_company(home: Home, *, num_developers: int) -> Company:
         status=TenantStatus.ACTIVE,
         cache_epoch=0,
         policy=policy,
-        credentials=tuple(credential for credential, _ in made),
+        credentials=tuple(credential for credential, _ in credentials),
     )
-    return Company(snapshot, [text for _, text in made])
+    return Company(snapshot, [text for _, text in credentials])
 
 
 @contextmanager
@@ -87,10 +87,10 @@ def loaded_gateway(
     command: Sequence[str] = manage("gateway"),
 ) -> Iterator[Gateway]:
     """Run the gateway on the first of `cores` and Redis on the second."""
-    ours, others = cores
-    with redis_of(home, company, cores=others):
+    own_cores, other_cores = cores
+    with redis_of(home, company, cores=other_cores):
         program, url = gateway_program(home, [engine_url], command=command)
-        with running(home, program, cores=ours) as pid:
+        with running(home, program, cores=own_cores) as pid:
             yield Gateway(url, pid)
 
 

@@ -32,13 +32,13 @@ _OF_A_TIME: Final = ("", "usage", "usage/quality", "usage/requests", "experiment
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PageWorkload:
     client: Client
     paths: dict[str, str]  # by the page's name
     tenant_id: TenantId
 
 
-def make_asked() -> Asked:
+def make_workload() -> PageWorkload:
     """Make the company and its users, before the usage that belongs to them."""
     company = make_company("acme", ACME)
     say(f"Adding {NUM_USERS} members")
@@ -53,13 +53,13 @@ def make_asked() -> Asked:
         client.cookies[name] = value
     finally:
         teardown_test_environment()  # it records each rendered template, which costs time
-    return Asked(client, paths, company.tenant_id)
+    return PageWorkload(client, paths, company.tenant_id)
 
 
-def measure(report: Report, asked: Asked, *, asks: int, only: str) -> None:
-    for name, path in asked.paths.items():
+def measure(report: Report, workload: PageWorkload, *, num_requests: int, only: str) -> None:
+    for name, path in workload.paths.items():
         if only in name:
-            _measure(report, asked.client, name, path, asks)
+            _measure(report, workload.client, name, path, num_requests)
 
 
 def _join(company: Company, number: int) -> None:
@@ -85,11 +85,11 @@ def _paths(scene: Scene) -> Iterator[tuple[str, str]]:
         yield f"{pattern.replace('/', '-') or 'overview'}.month", f"/{pattern}?range=30d"
 
 
-def _measure(report: Report, client: Client, name: str, path: str, asks: int) -> None:
+def _measure(report: Report, client: Client, name: str, path: str, num_requests: int) -> None:
     with CaptureQueriesContext(connection) as caught:
         status = client.get(path).status_code
     num_queries = len(table_queries(caught))
-    times_ms, cpu_ms = zip(*(_timed_ms(client, path) for _ in range(asks)), strict=True)
+    times_ms, cpu_ms = zip(*(_timed_ms(client, path) for _ in range(num_requests)), strict=True)
     p95 = percentile(times_ms, 95)
     report.judged(
         f"{name}.p95",

@@ -29,13 +29,13 @@ def main(arguments: Sequence[str]) -> int:
     report = Report("pages")
     with control_plane() as plane:
         # imported after Django is set up
-        from tests.benchmarks.page_workload import make_asked, measure
+        from tests.benchmarks.page_workload import make_workload, measure
 
-        asked = make_asked()
-        tenants = [asked.tenant_id, *plane.make_tenants(options.tenants - 1)]
+        workload = make_workload()
+        tenants = [workload.tenant_id, *plane.make_tenants(options.tenants - 1)]
         fill(plane, tenants, options.rows // options.tenants)
         roll_up_all(tenants)
-        measure(report, asked, asks=options.asks, only=options.only)
+        measure(report, workload, num_requests=options.asks, only=options.only)
     return report.exit_status
 
 

@@ -157,11 +157,11 @@ async def _compare(
     single = await _typed(code, "one", singles[:1], num_rounds)
     report.figure("hit_rate.one", single.hit_percent, "%", **single.more())
     for size in _SIZES:
-        ours = await _typed(code, f"routed-{size}", gateways[size], num_rounds)
+        routed = await _typed(code, f"routed-{size}", gateways[size], num_rounds)
         anywhere = await _typed(code, f"random-{size}", singles[:size], num_rounds)
-        report.figure(f"hit_rate.routed.{size}", ours.hit_percent, "%", **ours.more())
+        report.figure(f"hit_rate.routed.{size}", routed.hit_percent, "%", **routed.more())
         report.figure(f"hit_rate.random.{size}", anywhere.hit_percent, "%", **anywhere.more())
-        short = single.hit_percent - ours.hit_percent
+        short = single.hit_percent - routed.hit_percent
         report.target(f"short_of_one.routed.{size}", short, "points", at_most=MAX_SHORT_POINTS)
         short = single.hit_percent - anywhere.hit_percent
         report.figure(f"short_of_one.random.{size}", short, "points")

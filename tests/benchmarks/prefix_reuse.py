@@ -42,7 +42,7 @@ from inference.context.assemble import assemble
 from inference.context.prompt.prompt_options import PromptOptions
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
-from tests.benchmarks.edit_sessions import Change, Session, made, recorded, states
+from tests.benchmarks.edit_sessions import Change, Session, make_sessions, recorded, states
 from tests.benchmarks.installation import create_home, engine_of, new_tenant, own_gateway
 from tests.benchmarks.results import Report, median, percentile, rounded, say, spread
 
@@ -201,7 +201,7 @@ async def _measure(
 def _sessions(options: argparse.Namespace) -> Iterator[Session]:
     if options.recording is not None:
         return iter(recorded(options.recording))
-    return made(options.keystrokes, seed=options.seed)
+    return make_sessions(options.keystrokes, seed=options.seed)
 
 
 async def _replay(

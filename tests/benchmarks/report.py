@@ -73,7 +73,7 @@ def _measure_month(report: Report, tenants: Sequence[str], rows: int) -> None:
         report.target(name, took_s, "s", at_most=MAX_REPORT_S, rows=rows, tenants=len(tenants))
 
 
-def _measure_dashboard(report: Report, tenants: Sequence[str], asks: int) -> None:
+def _measure_dashboard(report: Report, tenants: Sequence[str], num_requests: int) -> None:
     from tenants.usage.reports.queries import GroupBy, ReportKind
     from tenants.usage.requests.queries import recent_usage
 
@@ -89,7 +89,7 @@ def _measure_dashboard(report: Report, tenants: Sequence[str], asks: int) -> Non
         "slowest": _slowest,
     }
     for name, make in kinds.items():
-        times = [_timed(make(tenant)) * 1000 for tenant in islice(cycle(tenants), asks)]
+        times = [_timed(make(tenant)) * 1000 for tenant in islice(cycle(tenants), num_requests)]
         p95 = percentile(times, 95)
         report.target(f"dashboard.{name}.p95", p95, "ms", at_most=MAX_DASHBOARD_MS, **spread(times))
 
@@ -98,16 +98,16 @@ def _overview(tenant: str) -> Callable[[], object]:
     from tenants.usage.reports.overview import overview
     from tenants.usage.reports.queries import ReportQuery
 
-    asked = ReportQuery(START.date(), END.date())
-    return lambda: overview(actor=_actor(tenant), query=asked)
+    query = ReportQuery(START.date(), END.date())
+    return lambda: overview(actor=_actor(tenant), query=query)
 
 
 def _slowest(tenant: str) -> Callable[[], object]:
     from tenants.usage.requests.list_queries import RequestFilter, RequestSort, list_requests
 
-    wanted = RequestFilter(START, END, order=RequestSort.SLOW)
+    request_filter = RequestFilter(START, END, order=RequestSort.SLOW)
     return lambda: list_requests(
-        actor=_actor(tenant), request_filter=wanted, limit=50, cursor=None, now=NOW
+        actor=_actor(tenant), request_filter=request_filter, limit=50, cursor=None, now=NOW
     )
 
 
@@ -116,8 +116,8 @@ def _asking(tenant: str, kind: object, group_by: object) -> Callable[[], object]
 
     assert isinstance(kind, ReportKind)
     assert group_by is None or isinstance(group_by, GroupBy)
-    asked = ReportQuery(START.date(), END.date(), group_by)
-    return lambda: report(actor=_actor(tenant), kind=kind, query=asked)
+    query = ReportQuery(START.date(), END.date(), group_by)
+    return lambda: report(actor=_actor(tenant), kind=kind, query=query)
 
 
 def _actor(tenant: str):  # type: ignore[no-untyped-def]  # Django is not set up yet
@@ -145,8 +145,10 @@ def _measure_export(plane: ControlPlane, report: Report, kind: str, rows: int) -
     report.target(
         f"export.{kind}.memory", used.ru_maxrss / _KB_IN_MB, "MB", at_most=MAX_EXPORT_MB, **about
     )
-    found = _num_rows(out, kind)
-    report.judged(f"export.{kind}.rows", found, "rows", passed=found == rows, target=f"{rows}")
+    num_rows = _num_rows(out, kind)
+    report.judged(
+        f"export.{kind}.rows", num_rows, "rows", passed=num_rows == rows, target=f"{rows}"
+    )
     out.unlink()
     out.with_name(out.name + PROOF_SUFFIX).unlink()
 

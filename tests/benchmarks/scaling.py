@@ -117,9 +117,9 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     report, synthetic = Report("scale"), synthetic_engines(options.seconds)
     # Only one row and one column of the table: engines that answer at once do not add capacity.
-    wanted = [(n, m) for n in options.gateways for m in options.engines[:1]]
-    wanted += [(n, m) for n in options.gateways[:1] for m in options.engines[1:]]
-    for counts in wanted:
+    sizes = [(n, m) for n in options.gateways for m in options.engines[:1]]
+    sizes += [(n, m) for n in options.gateways[:1] for m in options.engines[1:]]
+    for counts in sizes:
         connections = options.connections if counts == (1, 1) else 0
         _run(counts, report, kind=synthetic, connections=connections)
     if {1, 2} <= set(options.gateways):

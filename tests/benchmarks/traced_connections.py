@@ -109,7 +109,7 @@ class Editors:
             else:
                 self.num_withheld += 1
             now_s = time.perf_counter()
-        return await self._taken()
+        return await self._take_events()
 
     async def at_once(self, count: int, *, seconds: float) -> list[Seen]:
         """Keep this many requests in flight: send the next one as soon as one is answered."""
@@ -123,7 +123,7 @@ class Editors:
         for _ in range(count):
             self._ask(self.free.popleft(), again)
         await asyncio.sleep(seconds)
-        return await self._taken()
+        return await self._take_events()
 
     async def each_once(self, *, at_a_time: int) -> None:
         """Request each file once, so that the engines cache every file's prompt."""
@@ -135,7 +135,7 @@ class Editors:
 
         for _ in range(at_a_time):
             following(0)
-        await self._taken()
+        await self._take_events()
 
     def _ask(self, number: int, then: Callable[[int], None]) -> None:
         def tell(_line: Line, _answer: object) -> None:
@@ -163,7 +163,7 @@ class Editors:
             }
         )
 
-    async def _taken(self) -> list[Seen]:
+    async def _take_events(self) -> list[Seen]:
         """Wait for all responses, and return the completions since the last call."""
         async with asyncio.timeout(_PATIENCE_S):
             while self.num_out:  # noqa: ASYNC110  # it is told by callbacks

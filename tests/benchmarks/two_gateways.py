@@ -63,15 +63,15 @@ def second_gateway(report: Report, kind: Engines) -> None:
 
     Raises SystemExit if there is only one core.
     """
-    one, rest = divided_cores()
-    alone = Sharing("alone", 1, one, rest)
-    crowded = Sharing("crowded", 1, one, one)
-    both = Sharing("both", 2, one | rest, one | rest)
+    first_core, other_cores = divided_cores()
+    alone = Sharing("alone", 1, first_core, other_cores)
+    crowded = Sharing("crowded", 1, first_core, first_core)
+    shared = Sharing("both", 2, first_core | other_cores, first_core | other_cores)
     with create_home() as home, fleet_of(home, 2, 1, kind=kind) as fleet:
         try:
-            seen = uvloop.run(_rounds(fleet, (alone, crowded, both), kind))
+            seen = uvloop.run(_rounds(fleet, (alone, crowded, shared), kind))
         finally:
-            _place(fleet, both)
+            _place(fleet, shared)
     for name, each in seen.items():
         report.figure(
             f"streams/s, {name}",

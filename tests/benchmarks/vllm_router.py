@@ -46,15 +46,15 @@ def _gateway(replicas: Sequence[OwnReplica], policy: str) -> Iterator[Running]:
                 engine_url=first.url,
                 replica=first.entry,
                 others=[each.entry for each in others],
-            ) as made:
-                yield made
+            ) as gateway:
+                yield gateway
             return
         urls = [replica.url for replica in replicas]
         with (
             router_running(home, urls, policy=policy, cores=cores) as router,
-            own_gateway(home, engine_url=router.url, replica=router.url) as made,
+            own_gateway(home, engine_url=router.url, replica=router.url) as gateway,
         ):
-            yield made
+            yield gateway
 
 
 async def _ask(stream: CompletionStream, **fields: Any) -> dict[str, Any]:
@@ -72,14 +72,14 @@ async def _affinity(running: Running, text: CodeText, report: Report, name: str)
     ):
         for number in range(NUM_FILES):
             sample = text.sample(mode="fim", num_tokens=_PROMPT_TOKENS, max_tokens=8)
-            asked = {"path": f"{name}/{number}.py", "max_tokens": 8}
+            fields = {"path": f"{name}/{number}.py", "max_tokens": 8}
             for turn in range(NUM_ASKED):
-                meta = await _ask(stream, prefix=sample.prefix + "value_"[:turn], **asked)
+                meta = await _ask(stream, prefix=sample.prefix + "value_"[:turn], **fields)
                 if turn:
                     shares.append((meta["cached_tokens"] or 0) / meta["prompt_tokens"])
                     firsts.append(float(meta["total_ms"]))
-            theirs = await _ask(stranger, prefix=sample.prefix, **asked)
-            strangers += theirs["cached_tokens"] or 0
+            stranger_answer = await _ask(stranger, prefix=sample.prefix, **fields)
+            strangers += stranger_answer["cached_tokens"] or 0
     report.figure(
         "cached, of prompts after the first of a file",
         100 * sum(shares) / len(shares),

@@ -75,11 +75,11 @@ def main(arguments: Sequence[str]) -> int:
     report = Report("chaos")
     region = regions.FarRegion() if options.regions else None
     rate = options.rate or _usual_rate(options)
-    with world(region=region) as made, clients(made, rate=rate) as crowd:
+    with world(region=region) as chaos_world, clients(chaos_world, rate=rate) as crowd:
         if options.soak is not None:
-            soak(made, report, minutes=options.soak)
+            soak(chaos_world, report, minutes=options.soak)
         else:
-            run = Run(made, crowd, report, hold_s=options.seconds)
+            run = Run(chaos_world, crowd, report, hold_s=options.seconds)
             run.run_all(chosen)
             run.check_at_rest()
     return report.exit_status
@@ -96,11 +96,11 @@ def _chosen(families: Sequence[Family], globs: Sequence[str]) -> list[Scenario]:
 
     Raises SystemExit if there is none.
     """
-    every = [each for family in families for each in family.scenarios()]
-    found = [each for each in every if any(fnmatch(each.name, glob) for glob in globs)]
-    if not found:
+    scenarios = [each for family in families for each in family.scenarios()]
+    chosen = [each for each in scenarios if any(fnmatch(each.name, glob) for glob in globs)]
+    if not chosen:
         raise SystemExit(f"There is no such fault: {', '.join(globs)}. `--list` lists them.")
-    return found
+    return chosen
 
 
 if __name__ == "__main__":

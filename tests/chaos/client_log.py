@@ -67,8 +67,8 @@ def read_notes(file: Path, *, offset: int = 0) -> tuple[list[Note], int]:
         stream.seek(offset)
         data = stream.read()
     whole, _, _torn = data.rpartition(b"\n")
-    return list(_each(whole)), offset + len(whole) + bool(whole)
+    return list(_iterate_notes(whole)), offset + len(whole) + bool(whole)
 
 
-def _each(lines: bytes) -> Iterator[Note]:
+def _iterate_notes(lines: bytes) -> Iterator[Note]:
     return (_decoder.decode(line) for line in lines.split(b"\n") if line)

@@ -173,56 +173,58 @@ def world(*, region: Region | None = None) -> Iterator[World]:
         hosts = stack.enter_context(network((*HOSTS, *(region.hosts if region else ()))))
         disks = stack.enter_context(small_disks(home))
         clocks = make_clocks(home.paths.home)
-        made = World(home, hosts, disks, clocks, {})
-        postgres = postgres_on(hosts["stores"], disks.postgres, mark=made.mark_on("stores"))
-        valkey = valkey_on(hosts["stores"], disks.valkey, mark=made.mark_on("stores"))
-        stack.callback(_stop_all, made)
-        made.start("postgres", "stores", postgres)
-        made.start("valkey", "stores", valkey)
-        made.settings = application_urls(disks, stores=hosts["stores"], standby=hosts["standby"])
+        chaos_world = World(home, hosts, disks, clocks, {})
+        postgres = postgres_on(hosts["stores"], disks.postgres, mark=chaos_world.mark_on("stores"))
+        valkey = valkey_on(hosts["stores"], disks.valkey, mark=chaos_world.mark_on("stores"))
+        stack.callback(_stop_all, chaos_world)
+        chaos_world.start("postgres", "stores", postgres)
+        chaos_world.start("valkey", "stores", valkey)
+        chaos_world.settings = application_urls(
+            disks, stores=hosts["stores"], standby=hosts["standby"]
+        )
         if region:
             home.environment.update(region.home_settings)
-        _set_up_django(made)
+        _set_up_django(chaos_world)
         say("Creating the tables")
-        made.manage("migrate", "--database", "owner")
-        made.manage("create_partitions")
+        chaos_world.manage("migrate", "--database", "owner")
+        chaos_world.manage("create_partitions")
         if region:
-            region.start(made)
-        _start_engines(made)
-        _start_gateways(made)
-        _start_workers(made)
-        yield made
+            region.start(chaos_world)
+        _start_engines(chaos_world)
+        _start_gateways(chaos_world)
+        _start_workers(chaos_world)
+        yield chaos_world
 
 
-def _set_up_django(made: World) -> None:
+def _set_up_django(chaos_world: World) -> None:
     """Set up Django here and for commands, with the Unix sockets, which no network fault
     affects."""
-    made.home.environment.update(
-        DATABASE_URL=made.disks.postgres.app_database_url.read_text().strip(),
-        CARET_OWNER_DATABASE_URL=made.disks.postgres.owner_database_url.read_text().strip(),
-        REDIS_URL=made.disks.valkey.redis_url.read_text().strip(),
+    chaos_world.home.environment.update(
+        DATABASE_URL=chaos_world.disks.postgres.app_database_url.read_text().strip(),
+        CARET_OWNER_DATABASE_URL=chaos_world.disks.postgres.owner_database_url.read_text().strip(),
+        REDIS_URL=chaos_world.disks.valkey.redis_url.read_text().strip(),
     )
-    os.environ |= made.home.environment | {"DJANGO_SETTINGS_MODULE": "caret.settings"}
+    os.environ |= chaos_world.home.environment | {"DJANGO_SETTINGS_MODULE": "caret.settings"}
     django.setup()
 
 
-def _start_engines(made: World) -> None:
+def _start_engines(chaos_world: World) -> None:
     for name in ("engine-1", "engine-2"):
-        made.start(name, name, _engine(made, name))
+        chaos_world.start(name, name, _engine(chaos_world, name))
 
 
-def _engine(made: World, name: str) -> Service:
-    host = made.hosts[name]
+def _engine(chaos_world: World, name: str) -> Service:
+    host = chaos_world.hosts[name]
     address = ("--host", host.address, "--port", str(ENGINE_PORT))
-    mood = made.mood_file(name)
+    mood = chaos_world.mood_file(name)
     mood.write_text("")
     spec = ChildSpec(
         name=name,
         command=dying_with_parent(
             (sys.executable, "-m", "tests.chaos.faulty_engine", *address, "--mood", str(mood))
         ),
-        log_file=made.home.paths.logs / f"{name}.log",
-        environment=made.environment_on(name),
+        log_file=chaos_world.home.paths.logs / f"{name}.log",
+        environment=chaos_world.environment_on(name),
         folder=REPOSITORY,
     )
     return CommandService(
@@ -233,25 +235,26 @@ def _engine(made: World, name: str) -> Service:
     )
 
 
-def _start_gateways(made: World) -> None:
+def _start_gateways(chaos_world: World) -> None:
     model = engine_from_environment(0).model
     pools = render_pools(
         model=model.served_name,
         tokenizer=model.path,
         max_context_tokens=MAX_CONTEXT_TOKENS,
         replicas=[
-            f"http://{made.hosts[name].address}:{ENGINE_PORT}" for name in ("engine-1", "engine-2")
+            f"http://{chaos_world.hosts[name].address}:{ENGINE_PORT}"
+            for name in ("engine-1", "engine-2")
         ],
         heals_words=model.has_token_healing,
     )
-    write_pools(made.home.paths.pools, pools)
+    write_pools(chaos_world.home.paths.pools, pools)
     for name in ("gateway-1", "gateway-2"):
-        made.start(name, name, _gateway(made, name))
+        chaos_world.start(name, name, _gateway(chaos_world, name))
 
 
-def _gateway(made: World, name: str) -> Service:
-    host = made.hosts[name]
-    folder = EmbeddedPaths(made.home.paths.home / name)  # for its journal and its log
+def _gateway(chaos_world: World, name: str) -> Service:
+    host = chaos_world.hosts[name]
+    folder = EmbeddedPaths(chaos_world.home.paths.home / name)  # for its journal and its log
     folder.logs.mkdir(parents=True)
     settings = {
         "CARET_GATEWAY_HOST": host.address,
@@ -259,23 +262,23 @@ def _gateway(made: World, name: str) -> Service:
         "CARET_METRICS_HOST": host.address,
         "CARET_METRICS_PORT": str(METRICS_PORT),
         "CARET_JOURNAL_DIR": str(folder.journal),
-        "CARET_POOLS_FILE": str(made.home.paths.pools),
+        "CARET_POOLS_FILE": str(chaos_world.home.paths.pools),
     }
     return web_service(
         "Gateway",
         port=GATEWAY_PORT,
         host=host.address,
         paths=folder,
-        environment=made.environment_on(name) | settings,
+        environment=chaos_world.environment_on(name) | settings,
     )
 
 
-def _start_workers(made: World) -> None:
-    paths, environment = made.home.paths, made.environment_on("workers")
-    made.start("worker", "workers", worker_service(paths=paths, environment=environment))
-    made.start("beat", "workers", beat_service(paths=paths, environment=environment))
+def _start_workers(chaos_world: World) -> None:
+    paths, environment = chaos_world.home.paths, chaos_world.environment_on("workers")
+    chaos_world.start("worker", "workers", worker_service(paths=paths, environment=environment))
+    chaos_world.start("beat", "workers", beat_service(paths=paths, environment=environment))
 
 
-def _stop_all(made: World) -> None:
-    for placed in reversed(made.parts.values()):
+def _stop_all(chaos_world: World) -> None:
+    for placed in reversed(chaos_world.parts.values()):
         placed.part.child.stop()

@@ -44,8 +44,8 @@ def clients(world: World, *, rate: float) -> Iterator[Crowd]:
     quiet = new_chaos_company("quiet", rate=quiet_rate)
     busy_rate = (rate - quiet_rate) / num_busy
     companies = (quiet, *(new_chaos_company(f"busy-{n}", rate=busy_rate) for n in range(num_busy)))
-    with running_clients(world, [company.party for company in companies]) as found:
-        yield found
+    with running_clients(world, [company.party for company in companies]) as crowd:
+        yield crowd
 
 
 @contextmanager

@@ -54,13 +54,13 @@ CUT: Final = Quality(loss=1.0)
 
 @contextmanager
 def bad_wire(
-    one: Host, other: Host, quality: Quality, *, environment: Mapping[str, str]
+    first_host: Host, second_host: Host, quality: Quality, *, environment: Mapping[str, str]
 ) -> Iterator[None]:
     """Make the link between the two hosts bad during the block.
 
     `environment` is that of the link's process.
     """
-    text = msgspec.json.encode(_Specification((one, other), quality)).decode()
+    text = msgspec.json.encode(_Specification((first_host, second_host), quality)).decode()
     process = subprocess.Popen(
         dying_with_parent((sys.executable, "-m", "tests.chaos.netem", text)),
         stdin=subprocess.DEVNULL,
@@ -72,7 +72,7 @@ def bad_wire(
     assert process.stdout is not None
     try:
         if process.stdout.readline().strip() != _READY:
-            raise RuntimeError(f"no link between {one.name} and {other.name}")
+            raise RuntimeError(f"no link between {first_host.name} and {second_host.name}")
         yield
     finally:
         process.kill()
@@ -123,8 +123,11 @@ def _run(*command: str) -> None:
 
 def main(text: str) -> int:
     specification = msgspec.json.decode(text, type=_Specification)
-    one, other = specification.hosts
-    wire = _Wire((_device_to(one, other), _device_to(other, one)), specification.quality)
+    first_host, second_host = specification.hosts
+    wire = _Wire(
+        (_device_to(first_host, second_host), _device_to(second_host, first_host)),
+        specification.quality,
+    )
     sys.stdout.write(f"{_READY}\n")
     sys.stdout.flush()
     wire.run()

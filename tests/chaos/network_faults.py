@@ -28,8 +28,8 @@ class BadWire(Fault):
     _open: ExitStack = field(default_factory=ExitStack)
 
     def begin(self, world: World) -> None:
-        one, other = (world.hosts[name] for name in self.pair)
-        wire = bad_wire(one, other, self.quality, environment=world.home.environment)
+        first_host, second_host = (world.hosts[name] for name in self.pair)
+        wire = bad_wire(first_host, second_host, self.quality, environment=world.home.environment)
         self._open.enter_context(wire)
 
     def end(self, world: World) -> None:

@@ -43,8 +43,8 @@ class Guest(Fault):
         self._open.close()
 
     def details(self, notes: Sequence[Note]) -> dict[str, Any]:
-        ours = [note for note in notes if self._is_ours(note)]
-        return {"guest": dict(Counter(note.ending for note in ours)) | self._more(ours)}
+        own_notes = [note for note in notes if self._is_ours(note)]
+        return {"guest": dict(Counter(note.ending for note in own_notes)) | self._more(own_notes)}
 
     @property
     def company(self) -> ChaosCompany:
@@ -54,7 +54,7 @@ class Guest(Fault):
     def _is_ours(self, note: Note) -> bool:
         return note.tenant == self.company.party.tenant
 
-    def _more(self, ours: Sequence[Note]) -> dict[str, Any]:
+    def _more(self, own_notes: Sequence[Note]) -> dict[str, Any]:
         return {}
 
 
@@ -69,8 +69,8 @@ class Revoked(Guest):
         self.company.revoke()
         self._at_s = time.time()
 
-    def _more(self, ours: Sequence[Note]) -> dict[str, Any]:
-        after_s = [note.at_s - self._at_s for note in ours if note.is_served]
+    def _more(self, own_notes: Sequence[Note]) -> dict[str, Any]:
+        after_s = [note.at_s - self._at_s for note in own_notes if note.is_served]
         return {"served_for_s": round(max(after_s, default=0.0), 2)}  # below 0: none after it
 
 

@@ -98,8 +98,8 @@ class CutLine(Guest):
         since = world.notebook.since(self._healed_s)
         return any(self._is_ours(note) and not note.is_served for note in since)
 
-    def _more(self, ours: Sequence[Note]) -> dict[str, Any]:
-        after_s = [note.at_s - self._healed_s for note in ours if note.is_served]
+    def _more(self, own_notes: Sequence[Note]) -> dict[str, Any]:
+        after_s = [note.at_s - self._healed_s for note in own_notes if note.is_served]
         return {"revoked_key_served_for_s": round(max(after_s, default=0.0), 2)}  # after the cut
 
 

@@ -36,24 +36,24 @@ def resources_of(pid: int) -> ProcessResources | None:
 def resources_by_process(world: World) -> dict[tuple[str, int], ProcessResources]:
     """Return the resources by service and process ID: a restarted process counts as another."""
     found = {(key, placed.pid): resources_of(placed.pid) for key, placed in world.parts.items()}
-    return {who: held for who, held in found.items() if held is not None}
+    return {process: resources for process, resources in found.items() if resources is not None}
 
 
-def grown(
+def resource_growth(
     before: Mapping[tuple[str, int], ProcessResources],
     after: Mapping[tuple[str, int], ProcessResources],
 ) -> dict[str, dict[str, float]]:
     """Return the growth of processes that still run, without unchanged values."""
     found = {}
-    for who in before.keys() & after.keys():
-        old, new = asdict(before[who]), asdict(after[who])
+    for process in before.keys() & after.keys():
+        old, new = asdict(before[process]), asdict(after[process])
         more = {name: round(new[name] - old[name], 1) for name in old if new[name] != old[name]}
         if more:
-            found[who[0]] = more
+            found[process[0]] = more
     return dict(sorted(found.items()))
 
 
-def still_held(world: World) -> dict[str, float]:
+def leaked_requests_and_connections(world: World) -> dict[str, float]:
     """Return completions in flight and connections, by gateway and gauge, after clients have
     stopped."""
     found = {}

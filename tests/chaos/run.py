@@ -19,7 +19,11 @@ from tests.chaos.client_log import Note
 from tests.chaos.environment import World
 from tests.chaos.figures import Figures, Quiet, Recovery, first_p99, is_bad
 from tests.chaos.load import Crowd
-from tests.chaos.resource_usage import grown, resources_by_process, still_held
+from tests.chaos.resource_usage import (
+    leaked_requests_and_connections,
+    resource_growth,
+    resources_by_process,
+)
 from tests.chaos.scenario import Scenario
 from tests.chaos.usage_rows import settled_balance
 
@@ -56,7 +60,9 @@ class Run:
         """Stop the clients and report the requests and connections that the gateways still hold."""
         self.crowd.stop()
         deadline_s = time.monotonic() + _REST_S
-        while (still_held_resources := still_held(self.world)) and time.monotonic() < deadline_s:
+        while (
+            still_held_resources := leaked_requests_and_connections(self.world)
+        ) and time.monotonic() < deadline_s:
             time.sleep(_LOOK_EVERY_S)
         target = "no completion, no connection"
         self.report.judged(
@@ -90,7 +96,9 @@ class Run:
             others_cores=neighbours.num_cores(),
             holds_up_tokens=scenario.holds_up_tokens,
         )
-        self._report(scenario, figures, grown=grown(before, resources_by_process(self.world)))
+        self._report(
+            scenario, figures, grown=resource_growth(before, resources_by_process(self.world))
+        )
 
     def _make(self, scenario: Scenario) -> None:
         say(f"{scenario.name}: beginning")

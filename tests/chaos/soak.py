@@ -32,7 +32,7 @@ _MINUTE_S: Final = 60.0
 @dataclass(frozen=True, slots=True)
 class Sample:
     at_s: float
-    held: ProcessResources
+    resources: ProcessResources
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ def trend(samples: Sequence[Sample], *, settled_s: float) -> Trend:
     """Return the trend of the samples after `settled_s`, of which there must be two."""
     settled = [sample for sample in samples if sample.at_s > settled_s]
     at_s = np.array([sample.at_s for sample in settled])
-    memory = np.array([sample.held.memory_mb for sample in settled])
-    descriptors = np.array([sample.held.descriptors for sample in settled])
+    memory = np.array([sample.resources.memory_mb for sample in settled])
+    descriptors = np.array([sample.resources.descriptors for sample in settled])
     span_s = at_s[-1] - at_s[0]
     slope, start = np.polyfit(at_s - at_s[0], memory, 1)
     more_descriptors = np.polyfit(at_s - at_s[0], descriptors, 1)[0] * span_s
@@ -65,7 +65,7 @@ def trend(samples: Sequence[Sample], *, settled_s: float) -> Trend:
         more_descriptors=round(float(more_descriptors), 2),
         course_mb=tuple(
             round(float(part.mean()), 1)
-            for part in np.array_split([sample.held.memory_mb for sample in samples], _COURSE)
+            for part in np.array_split([sample.resources.memory_mb for sample in samples], _COURSE)
             if part.size
         ),
     )
@@ -75,8 +75,8 @@ def soak(world: World, report: Report, *, minutes: float) -> None:
     samples: defaultdict[str, list[Sample]] = defaultdict(list)
     began_s, neighbours = time.time(), Neighbours()
     while (now_s := time.time()) < began_s + minutes * _MINUTE_S:
-        for (key, _pid), held in resources_by_process(world).items():
-            samples[key].append(Sample(now_s, held))
+        for (key, _pid), resources in resources_by_process(world).items():
+            samples[key].append(Sample(now_s, resources))
         time.sleep(_EVERY_S)
     say("Comparing results with bills")
     settled_s = began_s + _SETTLING * minutes * _MINUTE_S

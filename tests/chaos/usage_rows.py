@@ -48,20 +48,20 @@ def settled_balance(
             rows = list(rows_of(world, tenants))
             took_s = time.monotonic() - began_s
             if is_over or not balance(notes, rows, ()).missing:
-                return _with_those_under_way(notes, rows, read), took_s
+                return _balance_after_running_requests(notes, rows, read), took_s
         if is_over:
             raise TimeoutError("The database is still down.")
         world.revive()
         time.sleep(_LOOK_EVERY_S)
 
 
-def _with_those_under_way(
+def _balance_after_running_requests(
     notes: Sequence[Note], rows: Sequence[Row], read: Callable[[], Sequence[Note]]
 ) -> Balance:
     """Balance again while it is uneven: a completion may be billed before its client records it."""
     deadline_s = time.monotonic() + _UNDER_WAY_S
     while True:
-        found = balance(notes, rows, read()[len(notes) :])
-        if found.is_even or time.monotonic() > deadline_s:
-            return found
+        current = balance(notes, rows, read()[len(notes) :])
+        if current.is_even or time.monotonic() > deadline_s:
+            return current
         time.sleep(_LOOK_EVERY_S)

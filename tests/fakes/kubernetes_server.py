@@ -35,7 +35,7 @@ class KubernetesServer:
     oldest: int = 100  # the oldest version from which a watch can continue
     is_broken: bool = False
     # if present, a list response is built and then waits for this event before it is sent
-    held: asyncio.Event | None = None
+    hold: asyncio.Event | None = None
     max_watch_s: float = 30.0
     bookmarks_every_s: float | None = None
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)  # by name
@@ -95,8 +95,8 @@ class KubernetesServer:
         items = [slice_ for slice_ in self.objects.values() if _is_of(slice_, namespace, service)]
         metadata = {"resourceVersion": str(self.version)}
         listing = {"kind": "EndpointSliceList", "metadata": metadata, "items": items}
-        if (held := self.held) is not None:
-            await held.wait()
+        if (hold := self.hold) is not None:
+            await hold.wait()
         return web.json_response(listing)
 
     async def _watch(

@@ -111,8 +111,8 @@ class SamlProvider:
         """Return the assertion about the signed-in user for the request in a redirect."""
         parts = urlsplit(url)
         assert f"{parts.scheme}://{parts.netloc}{parts.path}" == self.sso_url
-        sent = base64.b64decode(parse_qs(parts.query)["SAMLRequest"][0])
-        question = Xml.to_etree(zlib.decompress(sent, -15))
+        request_xml = base64.b64decode(parse_qs(parts.query)["SAMLRequest"][0])
+        question = Xml.to_etree(zlib.decompress(request_xml, -15))
         acs_url = str(question.get("AssertionConsumerServiceURL"))
         (issuer,) = Xml.query(question, "/samlp:AuthnRequest/saml:Issuer")
         number = str(question.get("ID"))

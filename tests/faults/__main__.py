@@ -180,7 +180,7 @@ def _print_report(faults: Sequence[Fault], results: Results, suite: str) -> None
         check=True,
     ).stdout.strip()
     date = datetime.datetime.now(datetime.UTC).date()
-    times = [found.seconds for fault in faults if (found := results.find(FAULT, fault.id))]
+    times = [result.seconds for fault in faults if (result := results.find(FAULT, fault.id))]
     print("# Results of the planted faults\n")
     print("A planted fault is a small change that breaks the code on purpose, one at a time. It is")
     print("caught if a test fails.\n")

@@ -59,8 +59,10 @@ class Results:
 
     def unconfirmed(self, faults: Iterable[Fault]) -> list[str]:
         """Return the tests that caught one of `faults` and have not yet run without a fault."""
-        found = [self.find(FAULT, fault.id) for fault in faults]
-        tests = [test_function(one.caught_by) for one in found if one and one.caught_by]
+        results = [self.find(FAULT, fault.id) for fault in faults]
+        tests = [
+            test_function(result.caught_by) for result in results if result and result.caught_by
+        ]
         return [
             test
             for test in dict.fromkeys(tests)

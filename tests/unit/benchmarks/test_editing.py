@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.benchmarks.edit_sessions import Session, made, recorded, states, typed
+from tests.benchmarks.edit_sessions import Session, make_sessions, recorded, states, typed
 
 # Lines end in a line break, as in a file. Nothing is typed after the last one.
 LINES = st.lists(st.text(alphabet="ab (){}[\t", max_size=12), max_size=30)
@@ -30,7 +30,7 @@ def test_typed_changes_turn_one_text_into_the_other(
 
 
 def test_changes_are_in_order_of_time_and_depend_only_on_the_seed() -> None:
-    one, other = (list(made(3, seed=4)) for _ in range(2))
+    one, other = (list(make_sessions(3, seed=4)) for _ in range(2))
 
     assert one == other
     for session in one:

@@ -13,7 +13,7 @@ def _samples(*, mb_each: float = 0.0, descriptors_each: float = 0.0) -> list[Sam
     return [
         Sample(
             at_s=1_000.0 + number,
-            held=ProcessResources(
+            resources=ProcessResources(
                 memory_mb=100.0 + number * mb_each + number % 2,
                 descriptors=50 + round(number * descriptors_each) + number % 2,
                 sockets=0,
@@ -45,7 +45,10 @@ def test_growth_is_measured_over_the_whole_time() -> None:
 
 def test_growth_before_settling_shows_only_in_the_course() -> None:
     filling = [replace(sample, at_s=sample.at_s - 100.0) for sample in _samples(mb_each=0.5)]
-    flat = [replace(sample, held=replace(sample.held, memory_mb=150.0)) for sample in _samples()]
+    flat = [
+        replace(sample, resources=replace(sample.resources, memory_mb=150.0))
+        for sample in _samples()
+    ]
 
     found = trend([*filling, *flat], settled_s=999.0)
 
