@@ -94,7 +94,7 @@ class UsageDay(_RollupRow):
 class _LatencyCounts(models.Model):
     """Latency of all completions of one mode, without users.
 
-    First-token latencies are in buckets, see tenants.usage.rollups.latency_histogram.
+    Latencies are in buckets, see tenants.usage.rollups.latency_histogram.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "starts_at", "mode")
@@ -104,6 +104,9 @@ class _LatencyCounts(models.Model):
     # Buckets of completed requests, ascending, and the number of requests in each.
     sizes = ArrayField(models.IntegerField())
     counts = ArrayField(models.BigIntegerField())
+    # The same for display latencies, as clients report them. None: from before the columns existed.
+    display_sizes = ArrayField(models.IntegerField(), null=True)
+    display_counts = ArrayField(models.BigIntegerField(), null=True)
     # The sum of requests already at the replica, over all `sent` requests: a measure of engine
     # load.
     at_replica = models.BigIntegerField()

@@ -109,6 +109,8 @@ class Outcome(models.Model):
     # Only for persisted.
     span_s = models.IntegerField(null=True)
     edited_ratio = models.FloatField(null=True)  # 0 to 1
+    # Only for shown: from sending the request to text on the screen, as the client measured it.
+    display_ms = models.IntegerField(null=True)
 
     class Meta:
         constraints: ClassVar = [

@@ -73,6 +73,8 @@ class SpeedLine:
     completed: str
     p50: str
     p99: str
+    display_p50: str  # "": not reported
+    display_p99: str
     target: str
     is_on_target: bool
     change: FigureChange | None
@@ -116,8 +118,10 @@ def _speed_line(
     return SpeedLine(
         name=str(MODES[speed.mode]),
         completed=format_count(speed.completed),
-        p50="" if speed.p50_ms is None else format_milliseconds(speed.p50_ms),
-        p99="" if speed.p99_ms is None else format_milliseconds(speed.p99_ms),
+        p50=_format_optional_ms(speed.p50_ms),
+        p99=_format_optional_ms(speed.p99_ms),
+        display_p50=_format_optional_ms(speed.display_p50_ms),
+        display_p99=_format_optional_ms(speed.display_p99_ms),
         target=format_milliseconds(speed.target_ms),
         is_on_target=speed.is_on_target,
         change=describe_change(
@@ -125,6 +129,10 @@ def _speed_line(
         ),
         url=_request_list_url(usage_filters, mode=speed.mode.value, order="slow"),
     )
+
+
+def _format_optional_ms(value_ms: float | None) -> str:
+    return "" if value_ms is None else format_milliseconds(value_ms)
 
 
 def _first_token_figure(

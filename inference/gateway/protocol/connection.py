@@ -275,7 +275,12 @@ class Connection:
 
     def _on_outcome(self, frame: OutcomeFrame) -> None:
         report = OutcomeReport(
-            frame.event, frame.chars, frame.lines, frame.after_ms, frame.edited_ratio
+            frame.event,
+            chars=frame.chars,
+            lines=frame.lines,
+            after_ms=frame.after_ms,
+            edited_ratio=frame.edited_ratio,
+            display_ms=frame.display_ms,
         )
         completion = self._find_completion(frame.id)
         current_request_id = completion and completion.suggestion.request_id
@@ -306,6 +311,7 @@ class Connection:
                 lines=counts.lines,
                 span_s=counts.span_s,
                 edited_ratio=counts.edited_ratio,
+                display_ms=frame.display_ms,
             )
         )
         if frame.text:

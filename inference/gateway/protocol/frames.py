@@ -75,6 +75,8 @@ class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
     lines: int | None = None
     after_ms: int = 0
     edited_ratio: float | None = None
+    # Only for shown: from sending the request to text on the screen; None: nobody waited for it.
+    display_ms: int | None = None
     text: str | None = None  # the edited text; used only with the user's consent to store it
 
 

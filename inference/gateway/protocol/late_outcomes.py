@@ -71,6 +71,7 @@ class LateOutcomeRecorder:
                 lines=report.lines,
                 span_s=span_s,
                 edited_ratio=report.edited_ratio,
+                display_ms=report.display_ms,
             )
         )
 

@@ -44,6 +44,7 @@ class OutcomeReport:
     lines: int | None = None
     after_ms: int = 0
     edited_ratio: float | None = None
+    display_ms: int | None = None  # only for shown; None: nobody waited for the suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ def validate_report(report: OutcomeReport) -> int | None:
         ("chars", report.chars),
         ("lines", report.lines),
         ("after_ms", report.after_ms),
+        ("display_ms", report.display_ms),
     ):
         if value is not None and not 0 <= value <= MAX_NUMBER:
             raise InvalidFrame(
@@ -92,6 +94,8 @@ def validate_report(report: OutcomeReport) -> int | None:
             "invalid_field",
             "edited_ratio is required for persisted, and not allowed for other events.",
         )
+    if report.display_ms is not None and report.event is not OutcomeEvent.SHOWN:
+        raise InvalidFrame("invalid_field", "display_ms is only allowed for shown.")
     if report.edited_ratio is not None and not 0 <= report.edited_ratio <= 1:
         raise InvalidFrame("invalid_field", "edited_ratio must be from 0 to 1.")
     return _span_s(report)

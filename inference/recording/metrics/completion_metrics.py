@@ -10,7 +10,7 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
-from caret.contracts.usage import FinishReason, OutcomeEvent, OutcomeRecord, UsageRecord
+from caret.contracts.usage import FinishReason, OutcomeRecord, UsageRecord
 from inference.completion.request import CompletionRequest
 from inference.completion.request_trace import RequestTrace
 from inference.recording.metrics.fast_counters import FastCounters, FastHistograms
@@ -25,6 +25,8 @@ _FIRST_TOKEN_S: Final = (
 _STAGE_S: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.06, 0.1, 0.25, 1, 5),
 )
+# The first token, the way to the client and back, and a line of text.
+_DISPLAY_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5)
 # Near the target of 10 ms.
 _CANCEL_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1)
 NOT_UNDERSTOOD: Final = "unknown"  # the mode of a request that was rejected as malformed
@@ -66,6 +68,11 @@ class CompletionMetrics:
         self._outcomes = FastCounters(
             "caret_outcomes", "Outcomes of suggestions, as editors report them.", ["event"]
         )
+        self._displays = FastHistograms(
+            "caret_display_seconds",
+            "From sending a request to text on the screen, as editors report it.",
+            bounds=_DISPLAY_S,
+        )
         self._cuts = FastCounters(
             "caret_filtered_completions",
             "Completions that the filter truncated or withheld.",
@@ -96,8 +103,10 @@ class CompletionMetrics:
         if self._tenants is not None and trace.principal is not None:
             self._tenants.count_completion(trace.principal.snapshot.slug, trace)
 
-    def on_outcome(self, event: OutcomeEvent) -> None:
-        self._outcomes.add(1, event)
+    def on_outcome(self, outcome: OutcomeRecord) -> None:
+        self._outcomes.add(1, outcome.event)
+        if outcome.display_ms is not None:
+            self._displays.observe(outcome.display_ms / 1000)
 
     def collect(self) -> Iterator[Metric]:
         yield self._completions.to_family()
@@ -107,6 +116,7 @@ class CompletionMetrics:
         for counters in self._tokens.values():
             yield counters.to_family()
         yield self._outcomes.to_family()
+        yield self._displays.to_family()
         yield self._cuts.to_family()
         if self._tenants is not None:
             yield from self._tenants.collect()
@@ -139,7 +149,7 @@ class CountingJournal:
 
     def append(self, record: UsageRecord) -> None:
         if isinstance(record, OutcomeRecord):
-            self._metrics.on_outcome(record.event)
+            self._metrics.on_outcome(record)
         self._journal.append(record)
 
 

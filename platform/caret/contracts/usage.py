@@ -102,6 +102,9 @@ class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     # text and the current text, as a share of the accepted text, 0 to 1. None for other events.
     span_s: int | None = None
     edited_ratio: float | None = None
+    # For a shown outcome: milliseconds from sending the request to text on the screen, as the
+    # client measured it. None: nobody waited for the suggestion, or the client did not tell.
+    display_ms: int | None = None
 
 
 class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="belated"):
@@ -123,6 +126,7 @@ class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     lines: int | None
     span_s: int | None
     edited_ratio: float | None
+    display_ms: int | None = None
 
 
 class TypingRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="typing"):

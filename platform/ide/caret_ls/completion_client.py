@@ -27,6 +27,8 @@ _BUDGET_CODES: Final = ("budget_exceeded", "token_quota_exceeded")
 _MAX_BACKOFF_S: Final = 60.0
 # Nobody waits this long; the gateway itself gives up after 30 s.
 MAX_RESPONSE_S: Final = 20.0
+# A token every 10 ms would draw the text a hundred times a second.
+GROW_EVERY_S: Final = 0.05
 _TOO_SLOW: Final = "deadline_exceeded"  # the gateway's error code
 _POLICY_CODES: Final = ("path_excluded", "path_required", "feature_disabled", "insufficient_scope")
 
@@ -123,8 +125,10 @@ class CompletionClient:
             del self._growing[uri]
 
     async def _grow(self, flight: InFlightRequest) -> None:
-        while await flight.wait_passed(len(flight.offered)):
-            self._notify_grown(self._store_passed(flight))
+        with flight.keep_running():
+            while await flight.wait_passed(len(flight.offered)):
+                self._notify_grown(self._store_passed(flight))
+                await asyncio.sleep(GROW_EVERY_S)
         result = await flight.wait_result()
         if result is None:  # the user typed other text: nobody sees it
             self._handlers.cache.discard(flight.id)
@@ -153,6 +157,7 @@ class CompletionClient:
     async def _receive(self, file: OpenFile, flight: InFlightRequest) -> CompletionResult:
         clock = self._handlers.clock
         began_s, retry_after_s = clock.monotonic_s(), None
+        flight.sent_s = began_s
         try:
             async with asyncio.timeout(self._max_response_s):
                 finish_reason = await self._read_frames(file, flight)

@@ -209,6 +209,8 @@ class CompletionProvider:
             if reason is not None:
                 return reason
             cached = self._find_cached(context)
+            if isinstance(cached, RemainingSuggestion) and not flight.is_prefetch:
+                return replace(cached, sent_s=flight.sent_s)
             if cached is not None:
                 return cached
         return SkipReason.NEWER_KEYSTROKE
@@ -268,6 +270,7 @@ class CompletionProvider:
                 request_id=remaining.suggestion.request_id,
                 is_whole=remaining.suggestion.is_whole,
                 num_before=len(remaining.suggestion.text) - len(remaining.text),
+                sent_s=remaining.sent_s,
             ),
             now_s=self._state.clock.monotonic_s(),
         )

@@ -92,7 +92,12 @@ def build_outcome(report: EditorOutcome, *, shares_text: bool) -> Frame:
     }
     if report.request_id:
         frame["request_id"] = report.request_id
-    optional = {"chars": report.chars, "lines": report.lines, "edited_ratio": report.edited_ratio}
+    optional = {
+        "chars": report.chars,
+        "lines": report.lines,
+        "edited_ratio": report.edited_ratio,
+        "display_ms": report.display_ms,
+    }
     frame |= {name: value for name, value in optional.items() if value is not None}
     if shares_text and report.text is not None:
         frame["text"] = report.text

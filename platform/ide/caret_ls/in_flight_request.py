@@ -40,6 +40,7 @@ class InFlightRequest:
         self.context = context
         self.id = id
         self.is_prefetch = is_prefetch
+        self.sent_s: float | None = None  # None: not sent yet
         self.text = ""
         self.offered = ""  # the text that the editor may show already
         self._has_news = asyncio.Event()  # text has arrived, or the request is over
@@ -76,7 +77,7 @@ class InFlightRequest:
 
         If the waiting is cancelled, the request continues for a moment.
         """
-        with self._count_waiting():
+        with self.keep_running():
             while not self.is_over:
                 if len(self.passed_text) > num_chars:
                     return True
@@ -89,7 +90,7 @@ class InFlightRequest:
 
         If the waiting is cancelled, the request continues for a moment.
         """
-        with self._count_waiting():
+        with self.keep_running():
             await asyncio.wait({self._task})
         return None if self._task.cancelled() else self._task.result()
 
@@ -98,7 +99,8 @@ class InFlightRequest:
         self._task.cancel()
 
     @contextmanager
-    def _count_waiting(self) -> Iterator[None]:
+    def keep_running(self) -> Iterator[None]:
+        """Let the request continue at least until a moment after the block."""
         self._num_waiting += 1
         try:
             yield

@@ -16,7 +16,7 @@ Pure: the result is numbers.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -55,6 +55,7 @@ class EditorOutcome:
     edited_ratio: float | None = None  # only for PERSISTED
     text: str | None = None  # the text it has become; only sent if the user has opted in
     request_id: str = ""  # the ID that all gateways know; "": not received
+    display_ms: int | None = None  # only for SHOWN: see `_VisibleSuggestion.sent_s`
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class ShownSuggestion:
     request_id: str = ""
     is_whole: bool = True  # False: more text may arrive (`OutcomeTracker.grow`)
     num_before: int = 0  # characters of the whole suggestion that were typed before
+    sent_s: float | None = None  # when the user's request was sent; None: nobody waited for it
 
 
 @dataclass(slots=True)
@@ -83,6 +85,9 @@ class _VisibleSuggestion:
     is_whole: bool
     initial_num_from_list: int  # num_from_list when it appeared
     num_before: int
+    # The display latency is the time from sending the request to the first text on the screen.
+    sent_s: float | None  # None: the suggestion was there before it was needed
+    displayed_s: float
     num_consumed: int = 0  # number of its characters that were typed or accepted
     num_accepted: int = 0  # number of these that were accepted in parts
 
@@ -144,8 +149,16 @@ class OutcomeTracker:
             is_whole=suggestion.is_whole,
             initial_num_from_list=suggestion.num_from_list,
             num_before=suggestion.num_before,
+            sent_s=suggestion.sent_s,
+            displayed_s=now_s,
         )
         return True
+
+    def on_displayed(self, uri: str, now_s: float) -> None:
+        """Note that the editor has drawn the suggestion, if it tells so."""
+        visible = self._visible.get(uri)
+        if visible is not None and visible.displayed_s == visible.shown_s:
+            visible.displayed_s = now_s
 
     def grow(self, id: str, text: str, *, is_whole: bool, request_id: str, now_s: float) -> None:
         """Replace a suggestion's text by a longer one that has arrived."""
@@ -282,7 +295,12 @@ class OutcomeTracker:
         """Report that the user saw it; certain if a part was accepted."""
         if is_certain or _is_seen(visible, now_s):
             suggested_text = visible.text[visible.initial_num_from_list :]
-            self._emit(_build_outcome(visible, EditorOutcomeEvent.SHOWN, now_s, suggested_text))
+            outcome = _build_outcome(visible, EditorOutcomeEvent.SHOWN, now_s, suggested_text)
+            self._emit(replace(outcome, display_ms=_display_ms(visible)))
+
+
+def _display_ms(visible: _VisibleSuggestion) -> int | None:
+    return None if visible.sent_s is None else _to_ms(visible.displayed_s - visible.sent_s)
 
 
 def _is_seen(visible: _VisibleSuggestion, now_s: float) -> bool:

@@ -6,6 +6,8 @@ It implements `textDocument/inlineCompletion` and these messages besides LSP:
     $/caret/suggestionGrown      to the editor: {"uri": ...}, only if its experimental capabilities
                                  have "caretGrowingSuggestions": true. The suggestion has more text:
                                  the editor requests it again at the cursor
+    $/caret/suggestionDisplayed  from it: {"uri": ...} if the suggestion is on the screen; optional,
+                                 for a more exact display latency
     $/caret/suggestionDismissed  from it: {"uri": ...} if the user hides the suggestion
     $/caret/selectionChanged     from it: {"uri": ..., "hasSelection": true} if text is selected
     $/caret/signIn               from it: {"key": "cpk_..."} from its secret storage; {"key": null}
@@ -55,6 +57,7 @@ from caret_ls.workspace import SelectedCompletion
 STATUS: Final = "$/caret/status"
 SELECTION_CHANGED: Final = "$/caret/selectionChanged"
 SUGGESTION_GROWN: Final = "$/caret/suggestionGrown"
+SUGGESTION_DISPLAYED: Final = "$/caret/suggestionDisplayed"
 SUGGESTION_DISMISSED: Final = "$/caret/suggestionDismissed"
 SIGN_IN: Final = "$/caret/signIn"
 EXPLAIN_NO_SUGGESTION: Final = "$/caret/explainNoSuggestion"
@@ -300,6 +303,10 @@ def _add_completions(server: CaretServer) -> None:
             return types.InlineCompletionList([])
         others = await server.session.alternatives.find(uri, offer, is_invoked=request.is_invoked)
         return types.InlineCompletionList([_to_lsp_item(item) for item in (offer, *others)])
+
+    @server.feature(SUGGESTION_DISPLAYED)
+    def displayed(params: Any) -> None:
+        server.session.on_displayed(params.uri)
 
     @server.feature(SUGGESTION_DISMISSED)
     def dismissed(params: Any) -> None:

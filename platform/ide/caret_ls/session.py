@@ -177,6 +177,10 @@ class Session:
         self.outcomes.dismiss(uri, self._clock.monotonic_s())
         self.assistant.on_rejected(uri)
 
+    def on_displayed(self, uri: str) -> None:
+        """Note that the suggestion is on the screen."""
+        self.outcomes.on_displayed(uri, self._clock.monotonic_s())
+
     def accept(self, id: str) -> None:
         self.outcomes.accept(id, self._clock.monotonic_s())
         self.debouncer.on_accepted()

@@ -38,6 +38,7 @@ class RemainingSuggestion:
     suggestion: Suggestion
     text: str
     replaces: int
+    sent_s: float | None = None  # when the request was sent; None: the text was there already
 
 
 def create_suggestion(

@@ -143,6 +143,7 @@ def _outcome_row(record: OutcomeRecord | LateOutcomeRecord, *, chars: int, lines
         lines=lines,
         span_s=record.span_s,
         edited_ratio=record.edited_ratio,
+        display_ms=record.display_ms,
     )
 
 

@@ -2,7 +2,8 @@
 
 For all requests of a tenant the figures come from rollups, for any period and within
 RELATIVE_ERROR. For filtered requests they come from the usage records, exactly but for a limited
-period, because rollups have no percentiles by language, editor or user.
+period, because rollups have no percentiles by language, editor or user. Only rollups have display
+latencies.
 """
 
 from collections import defaultdict
@@ -46,6 +47,9 @@ class LatencyRow:
     p99_ms: float | None
     at_replica: int  # sum of the requests already at the replica, over all `sent`
     sent: int  # requests sent to an engine
+    # From sending the request to text on the screen, as clients report it; None: not known.
+    display_p50_ms: float | None = None
+    display_p99_ms: float | None = None
 
     @property
     def target_ms(self) -> float:
@@ -133,10 +137,13 @@ class _LatencyRow(NamedTuple):
     counts: list[int]
     at_replica: int
     sent: int
+    display_sizes: list[int] | None
+    display_counts: list[int] | None
 
 
 def _sum_rows(mode: Mode, rows: list[_LatencyRow]) -> LatencyRow:
     histogram = merge_histograms((row.sizes, row.counts) for row in rows)
+    displays = merge_histograms((row.display_sizes or (), row.display_counts or ()) for row in rows)
     return LatencyRow(
         mode,
         completed=sum(histogram.values()),
@@ -144,6 +151,8 @@ def _sum_rows(mode: Mode, rows: list[_LatencyRow]) -> LatencyRow:
         p99_ms=percentile_ms(histogram, 99),
         at_replica=sum(row.at_replica for row in rows),
         sent=sum(row.sent for row in rows),
+        display_p50_ms=percentile_ms(displays, 50),
+        display_p99_ms=percentile_ms(displays, 99),
     )
 
 

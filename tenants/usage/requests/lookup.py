@@ -4,13 +4,15 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.db.models import Min
+
 from caret.contracts.policy import Mode, Tier, Trigger
 from caret.contracts.usage import CompletionRecord, FinishReason
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.models import UsageRecord
+from tenants.models import Outcome, UsageRecord
 from tenants.security.audit.operations import record_read
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import list_tenants
@@ -58,6 +60,17 @@ def find_request(
                 reason=reason,
             )
     return _to_completion_record(row)
+
+
+def find_display_ms(*, tenant_id: TenantId, request_id: uuid.UUID) -> int | None:
+    """Return a request's display latency, as the client reported it; None: it did not.
+
+    Call it only for a request that `find_request` has returned. One query over an index.
+    """
+    with tenant_scope(tenant_id):
+        reported = Outcome.objects.filter(request_id=request_id, display_ms__isnull=False)
+        earliest: int | None = reported.aggregate(earliest=Min("display_ms"))["earliest"]
+    return earliest
 
 
 def find_request_as_operator(

@@ -134,20 +134,39 @@ counted AS (
     FROM each GROUP BY mode
 )
 """
-_SPEED_COLUMNS: Final = "mode, sizes, counts, at_replica, sent"
+_EACH_DISPLAY: Final = """
+displayed AS (
+    SELECT mode, array_agg(size ORDER BY size) AS sizes, array_agg(number ORDER BY size) AS counts
+    FROM each_display GROUP BY mode
+)
+"""
+_SPEED_COLUMNS: Final = "mode, sizes, counts, at_replica, sent, display_sizes, display_counts"
+_DISPLAY_VALUES: Final = (
+    "coalesce(min(displayed.sizes), '{}'), coalesce(min(displayed.counts), '{}')"
+)
 
 COUNT_SPEED: Final = f"""
 WITH u AS MATERIALIZED (
-    SELECT mode, finish_reason, first_token_ms, num_in_flight_at_replica FROM tenants_usage_record
+    SELECT request_id, mode, finish_reason, first_token_ms, num_in_flight_at_replica
+    FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 ), each AS (
     SELECT mode, {bucket_sql("first_token_ms")} AS size, count(*) AS number FROM u
     WHERE {_ENDED} AND first_token_ms IS NOT NULL GROUP BY 1, 2
-), {_EACH_SPEED}
+), {_EACH_SPEED}, told AS (
+    SELECT request_id, min(display_ms) AS display_ms FROM tenants_outcome
+    WHERE tenant_id = %(tenant)s AND request_id BETWEEN %(first_id)s AND %(last_id)s
+        AND display_ms IS NOT NULL
+    GROUP BY request_id
+), each_display AS (
+    SELECT mode, {bucket_sql("display_ms")} AS size, count(*) AS number
+    FROM u JOIN told USING (request_id) GROUP BY 1, 2
+), {_EACH_DISPLAY}
 {_INSERT.format(table="tenants_latency_hour", columns=_SPEED_COLUMNS)}
-SELECT %(tenant)s, %(start)s, u.mode, coalesce(min(sizes), '{{}}'), coalesce(min(counts), '{{}}'),
-    {_sum_sql("num_in_flight_at_replica")}, count(num_in_flight_at_replica)
-FROM u LEFT JOIN counted USING (mode) GROUP BY u.mode
+SELECT %(tenant)s, %(start)s, u.mode,
+    coalesce(min(counted.sizes), '{{}}'), coalesce(min(counted.counts), '{{}}'),
+    {_sum_sql("num_in_flight_at_replica")}, count(num_in_flight_at_replica), {_DISPLAY_VALUES}
+FROM u LEFT JOIN counted USING (mode) LEFT JOIN displayed USING (mode) GROUP BY u.mode
 """  # noqa: S608
 
 COUNT_SPEED_DAY: Final = f"""
@@ -157,12 +176,15 @@ WITH u AS MATERIALIZED (
 ), each AS (
     SELECT mode, size, sum(number)::bigint AS number
     FROM u CROSS JOIN unnest(sizes, counts) AS pair (size, number) GROUP BY 1, 2
-), {_EACH_SPEED}
+), {_EACH_SPEED}, each_display AS (
+    SELECT mode, size, sum(number)::bigint AS number
+    FROM u CROSS JOIN unnest(display_sizes, display_counts) AS pair (size, number) GROUP BY 1, 2
+), {_EACH_DISPLAY}
 {_INSERT.format(table="tenants_latency_day", columns=_SPEED_COLUMNS)}
 SELECT %(tenant)s, %(start)s, u.mode,
     coalesce(min(counted.sizes), '{{}}'), coalesce(min(counted.counts), '{{}}'),
-    sum(at_replica), sum(sent)
-FROM u LEFT JOIN counted USING (mode) GROUP BY u.mode
+    sum(at_replica), sum(sent), {_DISPLAY_VALUES}
+FROM u LEFT JOIN counted USING (mode) LEFT JOIN displayed USING (mode) GROUP BY u.mode
 """  # noqa: S608
 
 # The tenant's share of each pool's usage, by day and pool.

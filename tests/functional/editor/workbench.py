@@ -16,6 +16,16 @@ _KEY_MS: Final = 80.0
 _SAVES_S: Final = 10.0
 _PALETTE: Final = ".quick-input-widget"
 _NO_BREAK: Final = "\u00a0"
+_WATCH: Final = """() => {
+  const seen = (window.seenSuggestions = []);
+  const record = () => {
+    const lines = document.querySelectorAll(".suggest-preview-text .view-line");
+    const text = [...lines].map((line) => line.textContent).join("\\n");
+    if (seen.at(-1) !== text) seen.push(text);
+    window.requestAnimationFrame(record);
+  };
+  record();
+}"""
 
 
 class Workbench:
@@ -99,6 +109,15 @@ class Workbench:
         """Save the file, and wait until it contains `text`."""
         self.press_keys("Control+s")
         wait_until(lambda: text in file.read_text(), timeout_s=_SAVES_S)
+
+    def watch_suggestion(self) -> None:
+        """Record the suggestion's text below the cursor's line, whenever it changes in a frame."""
+        self._page.evaluate(_WATCH)
+
+    def seen_suggestions(self) -> list[str]:
+        """Return the recorded texts in order; "" stands for no suggestion."""
+        texts: list[str] = self._page.evaluate("() => window.seenSuggestions")
+        return [text.replace(_NO_BREAK, " ") for text in texts]
 
     def take_screenshot(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)

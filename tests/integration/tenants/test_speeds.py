@@ -11,7 +11,7 @@ from tenants.usage.reports.latency import LatencyReport, LatencyRow, add_speeds,
 from tenants.usage.rollups.latency_histogram import RELATIVE_ERROR
 from tenants.usage.rollups.operations import roll_up
 from tests.fixtures.companies import GLOBEX, Company, make_company
-from tests.integration.tenants.records import NOON, add_completion
+from tests.integration.tenants.records import NOON, add_completion, add_outcome
 
 DAY = datetime(2026, 11, 20, tzinfo=UTC)
 NEXT_DAY = DAY + timedelta(days=1)
@@ -100,6 +100,21 @@ def test_a_latency_of_zero_is_counted(company: Company) -> None:
     assert read_from_rollups(company).now[Mode.INLINE].p50_ms == pytest.approx(
         0.01, rel=RELATIVE_ERROR
     )
+
+
+@pytest.mark.parametrize("by_hour", [False, True])
+def test_display_latencies_are_those_that_clients_report(company: Company, by_hour: bool) -> None:
+    for number in range(100):
+        request_id = add_completion(company, first_token_ms=40.0)
+        add_outcome(company, request_id, "shown", display_ms=100 + number)
+    add_outcome(company, add_completion(company), "shown")  # prefetched: nobody waited
+
+    run(company)
+
+    found = read_from_rollups(company, by_hour=by_hour).now[Mode.INLINE]
+    assert found.display_p50_ms == pytest.approx(150, rel=2 * RELATIVE_ERROR)
+    assert found.display_p99_ms == pytest.approx(198, rel=2 * RELATIVE_ERROR)
+    assert read_from_records(company).now[Mode.INLINE].display_p50_ms is None
 
 
 def test_another_tenants_latencies_are_not_included(company: Company) -> None:

@@ -35,6 +35,18 @@ async def test_a_suggestion_combines_all_deltas(desk: Desk) -> None:
     assert desk.assistant.last_reason is None
 
 
+async def test_the_time_from_the_request_to_the_response_is_reported(desk: Desk) -> None:
+    request = desk.request_suggestion()
+    await desk.wait_for_request(1)
+    desk.clock.now_s += 0.137
+    desk.gateway.respond("1", "a + 1")
+    await request
+    desk.clock.now_s += 1.0
+    desk.outcomes.dismiss(URI, desk.clock.now_s)
+
+    assert desk.reported[0].display_ms == 137
+
+
 async def test_the_first_skip_reason_is_not_requested(desk: Desk) -> None:
     assert desk.assistant.last_reason is SkipReason.NOT_REQUESTED
 

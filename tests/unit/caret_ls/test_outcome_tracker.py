@@ -56,6 +56,37 @@ def test_shown_reports_the_size_and_duration_at_the_end(file: ShownFile) -> None
     assert shown == EditorOutcome("1", EditorOutcomeEvent.SHOWN, 250, len(TEXT), 1)
 
 
+def test_the_display_latency_ends_when_the_editor_has_drawn_the_text() -> None:
+    reported: list[EditorOutcome] = []
+    outcomes = OutcomeTracker(reported.append)
+    outcomes.show(URI, ShownSuggestion("1", 10, TEXT, sent_s=99.9), now_s=100.0)
+
+    outcomes.on_displayed(URI, 100.02)
+    outcomes.on_displayed(URI, 100.5)  # drawn again, with more text
+    outcomes.dismiss(URI, 101.0)
+
+    assert [(each.event, each.display_ms) for each in reported] == [
+        (EditorOutcomeEvent.SHOWN, 120),
+        (EditorOutcomeEvent.REJECTED, None),
+    ]
+
+
+def test_without_a_message_of_the_editor_the_display_latency_ends_with_the_response() -> None:
+    reported: list[EditorOutcome] = []
+    outcomes = OutcomeTracker(reported.append)
+    outcomes.show(URI, ShownSuggestion("1", 10, TEXT, sent_s=99.9), now_s=100.0)
+
+    outcomes.dismiss(URI, 101.0)
+
+    assert reported[0].display_ms == 100
+
+
+def test_a_suggestion_that_nobody_waited_for_has_no_display_latency(file: ShownFile) -> None:
+    file.edit(10, TEXT)
+
+    assert file.reported[0].display_ms is None
+
+
 def test_a_suggestion_that_was_hardly_visible_is_neither_shown_nor_rejected(
     file: ShownFile,
 ) -> None:

@@ -146,14 +146,16 @@ def test_outcomes_are_counted_when_they_are_appended_to_the_journal() -> None:
         tenant_id=TenantId("3"),
         user_id=None,
         occurred_at_ms=0,
-        event=OutcomeEvent.ACCEPTED,
+        event=OutcomeEvent.SHOWN,
         chars=3,
         after_ms=5,
+        display_ms=130,
     )
 
     CountingJournal(journal, metrics).append(record)
 
-    assert metric_value(metrics, "caret_outcomes_total", event="accepted") == 1
+    assert metric_value(metrics, "caret_outcomes_total", event="shown") == 1
+    assert metric_value(metrics, "caret_display_seconds_sum") == pytest.approx(0.13)
     assert journal.outcomes == [record]
 
 

@@ -23,6 +23,16 @@ async def test_an_outcome_is_recorded_for_its_completion() -> None:
     assert (outcome.event, outcome.chars, outcome.after_ms) == (OutcomeEvent.ACCEPTED, 2, 900)
 
 
+async def test_the_time_to_the_screen_is_recorded() -> None:
+    async with open_editor() as editor:
+        await editor.says("complete", "1")
+        await editor.waits_for_end("1")
+        await editor.says("outcome", "1", event="shown", after_ms=900, display_ms=137)
+
+    (outcome,) = editor.journal.outcomes
+    assert outcome.display_ms == 137
+
+
 async def test_several_outcomes_are_separate_records() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
@@ -69,6 +79,8 @@ async def test_an_outcome_of_an_unknown_completion_is_rejected() -> None:
         {"chars": 2**31},
         {"lines": -1},
         {"edited_ratio": 0.1},
+        {"display_ms": -1},
+        {"event": "accepted", "display_ms": 90},
         {"event": "persisted", "after_ms": 30_000},
         {"event": "persisted", "after_ms": 30_000, "edited_ratio": 1.01},
         {"event": "persisted", "after_ms": 30_000, "edited_ratio": -0.01},

@@ -110,6 +110,13 @@ def test_a_record_that_no_table_can_store_is_rejected(changes: dict[str, Any]) -
     assert SECRET not in str(caught.value)
 
 
+def test_the_time_to_the_screen_is_stored() -> None:
+    row = decode_row(encoded(OUTCOME, event="shown", display_ms=137))
+
+    assert isinstance(row, Outcome)
+    assert row.display_ms == 137
+
+
 def test_a_typing_report_becomes_a_row() -> None:
     record = TypingRecord(
         typed_id=RequestId(new_id()),

@@ -17,7 +17,7 @@ from console.views.overview.presenters import MODES
 from console.views.usage.requests.list import FINISHES
 from tenants.base.errors import NotFound
 from tenants.usage.requests.latency_explanation import LatencyStage, explain
-from tenants.usage.requests.lookup import find_request
+from tenants.usage.requests.lookup import find_display_ms, find_request
 
 _PAGE: Final = "console/usage/requests/detail.html"
 WIDTH: Final = 1000
@@ -48,6 +48,7 @@ def explained_request(
     state, finish_reason = FINISHES[record.finish_reason]
     prompt, cached = record.prompt_tokens, record.cached_tokens
     first_ms = record.first_token_ms
+    display_ms = find_display_ms(tenant_id=member.actor.tenant_id, request_id=request_id)
     context = {
         "record": record,
         "is_own": record.user_id == member.actor.user_id,
@@ -61,6 +62,7 @@ def explained_request(
         "stages": [_to_stage_line(stage, record.total_ms) for stage in explanation.stages],
         "width": WIDTH,
         "first_token": "–" if first_ms is None else format_milliseconds(first_ms),
+        "display": "–" if display_ms is None else format_milliseconds(display_ms),
         "tone": "bad" if explanation.is_slow else "" if first_ms is None else "good",
         "target": format_milliseconds(explanation.target_ms),
         "total": format_milliseconds(record.total_ms),

@@ -5,11 +5,14 @@ import { homedir } from "node:os";
 import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, State, type StaticFeature } from "vscode-languageclient/node";
 import { findExecutable } from "./executable";
+import { CAN_GROW, GrowingSuggestion } from "./growing";
 import { toldSettings } from "./settings";
 import type { Status } from "./status";
 
 export const SECRET = "apiKey";
 const STATUS = "$/caret/status";
+const SUGGESTION_GROWN = "$/caret/suggestionGrown";
+const SUGGESTION_DISPLAYED = "$/caret/suggestionDisplayed";
 const SELECTION_CHANGED = "$/caret/selectionChanged";
 const SIGN_IN = "$/caret/signIn";
 const SIGNED_IN = "$/caret/signedIn";
@@ -18,10 +21,14 @@ const EXPLAIN_NO_SUGGESTION = "$/caret/explainNoSuggestion";
 const NOT_REQUESTED = "not_requested";
 const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
 
-/** Tells the server that the editor stores the key of a sign-in. */
-const SECRET_STORAGE: StaticFeature = {
+/** Tells the server that the editor stores the key of a sign-in, and shows suggestions as they grow. */
+const CAPABILITIES: StaticFeature = {
   fillClientCapabilities: (capabilities) => {
-    capabilities.experimental = { ...(capabilities.experimental as object), caretSecretStorage: true };
+    capabilities.experimental = {
+      ...(capabilities.experimental as object),
+      caretSecretStorage: true,
+      caretGrowingSuggestions: CAN_GROW,
+    };
   },
   initialize: () => {},
   getState: () => ({ kind: "static" }),
@@ -33,6 +40,7 @@ export class Server {
   private key: string | undefined;
   private turn: Promise<void> = Promise.resolve(); // runs starts and stops one after the other
   private selectedIn: string | undefined; // the file last reported to have a selection
+  private readonly growing = new GrowingSuggestion();
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -123,10 +131,22 @@ export class Server {
       documentSelector: FILES,
       // Called again when the client restarts a crashed server.
       initializationOptions: () => ({ ...told(), ...(this.key && { api_key: this.key }) }),
+      middleware: {
+        provideInlineCompletionItems: async (document, position, context, token, next) => {
+          this.growing.onRequested(document, position);
+          const result = await next(document, position, context, token);
+          const items = Array.isArray(result) ? result : (result?.items ?? []);
+          if (items.length > 0) {
+            void this.notify(SUGGESTION_DISPLAYED, { uri: document.uri.toString() });
+          }
+          return result;
+        },
+      },
     };
     const client = new LanguageClient("caret", "Caret", run, options);
     client.onNotification(STATUS, ({ status }: { status: Status }) => this.tell(status));
-    client.registerFeature(SECRET_STORAGE);
+    client.registerFeature(CAPABILITIES);
+    client.onNotification(SUGGESTION_GROWN, ({ uri }: { uri: string }) => this.growing.onGrown(uri));
     client.onNotification(SIGNED_IN, async ({ key }: { key: string }) =>
       this.context.secrets.store(SECRET, key),
     );

@@ -18,6 +18,7 @@ from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_c
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.usage_rows import colleagues, count, minutes_ago, use
+from tests.integration.tenants.records import add_outcome
 
 PAGES = ["/usage", "/usage/quality", "/usage/requests"]
 
@@ -356,6 +357,15 @@ def test_a_request_shows_its_stages_and_its_anomalies(company: Company, sign_in:
     assert "Cold cache: the engine prefilled 1,900 of 1,900 prompt tokens." in page
     assert page.count('class="over"') == 1
     assert "another user&#x27;s request" not in page
+
+
+def test_a_request_shows_when_its_text_was_on_the_screen(company: Company, sign_in: SignIn) -> None:
+    request_id = make_completion(company, company.developer)
+    add_outcome(company, uuid.UUID(request_id), "shown", display_ms=137)
+
+    page = shown(sign_in(company.developer), f"/usage/requests/{request_id}")
+
+    assert "137 ms" in page
 
 
 def test_opening_a_colleagues_request_is_audited(company: Company, sign_in: SignIn) -> None:
