@@ -35,6 +35,7 @@ class _Offer:
 
     item: InlineItem
     alternatives: list[_Alternative] | None = None
+    has_grown: bool = False  # VS Code then invokes the suggestion itself
 
 
 class Alternatives:
@@ -55,7 +56,7 @@ class Alternatives:
     async def find(self, uri: str, item: InlineItem, *, is_invoked: bool) -> list[InlineItem]:
         """Return alternatives to an item; none unless the user invoked it a second time."""
         file, offer = self._files.get(uri), self._offers.get(uri)
-        is_known = offer is not None and offer.item == item
+        is_known = offer is not None and offer.item == item and not offer.has_grown
         if file is None or offer is None or not is_known or not is_invoked:
             if not is_known:
                 self._offers[uri] = _Offer(item)
@@ -66,6 +67,11 @@ class Alternatives:
             replace(item, id=alternative.id, text=alternative.text)
             for alternative in offer.alternatives
         ]
+
+    def on_grown(self, uri: str) -> None:
+        """Note that the next request is the editor's own, for a suggestion that has grown."""
+        if uri in self._offers:
+            self._offers[uri].has_grown = True
 
     def find_inserted(self, uri: str, edit: TextEdit) -> ShownSuggestion | None:
         """Return the alternative that an edit inserts in full."""

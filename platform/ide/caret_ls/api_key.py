@@ -34,6 +34,13 @@ def find_key(
     )
 
 
+def find_readable_key_file(environment: Mapping[str, str], folder: Path) -> Path | None:
+    """Return the first key file that `find_key` ignores because other users can read it."""
+    named = environment.get(_FILE_VARIABLE)
+    files = [*([Path(named)] if named else []), folder / FILE_NAME]
+    return next((file for file in files if _is_open_to_others(file)), None)
+
+
 def ask_keyring(gateway_url: str) -> str | None:
     """Return the key from the system's keyring, if the package `keyring` is installed and works."""
     try:
@@ -69,10 +76,16 @@ def store_key(folder: Path, *, gateway_url: str, key: str) -> None:
 
 def _in_file(file: Path) -> str | None:
     try:
-        mode = file.stat().st_mode
-        if sys.platform != "win32" and mode & _OTHERS:
-            _log.warning("key.file_open_to_others mode=%o", stat.S_IMODE(mode))
+        if _is_open_to_others(file):
+            _log.warning("key.file_open_to_others mode=%o", stat.S_IMODE(file.stat().st_mode))
             return None
         return file.read_text(encoding="utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def _is_open_to_others(file: Path) -> bool:
+    try:
+        return sys.platform != "win32" and bool(file.stat().st_mode & _OTHERS)
+    except OSError:
+        return False

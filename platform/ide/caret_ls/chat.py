@@ -150,7 +150,7 @@ class Chat:
         return ChatResult("", reason)
 
     def _find_prohibition(self, request: ChatRequest, file: OpenFile | None) -> SkipReason | None:
-        if self._state.board.is_signed_out:
+        if self._state.board.signed_out_reason is not None:
             return SkipReason.SIGNED_OUT
         repository = file.repository_name if file else ""
         if Mode.CHAT not in self._state.modes_of(repository):

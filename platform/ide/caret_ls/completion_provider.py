@@ -229,7 +229,7 @@ class CompletionProvider:
     def _find_wait_reason(self, context: CompletionContext) -> SkipReason | None:
         """Return why no request may be sent now. Explicit requests ignore the retry delay."""
         board = self._state.board
-        if board.is_signed_out:
+        if board.signed_out_reason is not None:
             return SkipReason.SIGNED_OUT
         if not board.is_connected:
             return SkipReason.OFFLINE

@@ -64,7 +64,7 @@ class DocstringWriter:
     def _find_prohibition(self, file: OpenFile, place: DocstringPlace | None) -> SkipReason | None:
         board = self._state.board
         conditions = (
-            (board.is_signed_out, SkipReason.SIGNED_OUT),
+            (board.signed_out_reason is not None, SkipReason.SIGNED_OUT),
             (not board.is_connected, SkipReason.OFFLINE),
             (
                 Mode.DOCSTRING not in self._state.modes_of(file.repository_name),

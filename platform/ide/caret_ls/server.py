@@ -2,7 +2,9 @@
 
 It implements `textDocument/inlineCompletion` and these messages besides LSP:
 
-    $/caret/status               to the editor: {"status": "ready"}, see `status_board.ServerStatus`
+    $/caret/status               to the editor: {"status": "ready", "gatewayUrl": ...}, see
+                                 `status_board.ServerStatus`. Signed out, it has a "reason", too:
+                                 `SignedOutReason`; "keyFile" is the file that others can read
     $/caret/suggestionGrown      to the editor: {"uri": ...}, only if its experimental capabilities
                                  have "caretGrowingSuggestions": true. The suggestion has more text:
                                  the editor requests it again at the cursor
@@ -35,7 +37,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from caret_ls import VERSION
-from caret_ls.api_key import ask_keyring, find_key, store_key
+from caret_ls.api_key import ask_keyring, find_key, find_readable_key_file, store_key
 from caret_ls.assistant_features import add_assistant_features
 from caret_ls.clock import SystemLoopClock
 from caret_ls.completion_provider import InlineItem, InlineRequest
@@ -50,7 +52,7 @@ from caret_ls.device_sign_in import (
 from caret_ls.gateway_connection import Address
 from caret_ls.session import Session, TextChange
 from caret_ls.settings import Settings, config_folder, read
-from caret_ls.status_board import ServerStatus
+from caret_ls.status_board import ServerStatus, SignedOutReason
 from caret_ls.text_document import Position
 from caret_ls.workspace import SelectedCompletion
 
@@ -121,6 +123,7 @@ class CaretServer(LanguageServer):
         self._editor_settings: object = None  # the last settings from the editor
         self._editor_key: str | None = None  # from the editor's secret storage
         self._has_secret_storage = False
+        self._readable_key_file: Path | None = None  # it is ignored, and there is no other key
         self._signing_in: asyncio.Task[None] | None = None
 
     @property
@@ -151,9 +154,9 @@ class CaretServer(LanguageServer):
         self._has_secret_storage = _has_capability(experimental, _SECRET_STORAGE)
 
     async def run(self) -> None:
+        await self.set_up()  # first, because a status names the gateway
         self._running = asyncio.create_task(self.session.run())
         self._running.add_done_callback(_note_end)
-        await self.set_up()
 
     async def set_up(self, *, editor_settings: object = None) -> None:
         """Read all settings again; `editor_settings` are new ones from the editor."""
@@ -163,7 +166,16 @@ class CaretServer(LanguageServer):
         settings, problems = read(os.environ, folder / "config.toml", self._editor_settings)
         for name in problems:
             _log.warning("settings.senseless name=%s", name)
-        self.session.set_up(settings, await self._find_address(settings, folder))
+        address = await self._find_address(settings, folder)
+        self._readable_key_file = (
+            find_readable_key_file(os.environ, folder) if address is None else None
+        )
+        reason = (
+            SignedOutReason.NO_KEY
+            if self._readable_key_file is None
+            else SignedOutReason.KEY_FILE_NOT_PRIVATE
+        )
+        self.session.set_up(settings, address, missing_key=reason)
 
     async def sign_in(self, key: str | None) -> None:
         """Sign in with a key; None signs out."""
@@ -230,7 +242,13 @@ class CaretServer(LanguageServer):
         return None if key is None else Address(url, key, self._editor)
 
     def _send_status(self, status: ServerStatus) -> None:
-        self.protocol.notify(STATUS, {"status": status.value})
+        params: dict[str, str] = {"status": status.value}
+        params["gatewayUrl"] = self.session.settings.gateway_url
+        if status is ServerStatus.SIGNED_OUT and self.session.board.signed_out_reason is not None:
+            params["reason"] = self.session.board.signed_out_reason.value
+        if self._readable_key_file is not None:
+            params["keyFile"] = str(self._readable_key_file)
+        self.protocol.notify(STATUS, params)
 
     def _send_grown(self, uri: str) -> None:
         self.protocol.notify(SUGGESTION_GROWN, {"uri": uri})

@@ -33,7 +33,7 @@ from caret_ls.outcome_tracker import EditorOutcome, EditorOutcomeEvent, OutcomeT
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.recent_files import RecentFiles
 from caret_ls.settings import Settings
-from caret_ls.status_board import ServerStatus, StatusBoard
+from caret_ls.status_board import ServerStatus, SignedOutReason, StatusBoard
 from caret_ls.suggestion import Suggestion
 from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.text_document import Position, TextEdit
@@ -79,6 +79,7 @@ class Session:
         self.link = GatewayConnection(self, Backoff(random.random), clock, tick_s=upkeep_every_s)
         self._outcome_queue = OutcomeQueue(self.link.send, clock)
         self._gateway_url: str | None = None  # None: no gateway yet
+        self._missing_key: SignedOutReason | None = None  # None: found, or not searched
         self.outcomes = OutcomeTracker(self._send_outcome)
         self.debouncer = Debouncer(min_delay_ms=settings.debounce_ms)
         self.policies = PolicyCache(
@@ -119,14 +120,24 @@ class Session:
     def settings(self) -> Settings:
         return self.assistant.settings
 
-    def set_up(self, settings: Settings, address: Address | None) -> None:
-        """Apply settings. A pause continues unless the new settings concern it."""
+    def set_up(
+        self,
+        settings: Settings,
+        address: Address | None,
+        *,
+        missing_key: SignedOutReason = SignedOutReason.NO_KEY,
+    ) -> None:
+        """Apply settings. A pause continues unless the new settings concern it.
+
+        `missing_key` tells why there is no address.
+        """
         if settings.enabled != self.settings.enabled:
             self.board.set(is_paused=not settings.enabled)
         self.assistant.settings = settings
         self.debouncer.min_delay_ms = settings.debounce_ms
+        self._missing_key = missing_key if address is None else None
         if address is None:
-            self.board.set(is_signed_out=True)
+            self.board.set(signed_out_reason=missing_key)
         elif address.url != self._gateway_url:
             self._gateway_url = address.url
             self._outcome_queue.clear()
@@ -190,9 +201,9 @@ class Session:
     def on_state(self, state: ConnectionState) -> None:
         _log.info("link.%s", state)
         is_connected = state is ConnectionState.CONNECTED
-        self.board.set(
-            is_connected=is_connected, is_signed_out=state is ConnectionState.UNAUTHENTICATED
-        )
+        is_refused = state is ConnectionState.UNAUTHENTICATED and self._gateway_url is not None
+        reason = SignedOutReason.KEY_REFUSED if is_refused else None
+        self.board.set(is_connected=is_connected, signed_out_reason=self._missing_key or reason)
         if is_connected:
             self._client.resume()
             self.policies.on_reconnect()
@@ -305,6 +316,7 @@ class Session:
             request_id=suggestion.request_id,
             now_s=self._clock.monotonic_s(),
         )
+        self.alternatives.on_grown(suggestion.uri)
         self._send_grown(suggestion.uri)
 
     def _send_outcome(self, outcome: EditorOutcome) -> None:

@@ -14,19 +14,25 @@ class ServerStatus(StrEnum):
     OVER_BUDGET = "over_budget"
 
 
+class SignedOutReason(StrEnum):
+    NO_KEY = "no_key"
+    KEY_FILE_NOT_PRIVATE = "key_file_not_private"  # other users can read it
+    KEY_REFUSED = "key_refused"  # by the gateway: revoked, expired or wrong
+
+
 @dataclass(slots=True)
 class StatusBoard:
-    """The state of the server. A callback gets each new status once."""
+    """The state of the server. A callback gets each new status, and each new reason, once."""
 
     on_change: Callable[[ServerStatus], None]
     is_paused: bool = False
-    is_signed_out: bool = False
+    signed_out_reason: SignedOutReason | None = None  # None: signed in
     is_connected: bool = False
     is_over_budget: bool = False
     num_in_flight: int = 0
-    _last_status: ServerStatus | None = None
+    _last: tuple[ServerStatus, SignedOutReason | None] | None = None
 
-    def set(self, **known: bool) -> None:
+    def set(self, **known: bool | SignedOutReason | None) -> None:
         for name, value in known.items():
             setattr(self, name, value)
         self._notify_if_changed()
@@ -44,7 +50,7 @@ class StatusBoard:
         """The status; conditions that the user can change come first."""
         conditions = (
             (self.is_paused, ServerStatus.PAUSED),
-            (self.is_signed_out, ServerStatus.SIGNED_OUT),
+            (self.signed_out_reason is not None, ServerStatus.SIGNED_OUT),
             (not self.is_connected, ServerStatus.OFFLINE),
             (self.is_over_budget, ServerStatus.OVER_BUDGET),
             (self.num_in_flight > 0, ServerStatus.WORKING),
@@ -52,6 +58,7 @@ class StatusBoard:
         return next((status for is_true, status in conditions if is_true), ServerStatus.READY)
 
     def _notify_if_changed(self) -> None:
-        if self.status is not self._last_status:
-            self._last_status = self.status
+        current = (self.status, self.signed_out_reason)
+        if current != self._last:
+            self._last = current
             self.on_change(self.status)

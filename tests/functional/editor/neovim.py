@@ -4,7 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +38,19 @@ class Neovim:
     def line(self) -> str:
         return self.evaluate("getline('.')")
 
+    @property
+    def text(self) -> str:
+        return self.evaluate("join(getline(1, '$'), nr2char(10))").rstrip("\n")
+
+    async def tells(self, text: str) -> bool:
+        """Wait until a message contains this text; False if none does."""
+
+        async def does() -> bool:
+            messages = await asyncio.to_thread(self.evaluate, "execute('messages')")
+            return text in messages.replace("\n", "")  # a long message has line breaks
+
+        return await wait_until(does, patience_s=PATIENCE_S)
+
     async def suggests(self) -> str:
         async def does() -> bool:
             return await asyncio.to_thread(lambda: self.suggestion) != ""
@@ -62,13 +75,19 @@ class Neovim:
 
 @contextmanager
 def running_neovim(
-    home: Path, file: Path, *, key: str, gateway_url: str, console_url: str = ""
+    home: Path,
+    file: Path,
+    *,
+    key: str,
+    gateway_url: str,
+    console_url: str = "",
+    cmd: Sequence[str] = (sys.executable, "-m", "caret_ls"),
 ) -> Iterator[Neovim]:
-    """Run Neovim with a file open."""
+    """Run Neovim with a file open. `cmd` is the command of the language server."""
     config = home / "XDG_CONFIG_HOME" / "nvim"
     config.mkdir(parents=True)
-    cmd = f"{{ '{sys.executable}', '-m', 'caret_ls' }}"
-    setup = f"require('caret').setup({{ cmd = {cmd}, filetypes = {{ 'python' }} }})\n"
+    words = ", ".join(f"'{word}'" for word in cmd)
+    setup = f"require('caret').setup({{ cmd = {{ {words} }}, filetypes = {{ 'python' }} }})\n"
     path = f"vim.opt.runtimepath:prepend('{_PLUGIN}')\n"
     (config / "init.lua").write_text(f"vim.cmd('filetype indent off')\n{path}{setup}")
     environment = environment_of(

@@ -55,6 +55,14 @@ async def test_an_automatic_request_brings_no_alternatives(desk: Desk) -> None:
     assert desk.gateway.requests == []
 
 
+async def test_the_editors_own_request_for_a_grown_suggestion_brings_none(desk: Desk) -> None:
+    await desk.invoke()
+    desk.alternatives.on_grown(URI)
+
+    assert await desk.invoke() == []
+    assert await desk.invoke() == ["self.b", "self.c"]
+
+
 async def test_another_suggestion_has_alternatives_of_its_own(desk: Desk) -> None:
     await desk.invoke()
     other = InlineItem("s-2", "y", Position(0, 4), replaces=0)

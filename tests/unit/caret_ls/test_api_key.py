@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from caret_ls.api_key import ask_keyring, find_key, store_key
+from caret_ls.api_key import ask_keyring, find_key, find_readable_key_file, store_key
 
 URL = "https://caret.example.org"
 
@@ -59,6 +59,16 @@ def test_a_key_file_readable_by_others_is_ignored(
 
     assert "key.file_open_to_others" in caplog.text
     assert "cpk_live" not in caplog.text
+
+
+def test_the_key_file_that_others_can_read_is_named(tmp_path: Path) -> None:
+    private = key_file(tmp_path, "private")
+    assert find_readable_key_file({"CARET_API_KEY_FILE": str(private)}, tmp_path / "other") is None
+
+    private.chmod(0o644)
+
+    assert find_readable_key_file({}, tmp_path) == private
+    assert find_readable_key_file({"CARET_API_KEY_FILE": str(private)}, tmp_path / "x") == private
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\xff"])

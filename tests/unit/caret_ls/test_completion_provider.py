@@ -8,7 +8,7 @@ from caret_ls.completion_provider import PREFETCH_AFTER_S, InlineRequest
 from caret_ls.gateway_connection import RequestEnded
 from caret_ls.in_flight_request import GRACE_S
 from caret_ls.skip_rules import SkipReason
-from caret_ls.status_board import ServerStatus
+from caret_ls.status_board import ServerStatus, SignedOutReason
 from caret_ls.text_document import Position
 from caret_ls.workspace import SelectedCompletion
 from tests.unit.caret_ls.provider_harness import URI, Desk, response_frames
@@ -334,12 +334,12 @@ async def test_the_status_is_over_budget_until_a_request_succeeds(desk: Desk) ->
     ("known", "reason"),
     [
         ({"is_connected": False}, SkipReason.OFFLINE),
-        ({"is_signed_out": True}, SkipReason.SIGNED_OUT),
+        ({"signed_out_reason": SignedOutReason.NO_KEY}, SkipReason.SIGNED_OUT),
         ({"is_paused": True}, SkipReason.PAUSED),
     ],
 )
 async def test_no_request_is_sent_without_a_usable_gateway(
-    desk: Desk, known: dict[str, bool], reason: SkipReason
+    desk: Desk, known: dict[str, bool | SignedOutReason], reason: SkipReason
 ) -> None:
     desk.board.set(**known)
 

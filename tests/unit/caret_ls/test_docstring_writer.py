@@ -8,7 +8,7 @@ from caret_ls.docstring_writer import DocstringEdit, DocstringWriter, WriterStat
 from caret_ls.frames import RequestContext
 from caret_ls.gateway_connection import RequestEnded
 from caret_ls.skip_rules import SkipReason
-from caret_ls.status_board import StatusBoard
+from caret_ls.status_board import SignedOutReason, StatusBoard
 from caret_ls.text_document import Position
 from caret_ls.workspace import OpenFile, OpenFiles
 from tests.fakes.polling import wait_until
@@ -105,7 +105,7 @@ async def test_a_cancelled_command_cancels_its_request() -> None:
 
 async def test_each_prohibition_is_told_without_a_request() -> None:
     closed, signed_out, offline, off, excluded, none, has_one = (Desk() for _ in range(7))
-    signed_out.board.set(is_signed_out=True)
+    signed_out.board.set(signed_out_reason=SignedOutReason.NO_KEY)
     offline.board.set(is_connected=False)
     off.modes = frozenset()
     excluded.is_excluded = True

@@ -6,7 +6,7 @@ from caret_ls.gateway_connection import Address, ConnectionState
 from caret_ls.outcome_tracker import ShownSuggestion
 from caret_ls.session import Session, TextChange
 from caret_ls.settings import Settings
-from caret_ls.status_board import ServerStatus
+from caret_ls.status_board import ServerStatus, SignedOutReason
 from caret_ls.suggestion import create_suggestion
 from tests.unit.caret_ls.provider_harness import URI, ManualClock
 
@@ -50,6 +50,27 @@ async def test_without_a_key_the_status_is_signed_out_at_once() -> None:
     session.set_up(session.settings, None)
 
     assert session.board.status is ServerStatus.SIGNED_OUT
+
+
+async def test_before_the_key_is_searched_nobody_counts_as_signed_out() -> None:
+    session = create_session()
+
+    session.on_state(ConnectionState.UNAUTHENTICATED)
+
+    assert session.board.status is ServerStatus.OFFLINE
+
+
+async def test_a_missing_key_and_a_refused_key_are_different_reasons() -> None:
+    session = create_session()
+    session.set_up(session.settings, None, missing_key=SignedOutReason.KEY_FILE_NOT_PRIVATE)
+    session.on_state(ConnectionState.UNAUTHENTICATED)
+    without_key = session.board.signed_out_reason
+
+    session.set_up(session.settings, Address("http://127.0.0.1:1", "cpk_live_secret"))
+    session.on_state(ConnectionState.UNAUTHENTICATED)
+
+    assert without_key is SignedOutReason.KEY_FILE_NOT_PRIVATE
+    assert session.board.signed_out_reason is SignedOutReason.KEY_REFUSED
 
 
 async def test_replacing_text_by_itself_keeps_the_suggestion() -> None:

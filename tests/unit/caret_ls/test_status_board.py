@@ -1,6 +1,6 @@
 import pytest
 
-from caret_ls.status_board import ServerStatus, StatusBoard
+from caret_ls.status_board import ServerStatus, SignedOutReason, StatusBoard
 
 
 def board() -> tuple[StatusBoard, list[ServerStatus]]:
@@ -27,14 +27,26 @@ def test_a_status_is_reported_only_when_it_changes() -> None:
         ({"is_connected": True}, ServerStatus.READY),
         ({"is_connected": True, "is_over_budget": True}, ServerStatus.OVER_BUDGET),
         ({"is_over_budget": True}, ServerStatus.OFFLINE),
-        ({"is_signed_out": True}, ServerStatus.SIGNED_OUT),
-        ({"is_connected": True, "is_signed_out": True, "is_paused": True}, ServerStatus.PAUSED),
+        ({"signed_out_reason": SignedOutReason.NO_KEY}, ServerStatus.SIGNED_OUT),
+        (
+            {"is_connected": True, "signed_out_reason": SignedOutReason.NO_KEY, "is_paused": True},
+            ServerStatus.PAUSED,
+        ),
     ],
 )
 def test_a_status_that_the_user_can_act_on_comes_first(
-    known: dict[str, bool], status: ServerStatus
+    known: dict[str, bool | SignedOutReason], status: ServerStatus
 ) -> None:
     status_board, _ = board()
     status_board.set(**known)
 
     assert status_board.status is status
+
+
+def test_a_new_reason_of_the_same_status_is_reported() -> None:
+    status_board, reported = board()
+    status_board.set(signed_out_reason=SignedOutReason.NO_KEY)
+    status_board.set(signed_out_reason=SignedOutReason.NO_KEY)
+    status_board.set(signed_out_reason=SignedOutReason.KEY_REFUSED)
+
+    assert reported == [ServerStatus.SIGNED_OUT, ServerStatus.SIGNED_OUT]

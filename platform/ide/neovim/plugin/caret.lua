@@ -24,7 +24,7 @@ end, {
 })
 
 local function set_up()
-  if not require('caret').is_set_up() then
+  if not require('caret').options() then
     require('caret').setup(vim.g.caret)
   end
 end

@@ -1,6 +1,7 @@
 --- Suggestions from a Caret gateway. See |caret|.
 
 local server = require('caret.server')
+local status = require('caret.status')
 local suggestion = require('caret.suggestion')
 
 local M = {}
@@ -14,7 +15,7 @@ local DEFAULTS = {
   dismiss = '<C-]>',
 }
 
-local is_set_up = false
+local current = nil -- the options; nil: not set up
 
 M.accept = suggestion.accept
 M.accept_word = suggestion.accept_word
@@ -24,14 +25,12 @@ M.suggest = suggestion.suggest
 --- Returns the text of the visible suggestion; nil if there is none.
 M.shown = suggestion.text
 
+--- Returns a text for the status line, such as 'Caret: ready'.
+M.status = status.text
+
 --- Signs in: opens the console, where the user confirms the code that the message shows.
 function M.sign_in()
-  local client = vim.lsp.get_clients({ name = 'caret' })[1]
-  if client then
-    client:exec_cmd({ title = 'Sign in', command = 'caret.startSignIn' })
-  else
-    vim.notify('Caret is not running. Open a file first.', vim.log.levels.WARN)
-  end
+  server.execute('caret.startSignIn')
 end
 
 function M.pause()
@@ -88,24 +87,31 @@ local function add_autocommands()
   on({ 'TextChangedI', 'InsertEnter' }, suggestion.on_text_changed)
   on({ 'InsertLeave', 'BufLeave' }, suggestion.dismiss)
   on('CursorMovedI', suggestion.on_cursor_moved)
-  -- The user may have begun to type before the server was ready.
-  on('LspAttach', function(event)
-    local client = vim.lsp.get_client_by_id(event.data.client_id)
-    if client and client.name == 'caret' and event.buf == vim.api.nvim_get_current_buf() then
-      suggestion.on_text_changed()
-    end
-  end)
 end
 
-function M.is_set_up()
-  return is_set_up
+--- Handles `$/caret/status`. The user may have begun to type before the server was ready.
+local function on_status(_, params)
+  local was_usable = status.is_usable()
+  status.set(params)
+  if status.is_usable() and not was_usable then
+    suggestion.on_text_changed()
+  end
 end
 
---- options: keys as in DEFAULTS; cmd; settings (of caret-ls); filetypes. See |caret-options|.
+--- Returns the options of setup(); nil if it was not called.
+function M.options()
+  return current
+end
+
+--- options: see |caret-options|.
 function M.setup(options)
+  if vim.fn.has('nvim-0.11') == 0 then
+    return vim.notify('Caret needs Neovim 0.11 or newer.', vim.log.levels.ERROR)
+  end
   options = vim.tbl_extend('force', DEFAULTS, options or {})
-  is_set_up = true
+  current = options
   vim.api.nvim_set_hl(0, 'CaretSuggestion', { link = 'Comment', default = true })
+  server.handlers['$/caret/status'] = on_status
   server.handlers['$/caret/suggestionGrown'] = suggestion.on_grown
   map_keys(options)
   add_autocommands()

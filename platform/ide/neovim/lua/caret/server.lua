@@ -1,37 +1,60 @@
 --- The language server: starts it, and finds the client of a buffer.
 
+local command = require('caret.command')
+local status = require('caret.status')
+
 local M = {}
+
+local SIGTERM = 15 -- stopped by the user
 
 --- Notifications of the server: the handler of each method. Other modules add theirs.
 M.handlers = {}
 
---- Returns the client that is attached to the buffer; nil: none yet.
+--- Returns the server's client if it is attached to the buffer; nil: not yet.
 function M.client(buffer)
   return vim.lsp.get_clients({ bufnr = buffer, name = 'caret' })[1]
 end
 
---- Runs a command of the server, such as `caret.pause`. Returns false if no server runs.
-function M.execute(command)
-  local clients = vim.lsp.get_clients({ name = 'caret' })
-  if #clients == 0 then
-    vim.notify('Caret is not running. Open a file first.', vim.log.levels.WARN)
-    return false
+--- Runs a command of the server, such as `caret.pause`.
+function M.execute(name)
+  local client = vim.lsp.get_clients({ name = 'caret' })[1]
+  if client then
+    client:exec_cmd({ title = name, command = name })
+  else
+    vim.notify(status.server_problem or 'Caret is not running. Open a file first.', vim.log.levels.WARN)
   end
-  for _, client in ipairs(clients) do
-    client:exec_cmd({ title = command, command = command })
-  end
-  return true
 end
 
---- Enables the server for all files. `options` are those of setup().
+--- One server serves all files; it finds the repository of each one itself.
+local function is_reusable(client, config)
+  return client.name == config.name
+end
+
+local function on_exit(code, signal)
+  if (code ~= 0 or signal ~= 0) and signal ~= SIGTERM then
+    vim.schedule(function()
+      status.on_no_server('Caret: the language server has stopped. Start it with :edit; see :checkhealth caret.')
+    end)
+  end
+end
+
+--- Enables the server for all files, or tells why there is none. `options` are those of setup().
 function M.enable(options)
+  local cmd, problem = command.find(options)
+  if not cmd then
+    vim.schedule(function()
+      status.on_no_server(problem)
+    end)
+    return
+  end
   vim.lsp.config('caret', {
-    cmd = options.cmd or { 'caret-ls' },
+    cmd = cmd,
     filetypes = options.filetypes,
     init_options = options.settings,
     capabilities = { experimental = { caretGrowingSuggestions = true } },
     handlers = M.handlers,
-    root_markers = { '.git' },
+    reuse_client = is_reusable,
+    on_exit = on_exit,
   })
   vim.lsp.enable('caret')
 end

@@ -1,0 +1,168 @@
+"""The plugin for Neovim: keys, messages, :checkhealth. The gateway is a script."""
+
+import shlex
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.fakes.polling import wait_until
+from tests.functional.editor.neovim import PATIENCE_S, Neovim, running_neovim
+from tests.unit.caret_ls.fake_gateway import Gateway, gateway
+
+_KEY: Final = "cpk_test_" + "0" * 28
+_SUGGESTION: Final = "(self, größe):\n    return größe * 2"
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[Gateway]:
+    async with gateway() as made:
+        made.suggestion = _SUGGESTION
+        yield made
+
+
+@pytest.fixture
+async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
+    """Run Neovim with `_SUGGESTION` on its screen, after `def f`."""
+    with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url) as made:
+        await wait_until(lambda: bool(fake.sockets) and made.socket.exists(), timeout_s=PATIENCE_S)
+        fake.suggestion = None
+        made.press("Godef f")
+        await _answer(fake)
+        assert await made.shows(_SUGGESTION)
+        yield made
+
+
+def _file(folder: Path) -> Path:
+    file = folder / "a.py"
+    file.write_text("import os\n")
+    return file
+
+
+async def _answer(fake: Gateway) -> None:
+    """Answer the first request so that the text of the file is `def f` and the suggestion."""
+
+    def find_requests() -> list[str]:
+        return [frame["id"] for frame in fake.received if frame["type"] == "complete"]
+
+    await wait_until(lambda: bool(find_requests()), timeout_s=PATIENCE_S)
+    request = next(frame for frame in fake.received if frame["type"] == "complete")
+    untyped = "import os\ndef f".removeprefix(request["prefix"])
+    await fake.respond(request["id"], f"{untyped}{_SUGGESTION}")
+
+
+async def test_words_are_accepted_one_by_one(fake: Gateway, neovim: Neovim) -> None:
+    neovim.press("<M-Right>")
+    assert await neovim.shows(_SUGGESTION.removeprefix("("))
+    neovim.press("<M-Right><M-Right><M-Right>")
+    assert await neovim.shows("):\n    return größe * 2")
+    assert neovim.line.rstrip("\n") == "def f(self, größe"
+    neovim.press("<Tab>")
+    await wait_until(lambda: bool(fake.outcomes("accepted")), timeout_s=PATIENCE_S)
+
+    assert neovim.text == f"import os\ndef f{_SUGGESTION}"
+
+
+async def test_lines_are_accepted_one_by_one(fake: Gateway, neovim: Neovim) -> None:
+    neovim.press("<M-C-Right>")
+    assert await neovim.shows("\n    return größe * 2")
+    assert neovim.line.rstrip("\n") == "def f(self, größe):"
+    neovim.press("<M-C-Right>")
+    assert await neovim.shows("")
+
+    assert neovim.text == f"import os\ndef f{_SUGGESTION}"
+
+
+async def test_without_a_suggestion_the_keys_do_what_they_did(neovim: Neovim) -> None:
+    neovim.press("<C-]>")
+    assert await neovim.shows("")
+    neovim.press("<Tab>x")
+
+    assert neovim.line.rstrip("\n") == "def f   x"
+
+
+async def test_a_server_that_is_late_suggests_what_was_typed_before(
+    fake: Gateway, tmp_path: Path
+) -> None:
+    server = f"sleep 3; exec {shlex.quote(sys.executable)} -m caret_ls"
+    fake.suggestion = "(self)"
+    with running_neovim(
+        tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url, cmd=("sh", "-c", server)
+    ) as neovim:
+        await wait_until(neovim.socket.exists, timeout_s=PATIENCE_S)
+        neovim.press("Godef f")
+        assert not fake.sockets, "the server was not late"
+
+        assert await neovim.shows("(self)")
+
+
+@pytest.mark.parametrize(
+    ("key", "refusal", "message"),
+    [
+        ("", None, "Caret: you are signed out. Sign in with :Caret sign_in."),
+        (_KEY, 401, "Caret: the gateway refuses your key."),
+    ],
+)
+async def test_a_message_tells_why_the_user_is_signed_out(
+    fake: Gateway, tmp_path: Path, key: str, refusal: int | None, message: str
+) -> None:
+    fake.refusal = refusal
+    with running_neovim(tmp_path, _file(tmp_path), key=key, gateway_url=fake.url) as neovim:
+        await wait_until(neovim.socket.exists, timeout_s=PATIENCE_S)
+
+        assert await neovim.tells(message)
+
+
+async def test_a_message_names_the_key_file_that_others_can_read(
+    fake: Gateway, tmp_path: Path
+) -> None:
+    folder = tmp_path / "XDG_CONFIG_HOME" / "caret"
+    folder.mkdir(parents=True)
+    key_file = folder / "key"
+    key_file.write_text(_KEY)
+    key_file.chmod(0o644)
+    with running_neovim(tmp_path, _file(tmp_path), key="", gateway_url=fake.url) as neovim:
+        await wait_until(neovim.socket.exists, timeout_s=PATIENCE_S)
+
+        assert await neovim.tells(f"chmod 600 {key_file}")
+        assert _KEY not in neovim.evaluate("execute('messages')")
+
+
+async def test_a_message_names_the_gateway_that_cannot_be_reached(tmp_path: Path) -> None:
+    url = "http://127.0.0.1:9"
+    with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=url) as neovim:
+        await wait_until(neovim.socket.exists, timeout_s=PATIENCE_S)
+
+        assert await neovim.tells(f"Caret: the gateway at {url} cannot be reached.")
+
+
+async def test_a_message_tells_that_the_server_is_missing(tmp_path: Path) -> None:
+    with running_neovim(
+        tmp_path, _file(tmp_path), key=_KEY, gateway_url="http://127.0.0.1:9", cmd=("caret-none",)
+    ) as neovim:
+        await wait_until(neovim.socket.exists, timeout_s=PATIENCE_S)
+
+        assert await neovim.tells("`caret-none` of the option `cmd` is not executable")
+
+
+async def test_a_message_tells_that_the_server_has_crashed(fake: Gateway, tmp_path: Path) -> None:
+    with running_neovim(
+        tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url, cmd=("sh", "-c", "exit 3")
+    ) as neovim:
+        await wait_until(neovim.socket.exists, timeout_s=PATIENCE_S)
+
+        assert await neovim.tells("the language server has stopped")
+
+
+async def test_checkhealth_names_server_gateway_and_status(fake: Gateway, tmp_path: Path) -> None:
+    fake.refusal = 401
+    with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url) as neovim:
+        assert await neovim.tells("refuses your key")
+        neovim.press(":checkhealth caret<CR>")
+        report = neovim.text
+
+    assert "OK caret-ls 0.1.0" in report
+    assert f"Gateway: {fake.url}" in report
+    assert "ERROR Caret: the gateway refuses your key" in report
