@@ -41,9 +41,13 @@ def hashing_slot() -> Iterator[None]:
 def check_password(request: HttpRequest, *, email: str, password: str) -> User | None:
     """Return the user, or None if e-mail address and password do not match.
 
-    Raises TooManyHashes.
+    An outdated hash of the password is replaced. Raises TooManyHashes.
     """
     if "\0" in email:  # no account has it, and Postgres rejects it
         return None
     with hashing_slot():
-        return authenticate(request, username=email, password=password)
+        user = authenticate(request, username=email, password=password)
+        if user is not None and user.has_outdated_hash:
+            user.set_password(password)
+            user.save(update_fields=["password"])
+        return user

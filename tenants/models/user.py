@@ -4,6 +4,7 @@ import uuid
 from typing import Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.hashers import verify_password
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Lower
@@ -23,6 +24,7 @@ class User(AbstractBaseUser):
     name = models.CharField(max_length=120)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField()
+    has_outdated_hash = False  # of its password, known after check_password
 
     objects: ClassVar[Any] = UserManager()
 
@@ -43,6 +45,16 @@ class User(AbstractBaseUser):
 
     def __str__(self) -> str:
         return self.email
+
+    def check_password(self, raw_password: str | None) -> bool:
+        """Return True if the password is right, and set `has_outdated_hash`.
+
+        Do not replace an outdated hash, as Django does: a new one ends the user's sessions, also
+        when the user only steps up. Sign-in replaces it.
+        """
+        is_right, is_outdated = verify_password(raw_password, self.password)
+        self.has_outdated_hash = is_right and is_outdated
+        return is_right
 
 
 class Operator(models.Model):

@@ -25,6 +25,7 @@ from tests.integration.sign_in.passwords import (
     row_of,
     signed_in,
 )
+from tests.stack.django_setup import CheapPasswordHasher
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +59,36 @@ def test_a_change_ends_the_other_sessions_and_gives_this_one_a_new_key(olga: Per
     assert stolen.get("/api/v1/tenant").status_code == 401
     assert browser.client.get("/account/sessions").content.count(b"this session") == 1
     assert browser.client.get("/account/sessions").content.count(b"<li>") == 1
+
+
+def _outdate_hash(person: Person) -> str:
+    hasher = CheapPasswordHasher()
+    hasher.time_cost += 1
+    outdated_hash = hasher.encode(PASSWORD, salt="saltsaltsalt")
+    User.objects.filter(id=person.user_id).update(password=outdated_hash)
+    return outdated_hash
+
+
+def test_a_sign_in_replaces_an_outdated_hash(olga: Person) -> None:
+    outdated_hash = _outdate_hash(olga)
+
+    browser = signed_in(olga)
+
+    assert row_of(olga).password != outdated_hash
+    assert browser.is_signed_in()
+    assert can_sign_in(olga, PASSWORD)
+
+
+def test_a_step_up_keeps_an_outdated_hash_and_the_session(olga: Person) -> None:
+    outdated_hash = _outdate_hash(olga)
+    client = fresh_client()
+    client.force_login(row_of(olga), backend="django.contrib.auth.backends.ModelBackend")
+
+    answer = client.post("/account/confirm", {"password": PASSWORD})
+
+    assert answer.status_code == 302
+    assert row_of(olga).password == outdated_hash
+    assert client.get("/account/password").status_code == 200
 
 
 def test_each_of_the_users_tenants_and_the_user_learn_of_a_change(

@@ -184,10 +184,10 @@ async def test_a_hanging_list_does_not_block_the_watch(
     server: KubernetesServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # the time limit itself, not our code
-    server.held = asyncio.Event()
+    server.hold = asyncio.Event()
     async with _running(server, tmp_path) as watched:
         await wait_until(lambda: server.asked.count("list") > 1)
-        server.held = None
+        server.hold = None
 
         await watched.wait_for_watch()
 
@@ -195,11 +195,11 @@ async def test_a_hanging_list_does_not_block_the_watch(
 async def test_a_late_list_does_not_override_newer_changes(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
-    server.held = late = asyncio.Event()
+    server.hold = late = asyncio.Event()
     async with _names(server, tmp_path) as names:
         task = asyncio.create_task(names.resolve(NAME))
         await wait_until(lambda: server.asked == ["list"])
-        server.held = None
+        server.hold = None
         server.set_slice("engines-b", endpoint("10.0.0.2"))
         running = asyncio.create_task(names.run())
         await wait_until(lambda: bool(server.watches))
