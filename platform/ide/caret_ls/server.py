@@ -40,6 +40,7 @@ from caret_ls import VERSION
 from caret_ls.api_key import ask_keyring, find_key, find_readable_key_file, store_key
 from caret_ls.assistant_features import add_assistant_features
 from caret_ls.clock import SystemLoopClock
+from caret_ls.completion_list import TRIGGER_CHARACTERS, needs_list, to_completion_list
 from caret_ls.completion_provider import InlineItem, InlineRequest
 from caret_ls.device_sign_in import (
     DeviceCodes,
@@ -71,6 +72,7 @@ SIGNED_IN: Final = "$/caret/signedIn"
 _GROWING: Final = "caretGrowingSuggestions"
 _SECRET_STORAGE: Final = "caretSecretStorage"  # noqa: S105  # a capability, not a secret
 _SECTION: Final = "caret"
+_MAX_WORD_CHARS: Final = 200
 _PROBLEMS: Final = {
     SignInProblem.DENIED: "Caret: the sign-in was denied, or your policy does not allow it.",
     SignInProblem.EXPIRED: "Caret: the code has expired. Start the sign-in again.",
@@ -91,6 +93,8 @@ class Protocol(LanguageServerProtocol):
     ) -> Generator[Any, Any, types.InitializeResult]:
         if params.capabilities.general is not None:
             params.capabilities.general.position_encodings = None
+        if not needs_list(params):
+            del self.fm.features[types.TEXT_DOCUMENT_COMPLETION]
         return (yield from super().lsp_initialize(params))
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
@@ -325,6 +329,16 @@ def _add_completions(server: CaretServer) -> None:
     @server.feature(SUGGESTION_DISPLAYED)
     def displayed(params: Any) -> None:
         server.session.on_displayed(params.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(TRIGGER_CHARACTERS))
+    async def list_completions(params: types.CompletionParams) -> types.CompletionList:
+        uri, position = params.text_document.uri, _to_position(params.position)
+        offer = await server.session.assistant.provide(uri, InlineRequest(position))
+        file = server.session.files.get(uri)
+        if offer is None or file is None:
+            return types.CompletionList(is_incomplete=True, items=[])
+        text_before = file.buffer.text_before(position, max_chars=_MAX_WORD_CHARS)
+        return to_completion_list(_to_lsp_item(offer), text_before)
 
     @server.feature(SUGGESTION_DISMISSED)
     def dismissed(params: Any) -> None:

@@ -1,15 +1,20 @@
 """The user's settings: the editor's override the environment's, which override the file's.
 
+A server that the console offers for download has the addresses of its installation as defaults:
+`installation.json`, which `platform/scripts/build_clients` writes.
+
 `~/.config/caret/config.toml` and the editor use the names of `Settings`. The environment uses
 CARET_GATEWAY_URL, CARET_CONSOLE_URL, and CARET_LS_ with the name in upper case. `read` leaves out
 invalid values and reports their names; all others apply. An editor must start even with invalid
 settings.
 """
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,7 +51,7 @@ def read(environment: Mapping[str, str], file: Path, editor: object) -> tuple[Se
     from_editor = editor if isinstance(editor, dict) else {}
     from_file, problems = _from_file(file)
     values: dict[str, Any] = {}
-    for source in (from_file, _from_environment(environment), from_editor):
+    for source in (_from_installation(), from_file, _from_environment(environment), from_editor):
         for each in fields(Settings):
             if source.get(each.name) is None:
                 continue
@@ -55,6 +60,14 @@ def read(environment: Mapping[str, str], file: Path, editor: object) -> tuple[Se
             except (ValueError, TypeError):
                 problems.append(each.name)
     return Settings(**values), problems
+
+
+def _from_installation() -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = json.loads((files("caret_ls") / "installation.json").read_bytes())
+    except FileNotFoundError:
+        return {}
+    return values
 
 
 def _from_file(file: Path) -> tuple[dict[str, Any], list[str]]:

@@ -24,7 +24,7 @@ from tests.stack.language_server import environment_of
 from tests.stack.ports import free_port
 from tests.stack.waiting import wait_until
 
-EXTENSION: Final = REPOSITORY / "platform" / "ide" / "vscode"
+_BUILD: Final = REPOSITORY / "platform" / "scripts" / "build_clients"
 _LOCK: Final = Path(__file__).parents[1] / "clients" / "code_server"
 _CACHE: Final = REPOSITORY / ".caret" / "cache"
 _INSTALL_S: Final = 600.0
@@ -85,10 +85,8 @@ def install() -> CodeServer:
 
 
 def package(folder: Path) -> Path:
-    """Build the .vsix with the commands of the extension's README; git ignores the files they
-    create."""
-    _run("npm", "ci", *_NPM, cwd=EXTENSION)
-    _run("npm", "run", "package", "--silent", "--", "--out", str(folder), cwd=EXTENSION)
+    """Build the .vsix as an operator does; git ignores the other files that this creates."""
+    _run(sys.executable, str(_BUILD), str(folder))
     (file,) = folder.glob("*.vsix")
     return file
 
@@ -101,12 +99,10 @@ def running(
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     settings = _QUIET | {"caret.gatewayUrl": gateway_url, "caret.consoleUrl": console_url}
-    machine = {"caret.serverPath": str(Path(sys.executable).with_name("caret-ls"))}
-    for name, values in (("User", settings), ("Machine", machine)):
-        folder = home / "data" / name
-        folder.mkdir(parents=True)
-        (folder / "settings.json").write_text(json.dumps(values))
-    (home / "data" / "User" / "keybindings.json").write_text(json.dumps(_KEYS))
+    folder = home / "data" / "User"
+    folder.mkdir(parents=True)
+    (folder / "settings.json").write_text(json.dumps(settings))
+    (folder / "keybindings.json").write_text(json.dumps(_KEYS))
     mark = new_tag(home)
     environment = environment_of(home) | tag_environment(mark)
     _run(*made.command(home, "--install-extension", str(vsix)), environment=environment)

@@ -5,8 +5,11 @@ from caret_ls.gateway_connection import Address
 from caret_ls.server import CaretServer, make_server
 
 
-def announced_capabilities(server: CaretServer) -> types.ServerCapabilities:
-    params = types.InitializeParams(capabilities=types.ClientCapabilities())
+def announced_capabilities(
+    server: CaretServer, text_document: types.TextDocumentClientCapabilities | None = None
+) -> types.ServerCapabilities:
+    capabilities = types.ClientCapabilities(text_document=text_document)
+    params = types.InitializeParams(capabilities=capabilities)
     steps = server.protocol.lsp_initialize(params)
     while True:
         try:
@@ -18,6 +21,15 @@ def announced_capabilities(server: CaretServer) -> types.ServerCapabilities:
 
 def test_inline_completion_is_announced() -> None:
     assert announced_capabilities(make_server()).inline_completion_provider is not None
+
+
+def test_a_completion_list_is_announced_only_to_editors_without_inline_completion() -> None:
+    inline = types.TextDocumentClientCapabilities(
+        inline_completion=types.InlineCompletionClientCapabilities()
+    )
+
+    assert announced_capabilities(make_server()).completion_provider is not None
+    assert announced_capabilities(make_server(), inline).completion_provider is None
 
 
 async def test_the_connection_uses_the_newest_key(monkeypatch: pytest.MonkeyPatch) -> None:

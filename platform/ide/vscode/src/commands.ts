@@ -10,6 +10,7 @@ import { SECRET, type Server } from "./server";
 import { toggled } from "./settings";
 
 const GREETED = "hasGreeted";
+const PYTHON_DOWNLOADS = "https://www.python.org/downloads/";
 
 export function registerCommands(
   context: vscode.ExtensionContext,
@@ -31,16 +32,28 @@ export function registerCommands(
   return Object.entries(commands).map(([name, run]) => vscode.commands.registerCommand(name, run));
 }
 
-/** Tell that the server is not installed; the extension's description explains how to install it. */
-export async function sayMissing(context: vscode.ExtensionContext): Promise<void> {
-  const how = vscode.l10n.t("How to install it");
+/** Tell that the language server of the settings is missing. */
+export async function sayMissing(): Promise<void> {
   const path = vscode.l10n.t("Set its path");
   const text = vscode.l10n.t("Caret needs its language server, caret-ls, which was not found.");
-  const answer = await vscode.window.showErrorMessage(text, how, path);
-  if (answer === how) {
-    await vscode.commands.executeCommand("extension.open", context.extension.id);
-  } else if (answer === path) {
+  if ((await vscode.window.showErrorMessage(text, path)) === path) {
     await vscode.commands.executeCommand("workbench.action.openSettings", "caret.serverPath");
+  }
+}
+
+/** Tell that there is no Python for the extension's own language server. */
+export async function sayNoPython(): Promise<void> {
+  const again = vscode.l10n.t("Try again");
+  const install = vscode.l10n.t("Install Python");
+  const path = vscode.l10n.t("Set its path");
+  const text = vscode.l10n.t("Caret needs Python 3.11 or newer, which was not found on this machine.");
+  const answer = await vscode.window.showErrorMessage(text, install, path, again);
+  if (answer === install) {
+    await vscode.env.openExternal(vscode.Uri.parse(PYTHON_DOWNLOADS));
+  } else if (answer === path) {
+    await vscode.commands.executeCommand("workbench.action.openSettings", "caret.pythonPath");
+  } else if (answer === again) {
+    await vscode.commands.executeCommand("caret.restart");
   }
 }
 

@@ -1,4 +1,4 @@
-/** Finds a program, but never in the open folder, where Windows would look first. */
+/** Finds programs, but never in the open folder, where Windows would look first. */
 
 import { posix, win32 } from "node:path";
 
@@ -14,6 +14,23 @@ export function findExecutable(name: string, machine: Machine): string | null {
   const { isAbsolute, join } = machine.platform === "win32" ? win32 : posix;
   const places = isAbsolute(name) ? [name] : folders(machine).map((folder) => join(folder, name));
   return places.flatMap((place) => spellings(place, machine)).find(machine.isFile) ?? null;
+}
+
+/** Names of Python, and of its launcher on Windows; the first one that is new enough is used. */
+const PYTHONS = ["python3", "python", "py", "python3.14", "python3.13", "python3.12", "python3.11"];
+
+/** Find a Python that `isNewEnough`; return null if there is none. */
+export async function findPython(
+  machine: Machine,
+  isNewEnough: (path: string) => Promise<boolean>,
+): Promise<string | null> {
+  for (const name of PYTHONS) {
+    const path = findExecutable(name, machine);
+    if (path !== null && (await isNewEnough(path))) {
+      return path;
+    }
+  }
+  return null;
 }
 
 /** Add pipx' folder, which is missing on the PATH of editors started by a desktop. */

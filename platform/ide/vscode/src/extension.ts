@@ -8,7 +8,7 @@ import * as vscode from "vscode";
 import { registerAssist } from "./assist";
 import { Bar } from "./bar";
 import { ChatPanel } from "./chat/panel";
-import { greetOnce, registerCommands, sayMissing, sayWhereConsentIsGiven } from "./commands";
+import { greetOnce, registerCommands, sayMissing, sayNoPython, sayWhereConsentIsGiven } from "./commands";
 import { SECRET, Server } from "./server";
 import type { Status } from "./status";
 
@@ -34,7 +34,9 @@ export async function deactivate(): Promise<void> {
 
 function notice(context: vscode.ExtensionContext, status: Status): void {
   if (status === "missing") {
-    void sayMissing(context);
+    void sayMissing();
+  } else if (status === "no_python") {
+    void sayNoPython();
   } else if (status === "signed_out") {
     void greetOnce(context);
   }
@@ -62,7 +64,7 @@ async function configured(
     return;
   }
   bar.look();
-  const isOfServer = change.affectsConfiguration("caret.serverPath");
+  const isOfServer = ["caret.serverPath", "caret.pythonPath"].some((name) => change.affectsConfiguration(name));
   await (isOfServer ? server.restart() : server.configure());
   const shares = vscode.workspace.getConfiguration("caret").get("shareAcceptedText", false);
   if (shares && change.affectsConfiguration("caret.shareAcceptedText")) {

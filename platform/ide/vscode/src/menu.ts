@@ -1,7 +1,7 @@
 /** The menu of the status bar for each situation. */
 
 import { isOff } from "./settings";
-import { isRunning, type Status } from "./status";
+import { isMissing, isRunning, type Status } from "./status";
 
 export interface Situation {
   readonly status: Status;
@@ -35,7 +35,7 @@ export const CHOICES = {
 /** Return the choices; the first one fixes a problem, if any. */
 export function choicesIn(situation: Situation): Choice[] {
   const choices = isRunning(situation.status) ? ofRunning(situation) : [CHOICES.restart];
-  const log = situation.status === "missing" ? [] : [CHOICES.log]; // there is none
+  const log = isMissing(situation.status) ? [] : [CHOICES.log]; // there is none
   return [...choices, ...ofLanguage(situation), CHOICES.consent, ...log];
 }
 

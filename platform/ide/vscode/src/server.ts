@@ -1,10 +1,12 @@
 /** The process of the language server and its LSP client. */
 
+import { execFile } from "node:child_process";
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
+import { promisify } from "node:util";
 import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, State, type StaticFeature } from "vscode-languageclient/node";
-import { findExecutable } from "./executable";
+import { findExecutable, findPython, type Machine } from "./executable";
 import { CAN_GROW, GrowingSuggestion } from "./growing";
 import { toldSettings } from "./settings";
 import type { Status } from "./status";
@@ -18,8 +20,14 @@ const SIGN_IN = "$/caret/signIn";
 const SIGNED_IN = "$/caret/signedIn";
 const START_SIGN_IN = "caret.startSignIn";
 const EXPLAIN_NO_SUGGESTION = "$/caret/explainNoSuggestion";
+const BUNDLED = "server/caret-ls.pyz"; // built by platform/scripts/build_clients
+const CHECK_VERSION = "import sys; sys.exit(sys.version_info < (3, 11))";
+const PYTHON_TIMEOUT_MS = 10_000;
 const NOT_REQUESTED = "not_requested";
 const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
+
+/** A program and its arguments. */
+type Command = readonly [string, ...string[]];
 
 /** Tells the server that the editor stores the key of a sign-in, and shows suggestions as they grow. */
 const CAPABILITIES: StaticFeature = {
@@ -113,12 +121,12 @@ export class Server {
   }
 
   private async begin(): Promise<void> {
-    const command = findCaretLs();
-    if (command === null) {
-      this.tell("missing");
+    this.tell("starting");
+    const command = await findCommand(this.context);
+    if (typeof command === "string") {
+      this.tell(command);
       return;
     }
-    this.tell("starting");
     this.key = await this.context.secrets.get(SECRET);
     this.client = this.makeClient(command);
     try {
@@ -139,8 +147,8 @@ export class Server {
     }
   }
 
-  private makeClient(command: string): LanguageClient {
-    const args = ["--log", this.logFile.fsPath];
+  private makeClient([command, ...first]: Command): LanguageClient {
+    const args = [...first, "--log", this.logFile.fsPath];
     const run = { command, args, options: { cwd: homedir() } };
     const options: LanguageClientOptions = {
       documentSelector: FILES,
@@ -188,12 +196,31 @@ function told(): Record<string, unknown> {
   return toldSettings((name) => configuration.inspect(name));
 }
 
-function findCaretLs(): string | null {
-  const name = vscode.workspace.getConfiguration("caret").get("serverPath", "caret-ls");
-  return findExecutable(name, {
-    platform: process.platform,
-    home: homedir(),
-    path: process.env["PATH"] ?? "",
-    isFile: (path) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false,
-  });
+/** Return the command of the language server, or a status that tells what is missing. */
+async function findCommand(context: vscode.ExtensionContext): Promise<Command | "missing" | "no_python"> {
+  const machine: Machine = { platform: process.platform, home: homedir(), path: process.env["PATH"] ?? "", isFile };
+  const configuration = vscode.workspace.getConfiguration("caret");
+  const bundled = context.asAbsolutePath(BUNDLED);
+  const serverPath = configuration.get("serverPath", "") || (isFile(bundled) ? "" : "caret-ls");
+  if (serverPath !== "") {
+    const path = findExecutable(serverPath, machine);
+    return path === null ? "missing" : [path];
+  }
+  const pythonPath = configuration.get("pythonPath", "");
+  const python =
+    pythonPath === "" ? await findPython(machine, isNewEnough) : findExecutable(pythonPath, machine);
+  return python === null ? "no_python" : [python, "-I", bundled];
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+async function isNewEnough(python: string): Promise<boolean> {
+  try {
+    await promisify(execFile)(python, ["-I", "-c", CHECK_VERSION], { timeout: PYTHON_TIMEOUT_MS });
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -13,6 +13,7 @@ export type Status =
   | "starting"
   | "stopped"
   | "missing"
+  | "no_python"
   | "language_off";
 
 export interface Look {
@@ -31,16 +32,22 @@ export const LOOKS: Readonly<Record<Status, Look>> = {
   starting: { icon: "loading~spin", says: "The language server is starting", isWarning: false },
   stopped: { icon: "error", says: "The language server has stopped", isWarning: true },
   missing: { icon: "error", says: "The language server is not installed", isWarning: true },
+  no_python: { icon: "error", says: "Python 3.11 or newer is missing", isWarning: true },
   language_off: { icon: "circle-slash", says: "Off for this language", isWarning: false },
 };
 
 /** Return whether there is a server to communicate with. */
 export function isRunning(status: Status): boolean {
-  return !["starting", "stopped", "missing"].includes(status);
+  return !["starting", "stopped", "missing", "no_python"].includes(status);
 }
 
 /** Return the status to show; without a problem, a disabled language has priority. */
 export function shown(status: Status, language: string | undefined, off: readonly string[]): Status {
   const isWell = status === "ready" || status === "working";
   return isWell && language !== undefined && isOff(off, language) ? "language_off" : status;
+}
+
+/** Return whether the server could not be started because a program is missing. */
+export function isMissing(status: Status): boolean {
+  return status === "missing" || status === "no_python";
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findExecutable, type Machine } from "../src/executable";
+import { findExecutable, findPython, type Machine } from "../src/executable";
 
 const machine = (files: string[], changed: Partial<Machine> = {}): Machine => ({
   platform: "linux",
@@ -34,4 +34,16 @@ test("Windows' programs end in exe", () => {
   const windows = machine(["C:\\Tools\\caret-ls.exe"], { platform: "win32", path: "C:\\Tools" });
 
   assert.equal(findExecutable("caret-ls", windows), "C:\\Tools\\caret-ls.exe");
+});
+
+test("the first Python that is new enough is found", async () => {
+  const files = ["/usr/bin/python3", "/opt/bin/python3.12"];
+
+  const found = await findPython(machine(files), async (path) => path !== "/usr/bin/python3");
+
+  assert.equal(found, "/opt/bin/python3.12");
+});
+
+test("no Python is found if all are too old", async () => {
+  assert.equal(await findPython(machine(["/usr/bin/python3"]), async () => false), null);
 });

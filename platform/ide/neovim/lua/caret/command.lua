@@ -3,7 +3,8 @@
 
 local M = {}
 
-local MIN_MINOR, MAX_MINOR = 11, 19 -- of Python 3
+local MIN_MINOR = 11 -- of Python 3
+local PYTHONS = { 'python3', 'python', 'py', 'python3.14', 'python3.13', 'python3.12', 'python3.11' }
 local BUNDLED = vim.fs.joinpath(
   vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(debug.getinfo(1, 'S').source:sub(2)))),
   'server',
@@ -22,15 +23,9 @@ local function is_new_enough(python)
   return major == '3' and tonumber(minor) >= MIN_MINOR
 end
 
---- Returns a Python that is new enough; nil if there is none. Names with a version are not run.
+--- Returns the first Python that is new enough; nil if there is none.
 function M.find_python()
-  for minor = MAX_MINOR, MIN_MINOR, -1 do
-    local path = vim.fn.exepath('python3.' .. minor)
-    if path ~= '' then
-      return path
-    end
-  end
-  for _, name in ipairs({ 'python3', 'python' }) do
+  for _, name in ipairs(PYTHONS) do
     local path = vim.fn.exepath(name)
     if path ~= '' and is_new_enough(path) then
       return path

@@ -51,7 +51,10 @@ function M.enable(options)
     cmd = cmd,
     filetypes = options.filetypes,
     init_options = options.settings,
-    capabilities = { experimental = { caretGrowingSuggestions = true } },
+    capabilities = {
+      textDocument = { inlineCompletion = vim.empty_dict() }, -- else the server sends completion lists
+      experimental = { caretGrowingSuggestions = true },
+    },
     handlers = M.handlers,
     reuse_client = is_reusable,
     on_exit = on_exit,
