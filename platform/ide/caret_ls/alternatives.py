@@ -37,6 +37,10 @@ class _Offer:
     alternatives: list[_Alternative] | None = None
     has_grown: bool = False  # VS Code then invokes the suggestion itself
 
+    def is_at(self, item: InlineItem) -> bool:
+        """Return whether the item is this suggestion; a repeated request may have another mode."""
+        return replace(item, mode=self.item.mode) == self.item
+
 
 class Alternatives:
     def __init__(
@@ -56,7 +60,7 @@ class Alternatives:
     async def find(self, uri: str, item: InlineItem, *, is_invoked: bool) -> list[InlineItem]:
         """Return alternatives to an item; none unless the user invoked it a second time."""
         file, offer = self._files.get(uri), self._offers.get(uri)
-        is_known = offer is not None and offer.item == item and not offer.has_grown
+        is_known = offer is not None and offer.is_at(item) and not offer.has_grown
         if file is None or offer is None or not is_known or not is_invoked:
             if not is_known:
                 self._offers[uri] = _Offer(item)

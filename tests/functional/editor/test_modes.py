@@ -1,15 +1,10 @@
 """Every mode of the language server, with the real gateway and the real engine."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import aiohttp
 import msgspec
 import pytest
-from aiohttp import web
 
 from caret.contracts.policy import Mode
 from caret.contracts.usage import CompletionRecord, OutcomeRecord
@@ -34,6 +29,16 @@ def ada(site: Site, tmp_path: Path) -> Developer:
 
 def open_text(server: LanguageServer, ada: Developer, path: str, text: str) -> OpenBuffer:
     return OpenBuffer.opened(server, ada.file(path, text), text)
+
+
+async def start_chat(server: LanguageServer, **params: Any) -> None:
+    """Ask, and cancel the answer when it has begun: the small model would answer for minutes."""
+    params = chat_params("Repeat this file.", **params)
+    identifier, answer = server.begin("$/caret/chat", params)
+    await server.answers()
+    server.tell("$/cancelRequest", {"id": identifier})
+    with pytest.raises(RuntimeError, match="canceled"):
+        await answer
 
 
 async def last_record(ada: Developer, mode: str) -> CompletionRecord:
@@ -102,37 +107,23 @@ async def test_a_docstring_is_written_for_the_function_at_the_cursor(ada: Develo
     assert text.endswith('"""\n')
 
 
-async def test_a_chat_streams_its_answer_about_the_open_files(ada: Developer) -> None:
+async def test_a_chat_streams_its_answer_about_the_open_files_until_it_is_cancelled(
+    ada: Developer,
+) -> None:
     async with ada.editor() as server:
         await server.reaches("ready")
         open_text(server, ada, "lines.py", "LINES = 3\n")
         buffer = open_text(server, ada, "reader.py", TEXT)
         selection = {"start": {"line": 4, "character": 0}, "end": {"line": 6, "character": 0}}
-        result = await server.chats("What is this?", uri=buffer.uri, selection=selection)
+        await start_chat(server, uri=buffer.uri, selection=selection)
         record = await last_record(ada, "chat")
 
     context, *texts = server.chat_parts
     assert (context["files"], context["selection"]) == (["reader.py", "lines.py"], [5, 6])
-    assert len(texts) > 1
-    assert result == {"finishReason": record.finish_reason, "reason": None}
+    assert all(part["text"] for part in texts)
     assert (record.tier, record.editor, record.protocol) == ("quality", "neovim", "chat")
-
-
-async def test_a_cancelled_chat_stops_the_engine(ada: Developer) -> None:
-    async with ada.editor() as server:
-        await server.reaches("ready")
-        buffer = open_text(server, ada, "reader.py", TEXT * 20)
-        identifier, answer = server.begin(
-            "$/caret/chat", chat_params("Repeat this file.", uri=buffer.uri)
-        )
-        await server.answers()
-        server.tell("$/cancelRequest", {"id": identifier})
-        with pytest.raises(RuntimeError, match="canceled"):
-            await answer
-        record = await last_record(ada, "chat")
-
-    assert await ada.site.becomes_idle()
     assert record.finish_reason == "cancelled"
+    assert await ada.site.becomes_idle(), "the engine must stop long before 4,096 tokens"
 
 
 async def test_excluded_files_are_no_context_and_cannot_be_asked_about(
@@ -145,7 +136,7 @@ async def test_excluded_files_are_no_context_and_cannot_be_asked_about(
         excluded = open_text(server, ada, "legal/terms.py", "TERMS = 1\n")
         buffer = open_text(server, ada, "reader.py", TEXT)
         span = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}
-        await server.chats("Why?", uri=buffer.uri)
+        await start_chat(server, uri=buffer.uri)
         refused = await server.chats("Why?", uri=excluded.uri, selection=span)
 
     assert [part["files"] for part in server.chat_parts if "files" in part] == [["reader.py"]]
@@ -166,7 +157,6 @@ async def test_a_key_without_the_modes_permission_is_told(site: Site, tmp_path: 
 
     assert chat == {"finishReason": "", "reason": "chat_off"}
     assert docstring == {"reason": "docstring_off"}
-    assert ada.records(CompletionRecord) == []
 
 
 async def test_a_chat_ends_when_its_key_is_revoked(ada: Developer) -> None:
@@ -180,54 +170,4 @@ async def test_a_chat_ends_when_its_key_is_revoked(ada: Developer) -> None:
         again = await server.chats("Why?", uri=buffer.uri)
 
     assert result == again == {"finishReason": "", "reason": "signed_out"}
-    assert server.chat_text
-
-
-@dataclass
-class BufferingProxy:
-    """Forwards a chat's response as a whole, when it is complete."""
-
-    gateway_url: str
-    url: str = ""
-    bodies: list[bytes] = field(default_factory=list)
-
-    async def forward(self, request: web.Request) -> web.Response:
-        headers = {"Authorization": request.headers.getone("Authorization", "")}
-        async with (
-            aiohttp.ClientSession() as session,
-            session.post(
-                self.gateway_url + request.path, data=await request.read(), headers=headers
-            ) as response,
-        ):
-            body = await response.read()
-        self.bodies.append(body)
-        return web.Response(body=body, status=response.status, content_type="text/event-stream")
-
-
-@asynccontextmanager
-async def buffering_proxy(gateway_url: str) -> AsyncIterator[BufferingProxy]:
-    proxy = BufferingProxy(gateway_url)
-    application = web.Application()
-    application.router.add_post("/v1/chat/completions", proxy.forward)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        proxy.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        yield proxy
-    finally:
-        await runner.cleanup()
-
-
-async def test_a_chat_arrives_whole_behind_a_proxy_that_buffers(ada: Developer) -> None:
-    async with (
-        buffering_proxy(ada.site.url) as proxy,
-        ada.editor(CARET_GATEWAY_URL=proxy.url) as server,
-    ):
-        await server.reaches("offline")  # the proxy has no WebSockets
-        result = await server.chats("Why?")
-
-    assert result["reason"] is None
-    assert len(proxy.bodies) == 1
     assert server.chat_text

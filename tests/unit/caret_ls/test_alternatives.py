@@ -1,5 +1,6 @@
 """Alternatives to a suggestion: requested on the second key press, and found in an edit."""
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -41,7 +42,8 @@ def desk() -> Desk:
 
 
 async def test_the_second_key_press_requests_alternatives(desk: Desk) -> None:
-    first, second, third = await desk.invoke(), await desk.invoke(), await desk.invoke()
+    again = replace(ITEM, mode="inline")
+    first, second, third = await desk.invoke(), await desk.invoke(again), await desk.invoke()
 
     assert (first, second, third) == ([], ["self.b", "self.c"], ["self.b", "self.c"])
     requests = [(frame["alternative"], frame["mode"]) for frame in desk.gateway.requests]
