@@ -19,8 +19,8 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from caret_ls.chat import ChatRequest, SentContext
-from caret_ls.chat_context import ChatCommand, ChatTurn
-from caret_ls.mode_choice import Mode
+from caret_ls.chat_context import ChatCommand, ConversationTurn
+from caret_ls.mode_choice import CompletionMode
 from caret_ls.session import Session
 from caret_ls.skip_rules import SkipReason
 from caret_ls.text_document import Position
@@ -58,7 +58,7 @@ def add_assistant_features(server: LanguageServer, get_session: Callable[[], Ses
 
     @server.command(USE_MODE)
     def use_mode(uri: str, mode: str) -> None:
-        get_session().assistant.request_mode(uri, Mode(mode))
+        get_session().assistant.request_mode(uri, CompletionMode(mode))
 
 
 def _to_chat_request(params: Any) -> ChatRequest:
@@ -74,9 +74,9 @@ def _to_chat_request(params: Any) -> ChatRequest:
     )
 
 
-def _to_turn(turn: Any) -> ChatTurn:
+def _to_turn(turn: Any) -> ConversationTurn:
     command = getattr(turn, "command", None)
-    return ChatTurn(str(turn.role), str(turn.text), command and ChatCommand(command))
+    return ConversationTurn(str(turn.role), str(turn.text), command and ChatCommand(command))
 
 
 def _to_position(position: Any) -> Position:

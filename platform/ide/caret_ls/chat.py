@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from caret_ls.chat_context import (
     MAX_SELECTION_CHARS,
     ChatContext,
-    ChatTurn,
+    ConversationTurn,
     SelectedCode,
     build_body,
 )
@@ -19,7 +19,7 @@ from caret_ls.chat_stream import ChatEnd, ChatFailed
 from caret_ls.completion_provider import MODE_OFF_CODES, REASONS
 from caret_ls.frames import FrameFile, RequestContext
 from caret_ls.gateway_connection import Address
-from caret_ls.mode_choice import Mode
+from caret_ls.mode_choice import CompletionMode
 from caret_ls.skip_rules import SkipReason
 from caret_ls.status_board import StatusBoard
 from caret_ls.text_document import Position
@@ -46,7 +46,7 @@ _COMPLETE: Final = ("stop", "length")
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    turns: Sequence[ChatTurn]  # at least one; the newest is last
+    turns: Sequence[ConversationTurn]  # at least one; the newest is last
     uri: str | None = None  # the current file; None: there is none
     start: Position | None = None  # of the selection, or both are the cursor
     end: Position | None = None
@@ -70,7 +70,7 @@ class SentContext:
 
 class StreamChat(Protocol):
     def __call__(
-        self, address: Address, body: dict[str, Any]
+        self, address: Address, body: dict[str, Any], /
     ) -> AsyncGenerator[str | ChatEnd, None]:
         """Yield the texts of an answer, and then a ChatEnd. Raises ChatFailed."""
 
@@ -117,7 +117,7 @@ class Chat:
     async def _receive(
         self,
         address: Address,
-        turns: Sequence[ChatTurn],
+        turns: Sequence[ConversationTurn],
         context: ChatContext,
         on_text: Callable[[str], None],
     ) -> ChatResult:
@@ -153,7 +153,7 @@ class Chat:
         if self._state.board.signed_out_reason is not None:
             return SkipReason.SIGNED_OUT
         repository = file.repository_name if file else ""
-        if Mode.CHAT not in self._state.modes_of(repository):
+        if CompletionMode.CHAT not in self._state.modes_of(repository):
             return SkipReason.CHAT_OFF
         is_about_code = request.start != request.end or any(turn.command for turn in request.turns)
         if file is not None and is_about_code and not self._state.can_send(file):
@@ -212,6 +212,8 @@ def _excerpt(file: OpenFile, request: ChatRequest) -> FrameFile:
 
 def _describe(context: ChatContext, file: OpenFile | None) -> SentContext:
     code = context.selection
-    lines = code and (code.first_line, code.first_line + code.text.rstrip("\n").count("\n"))
+    lines = None
+    if code is not None:
+        lines = (code.first_line, code.first_line + code.text.rstrip("\n").count("\n"))
     withheld = file.path if file is not None and not context.path else None
     return SentContext(tuple(each.path for each in context.files), lines, withheld)

@@ -38,7 +38,7 @@ _QUESTIONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class ChatTurn:
+class ConversationTurn:
     role: str  # user or assistant
     text: str
     command: ChatCommand | None = None  # its question replaces the text
@@ -62,7 +62,7 @@ class ChatContext:
 
 
 def build_body(
-    turns: Sequence[ChatTurn], context: ChatContext, *, has_system_role: bool = True
+    turns: Sequence[ConversationTurn], context: ChatContext, *, has_system_role: bool = True
 ) -> dict[str, Any]:
     """Return the body of the request. Some models know no system role."""
     *older, newest = turns[-MAX_TURNS:]
@@ -85,7 +85,7 @@ def build_body(
     }
 
 
-def _question_of(turn: ChatTurn) -> str:
+def _question_of(turn: ConversationTurn) -> str:
     return turn.text if turn.command is None else _QUESTIONS[turn.command]
 
 

@@ -13,7 +13,7 @@ from caret_ls.completion_client import CompletionClient
 from caret_ls.completion_context import CompletionContext
 from caret_ls.debounce import Debouncer
 from caret_ls.in_flight_request import CompletionResult, InFlightRequest
-from caret_ls.mode_choice import Mode, apply_mode, find_lead
+from caret_ls.mode_choice import CompletionMode, apply_mode, find_lead
 from caret_ls.outcome_tracker import OutcomeTracker, ShownSuggestion
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.settings import Settings
@@ -88,7 +88,9 @@ class CompletionProvider:
             str, asyncio.Task[RemainingSuggestion | SkipReason]
         ] = {}  # the newest task of each file
         self._prefetches: dict[str, asyncio.Task[None]] = {}
-        self._requested_modes: dict[str, Mode] = {}  # by file, for its next invoked request
+        self._requested_modes: dict[
+            str, CompletionMode
+        ] = {}  # by file, for its next invoked request
 
     async def provide(self, uri: str, inline_request: InlineRequest) -> InlineItem | None:
         """Return a suggestion.
@@ -127,7 +129,7 @@ class CompletionProvider:
         item = self._make_item(file, inline_request.position, lead, remaining)
         return replace(item, mode=context.mode)
 
-    def request_mode(self, uri: str, mode: Mode) -> None:
+    def request_mode(self, uri: str, mode: CompletionMode) -> None:
         """Use this mode for the file's next request that the user invokes."""
         self._requested_modes[uri] = mode
 
@@ -310,5 +312,5 @@ def _reason_of(result: CompletionResult | None, context: CompletionContext) -> S
     if result.finish_reason in ("stop", "length", "filtered"):
         return None
     if result.finish_reason in MODE_OFF_CODES:
-        return MODE_OFF_REASONS[Mode(context.mode)]
+        return MODE_OFF_REASONS[CompletionMode(context.mode)]
     return REASONS.get(result.finish_reason, SkipReason.REFUSED)

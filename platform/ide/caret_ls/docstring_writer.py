@@ -11,7 +11,7 @@ from caret_ls.completion_provider import MODE_OFF_CODES, REASONS
 from caret_ls.docstring_syntax import DocstringPlace, find_function
 from caret_ls.frames import RequestContext
 from caret_ls.gateway_connection import RequestEnded
-from caret_ls.mode_choice import Mode
+from caret_ls.mode_choice import CompletionMode
 from caret_ls.skip_rules import SkipReason
 from caret_ls.status_board import StatusBoard
 from caret_ls.text_document import Position, split_lines
@@ -67,7 +67,7 @@ class DocstringWriter:
             (board.signed_out_reason is not None, SkipReason.SIGNED_OUT),
             (not board.is_connected, SkipReason.OFFLINE),
             (
-                Mode.DOCSTRING not in self._state.modes_of(file.repository_name),
+                CompletionMode.DOCSTRING not in self._state.modes_of(file.repository_name),
                 SkipReason.DOCSTRING_OFF,
             ),
             (not self._state.can_send(file), SkipReason.EXCLUDED),
@@ -85,7 +85,7 @@ class DocstringWriter:
             prefix="".join(lines[: place.line]) + place.opening,
             suffix="\n" + "".join(lines[place.line :]),
             is_invoked=True,
-            mode=Mode.DOCSTRING,
+            mode=CompletionMode.DOCSTRING,
         )
         frame = frames.build_complete(
             self._state.new_id(),

@@ -18,7 +18,7 @@ from caret_ls.docstring_syntax import (
 )
 
 
-class Mode(StrEnum):
+class CompletionMode(StrEnum):
     """The modes that this client requests, as the gateway names them."""
 
     INLINE = "inline"
@@ -55,15 +55,15 @@ _ALIASES: Final = {"bash": "shellscript", "sh": "shellscript", "zsh": "shellscri
 _CLOSING: Final = re.compile(r"[\])}]|(?:end|fi|done|esac|else|elif|rescue|ensure|until)\b")
 
 
-def choose_mode(context: CompletionContext) -> Mode:
+def choose_mode(context: CompletionContext) -> CompletionMode:
     """Return the mode for a request that the user made without naming one."""
     if is_docstring_opened(context):
-        return Mode.DOCSTRING
-    return Mode.BLOCK if _is_empty_block(context) else Mode.INLINE
+        return CompletionMode.DOCSTRING
+    return CompletionMode.BLOCK if _is_empty_block(context) else CompletionMode.INLINE
 
 
 def apply_mode(
-    context: CompletionContext, *, requested: Mode | None, allowed: Container[str]
+    context: CompletionContext, *, requested: CompletionMode | None, allowed: Container[str]
 ) -> CompletionContext:
     """Return the context with its mode.
 
@@ -71,16 +71,16 @@ def apply_mode(
     """
     mode = requested or choose_mode(context)
     if requested is None and mode not in allowed:
-        mode = Mode.INLINE
+        mode = CompletionMode.INLINE
     return replace(context, mode=mode, is_mode_requested=requested is not None)
 
 
-def find_lead(context: CompletionContext, mode: Mode | None) -> str:
+def find_lead(context: CompletionContext, mode: CompletionMode | None) -> str:
     """Return the text that a suggestion in the mode begins with; "" if it begins at the cursor.
 
     On an empty line, a requested docstring begins with the marks that open it.
     """
-    is_needed = mode is Mode.DOCSTRING and not context.line_before.strip()
+    is_needed = mode is CompletionMode.DOCSTRING and not context.line_before.strip()
     return docstring_opener(context.language) if is_needed else ""
 
 

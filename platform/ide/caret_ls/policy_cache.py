@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from caret_ls.frames import Frame
-from caret_ls.mode_choice import Mode
+from caret_ls.mode_choice import CompletionMode
 
 MAX_AGE_S: Final = 300.0
 
@@ -17,7 +17,7 @@ MAX_AGE_S: Final = 300.0
 @dataclass(frozen=True, slots=True)
 class EditorPolicy:
     excluded: tuple[str, ...] = ()  # globs of paths
-    modes: frozenset[str] = frozenset(Mode)  # that the policy and the key allow
+    modes: frozenset[str] = frozenset(CompletionMode)  # that the policy and the key allow
 
 
 _ALL_ALLOWED: Final = EditorPolicy()
@@ -30,7 +30,7 @@ class PolicyCache:
         self._send_query = send_query
         self._policies: dict[str, EditorPolicy] = {}
         self._queried_s: dict[str, float] = {}
-        self._unserved_modes: set[Mode] = set()  # the installation has no model for them
+        self._unserved_modes: set[CompletionMode] = set()  # the installation has no model for them
 
     def get(self, repository: str, now_s: float) -> EditorPolicy:
         """Return the known policy, and query it again if it is old."""
@@ -40,7 +40,7 @@ class PolicyCache:
         return self._policies.get(repository, _ALL_ALLOWED)
 
     def update(self, frame: Frame) -> None:
-        globs, modes = frame.get("excluded", []), frame.get("modes", list(Mode))
+        globs, modes = frame.get("excluded", []), frame.get("modes", list(CompletionMode))
         policy = EditorPolicy(tuple(map(str, globs)), frozenset(map(str, modes)))
         self._policies[str(frame.get("repository", ""))] = policy
 
@@ -50,7 +50,7 @@ class PolicyCache:
 
     def mark_unserved(self, mode: str) -> None:
         """Remember that no model serves the mode."""
-        self._unserved_modes.add(Mode(mode))
+        self._unserved_modes.add(CompletionMode(mode))
 
     def on_reconnect(self) -> None:
         self._unserved_modes.clear()

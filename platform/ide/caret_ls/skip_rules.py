@@ -8,7 +8,7 @@ from typing import Final
 from caret_ls.completion_context import CompletionContext
 from caret_ls.content_exclusion import is_excluded
 from caret_ls.file_kind import FileKind
-from caret_ls.mode_choice import Mode
+from caret_ls.mode_choice import CompletionMode
 from caret_ls.syntax_regions import SyntaxRegion, region_at
 
 
@@ -58,14 +58,14 @@ class SkipRules:
     excluded: Sequence[str] = ()  # globs of the policy and of the user
     complete_in_comments: bool = False
     complete_in_strings: bool = False
-    modes: frozenset[str] = frozenset(Mode)  # allowed by the policy and the key
+    modes: frozenset[str] = frozenset(CompletionMode)  # allowed by the policy and the key
 
 
 MODE_OFF_REASONS: Final = {
-    Mode.INLINE: SkipReason.MODE_OFF,
-    Mode.BLOCK: SkipReason.BLOCK_OFF,
-    Mode.DOCSTRING: SkipReason.DOCSTRING_OFF,
-    Mode.CHAT: SkipReason.CHAT_OFF,
+    CompletionMode.INLINE: SkipReason.MODE_OFF,
+    CompletionMode.BLOCK: SkipReason.BLOCK_OFF,
+    CompletionMode.DOCSTRING: SkipReason.DOCSTRING_OFF,
+    CompletionMode.CHAT: SkipReason.CHAT_OFF,
 }
 _KIND_REASONS = {
     FileKind.SECRET: SkipReason.SECRET_FILE,
@@ -93,7 +93,7 @@ def _find_prohibition(
     if is_excluded(context.path, rules.excluded):
         return SkipReason.EXCLUDED
     if context.mode not in rules.modes:
-        return MODE_OFF_REASONS[Mode(context.mode)]
+        return MODE_OFF_REASONS[CompletionMode(context.mode)]
     return _KIND_REASONS.get(kind)
 
 
@@ -110,7 +110,7 @@ def _find_unpromising(
 
 
 def _check_text(context: CompletionContext, rules: SkipRules) -> SkipReason | None:
-    if context.mode == Mode.DOCSTRING:  # in a string or comment that was just opened
+    if context.mode == CompletionMode.DOCSTRING:  # in a string or comment that was just opened
         return None
     before, after = context.line_before, context.line_after
     if not context.prefix.strip() and not context.suffix.strip():

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from caret_ls.chat import Chat, ChatRequest, ChatResult, ChatState, SentContext
-from caret_ls.chat_context import ChatCommand, ChatTurn
+from caret_ls.chat_context import ChatCommand, ConversationTurn
 from caret_ls.chat_stream import ChatEnd, ChatFailed
 from caret_ls.frames import FrameFile, RequestContext
 from caret_ls.gateway_connection import Address
@@ -18,7 +18,7 @@ from caret_ls.workspace import OpenFile, OpenFiles
 URI = "file:///nowhere/a.py"
 TEXT = "import os\n\n\ndef f():\n    return 1\n"
 OTHER = FrameFile("b.py", "b = 1\n", 0.0)
-HELLO = (ChatTurn("user", "Why?"),)
+HELLO = (ConversationTurn("user", "Why?"),)
 
 
 class Desk:
@@ -49,7 +49,7 @@ class Desk:
             self._stream,
         )
 
-    async def ask(self, turns: tuple[ChatTurn, ...] = HELLO, **fields: Any) -> ChatResult:
+    async def ask(self, turns: tuple[ConversationTurn, ...] = HELLO, **fields: Any) -> ChatResult:
         request = ChatRequest(turns, **({"uri": URI} | fields))
         return await self.chat.ask(
             request, on_context=self.contexts.append, on_text=self.texts.append
@@ -105,7 +105,7 @@ async def test_open_files_are_sent_only_if_the_user_wants_it() -> None:
 
 async def test_a_command_asks_its_own_question_about_the_line_of_the_cursor() -> None:
     desk = Desk([ChatEnd("stop")])
-    turn = ChatTurn("user", "Erklären", ChatCommand.EXPLAIN)
+    turn = ConversationTurn("user", "Erklären", ChatCommand.EXPLAIN)
 
     await desk.ask((turn,), start=Position(3, 2), end=Position(3, 2))
 

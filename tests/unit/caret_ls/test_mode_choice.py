@@ -2,10 +2,10 @@
 
 import pytest
 
-from caret_ls.mode_choice import Mode, apply_mode, choose_mode, find_lead
+from caret_ls.mode_choice import CompletionMode, apply_mode, choose_mode, find_lead
 from tests.unit.caret_ls.contexts import context_at
 
-EVERY = frozenset(Mode)
+EVERY = frozenset(CompletionMode)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_chosen_mode_that_is_not_allowed_becomes_inline() -> None:
 def test_a_requested_mode_is_kept_even_if_it_is_not_allowed() -> None:
     context = context_at("x = |")
 
-    chosen = apply_mode(context, requested=Mode.BLOCK, allowed={"inline"})
+    chosen = apply_mode(context, requested=CompletionMode.BLOCK, allowed={"inline"})
 
     assert (chosen.mode, chosen.is_mode_requested) == ("block", True)
 
@@ -101,5 +101,5 @@ def test_a_requested_mode_is_kept_even_if_it_is_not_allowed() -> None:
 def test_a_requested_docstring_begins_with_its_marks(language: str, text: str, lead: str) -> None:
     context = context_at(text, language=language)
 
-    assert find_lead(context, Mode.DOCSTRING) == lead
-    assert find_lead(context, Mode.BLOCK) == find_lead(context, None) == ""
+    assert find_lead(context, CompletionMode.DOCSTRING) == lead
+    assert find_lead(context, CompletionMode.BLOCK) == find_lead(context, None) == ""

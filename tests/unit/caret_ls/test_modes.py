@@ -3,7 +3,7 @@
 import pytest
 
 from caret_ls.gateway_connection import RequestEnded
-from caret_ls.mode_choice import Mode
+from caret_ls.mode_choice import CompletionMode
 from caret_ls.skip_rules import SkipReason
 from tests.unit.caret_ls.provider_harness import URI, Desk, response_frames
 
@@ -65,7 +65,7 @@ async def test_a_key_requests_its_mode_once() -> None:
     desk = Desk()
     desk.open("x = |")
     desk.gateway.ready += [response_frames("1"), response_frames("2")]
-    desk.assistant.request_mode(URI, Mode.BLOCK)
+    desk.assistant.request_mode(URI, CompletionMode.BLOCK)
 
     first = await request(desk, is_invoked=True)
     desk.type(" ")
@@ -81,7 +81,7 @@ async def test_a_key_requests_its_mode_although_a_suggestion_is_cached() -> None
     desk.open("x = |")
     desk.gateway.ready += [response_frames("1"), response_frames("2")]
     await request(desk)
-    desk.assistant.request_mode(URI, Mode.BLOCK)
+    desk.assistant.request_mode(URI, CompletionMode.BLOCK)
 
     assert await request(desk, is_invoked=True) == "2"
 
@@ -90,7 +90,7 @@ async def test_a_requested_docstring_begins_with_its_marks() -> None:
     desk = Desk()
     desk.open(DEF)
     desk.gateway.ready.append(response_frames('Add."""'))
-    desk.assistant.request_mode(URI, Mode.DOCSTRING)
+    desk.assistant.request_mode(URI, CompletionMode.DOCSTRING)
 
     assert await request(desk, is_invoked=True) == '"""Add."""'
     (frame,) = desk.gateway.requests
@@ -99,10 +99,13 @@ async def test_a_requested_docstring_begins_with_its_marks() -> None:
 
 @pytest.mark.parametrize(
     ("mode", "reason"),
-    [(Mode.BLOCK, SkipReason.BLOCK_OFF), (Mode.DOCSTRING, SkipReason.DOCSTRING_OFF)],
+    [
+        (CompletionMode.BLOCK, SkipReason.BLOCK_OFF),
+        (CompletionMode.DOCSTRING, SkipReason.DOCSTRING_OFF),
+    ],
 )
 async def test_the_reason_is_told_where_a_requested_mode_is_off(
-    mode: Mode, reason: SkipReason
+    mode: CompletionMode, reason: SkipReason
 ) -> None:
     desk = Desk()
     desk.policies.update(policy("inline"))
@@ -119,7 +122,7 @@ async def test_the_gateways_refusal_names_the_mode(code: str) -> None:
     desk = Desk()
     desk.open(DEF)
     desk.gateway.ready.append([RequestEnded(code)])
-    desk.assistant.request_mode(URI, Mode.DOCSTRING)
+    desk.assistant.request_mode(URI, CompletionMode.DOCSTRING)
 
     assert await request(desk, is_invoked=True) is None
     assert desk.assistant.last_reason is SkipReason.DOCSTRING_OFF

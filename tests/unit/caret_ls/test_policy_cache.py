@@ -1,4 +1,4 @@
-from caret_ls.mode_choice import Mode
+from caret_ls.mode_choice import CompletionMode
 from caret_ls.policy_cache import MAX_AGE_S, EditorPolicy, PolicyCache
 
 ANSWER = {"type": "policy", "repository": "shop", "excluded": ["legal/**"], "modes": ["inline"]}
@@ -45,8 +45,8 @@ def test_a_mode_without_a_model_is_not_requested_until_the_next_connection() -> 
     without = policies.automatic_modes("shop", 0.0)
     policies.on_reconnect()
 
-    assert without == frozenset(Mode) - {Mode.BLOCK}
-    assert policies.automatic_modes("shop", 0.0) == frozenset(Mode)
+    assert without == frozenset(CompletionMode) - {CompletionMode.BLOCK}
+    assert policies.automatic_modes("shop", 0.0) == frozenset(CompletionMode)
 
 
 def test_the_policy_is_requested_again_when_old_or_invalidated() -> None:
