@@ -41,13 +41,14 @@ echo 'gateway_url = "URL"' > ~/.config/caret/config.toml
 echo 'KEY' > ~/.config/caret/key
 """
 _CARET_NEOVIM: Final = """\
--- Neovim 0.12 or newer: no plugin file is necessary.
-vim.lsp.config("caret", { cmd = { "caret-ls" }, root_markers = { ".git" } })
-vim.lsp.enable("caret")
-vim.lsp.inline_completion.enable()
+-- The plugin caret.nvim needs no settings. Some that you can change:
+require("caret").setup({
+  accept = "<Tab>",
+  settings = { gateway_url = "URL", console_url = "CONSOLE" },
+})
 
--- Neovim 0.11: install caret.nvim, and use only this line.
-require("caret").setup()
+-- With lazy.nvim, after you have unpacked the plugin in ~/.local/share/nvim:
+{ dir = vim.fn.stdpath("data") .. "/caret.nvim", event = "BufReadPost", opts = {} }
 """
 _CONTINUE: Final = """\
 name: Caret
@@ -141,7 +142,7 @@ OWN_CLIENTS: Final = (
     Editor(
         "caret-vscode",
         _("VS Code, Caret"),
-        _("VS Code settings.json; then run “Caret: Sign In” and paste the key"),
+        _("VS Code settings.json; only if the extension comes from another installation"),
         _CARET_VSCODE,
         Mode.INLINE,
     ),
@@ -155,7 +156,7 @@ OWN_CLIENTS: Final = (
     Editor(
         "caret-neovim",
         _("Neovim, Caret"),
-        _("init.lua; set up the language server first"),
+        _("init.lua; install the plugin first"),
         _CARET_NEOVIM,
         Mode.INLINE,
     ),

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -134,11 +134,12 @@ async def language_server(
     folder: Path,
     options: dict[str, Any] | None = None,
     can_grow: bool = False,
+    command: Sequence[str] = (sys.executable, "-m", "caret_ls"),
 ) -> AsyncIterator[LanguageServer]:
     """Start a server, initialize it with `folder` as the workspace, and shut it down as editors
     do."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "caret_ls"),
+        *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env=environment,

@@ -27,30 +27,86 @@ from tenants.base.permissions import Permission
 
 
 @dataclass(frozen=True, slots=True)
-class OwnClient:
+class ClientFile:
     name: Promise
-    pattern: re.Pattern[str]  # of its file's name
-    install: str  # the command that installs NAME
+    pattern: re.Pattern[str]  # of the file's name
+    content_type: str
+    install: str = ""  # the command that installs NAME; "": `steps` say what to do
+    steps: Promise | None = None  # besides the command
 
 
-_CLIENTS: Final = (
-    OwnClient(
-        _("Extension for VS Code, VSCodium and code-server"),
+_BINARY: Final = "application/octet-stream"
+_PACKAGES: Final = "~/.local/share/nvim/site/pack/caret/start"
+_OWN_CLIENTS: Final = (
+    ClientFile(
+        _("VS Code, VSCodium and code-server"),
         re.compile(r"caret-[0-9][\w.+-]*\.vsix"),
+        _BINARY,
         "code --install-extension NAME",
+        _("Then run “Caret: Sign In”. The language server is included; it needs Python 3.11."),
     ),
-    OwnClient(
-        _("Language server, for the extension and for every editor with LSP"),
-        re.compile(r"caret_ls-[0-9][\w.+-]*\.whl"),
-        "pipx install ./NAME",
-    ),
-    OwnClient(
-        _("Plugin for Neovim 0.11"),
+    ClientFile(
+        _("Neovim 0.11 or newer"),
         re.compile(r"caret\.nvim\.tar\.gz"),
-        "mkdir -p ~/.local/share/nvim/site/pack/caret/start && "
-        "tar -xzf NAME -C ~/.local/share/nvim/site/pack/caret/start",
+        "application/gzip",
+        f"mkdir -p {_PACKAGES} && tar -xzf NAME -C {_PACKAGES}",
+        _("Then run “:Caret sign_in”. The language server is included; it needs Python 3.11."),
+    ),
+    ClientFile(
+        _("Language server, for other editors"),
+        re.compile(r"caret-ls-[0-9][\w.+-]*\.pyz"),
+        _BINARY,
+        "mkdir -p ~/.local/bin && install -m 755 NAME ~/.local/bin/caret-ls",
+        _(
+            "JetBrains, Emacs, Helix and Sublime Text need it. It is one file, and needs "
+            "Python 3.11. ~/.local/bin must be on the PATH."
+        ),
     ),
 )
+_OTHER_EDITORS: Final = (
+    ClientFile(
+        _("JetBrains IDEs with LSP4IJ"),
+        re.compile(r"caret-jetbrains\.zip"),
+        "application/zip",
+        "unzip NAME",
+        _("Then choose “New Language Server”, and “Import from custom template” with the folder."),
+    ),
+    ClientFile(
+        _("Emacs with lsp-mode 10"),
+        re.compile(r"caret\.el"),
+        "text/plain; charset=utf-8",
+        steps=_(
+            "Install it with M-x package-install-file, and add (require 'caret) to your init file. "
+            "Then run M-x caret-sign-in."
+        ),
+    ),
+    ClientFile(
+        _("Helix"),
+        re.compile(r"caret-helix\.toml"),
+        "application/toml",
+        "cat NAME >> ~/.config/helix/languages.toml",
+        _("Suggestions appear in the completion list."),
+    ),
+    ClientFile(
+        _("Sublime Text with the package LSP"),
+        re.compile(r"caret\.sublime-settings"),
+        "text/plain; charset=utf-8",
+        steps=_(
+            "Save it as Packages/User/LSP.sublime-settings. "
+            "Suggestions appear in the completion list."
+        ),
+    ),
+    ClientFile(
+        _("Zed"),
+        re.compile(r"caret-zed\.json"),
+        "application/json",
+        steps=_(
+            "Add it to your settings.json. Zed asks you for an API key. "
+            "It needs no language server, because it supports no suggestions of LSP."
+        ),
+    ),
+)
+_CLIENTS: Final = (*_OWN_CLIENTS, *_OTHER_EDITORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +116,7 @@ class DownloadLine:
     url: str
     size: str
     install: str
+    steps: str
 
 
 @require_GET
@@ -77,10 +134,13 @@ def editors(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         snippets[0],
     )
     address = reverse("console:editors")
-    lines = _list_downloads(_find_files())
+    files = _find_files()
+    own_clients = [_to_line(client, files) for client in _OWN_CLIENTS]
+    other_editors = [_to_line(client, files) for client in _OTHER_EDITORS]
     context = {
-        "downloads": lines,
-        "is_complete": all(line.file_name for line in lines),
+        "own_clients": own_clients,
+        "other_editors": other_editors,
+        "is_complete": all(line.file_name for line in (*own_clients, *other_editors)),
         "tabs": [
             Tab(
                 settings_snippet.name,
@@ -101,9 +161,10 @@ def editors(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.USE_PLAYGROUND)
 def download(request: HttpRequest, member: CurrentMember, name: str) -> HttpResponse:
     path = _find_files().get(name)
-    if path is None:
+    client = _find_client(name)
+    if path is None or client is None:
         raise Http404
-    return file_response(path.read_bytes(), name=name, content_type="application/octet-stream")
+    return file_response(path.read_bytes(), name=name, content_type=client.content_type)
 
 
 def _find_files() -> dict[str, Path]:
@@ -114,18 +175,18 @@ def _find_files() -> dict[str, Path]:
     return {
         path.name: path
         for path in sorted(folder.iterdir())
-        if path.is_file() and any(client.pattern.fullmatch(path.name) for client in _CLIENTS)
+        if path.is_file() and _find_client(path.name) is not None
     }
 
 
-def _list_downloads(files: dict[str, Path]) -> list[DownloadLine]:
-    return [_to_line(client, files) for client in _CLIENTS]
+def _find_client(file_name: str) -> ClientFile | None:
+    return next((client for client in _CLIENTS if client.pattern.fullmatch(file_name)), None)
 
 
-def _to_line(client: OwnClient, files: dict[str, Path]) -> DownloadLine:
+def _to_line(client: ClientFile, files: dict[str, Path]) -> DownloadLine:
     names = [name for name in files if client.pattern.fullmatch(name)]
     if not names:
-        return DownloadLine(str(client.name), "", "", "", "")
+        return DownloadLine(str(client.name), "", "", "", "", "")
     newest = max(names, key=lambda name: files[name].stat().st_mtime)
     return DownloadLine(
         name=str(client.name),
@@ -133,4 +194,5 @@ def _to_line(client: OwnClient, files: dict[str, Path]) -> DownloadLine:
         url=reverse("console:editors-download", args=[newest]),
         size=filesizeformat(files[newest].stat().st_size),
         install=client.install.replace("NAME", newest),
+        steps=str(client.steps or ""),
     )

@@ -146,7 +146,8 @@ class CaretServer(LanguageServer):
 
     def initialize(self, params: types.InitializeParams) -> None:
         info = params.client_info
-        self._editor = f"{info.name} {info.version or ''}".strip() if info else ""
+        # One line, because it is a header. Emacs' version has a line break.
+        self._editor = " ".join(f"{info.name} {info.version or ''}".split()) if info else ""
         self._editor_settings = params.initialization_options
         if isinstance(self._editor_settings, dict):
             self._editor_key = self._editor_settings.get("api_key")

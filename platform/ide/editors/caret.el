@@ -14,6 +14,7 @@
 ;;; Code:
 
 (require 'lsp-mode)
+(require 'lsp-inline-completion)
 
 (defgroup caret nil
   "Suggestions from a Caret gateway."

@@ -97,6 +97,12 @@ def running_neovim(
         CARET_CONSOLE_URL=console_url,
         TERM="dumb",
     )
+    with start_neovim(home, file, environment) as made:
+        yield made
+
+
+@contextmanager
+def start_neovim(home: Path, file: Path, environment: dict[str, str]) -> Iterator[Neovim]:
     made = Neovim(home / "nvim.sock", environment)
     command = [str(_NEOVIM), "--headless", "--listen", str(made.socket)]
     with subprocess.Popen([*command, os.fspath(file)], env=environment, cwd=home) as process:

@@ -32,6 +32,23 @@ def test_a_completion_list_is_announced_only_to_editors_without_inline_completio
     assert announced_capabilities(make_server(), inline).completion_provider is None
 
 
+async def test_the_editors_name_becomes_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, addresses = make_server(), list[Address | None]()
+    emacs = types.ClientInfo("emacs", "GNU Emacs 28.2 (build 2)\n of 2023-05-13")
+    params = types.InitializeParams(
+        capabilities=types.ClientCapabilities(),
+        client_info=emacs,
+        initialization_options={"api_key": "key"},
+    )
+    server.initialize(params)
+    monkeypatch.setattr(server.session.link, "set_address", addresses.append)
+    await server.set_up()
+
+    assert [address and address.editor for address in addresses] == [
+        "emacs GNU Emacs 28.2 (build 2) of 2023-05-13"
+    ]
+
+
 async def test_the_connection_uses_the_newest_key(monkeypatch: pytest.MonkeyPatch) -> None:
     server, addresses = make_server(), list[Address | None]()
     params = types.InitializeParams(

@@ -1,5 +1,6 @@
 """The page of editors, and the downloads of Caret's own clients."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,16 @@ from tests.fixtures.companies import Cast
 from tests.integration.console.conftest import SignIn
 
 VSIX = "caret-0.1.0.vsix"
+FILES = {  # with their content types
+    VSIX: "application/octet-stream",
+    "caret.nvim.tar.gz": "application/gzip",
+    "caret-ls-0.1.0.pyz": "application/octet-stream",
+    "caret-jetbrains.zip": "application/zip",
+    "caret.el": "text/plain; charset=utf-8",
+    "caret-helix.toml": "application/toml",
+    "caret.sublime-settings": "text/plain; charset=utf-8",
+    "caret-zed.json": "application/json",
+}
 
 
 @pytest.fixture
@@ -28,31 +39,81 @@ def test_the_page_says_how_to_build_clients_that_are_missing(
 
     (folder / VSIX).write_bytes(b"PK")
     some = client.get("/editors").content.decode()
-    for name in ("caret_ls-0.1.0-py3-none-any.whl", "caret.nvim.tar.gz"):
+    for name in FILES:
         (folder / name).write_bytes(b"x")
     every = client.get("/editors").content.decode()
 
     assert f'href="/downloads/{VSIX}"' in some
     assert "platform/scripts/build_clients" in some
-    assert some.count(">not built<") == 2
+    assert some.count(">not built<") == len(FILES) - 1
     assert "platform/scripts/build_clients" not in every
 
 
-def test_a_client_is_downloaded(folder: Path, cast: Cast, sign_in: SignIn) -> None:
-    (folder / VSIX).write_bytes(b"PK content")
+def test_each_linked_file_is_downloaded_with_its_type(
+    folder: Path, cast: Cast, sign_in: SignIn
+) -> None:
+    client = sign_in(cast.acme.developer)
+    for name in FILES:
+        (folder / name).write_bytes(name.encode())
 
-    answer = sign_in(cast.acme.developer).get(f"/downloads/{VSIX}")
+    links = re.findall(r'href="/downloads/([^"]+)"', client.get("/editors").content.decode())
+    responses = {name: client.get(f"/downloads/{name}") for name in links}
 
-    assert answer.content == b"PK content"
-    assert answer["Content-Disposition"] == f'attachment; filename="{VSIX}"'
+    assert {name: response["Content-Type"] for name, response in responses.items()} == FILES
+    for name, response in responses.items():
+        assert (response.status_code, response.content) == (200, name.encode())
+        assert response["Content-Disposition"] == f'attachment; filename="{name}"'
 
 
-@pytest.mark.parametrize("name", ["secret.txt", "..%2Fsecrets", "caret-0.2.0.vsix", "caret-.vsix"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "secret.txt",
+        "caret-0.2.0.vsix",
+        "caret-.vsix",
+        f"..%2F{VSIX}",
+        "..%2Fsecrets",
+        "..%5Csecrets",
+        "%2E%2E%2Fsecrets",
+        "%2Fetc%2Fpasswd",
+        f"{VSIX}%00.txt",
+        f"{VSIX}%0A",
+        f"%2e%2f{VSIX}",
+        "caret-0" + "0" * 6000 + ".vsix",
+        "",
+    ],
+)
 def test_other_files_are_not_served(folder: Path, cast: Cast, sign_in: SignIn, name: str) -> None:
-    (folder / "secret.txt").write_text("x")
-    (folder.parent / "secrets").write_text("x")
+    for file in (folder / "secret.txt", folder.parent / "secrets", folder.parent / VSIX):
+        file.write_text("x")
+    (folder / VSIX).write_bytes(b"PK")
 
     assert sign_in(cast.acme.developer).get(f"/downloads/{name}").status_code == 404
+
+
+def test_a_folder_with_a_clients_name_is_not_served(
+    folder: Path, cast: Cast, sign_in: SignIn
+) -> None:
+    (folder / VSIX).mkdir()
+
+    assert sign_in(cast.acme.developer).get(f"/downloads/{VSIX}").status_code == 404
+
+
+def test_without_a_session_nothing_tells_which_files_exist(folder: Path, cast: Cast) -> None:
+    (folder / VSIX).write_bytes(b"PK")
+
+    responses = [Client().get(f"/downloads/{name}") for name in (VSIX, "caret-0.2.0.vsix")]
+
+    assert [response.status_code for response in responses] == [302, 302]
+    assert all(response["Location"].startswith("/sign-in") for response in responses)
+    assert all(b"PK" not in response.content for response in responses)
+
+
+def test_files_can_only_be_read(folder: Path, cast: Cast, sign_in: SignIn) -> None:
+    (folder / VSIX).write_bytes(b"PK")
+
+    assert sign_in(cast.acme.developer).post(f"/downloads/{VSIX}").status_code == 405
+    assert (folder / VSIX).read_bytes() == b"PK"
 
 
 def test_an_installation_without_the_folder_shows_the_page(
