@@ -32,6 +32,7 @@ class CompletionRequest:
     is_warm_up: bool = False
     model: str = ""  # as requested; "": the default
     alternative: int = 0  # 0: the best text; others are sampled, each number another one
+    imports: tuple[str, ...] = ()  # the file's framework, if known, and the modules it imports
 
     @property
     def tier(self) -> Tier:

@@ -16,6 +16,7 @@ MAX_MESSAGES: Final = 256  # of a chat
 MAX_FILES: Final = 32
 MAX_FILES_CHARS: Final = 4 * 1024 * 1024  # all other files together
 MAX_NAME_CHARS: Final = 512  # paths, repository names
+MAX_IMPORTS: Final = 40  # further ones are ignored
 MAX_STOPS: Final = 4  # limit of the engine
 MAX_STOP_CHARS: Final = 64
 MAX_TOKENS: Final = MAX_GENERATED_TOKENS
@@ -66,6 +67,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
         is_warm_up=draft.is_warm_up,
         model=draft.model[:MAX_NAME_CHARS],  # no model has a longer name
         alternative=_alternative(draft.alternative),
+        imports=tuple(name[:MAX_NAME_CHARS] for name in draft.imports[:MAX_IMPORTS]),
     )
 
 

@@ -10,6 +10,7 @@ from inference.completion.snippet import Snippet
 from inference.retrieval.send_queue import OutgoingMessage, SendQueue
 from inference.retrieval.snippet_cache import FileKey, SnippetCache
 
+_IMPORTS_CHARS: Final = 300  # of the query
 _SUFFIX_CHARS: Final = 300  # of the query: the text after the cursor helps to find what is missing
 
 
@@ -70,8 +71,13 @@ def _iterate_texts(request: CompletionRequest) -> Iterator[tuple[str, tuple[str,
 
 
 def _build_query(request: CompletionRequest) -> str:
+    """Return the text around the cursor, after the imports if they are further away."""
     after = request.suffix[:_SUFFIX_CHARS]
-    return request.prefix[len(after) - MAX_QUESTION_CHARS :] + after
+    num_before = MAX_QUESTION_CHARS - len(after)
+    if len(request.prefix) <= num_before or not request.imports:
+        return request.prefix[-num_before:] + after
+    imports = " ".join(request.imports)[:_IMPORTS_CHARS] + "\n"
+    return imports + request.prefix[len(imports) - num_before :] + after
 
 
 def _build_file_key(admitted: AdmittedRequest, path: str) -> FileKey:

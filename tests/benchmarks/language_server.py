@@ -4,16 +4,19 @@ Editing sessions (see `edit_sessions`) are replayed in real time through the rea
 gateway and a real engine. After each change the editor cancels its pending request and sends a new
 one, as editors do. Pauses are shortened to two seconds. Then a naive client replays the same
 sessions and sends the gateway a request at each change. The gateway's usage records count the
-requests, prefetches included.
+requests, prefetches included. With `--oracle`, the engine is a synthetic one (see `oracle_engine`).
+With `--baseline`, an older `caret-ls` is measured in the same run; it shows whole suggestions.
 
     visible     keystrokes after which a suggestion was there within 150 ms, before the next one
-    pause       from the last key before a pause of half a second to the suggestion
+    pause       from the last key before a pause of half a second to the first visible text
+    pause_whole from that key to the whole suggestion
     from_memory suggestions for which no request was sent: typed through, or prefetched
 
 Memory, startup and CPU are those of the `caret-ls` process: with 50 files open, from its start to
 `ready` (the median of seven), and at five keystrokes a second for half a minute.
 
-    python -m tests.benchmarks.language_server [--up .caret/up.json] [--keystrokes 400]
+    python -m tests.benchmarks.language_server [--up .caret/up.json | --oracle] [--keystrokes 400]
+        [--baseline OLDER/platform/ide]
 """
 
 import argparse
@@ -23,13 +26,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import redis
 
@@ -43,7 +46,9 @@ from caret.contracts.usage import (
 from inference.recording.journal import SHIP_EVERY_S
 from tests.benchmarks.edit_sessions import Change, Session, make_sessions, recorded
 from tests.benchmarks.installation import Home, Running, create_home, engine_of, own_gateway
+from tests.benchmarks.oracle_engine import OracleEngine, running_oracle
 from tests.benchmarks.results import Report, say, spread
+from tests.benchmarks.typing_replay import KEYS, Replay, Stroke, Typist
 from tests.stack.language_server import (
     LanguageServer,
     OpenBuffer,
@@ -57,9 +62,7 @@ MAX_START_S: Final = 1.5
 MAX_CPU_PERCENT: Final = 2.0
 VISIBLE_MS: Final = 150.0
 _PAUSE_S: Final = 0.5
-_MAX_PAUSE_S: Final = 2.0
 _MAX_CHANGES: Final = 100  # in a session, so that a few hundred keystrokes cover several files
-_KEYS: Final = ("typing", "correction")
 _NUM_STARTS: Final = 7
 _NUM_FILES: Final = 50
 _KEYS_A_SECOND: Final = 5
@@ -69,64 +72,12 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _FROM_MEMORY_MS: Final = 25.0  # no request is that fast
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    id: str  # of the suggestion
-    after_ms: float  # since the change
-
-
-@dataclass(slots=True)
-class Stroke:
-    """A change, and the suggestion that arrived before the next one."""
-
-    kind: str
-    pause_s: float  # until the next one
-    answer: Answer | None = None  # None: nothing to show
-
-    @property
-    def is_key(self) -> bool:
-        return self.kind in _KEYS
-
-
-@dataclass(slots=True)
-class Replay:
-    strokes: list[Stroke] = field(default_factory=list)
-
-    @property
-    def num_keys(self) -> int:
-        return sum(stroke.is_key for stroke in self.strokes)
-
-
-class Typist:
-    """Replays sessions in real time.
-
-    `ask` returns a suggestion's ID for the state after a change, or "" if there is none. The next
-    change cancels it.
-    """
-
-    def __init__(self, ask: Callable[[Change], Any]) -> None:
-        self._ask = ask
-
-    async def plays(self, changes: Sequence[Change], replay: Replay) -> None:
-        for change, following in pairwise([*changes, changes[-1]]):
-            gap_s = (following.at_ms - change.at_ms) / 1000 if following is not change else 1.0
-            stroke = Stroke(change.kind, pause_s=min(max(gap_s, 0.0), _MAX_PAUSE_S))
-            replay.strokes.append(stroke)
-            asking = asyncio.create_task(self._answers(change, stroke))
-            await asyncio.sleep(stroke.pause_s)
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
-
-    async def _answers(self, change: Change, stroke: Stroke) -> None:
-        began_s = time.perf_counter()
-        identifier = await self._ask(change)
-        if identifier:
-            stroke.answer = Answer(identifier, (time.perf_counter() - began_s) * 1000)
-
-
 def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     report = Report("keystrokes")
+    if options.oracle:
+        asyncio.run(_measure_with_oracle(options, report))
+        return report.exit_status
     with (
         create_home() as home,
         engine_of(options.up, home) as engine_url,
@@ -134,6 +85,17 @@ def main(arguments: Sequence[str]) -> int:
     ):
         asyncio.run(_measure(home, running, options, report))
     return report.exit_status
+
+
+async def _measure_with_oracle(options: argparse.Namespace, report: Report) -> None:
+    async with running_oracle() as oracle:
+        with create_home() as home:
+            entered = own_gateway(home, engine_url=oracle.url, replica=oracle.url)
+            running = await asyncio.to_thread(entered.__enter__)
+            try:
+                await _measure(home, running, options, report, oracle)
+            finally:
+                await asyncio.to_thread(entered.__exit__, None, None, None)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -145,25 +107,44 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--keystrokes", type=int, default=400, help="minimum number of keystrokes to measure"
     )
+    parser.add_argument("--oracle", action="store_true", help="measure with the synthetic engine")
+    parser.add_argument(
+        "--baseline", type=Path, help="the folder platform/ide of an older version to compare with"
+    )
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(arguments)
 
 
 async def _measure(
-    home: Home, running: Running, options: argparse.Namespace, report: Report
+    home: Home,
+    running: Running,
+    options: argparse.Namespace,
+    report: Report,
+    oracle: OracleEngine | None = None,
 ) -> None:
     sessions = list(_sessions(options))
     clients = {"caret_ls": _with_language_server, "naive": _naively}
+    if options.baseline is not None:
+        clients["baseline"] = partial(_with_language_server, package=options.baseline.resolve())
     for name, plays in clients.items():
         before = len(_completions(home))
         replay = Replay()
         for number, session in enumerate(sessions):
             say(f"{name}: session {number + 1} of {len(sessions)}, {session.path}")
+            if oracle is not None:
+                oracle.text = _final_text(session)
             await plays(running, session, replay)
         await asyncio.sleep(4 * SHIP_EVERY_S)
         _tell(report, name, replay, _completions(home)[before:])
     with tempfile.TemporaryDirectory() as folder:
         await _measure_process(running, Path(folder), report)
+
+
+def _final_text(session: Session) -> str:
+    text = session.text
+    for change in session.changes:
+        text, _ = change.applied_to(text)
+    return text
 
 
 def _sessions(options: argparse.Namespace) -> Iterator[Session]:
@@ -175,17 +156,20 @@ def _sessions(options: argparse.Namespace) -> Iterator[Session]:
     for session in source:
         if num_keys >= options.keystrokes:
             return
-        num_keys += sum(change.kind in _KEYS for change in session.changes[:_MAX_CHANGES])
+        num_keys += sum(change.kind in KEYS for change in session.changes[:_MAX_CHANGES])
         yield session
 
 
 # --- the clients
 
 
-async def _with_language_server(running: Running, session: Session, replay: Replay) -> None:
+async def _with_language_server(
+    running: Running, session: Session, replay: Replay, *, package: Path | None = None
+) -> None:
+    """`package` is the folder of an older version; None: this one, whose suggestions grow."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        async with _language_server(running, folder) as server:
+        async with _language_server(running, folder, package=package) as server:
             for file in session.files:
                 OpenBuffer.opened(server, _written(folder, file.path, file.text), file.text)
             own = _written(folder, session.path, session.text)
@@ -194,7 +178,12 @@ async def _with_language_server(running: Running, session: Session, replay: Repl
             async def ask(change: Change) -> str:
                 return await _ask_server(server, buffer, change)
 
-            await Typist(ask).plays(session.changes[:_MAX_CHANGES], replay)
+            async def wait_grown() -> None:
+                await server.grows(server.num_grown)
+                await buffer.asks()
+
+            typist = Typist(ask, wait_grown if package is None else None)
+            await typist.plays(session.changes[:_MAX_CHANGES], replay)
 
 
 async def _ask_server(server: LanguageServer, buffer: OpenBuffer, change: Change) -> str:
@@ -250,9 +239,15 @@ async def _read(
 
 
 @asynccontextmanager
-async def _language_server(running: Running, folder: Path) -> AsyncIterator[LanguageServer]:
+async def _language_server(
+    running: Running, folder: Path, *, package: Path | None = None
+) -> AsyncIterator[LanguageServer]:
     environment = {"CARET_API_KEY": running.acme_key, "CARET_GATEWAY_URL": running.gateway_url}
-    async with language_server(environment_of(folder, **environment), folder=folder) as server:
+    if package is not None:
+        environment["PYTHONPATH"] = str(package)
+    async with language_server(
+        environment_of(folder, **environment), folder=folder, can_grow=package is None
+    ) as server:
         await server.reaches("ready")
         yield server
 
@@ -303,16 +298,16 @@ def _tell_answers(report: Report, name: str, keys: Sequence[Stroke]) -> None:
         seen.add(answer.id)
     visible = sum(answer.after_ms <= VISIBLE_MS for answer in answers)
     paused = [
-        stroke.answer.after_ms
-        for stroke in keys
-        if stroke.answer is not None and stroke.pause_s >= _PAUSE_S
+        stroke.answer for stroke in keys if stroke.answer is not None and stroke.pause_s >= _PAUSE_S
     ]
     report.figure(f"{name}.suggested", 100 * len(answers) / len(keys), "% of keystrokes")
     report.figure(f"{name}.from_memory", 100 * from_memory / max(len(answers), 1), "%")
     report.figure(f"{name}.visible", 100 * visible / len(keys), "% of keystrokes")
     if paused:
-        times = spread(paused)
-        report.figure(f"{name}.pause", times["p50"], "ms", **times)
+        first = spread([answer.after_ms for answer in paused])
+        whole = spread([answer.whole_after_ms for answer in paused])
+        report.figure(f"{name}.pause", first["p50"], "ms", **first)
+        report.figure(f"{name}.pause_whole", whole["p50"], "ms", **whole)
 
 
 # --- the process

@@ -366,6 +366,7 @@ def _to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
         language=frame.language,
         files=_to_files(frame.files),
         repository=frame.repository.name,
+        imports=tuple(filter(None, (frame.repository.framework, *frame.repository.imports))),
         max_tokens=frame.max_tokens,
         trigger=frame.trigger,
         alternative=frame.alternative,

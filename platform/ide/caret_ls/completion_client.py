@@ -90,6 +90,10 @@ class CompletionClient:
             return None
         return flight
 
+    def has_flight(self, uri: str) -> bool:
+        flight = self._flights.get(uri)
+        return flight is not None and not flight.is_over
+
     def start(
         self, file: OpenFile, context: CompletionContext, *, is_prefetch: bool
     ) -> InFlightRequest:
@@ -98,6 +102,7 @@ class CompletionClient:
             context, id=self._new_id(), is_prefetch=is_prefetch, send=partial(self._send, file)
         )
         self._flights[context.uri] = flight
+        self._handlers.debouncer.on_request()
         return flight
 
     def cancel(self, uri: str) -> None:

@@ -24,9 +24,12 @@ from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.text_document import Position
 from caret_ls.workspace import OpenFile, OpenFiles, SelectedCompletion
 
-# How long a suggestion must be visible before its continuation is prefetched. A user who keeps
-# typing is not about to accept it.
+# How long a suggestion must be visible before its continuation is prefetched, if the allowance of
+# requests is nearly spent.
 PREFETCH_AFTER_S: Final = 0.4
+_RESERVE: Final = 1.0  # of the allowance, which a prefetch leaves for the next keys
+# A suggestion with a string or a comment stays visible while the user types it.
+_REGIONS: Final = (SkipReason.IN_STRING, SkipReason.IN_COMMENT, SkipReason.STATEMENT_ENDED)
 _MAX_TRIES: Final = 2  # a joined request may end with another text
 MODE_OFF_CODES: Final = ("feature_disabled", "insufficient_scope")
 REASONS: Final = {
@@ -75,6 +78,12 @@ class ProviderState:
     clock: LoopClock
 
 
+@dataclass(frozen=True, slots=True)
+class _Prefetch:
+    suggestion_id: str  # of the suggestion that is visible
+    task: asyncio.Task[None]
+
+
 class CompletionProvider:
     def __init__(self, state: ProviderState, client: CompletionClient, settings: Settings) -> None:
         self._state = state
@@ -87,10 +96,9 @@ class CompletionProvider:
         self._turns: dict[
             str, asyncio.Task[RemainingSuggestion | SkipReason]
         ] = {}  # the newest task of each file
-        self._prefetches: dict[str, asyncio.Task[None]] = {}
-        self._requested_modes: dict[
-            str, CompletionMode
-        ] = {}  # by file, for its next invoked request
+        self._prefetches: dict[str, _Prefetch] = {}  # the newest of each file
+        # By file, for its next invoked request.
+        self._requested_modes: dict[str, CompletionMode] = {}
 
     async def provide(self, uri: str, inline_request: InlineRequest) -> InlineItem | None:
         """Return a suggestion.
@@ -123,6 +131,7 @@ class CompletionProvider:
         if file.revision != revision:
             return SkipReason.NEWER_KEYSTROKE
         if isinstance(remaining, SkipReason):
+            self._cancel_prefetch(uri)
             return remaining
         if remaining.suggestion.is_whole:
             self._prefetch_soon(file, context, remaining)
@@ -148,25 +157,25 @@ class CompletionProvider:
         return apply_mode(context, requested=mode, allowed=allowed), lead
 
     def on_rejected(self, uri: str) -> None:
-        """Stop a suggestion that is still growing: nobody sees it any more."""
+        """Stop a suggestion that is still growing, and its prefetch: nobody sees it any more."""
         self._client.cancel_growing(uri)
+        self._cancel_prefetch(uri)
 
     def cancel(self, uri: str) -> None:
         """Cancel everything for a closed file."""
-        for tasks in (self._turns, self._prefetches):
-            task = tasks.pop(uri, None)
-            if task is not None:
-                task.cancel()
+        turn = self._turns.pop(uri, None)
+        if turn is not None:
+            turn.cancel()
+        self._cancel_prefetch(uri)
         self._client.cancel(uri)
 
     async def _wait_turn(
         self, file: OpenFile, context: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
         """Run the task of the file's newest keystroke; it cancels the previous one."""
-        for tasks in (self._turns, self._prefetches):
-            older = tasks.pop(file.uri, None)
-            if older is not None:
-                older.cancel()
+        older = self._turns.pop(file.uri, None)
+        if older is not None:
+            older.cancel()
         turn = asyncio.create_task(self._find_suggestion(file, context))
         self._turns[file.uri] = turn
         try:
@@ -183,10 +192,12 @@ class CompletionProvider:
         reason = find_skip_reason(
             context, self._build_rules(file), kind=file.kind, has_selection=file.has_selection
         )
+        cached = None if context.is_mode_requested else self._find_cached(context)
+        if reason in _REGIONS and isinstance(cached, RemainingSuggestion) and cached.is_typed_into:
+            return cached
         if reason is not None:
             self._client.cancel(file.uri)
             return reason
-        cached = None if context.is_mode_requested else self._find_cached(context)
         return cached if cached is not None else await self._request_suggestion(file, context)
 
     def _find_cached(self, context: CompletionContext) -> RemainingSuggestion | SkipReason | None:
@@ -281,28 +292,59 @@ class CompletionProvider:
     def _prefetch_soon(
         self, file: OpenFile, context: CompletionContext, remaining: RemainingSuggestion
     ) -> None:
-        if self.settings.prefetch:
-            prefetch = self._prefetch(file, context, remaining)
-            self._prefetches[file.uri] = asyncio.create_task(prefetch)
+        """Prefetch what follows the suggestion. Keys that are typed into it do not cancel this."""
+        id = remaining.suggestion.id
+        older = self._prefetches.get(file.uri)
+        is_running = older is not None and older.suggestion_id == id and not older.task.done()
+        if is_running or not self.settings.prefetch:
+            return
+        self._cancel_prefetch(file.uri)
+        task = asyncio.create_task(self._prefetch(file, context, remaining))
+        self._prefetches[file.uri] = _Prefetch(id, task)
+
+    def _cancel_prefetch(self, uri: str) -> None:
+        prefetch = self._prefetches.pop(uri, None)
+        if prefetch is not None:
+            prefetch.task.cancel()
 
     async def _prefetch(
         self, file: OpenFile, context: CompletionContext, remaining: RemainingSuggestion
     ) -> None:
-        """Prefetch the completion that would follow once the suggestion is accepted."""
-        await asyncio.sleep(PREFETCH_AFTER_S)
-        following = CompletionContext(
+        """Prefetch the completion after the accepted suggestion, or else that of the next line.
+
+        The next key tries again if the allowance is too small now. A prefetch has the lowest
+        priority, and a busy pool rejects it.
+        """
+        if not self._state.debouncer.is_eager(reserve=_RESERVE):
+            await asyncio.sleep(PREFETCH_AFTER_S)
+        accepted = CompletionContext(
             uri=context.uri,
             path=context.path,
             language=context.language,
             prefix=context.prefix + remaining.text,
             suffix=context.suffix[remaining.replaces :],
         )
-        is_idle = (
-            self._find_wait_reason(following) is None
-            and self._client.get_or_start(following) is None
-        )
-        if is_idle and self._state.cache.find(following) is None:
-            self._client.start(file, following, is_prefetch=True)
+        has_text = await self._prefetch_at(file, accepted)
+        if not has_text and self._state.debouncer.is_eager(reserve=_RESERVE):
+            await self._prefetch_at(file, _start_next_line(accepted))
+
+    async def _prefetch_at(self, file: OpenFile, context: CompletionContext) -> bool:
+        """Request a completion if there is none; return whether there is text now."""
+        cached = self._state.cache.find(context)
+        if cached is None and self._is_idle(context):
+            await self._client.start(file, context, is_prefetch=True).wait_result()
+            cached = self._state.cache.find(context)
+        return cached is not None and bool(cached.text)
+
+    def _is_idle(self, context: CompletionContext) -> bool:
+        return self._find_wait_reason(context) is None and not self._client.has_flight(context.uri)
+
+
+def _start_next_line(context: CompletionContext) -> CompletionContext:
+    """Return the context after a line break, with the indentation that editors add."""
+    line = context.line_before
+    indent = line[: len(line) - len(line.lstrip())]
+    return replace(context, prefix=f"{context.prefix}\n{indent}")
 
 
 def _reason_of(result: CompletionResult | None, context: CompletionContext) -> SkipReason | None:

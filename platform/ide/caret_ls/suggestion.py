@@ -40,6 +40,10 @@ class RemainingSuggestion:
     replaces: int
     sent_s: float | None = None  # when the request was sent; None: the text was there already
 
+    @property
+    def is_typed_into(self) -> bool:
+        return len(self.text) < len(self.suggestion.text)
+
 
 def create_suggestion(
     context: CompletionContext, text: str, *, id: str, request_id: str = "", is_whole: bool = True

@@ -4,8 +4,10 @@ import asyncio
 import platform
 import shutil
 import threading
+import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,17 +46,20 @@ class ScriptedGateway:
     def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_PATIENCE_S)
 
-    def requests(self) -> list[Frame]:
-        return [frame for frame in list(self.fake.received) if frame["type"] == "complete"]
+    def requests(self, path: str) -> list[Frame]:
+        frames = list(self.fake.received)
+        return [frame for frame in frames if frame["type"] == "complete" and frame["path"] == path]
 
     def wait_for_request(self, path: str) -> Frame:
-        """Return the last request for a file."""
+        """Return the request for a file that has not been cancelled for a second."""
 
-        def find() -> list[Frame]:
-            return [each for each in self.requests() if each["path"] == path]
+        def is_settled() -> bool:
+            last = self.requests(path)[-1:]
+            time.sleep(1.0)
+            return bool(last) and last == self.requests(path)[-1:]
 
-        wait_until(lambda: bool(find()), timeout_s=_PATIENCE_S)
-        return find()[-1]
+        wait_until(is_settled, timeout_s=_PATIENCE_S)
+        return self.requests(path)[-1]
 
     def has_cancelled(self, id: str) -> bool:
         frames = list(self.fake.received)
@@ -114,6 +119,7 @@ def workbench(
 def _show_first_line(
     workbench: Workbench, scripted: ScriptedGateway, name: str
 ) -> tuple[Path, str]:
+    """Return the file, and the ID of the request of which the first line is visible."""
     file = workbench.open_file(name)
     workbench.type_text(_LINE)
     request = scripted.wait_for_request(name)
@@ -122,7 +128,7 @@ def _show_first_line(
     id = str(request["id"])
     workbench.watch_suggestion()
     scripted.run(scripted.fake.send(type="delta", id=id, text=f"{untyped}{_FIRST}\n"))
-    wait_until(lambda: workbench.seen_suggestions()[-1:] == ["    a = 1"], timeout_s=_PATIENCE_S)
+    workbench.wait_for_last_line("    a = 1", timeout_s=_PATIENCE_S)
     return file, id
 
 
@@ -131,19 +137,17 @@ def test_the_suggestion_only_grows_on_the_screen_and_tab_accepts_the_whole(
 ) -> None:
     file, id = _show_first_line(workbench, scripted, "grows.py")
 
-    whole = "    a = 1"
     for line in _REST:
         scripted.run(scripted.fake.send(type="delta", id=id, text=f"{line}\n"))
-        whole = f"{whole}\n{line}"
-        wait_until(lambda: workbench.seen_suggestions()[-1] == whole, timeout_s=_PATIENCE_S)
+        workbench.wait_for_last_line(line, timeout_s=_PATIENCE_S)
     scripted.run(scripted.fake.send(type="done", id=id, finish_reason="stop", meta={}))
     seen = workbench.seen_suggestions()
     workbench.press_keys("Tab")
     workbench.save_and_expect(file, "    return a")
 
     shown = seen[seen.index("    a = 1") :]
-    assert all(longer.startswith(text) for text, longer in zip(shown, shown[1:], strict=False))
-    assert file.read_text() == f"import os\n{_LINE}\n{whole}"
+    assert all(longer.startswith(text) for text, longer in pairwise(shown))
+    assert file.read_text() == f"import os\n{_LINE}\n" + "\n".join(["    a = 1", *_REST])
     wait_until(lambda: bool(scripted.fake.outcomes("accepted")), timeout_s=_PATIENCE_S)
     assert len([each for each in scripted.fake.outcomes("shown") if each["id"] == id]) == 1
 

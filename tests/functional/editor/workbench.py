@@ -129,6 +129,14 @@ class Workbench:
         texts: list[str] = self._page.evaluate("() => window.seenSuggestions")
         return [text.replace(_NO_BREAK, " ") for text in texts]
 
+    def wait_for_last_line(self, line: str, *, timeout_s: float) -> None:
+        """Wait until the suggestion ends with this line."""
+
+        def does() -> bool:
+            return self.seen_suggestions()[-1].rpartition("\n")[2] == line
+
+        wait_until(does, timeout_s=timeout_s)
+
     def take_screenshot(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         self._page.screenshot(path=file)

@@ -14,7 +14,7 @@ from caret_ls.completion_provider import (
     InlineRequest,
     ProviderState,
 )
-from caret_ls.debounce import Debouncer
+from caret_ls.debounce import MAX_ALLOWANCE, Debouncer
 from caret_ls.frames import Frame, RequestContext
 from caret_ls.gateway_connection import RequestEnded
 from caret_ls.outcome_tracker import EditorOutcome, EditorOutcomeEvent, OutcomeTracker
@@ -154,6 +154,11 @@ class Desk:
             if event is EditorOutcomeEvent.REJECTED:
                 self.assistant.on_rejected(URI)
             self.at = _after(self.at, character)
+
+    def spend_allowance(self) -> None:
+        """Let requests wait for a pause, as after many requests."""
+        for _ in range(int(MAX_ALLOWANCE)):
+            self.debouncer.on_request()
 
     def request_suggestion(
         self, *, is_invoked: bool = False, chosen: SelectedCompletion | None = None

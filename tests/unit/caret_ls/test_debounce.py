@@ -1,14 +1,20 @@
 import pytest
 
-from caret_ls.debounce import MAX_WAIT_MS, MIN_WAIT_MS, Debouncer
+from caret_ls.debounce import MAX_ALLOWANCE, MAX_WAIT_MS, MIN_WAIT_MS, Debouncer
 
 
 def typed(gap_s: float, *, keys: int = 12) -> tuple[Debouncer, float]:
-    """Return a typing rate and the time of its last key."""
+    """Return a typing rate without allowance, and the time of its last key."""
     pace = Debouncer()
     for number in range(keys):
         pace.on_keystroke(number * gap_s)
+    _spend_allowance(pace)
     return pace, (keys - 1) * gap_s
+
+
+def _spend_allowance(pace: Debouncer) -> None:
+    for _ in range(int(MAX_ALLOWANCE)):
+        pace.on_request()
 
 
 def wait_ms(pace: Debouncer, now_s: float, **more: bool) -> float:
@@ -47,6 +53,43 @@ def test_invoked_requests_and_fresh_lines_are_not_delayed(option: str) -> None:
     pace, now_s = typed(0.18)
 
     assert wait_ms(pace, now_s, **{option: True}) == 0
+
+
+def test_requests_are_not_delayed_while_some_allowance_is_left() -> None:
+    pace = Debouncer()
+    pace.on_keystroke(1.0)
+
+    for _ in range(int(MAX_ALLOWANCE)):
+        assert wait_ms(pace, 1.0) == 0
+        pace.on_request()
+
+    assert wait_ms(pace, 1.0) == MIN_WAIT_MS
+
+
+def test_a_few_keys_add_the_allowance_for_a_request() -> None:
+    pace, now_s = typed(0.18)
+
+    for number in range(1, 5):
+        pace.on_keystroke(now_s + number * 0.18)
+
+    assert wait_ms(pace, now_s + 4 * 0.18) == 0
+
+
+def test_keys_that_come_before_the_responses_do_not_use_the_allowance() -> None:
+    pace = Debouncer()
+    for number in range(12):
+        pace.on_keystroke(number * 0.08)
+    for _ in range(8):
+        pace.on_response(100.0)
+
+    assert wait_ms(pace, 11 * 0.08) > 0
+
+
+def test_a_longer_wait_in_the_settings_is_kept() -> None:
+    pace = Debouncer(min_delay_ms=400.0)
+    pace.on_keystroke(1.0)
+
+    assert wait_ms(pace, 1.0) == 400
 
 
 def test_there_is_no_delay_before_the_first_key() -> None:

@@ -132,3 +132,13 @@ def test_a_query_is_the_text_around_the_cursor(
     query = gateway.messages(request)[0]
 
     assert query.text == "b" * before + "a" * after
+
+
+def test_the_imports_of_a_long_file_are_part_of_the_query(gateway: Gateway) -> None:
+    request = admitted(prefix="b" * 5_000, suffix="a", imports=("django", "shop.orders"))
+
+    query = gateway.messages(request)[0]
+
+    assert query.text.startswith("django shop.orders\nb")
+    assert query.text.endswith("ba")
+    assert len(query.text) == MAX_QUESTION_CHARS

@@ -138,7 +138,7 @@ local function add_autocommands()
     vim.api.nvim_create_autocmd(events, { group = group, callback = callback })
   end
   on({ 'TextChangedI', 'InsertEnter' }, suggestion.on_text_changed)
-  on({ 'InsertLeave', 'BufLeave' }, suggestion.dismiss)
+  on({ 'InsertLeave', 'BufLeave', 'WinLeave' }, suggestion.dismiss)
   on('CursorMovedI', suggestion.on_cursor_moved)
 end
 

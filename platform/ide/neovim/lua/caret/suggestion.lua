@@ -6,6 +6,7 @@ local server = require('caret.server')
 local M = {}
 
 local METHOD = 'textDocument/inlineCompletion'
+local DISPLAYED = '$/caret/suggestionDisplayed'
 local DISMISSED = '$/caret/suggestionDismissed'
 local AUTOMATIC, INVOKED = 2, 1
 local NEXT_WORD = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]]
@@ -75,6 +76,8 @@ local function show(place, result, index)
     index = index,
   })
   draw()
+  vim.cmd.redraw() -- so that the text is on the screen before the server is told
+  place.client:notify(DISPLAYED, { uri = vim.uri_from_bufnr(place.buffer) })
 end
 
 --- Requests a suggestion. With `keeps_shown`, the visible one stays until the response arrives.

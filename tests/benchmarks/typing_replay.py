@@ -1,0 +1,77 @@
+"""Replays of editing sessions in real time, and the suggestions that arrived after each change."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+from tests.benchmarks.edit_sessions import Change
+
+KEYS: Final = ("typing", "correction")
+_MAX_PAUSE_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    id: str  # of the suggestion
+    after_ms: float  # since the change
+    whole_after_ms: float  # until it did not grow any more
+
+
+@dataclass(slots=True)
+class Stroke:
+    """A change, and the suggestion that arrived before the next one."""
+
+    kind: str
+    pause_s: float  # until the next one
+    answer: Answer | None = None  # None: nothing to show
+
+    @property
+    def is_key(self) -> bool:
+        return self.kind in KEYS
+
+
+@dataclass(slots=True)
+class Replay:
+    strokes: list[Stroke] = field(default_factory=list)
+
+    @property
+    def num_keys(self) -> int:
+        return sum(stroke.is_key for stroke in self.strokes)
+
+
+class Typist:
+    """Replays sessions in real time.
+
+    `ask` returns a suggestion's ID for the state after a change, or "" if there is none. The next
+    change cancels it. `wait_grown` waits until the suggestion has more text.
+    """
+
+    def __init__(
+        self, ask: Callable[[Change], Any], wait_grown: Callable[[], Any] | None = None
+    ) -> None:
+        self._ask = ask
+        self._wait_grown = wait_grown
+
+    async def plays(self, changes: Sequence[Change], replay: Replay) -> None:
+        for change, following in pairwise([*changes, changes[-1]]):
+            gap_s = (following.at_ms - change.at_ms) / 1000 if following is not change else 1.0
+            stroke = Stroke(change.kind, pause_s=min(max(gap_s, 0.0), _MAX_PAUSE_S))
+            replay.strokes.append(stroke)
+            asking = asyncio.create_task(self._answers(change, stroke))
+            await asyncio.sleep(stroke.pause_s)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    async def _answers(self, change: Change, stroke: Stroke) -> None:
+        began_s = time.perf_counter()
+        identifier = await self._ask(change)
+        while identifier:
+            now_ms = (time.perf_counter() - began_s) * 1000
+            first_ms = stroke.answer.after_ms if stroke.answer else now_ms
+            stroke.answer = Answer(identifier, first_ms, now_ms)
+            if self._wait_grown is None:
+                return
+            await self._wait_grown()
