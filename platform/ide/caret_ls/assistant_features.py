@@ -20,10 +20,10 @@ from pygls.lsp.server import LanguageServer
 
 from caret_ls.chat import ChatRequest, SentContext
 from caret_ls.chat_context import ChatCommand, ConversationTurn
+from caret_ls.lsp_conversions import to_position
 from caret_ls.mode_choice import CompletionMode
 from caret_ls.session import Session
 from caret_ls.skip_rules import SkipReason
-from caret_ls.text_document import Position
 
 CHAT: Final = "$/caret/chat"
 CHAT_CONTEXT: Final = "$/caret/chatContext"
@@ -68,8 +68,8 @@ def _to_chat_request(params: Any) -> ChatRequest:
     return ChatRequest(
         turns,
         getattr(params, "uri", None),
-        selection and _to_position(selection.start),
-        selection and _to_position(selection.end),
+        selection and to_position(selection.start),
+        selection and to_position(selection.end),
         has_open_files=getattr(params, "hasOpenFiles", True),
     )
 
@@ -77,10 +77,6 @@ def _to_chat_request(params: Any) -> ChatRequest:
 def _to_turn(turn: Any) -> ConversationTurn:
     command = getattr(turn, "command", None)
     return ConversationTurn(str(turn.role), str(turn.text), command and ChatCommand(command))
-
-
-def _to_position(position: Any) -> Position:
-    return Position(int(position.line), int(position.character))
 
 
 def _to_json(context: SentContext) -> dict[str, Any]:
