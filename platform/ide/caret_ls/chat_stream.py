@@ -4,11 +4,13 @@ The whole answer may arrive at once, behind a proxy that buffers, so that only t
 time limit bounds the wait.
 """
 
+import asyncio
 import json
 import logging
 import ssl
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from caret_ls.gateway_connection import Address
@@ -43,7 +45,9 @@ async def stream_chat(
     address: Address, body: dict[str, Any]
 ) -> AsyncGenerator[str | ChatEnd, None]:
     """Yield the texts of an answer, and at last a ChatEnd. Raises ChatFailed."""
-    import httpx  # slow to import: only users of the chat pay for it
+    # Slow to import: only users of the chat pay for it, and suggestions do not wait meanwhile.
+    await asyncio.to_thread(import_module, "httpx")
+    import httpx
 
     timeout = httpx.Timeout(_READ_S, connect=_CONNECT_S)
     headers = {"Authorization": f"Bearer {address.key}", "X-Caret-Editor": address.editor}
