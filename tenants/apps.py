@@ -11,12 +11,12 @@ class TenantsConfig(AppConfig):
 
         # A change of policy has effects in domains that stand above it, and publishes a snapshot
         # that is compiled from all of them.
-        from tenants.fleet.snapshots.publisher import try_publish
+        from tenants.fleet.snapshots.publisher import try_publish_snapshot
         from tenants.policy.operations import register_effect
         from tenants.policy.snapshot_version import register_publisher
         from tenants.privacy.consent_lifecycle import record_consent_by_policy
         from tenants.privacy.retrieval_index.erasure import erase_disallowed_by_policy
 
-        register_publisher(try_publish)
+        register_publisher(try_publish_snapshot)
         register_effect(erase_disallowed_by_policy)
         register_effect(record_consent_by_policy)

@@ -22,10 +22,10 @@ from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.export_bundle import (
     BundleLimits,
     BundleRequest,
-    own_id,
+    require_own_user_id,
     write_bundle,
 )
-from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
+from tenants.compliance.data_subjects.operations import ErasureRequest, request_user_erasure
 from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
 from tenants.security.authorization.actor import Actor
 
@@ -46,7 +46,9 @@ class ReasonBody(
     openapi_extra=documents_permissions(Permission.EXPORT_OWN_DATA) | SAFE_TO_REPEAT,
 )
 def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
-    return _stream_bundle(request, BundleRequest(own_id(actor_of(request)), "", BOUNDS))
+    return _stream_bundle(
+        request, BundleRequest(require_own_user_id(actor_of(request)), "", BOUNDS)
+    )
 
 
 @router.post(
@@ -86,7 +88,7 @@ class ErasureList(PageResponse):
 )
 def erase(request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody) -> Status[object]:
     demand = ErasureRequest(UserId(str(user_id)), body.reason)
-    erasure_id = demand_erasure(actor=actor_of(request), demand=demand, now=timezone.now())
+    erasure_id = request_user_erasure(actor=actor_of(request), demand=demand, now=timezone.now())
     return Status(202, {"id": erasure_id})
 
 

@@ -19,7 +19,7 @@ from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.billing.invoices.billing_profile import find_logo
 from tenants.billing.invoices.document import DocumentKind
-from tenants.billing.invoices.pdf import render
+from tenants.billing.invoices.pdf import render_pdf
 from tenants.billing.invoices.queries import InvoiceRow, find_invoice, page_of_invoices
 
 router = Router(tags=["invoices"])
@@ -134,5 +134,5 @@ def pdf(request: AuthenticatedRequest, number: _Number) -> Any:
     invoice = find_invoice(actor=actor_of(request), number=number)
     name = f"{invoice.document.head.number}.pdf"
     return file_response(
-        render(invoice.document, logo=find_logo()), name=name, content_type="application/pdf"
+        render_pdf(invoice.document, logo=find_logo()), name=name, content_type="application/pdf"
     )

@@ -29,7 +29,7 @@ from tenants.identity.api_keys.queries import (
     list_idle_keys,
     list_keys,
 )
-from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, KeyScope, stored
+from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, KeyScope, serialize_scopes
 from tenants.identity.api_keys.unowned import list_unowned_keys
 from tenants.identity.api_keys.validation import MAX_NETWORKS, KeyRequest
 from tenants.security.authorization.actor import Actor
@@ -69,7 +69,7 @@ class KeyResponse(ResponseSchema):
 
     @staticmethod
     def resolve_scopes(view: KeyView) -> list[str]:
-        return stored(view.scopes)
+        return serialize_scopes(view.scopes)
 
 
 class KeyList(PageResponse):

@@ -16,7 +16,7 @@ from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.leak_report_auth import has_report_secret, is_signed_by_github
 from console.api.openapi import SAFE_TO_REPEAT
 from console.api.problems import UNAVAILABLE, ProblemRaised
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.leak_reports import LeakReport, enqueue_reports, find_keys_in
 
 router = Router(tags=["leak_reports"])
@@ -91,6 +91,6 @@ def report_from_github(
 def _store_reports(reports: list[LeakReport]) -> None:
     """Queue the reports. Raises ProblemRaised, Conflict."""
     try:
-        enqueue_reports(connect(), reports)
+        enqueue_reports(connect_to_redis(), reports)
     except redis.RedisError as error:
         raise ProblemRaised(UNAVAILABLE) from error

@@ -30,7 +30,7 @@ from tenants.compliance.tenant_closing import TenantClosure, find_closure
 from tenants.fleet.operators.keys import (
     OperatorKeyView,
     authenticate_operator_key,
-    operator_key_actor,
+    build_operator_key_actor,
 )
 from tenants.fleet.operators.operations import TenantChange, update_tenant
 from tenants.fleet.operators.queries import TenantDirectoryRow, find_by_slug, list_directory
@@ -269,7 +269,7 @@ def invite(request: OperatorRequest, slug: str, body: InviteOwner) -> Status[Own
 
 
 def operator_as_actor(request: OperatorRequest, tenant_id: TenantId) -> Actor:
-    return operator_key_actor(
+    return build_operator_key_actor(
         request.auth,
         tenant_id=tenant_id,
         address=client_address(request),

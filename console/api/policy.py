@@ -16,14 +16,14 @@ from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.billing_periods import utc_day
 from tenants.base.permissions import Permission
 from tenants.policy.availability.model_offers import ModelOffer, get_offers
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import PolicyInForce, get_policy, page_of_versions
 
 router = Router(tags=["policy"])
 
 _EXAMPLE: Final = {
-    "policy": write_policy(DEFAULT_POLICY),
+    "policy": serialize_policy(DEFAULT_POLICY),
     "reason": "Exclude key files.",
     "expected_version": 1,
 }
@@ -117,7 +117,7 @@ def put(request: AuthenticatedRequest, body: SetPolicy, response: HttpResponse) 
 def _to_response(policy: PolicyInForce) -> PolicyResponse:
     return PolicyResponse(
         version=policy.version,
-        policy=write_policy(policy.policy),
+        policy=serialize_policy(policy.policy),
         author_email=policy.author_email,
         author_key=policy.author_key,
         reason=policy.reason,

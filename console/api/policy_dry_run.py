@@ -15,7 +15,7 @@ from console.api.openapi import SAFE_TO_REPEAT
 from tenants.base.permissions import Permission
 from tenants.policy.access_explanation import AccessQuery
 from tenants.policy.denials import MAX_DAYS, count_denials
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.dry_run import (
     DryRun,
     explain_access_for,
@@ -28,7 +28,7 @@ router = Router(tags=["policy"])
 
 _MAX_SHOWN: Final = 200  # number of members
 _MAX_NAME_CHARS: Final = 512  # as in gateways
-_PREVIEW_EXAMPLE: Final = {"policy": write_policy(DEFAULT_POLICY)}
+_PREVIEW_EXAMPLE: Final = {"policy": serialize_policy(DEFAULT_POLICY)}
 _OVERRIDE_EXAMPLE: Final = {"override": {"features": ["inline"]}}
 
 
@@ -142,7 +142,7 @@ def explain(
         is_allowed=not explanation.rules,
         rules=[BlockingRuleResponse.from_orm(rule) for rule in explanation.rules],
         may_retrieve=explanation.may_retrieve,
-        policy=write_policy(explanation.policy),
+        policy=serialize_policy(explanation.policy),
     )
 
 

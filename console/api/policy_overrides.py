@@ -14,7 +14,7 @@ from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.optimistic_locking import ACCEPTS_IF_MATCH, check_expected_version, make_etag
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.permissions import Permission
-from tenants.policy.overrides.document import override_document
+from tenants.policy.overrides.document import serialize_override
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,
@@ -123,7 +123,7 @@ def _build_response(override: OverrideInForce) -> PolicyOverrideResponse:
         id=override.subject.id,
         name=override.name,
         version=override.version,
-        override=override_document(override.override),
+        override=serialize_override(override.override),
         author_email=override.author_email,
         author_key=override.author_key,
         reason=override.reason,

@@ -10,7 +10,7 @@ import structlog
 from redis import RedisError
 
 from console.api.problems import Problem, ProblemRaised
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 
 MAX_PER_MINUTE: Final = 600
 WINDOW_S: Final = 60
@@ -21,7 +21,7 @@ def count_request(caller: str) -> None:
     """Count a request. Raises ProblemRaised if the caller sent too many."""
     name = f"caret:throttle:api:{caller}"
     try:
-        pipeline = connect().pipeline(transaction=True)
+        pipeline = connect_to_redis().pipeline(transaction=True)
         pipeline.set(name, 0, ex=WINDOW_S, nx=True)
         pipeline.incr(name)
         pipeline.ttl(name)

@@ -28,7 +28,7 @@ from tenants.usage.reports.queries import (
     ReportKind,
     ReportQuery,
     ReportRow,
-    report,
+    read_report,
 )
 
 router = Router(tags=["reports"])
@@ -111,7 +111,7 @@ class SetReportSettings(
 )
 def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[str, Any]:
     now = timezone.now()
-    usage_report = report(
+    usage_report = read_report(
         actor=actor_of(request), kind=ReportKind.USAGE, query=_to_query(period, now)
     )
     return {
@@ -130,7 +130,7 @@ def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[st
 def quality(request: AuthenticatedRequest, period: Query[QualityPeriod]) -> dict[str, Any]:
     now = timezone.now()
     metrics = (*METRICS, cost_metric(_token_price_of(period)))
-    quality_report = report(
+    quality_report = read_report(
         actor=actor_of(request), kind=ReportKind.QUALITY, query=_to_query(period, now)
     )
     return {

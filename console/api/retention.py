@@ -150,7 +150,7 @@ class CertificateList(PageResponse):
 )
 def list_all(request: AuthenticatedRequest) -> dict[str, object]:
     now = timezone.now()
-    reports = queries.report(actor=actor_of(request), now=now)
+    reports = queries.list_data_class_reports(actor=actor_of(request), now=now)
     return {"classes": [_to_response(each) for each in reports], "generated_at": now}
 
 
@@ -225,7 +225,7 @@ def get_certificate(request: AuthenticatedRequest, certificate_id: uuid.UUID) ->
 def preview(
     request: AuthenticatedRequest, data_class: DataClass, query: Query[RetentionDaysRequest]
 ) -> PurgePreview:
-    return queries.preview(
+    return queries.preview_purge(
         actor=actor_of(request), data_class=data_class, days=query.days, now=timezone.now()
     )
 
@@ -246,7 +246,7 @@ def put(request: AuthenticatedRequest, data_class: DataClass, body: SetDays) -> 
         expected_version=body.expected_version,
         now=now,
     )
-    reports = queries.report(actor=actor, now=now)
+    reports = queries.list_data_class_reports(actor=actor, now=now)
     return _to_response(next(each for each in reports if each.data_class is data_class))
 
 

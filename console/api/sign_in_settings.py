@@ -19,7 +19,7 @@ from console.api.pagination import Items
 from console.limits.outbound_limit import OUTWARD
 from console.sign_in.sessions.session_exemption import exempt_session
 from tenants.base.permissions import Permission, Role
-from tenants.identity.domains.dns_lookup import txt_records
+from tenants.identity.domains.dns_lookup import look_up_txt_records
 from tenants.identity.domains.operations import claim_domain, release_domain, verify_domain
 from tenants.identity.domains.queries import DomainView, list_domains
 from tenants.identity.scim.groups import set_group_role
@@ -239,7 +239,7 @@ def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
         return verify_domain(
             actor=actor,
             domain_id=domain_id,
-            resolve=txt_records,
+            resolve=look_up_txt_records,
             now=timezone.now(),
             spared_session=session,
         )

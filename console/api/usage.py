@@ -14,9 +14,9 @@ from caret.foundation.clock import from_unix_ms
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from tenants.base.permissions import Permission
-from tenants.usage.requests.latency_explanation import explain
+from tenants.usage.requests.latency_explanation import explain_latency
 from tenants.usage.requests.lookup import find_request
-from tenants.usage.requests.queries import MAX_DAYS, usage_by_day
+from tenants.usage.requests.queries import MAX_DAYS, list_usage_by_day
 
 router = Router(tags=["usage"])
 
@@ -77,7 +77,7 @@ class DayRange(RequestSchema):
 )
 def get(request: AuthenticatedRequest, span: Query[DayRange]) -> dict[str, object]:
     now = timezone.now()
-    days = usage_by_day(actor=actor_of(request), num_days=span.days, now=now)
+    days = list_usage_by_day(actor=actor_of(request), num_days=span.days, now=now)
     return {"days": days, "generated_at": now}
 
 
@@ -89,7 +89,7 @@ def get(request: AuthenticatedRequest, span: Query[DayRange]) -> dict[str, objec
 )
 def get_request(request: AuthenticatedRequest, request_id: uuid.UUID) -> dict[str, object]:
     record = find_request(actor=actor_of(request), request_id=request_id, now=timezone.now())
-    explanation = explain(record)
+    explanation = explain_latency(record)
     return {
         **{name: getattr(record, name) for name in record.__struct_fields__},
         "occurred_at": from_unix_ms(record.occurred_at_ms),

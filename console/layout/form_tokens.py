@@ -10,7 +10,7 @@ from typing import Final
 from django.core import signing
 from django.http import HttpRequest
 
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 
 FIELD: Final = "form_token"
 _LIFETIME_S: Final = 24 * 3600  # a tab may stay open overnight
@@ -32,7 +32,7 @@ def consume_form_token(request: HttpRequest, purpose: str) -> bool:
         )
     except signing.BadSignature:
         return False
-    return bool(connect().set(f"caret:form-token:{token}", 1, nx=True, ex=_LIFETIME_S))
+    return bool(connect_to_redis().set(f"caret:form-token:{token}", 1, nx=True, ex=_LIFETIME_S))
 
 
 def _signer_for(request: HttpRequest, purpose: str) -> signing.TimestampSigner:

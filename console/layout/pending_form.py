@@ -13,7 +13,7 @@ from django.conf import settings
 
 from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.security.authorization.actor import Actor
 
 _LIFETIME_S: Final = 600  # enough to type a password and find a phone
@@ -34,7 +34,7 @@ def store_pending_form(actor: Actor, form: PendingForm) -> str:
     token, encoded = secrets.token_urlsafe(16), msgspec.json.encode(form)
     if len(encoded) <= _MAX_BYTES:
         ciphertext = seal(_encryption_key(), encoded, bound_to=_binding_of(actor, token))
-        connect().set(_cache_key(actor), ciphertext, ex=_LIFETIME_S)
+        connect_to_redis().set(_cache_key(actor), ciphertext, ex=_LIFETIME_S)
     return token
 
 
@@ -43,7 +43,7 @@ def find_pending_form(actor: Actor, token: str) -> PendingForm | None:
 
     Raises redis.RedisError.
     """
-    ciphertext = connect().get(_cache_key(actor))
+    ciphertext = connect_to_redis().get(_cache_key(actor))
     if not isinstance(ciphertext, bytes):
         return None
     try:

@@ -20,7 +20,7 @@ from typing import Final
 from django.conf import settings
 from django.utils.translation import ngettext
 
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 
 WINDOW_S: Final = 60  # of the limits for one network
 MAX_TRIES: Final = 5  # for one account from one network
@@ -120,17 +120,17 @@ def forgive_attempt(attempt: SecretAttempt) -> None:
     redis.RedisError.
     """
     names = [counter.name for counter in _counters_for(attempt) if not counter.is_of_network]
-    connect().eval(_UNCOUNT_SCRIPT, len(names), *names)
+    connect_to_redis().eval(_UNCOUNT_SCRIPT, len(names), *names)
 
 
 def remember_network(*, account: str, address: str) -> None:
     """Remember the network of a user who signed in with all factors. Raises redis.RedisError."""
-    connect().set(_name_of_known_network(account, address), 1, ex=KNOWN_NETWORK_S)
+    connect_to_redis().set(_name_of_known_network(account, address), 1, ex=KNOWN_NETWORK_S)
 
 
 def is_known_network(*, account: str, address: str) -> bool:
     """Return whether somebody signed in to the account from there. Raises redis.RedisError."""
-    return bool(connect().exists(_name_of_known_network(account, address)))
+    return bool(connect_to_redis().exists(_name_of_known_network(account, address)))
 
 
 def count_request_of_network(*, address: str, purpose: str = "sign-in") -> AttemptThrottled | None:
@@ -193,7 +193,7 @@ def count_device_code(*, user_id: str, address: str) -> AttemptThrottled | None:
 
 def forgive_device_code(*, user_id: str) -> None:
     """Uncount a code that was right, except at the network's counter. Raises redis.RedisError."""
-    connect().eval(_UNCOUNT_SCRIPT, 1, _device_code_counter(user_id).name)
+    connect_to_redis().eval(_UNCOUNT_SCRIPT, 1, _device_code_counter(user_id).name)
 
 
 def _device_code_counter(user_id: str) -> _AttemptCounter:
@@ -204,7 +204,7 @@ def _count_attempt(counters: list[_AttemptCounter]) -> AttemptThrottled | None:
     """Count one attempt at each counter, up to the first that is full."""
     limits = [number for counter in counters for number in (counter.limit, counter.window_s)]
     names = [counter.name for counter in counters]
-    full, left_ms = connect().eval(_COUNT_SCRIPT, len(names), *names, *limits)
+    full, left_ms = connect_to_redis().eval(_COUNT_SCRIPT, len(names), *names, *limits)
     if not full:
         return None
     return AttemptThrottled(max(1, ceil(left_ms / 1000)), counters[full - 1].is_of_network)

@@ -18,12 +18,12 @@ from caret.capacity.plot import Drawing, PlotLabels, draw_plot
 from console.operator_admin.site import operator_required, render_operator_page
 from console.usage_filters.number_format import format_number
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.capacity_inputs import measured_figures
+from tenants.fleet.pools.capacity_inputs import compute_measured_inputs
 from tenants.fleet.pools.pool_status import FirstToken
 from tenants.fleet.pools.scraping.installation_status import (
     InstallationStatus,
-    key_figures,
-    read_installation,
+    compute_key_figures,
+    read_installation_status,
 )
 
 # Enough for a smooth curve; ten times as many take a tenth of a second.
@@ -117,10 +117,10 @@ class CapacityField:
 @require_GET
 @operator_required
 def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    installation = read_installation(now=timezone.now())
+    installation = read_installation_status(now=timezone.now())
     pools = [pool.name for pool in installation.pools]
     pool = request.GET.get("pool", "")
-    measured = measured_figures(installation, pool=pool if pool in pools else None)
+    measured = compute_measured_inputs(installation, pool=pool if pool in pools else None)
     entered, errors = _read_numbers(request)
     plan, picture = None, None
     if not errors:
@@ -152,7 +152,11 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 def _first_tokens_of(installation: InstallationStatus, pool: str) -> list[FirstToken]:
     """Return the first tokens of the pool; of the installation if the name is no pool's."""
     pool_first_tokens = [each.first_tokens for each in installation.pools if each.name == pool]
-    return pool_first_tokens[0] if pool_first_tokens else key_figures(installation).first_tokens
+    return (
+        pool_first_tokens[0]
+        if pool_first_tokens
+        else compute_key_figures(installation).first_tokens
+    )
 
 
 def _read_numbers(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:

@@ -14,11 +14,15 @@ from django.views.decorators.http import require_GET
 from console.layout.lists.csv_response import csv_response
 from console.layout.lists.pagination import wants_csv
 from console.operator_admin.site import operator_required, render_operator_page
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.cost import CostRow, FleetCost, cost_of
-from tenants.fleet.pools.daily_usage import read_days, read_replica_seconds, replica_seconds_a_day
-from tenants.fleet.pools.scraping.installation_status import read_installation
+from tenants.fleet.pools.cost import CostRow, FleetCost, compute_fleet_cost
+from tenants.fleet.pools.daily_usage import (
+    compute_replica_seconds_a_day,
+    read_pool_usage,
+    read_replica_seconds,
+)
+from tenants.fleet.pools.scraping.installation_status import read_installation_status
 
 PERIODS: Final = (7, 30, 90)
 _DEFAULT_DAYS: Final = 30
@@ -81,11 +85,11 @@ def _to_table_row(row: CostRow) -> CostTableRow:
 
 def _costs_by_period(price: float) -> dict[int, FleetCost]:
     """Return the costs by number of days. Raises redis.RedisError."""
-    store, now = connect(), timezone.now()
-    seconds_a_day = replica_seconds_a_day(read_installation(now=now))
+    store, now = connect_to_redis(), timezone.now()
+    seconds_a_day = compute_replica_seconds_a_day(read_installation_status(now=now))
     return {
-        num_days: cost_of(
-            read_days(store, num_days=num_days, now=now),
+        num_days: compute_fleet_cost(
+            read_pool_usage(store, num_days=num_days, now=now),
             read_replica_seconds(store, num_days=num_days, now=now),
             seconds_a_day=seconds_a_day,
             hour_cents=price * 100,

@@ -21,13 +21,13 @@ from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, InvalidValue
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.experiments import (
     CONTROL,
     ExperimentState,
     NewExperiment,
     read_experiment_state,
-    set_running,
+    set_experiment_running,
     start_new_experiment,
 )
 from tenants.fleet.operators.accounts import OperatorView
@@ -71,8 +71,8 @@ def _apply_change(request: HttpRequest, operator: OperatorView, action: str) -> 
     """Apply the change. Raises DomainError."""
     form, reason, now = request.POST, request.POST.get("reason", ""), timezone.now()
     if action != "create":
-        set_running(
-            connect(),
+        set_experiment_running(
+            connect_to_redis(),
             operator=operator,
             name=form.get("name", ""),
             is_running=action == "start",
@@ -87,7 +87,7 @@ def _apply_change(request: HttpRequest, operator: OperatorView, action: str) -> 
         variants=(VariantEntry(CONTROL, weight=weight), *others),
         tenants=tuple(form.get("tenants", "").replace(",", " ").split()),
     )
-    start_new_experiment(connect(), operator=operator, new=new, reason=reason, now=now)
+    start_new_experiment(connect_to_redis(), operator=operator, new=new, reason=reason, now=now)
 
 
 def _render_page(request: HttpRequest, error: str = "", *, status: int = 200) -> HttpResponse:
@@ -112,7 +112,7 @@ def _render_page(request: HttpRequest, error: str = "", *, status: int = 200) ->
 def _read_state() -> ExperimentState | None:
     """Return the experiments; None if Redis is unreachable."""
     try:
-        return read_experiment_state(connect())
+        return read_experiment_state(connect_to_redis())
     except DomainError:
         return None
 

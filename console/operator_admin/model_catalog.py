@@ -27,7 +27,7 @@ from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, InvalidValue
 from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.operators.operations import operator_actor
+from tenants.fleet.operators.operations import build_operator_actor
 from tenants.fleet.operators.queries import find_by_slug
 from tenants.fleet.pools.assignments import (
     NewAssignment,
@@ -150,7 +150,7 @@ def _unassign(request: HttpRequest, operator: OperatorView) -> None:
 
 def _operator_as_actor(request: HttpRequest, operator: OperatorView) -> Actor:
     """Return the actor for the tenant that the form names. Raises NotFound."""
-    return operator_actor(
+    return build_operator_actor(
         operator,
         tenant_id=find_by_slug(request.POST.get("tenant", "").strip()).tenant_id,
         address=client_address(request),

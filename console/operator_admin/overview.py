@@ -20,14 +20,14 @@ from console.layout.htmx import is_htmx_fragment
 from console.layout.preferences import THEMES, preferences_of, store_preferences
 from console.operator_admin.site import navigation_items, operator_required, render_operator_page
 from tenants.base.errors import DomainError
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.operators.queries import list_directory
 from tenants.fleet.pools.draining import DrainState, read_drains
 from tenants.fleet.pools.scraping.installation_status import (
     InstallationStatus,
-    key_figures,
-    read_installation,
+    compute_key_figures,
+    read_installation_status,
 )
 
 _MIN_CHARS: Final = 2  # shorter texts find only pages
@@ -37,10 +37,10 @@ _MAX_TENANTS: Final = 5
 @require_GET
 @operator_required
 def overview(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    installation = read_installation(now=timezone.now())
+    installation = read_installation_status(now=timezone.now())
     context = {
         "title": "Overview",
-        "on_call": key_figures(installation),
+        "on_call": compute_key_figures(installation),
         "drains": read_drains_if_reachable(),
         **installation_context(installation),
     }
@@ -60,7 +60,7 @@ def installation_context(installation: InstallationStatus) -> dict[str, Any]:
 def read_drains_if_reachable() -> DrainState | None:
     """Return the drains; None if Redis is unreachable."""
     try:
-        return read_drains(connect())
+        return read_drains(connect_to_redis())
     except DomainError:
         return None
 

@@ -18,7 +18,7 @@ from console.operator_admin import session
 from console.operator_admin.site import render_operator_page
 from console.sign_in.current_member import client_address
 from console.sign_in.devices import build_attempt, remember_device
-from tenants.fleet.operators.accounts import authenticate
+from tenants.fleet.operators.accounts import authenticate_operator
 
 logger = structlog.get_logger(__name__)
 
@@ -54,7 +54,7 @@ def _try_sign_in(request: HttpRequest) -> HttpResponse:
         logger.warning("operator.throttled", address=address)
         return _show_throttled(request, throttle)
     with hashing_slot():
-        operator = authenticate(
+        operator = authenticate_operator(
             handle=handle,
             password=request.POST.get("password", ""),
             code=request.POST.get("code", ""),

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from console.limits.throttling import Secret, count_attempt, forgive_attempt
 from console.operator_admin import session
 from console.sign_in.devices import build_attempt
-from tenants.fleet.operators.accounts import OperatorView, verify_code
+from tenants.fleet.operators.accounts import OperatorView, verify_operator_code
 
 
 def check_code(request: HttpRequest, operator: OperatorView) -> str | None:
@@ -23,7 +23,7 @@ def check_code(request: HttpRequest, operator: OperatorView) -> str | None:
         if (throttle := count_attempt(attempt)) is not None:
             return throttle.message
         code = request.POST.get("code", "")
-        if not verify_code(operator_id=operator.id, code=code, now=timezone.now()):
+        if not verify_operator_code(operator_id=operator.id, code=code, now=timezone.now()):
             return gettext(
                 "This code is wrong, expired or already used. Enter the current code from your app."
             )

@@ -34,7 +34,7 @@ from console.api.rate_limit import count_request
 from console.sign_in.current_member import client_address
 from tenants.base.errors import Conflict, DomainError, Forbidden, InvalidValue, NotFound
 from tenants.identity.scim.resources import POLICY
-from tenants.identity.scim.tokens import bearer_of
+from tenants.identity.scim.tokens import authenticate_scim_token
 from tenants.security.authorization.actor import Actor
 
 # Writes of one tenant wait for each other, and some requests compute for seconds. They may occupy
@@ -147,7 +147,7 @@ def _authenticate(request: HttpRequest) -> Actor:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     actor = None
     if scheme.lower() == "bearer":
-        actor = bearer_of(
+        actor = authenticate_scim_token(
             token.strip(),
             address=client_address(request),
             request_id=str(uuid4()),

@@ -12,8 +12,8 @@ from console.sign_in.current_member import client_address
 from console.sign_in.devices import remember_device
 from console.sign_in.next_page import is_own_path
 from console.sign_in.sessions.session import set_session_provider
-from tenants.identity.passwords.operations import version_of_hash
-from tenants.identity.sso.queries import provider_for
+from tenants.identity.passwords.operations import compute_password_version
+from tenants.identity.sso.queries import find_provider_for_email
 
 # A sign-in's `signal_kwargs`: the tenant whose identity provider authenticated the user,
 PROVIDER_TENANT: Final = "provider_tenant"
@@ -59,10 +59,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         """
         login_state = signal_kwargs or {}
         provider_tenant_id = login_state.get(PROVIDER_TENANT)
-        provider = provider_for(user.email)
-        version = login_state.get(PASSWORD_VERSION, version_of_hash(user.password))
+        provider = find_provider_for_email(user.email)
+        version = login_state.get(PASSWORD_VERSION, compute_password_version(user.password))
         has_other_provider = provider_tenant_id != (provider and provider.tenant_id)
-        if has_other_provider or version != version_of_hash(user.password):
+        if has_other_provider or version != compute_password_version(user.password):
             logout(request)
             return redirect("account_login")
         set_session_provider(request, provider_tenant_id, login_state.get(PROVIDER_SIGNED_IN_AT))

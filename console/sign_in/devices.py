@@ -21,8 +21,8 @@ from redis import RedisError
 from console.limits.throttling import Secret, SecretAttempt, is_known_network, remember_network
 from console.sign_in.current_member import client_address
 from console.sign_in.sessions.operator_cookies import is_operator_path
-from tenants.fleet.operators.accounts import operator_password_version
-from tenants.identity.passwords.operations import password_version
+from tenants.fleet.operators.accounts import find_operator_password_version
+from tenants.identity.passwords.operations import find_password_version
 
 logger = structlog.get_logger(__name__)
 
@@ -77,8 +77,8 @@ def _device_of(request: HttpRequest, account: str) -> str | None:
 
 def _password_version(account: str) -> str:
     if account.startswith(_OPERATOR):
-        return operator_password_version(handle=account.removeprefix(_OPERATOR))
-    return password_version(email=account)
+        return find_operator_password_version(handle=account.removeprefix(_OPERATOR))
+    return find_password_version(email=account)
 
 
 def _cookie_name(request: HttpRequest, account: str) -> str:

@@ -7,7 +7,7 @@ from django.utils.formats import date_format
 
 from console.usage_filters.number_format import format_count, format_milliseconds, format_share
 from tenants.security.authorization.actor import Actor
-from tenants.usage.requests.last_minute import LastMinute, sees_accepted
+from tenants.usage.requests.last_minute import LastMinute, can_see_accepted
 
 _NONE = "–"
 
@@ -30,7 +30,7 @@ def format_last_minute(minute: LastMinute, actor: Actor) -> LastMinuteText:
         cached=format_share(cached / prompt_tokens) if prompt_tokens else _NONE,
         at=date_format(timezone.localtime(minute.until), "H:i:s"),
     )
-    if sees_accepted(actor):
+    if can_see_accepted(actor):
         values["accepted"] = _NONE if minute.accepted is None else format_count(minute.accepted)
     return values
 

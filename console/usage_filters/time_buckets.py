@@ -9,7 +9,7 @@ from django.utils.formats import date_format
 from console.charts.chart import Time, Value
 from console.usage_filters.filter_form import UsageFilters
 from tenants.usage.reports.counters import UsageCounters
-from tenants.usage.reports.queries import ReportRow, time_key
+from tenants.usage.reports.queries import ReportRow, format_time_key
 
 
 def list_moments(usage_filters: UsageFilters) -> list[datetime]:
@@ -34,7 +34,7 @@ def values_over_time(
     by_key = {row.key: row.counts for row in rows}
     zero_counts = UsageCounters()
     counts_by_time = (
-        by_key.get(time_key(usage_filters.report_query, at), zero_counts)
+        by_key.get(format_time_key(usage_filters.report_query, at), zero_counts)
         for at in list_moments(usage_filters)
     )
     return [None if counts is None else metric(counts) for counts in counts_by_time]

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from caret.foundation.crypto.signing import write_public_keys
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -14,7 +14,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def public_keys(request: HttpRequest) -> HttpResponse:
-    text = write_public_keys(signing_keys().public_keys())
+    text = write_public_keys(load_signing_keys().public_keys())
     return HttpResponse(
         text, content_type="application/json", headers={"Cache-Control": "public, max-age=300"}
     )

@@ -21,7 +21,7 @@ from caret.foundation.web.concurrency_limit import ConcurrencyLimitMiddleware, C
 from caret.foundation.web.credential_notes import CredentialNotes
 from caret.foundation.web.health_checks import HealthCheckMiddleware
 from caret.foundation.web.server_limits import ServerLimits
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
 
@@ -67,7 +67,7 @@ def _ping_databases() -> bool:
     try:
         with connections["default"].cursor() as cursor:
             cursor.execute("SELECT 1")
-        connect().ping()
+        connect_to_redis().ping()
     except (Error, redis.RedisError) as error:
         log.warning("console.not_ready", reason=type(error).__name__)
         return False

@@ -279,24 +279,26 @@ def _on_task_started(task_id: str, **_: Any) -> None:
 @task_postrun.connect  # type: ignore[untyped-decorator]
 def _on_task_finished(task_id: str, task: Task, state: str | None, **_: Any) -> None:
     # Imported here: settings are available by now.
-    from tenants.base.redis_connection import connect
+    from tenants.base.redis_connection import connect_to_redis
     from tenants.base.worker_metrics import TaskCounts
 
     took_s = time.monotonic() - _began_s.pop(task_id, time.monotonic())
     name = task.name.rpartition(".")[2]
     with suppress(redis.RedisError):  # Redis is unavailable, so this worker gets no tasks either
-        TaskCounts(connect()).on_finished(
+        TaskCounts(connect_to_redis()).on_finished(
             name, took_s=took_s, has_failed=state != "SUCCESS", now_s=time.time()
         )
 
 
 @beat_init.connect  # type: ignore[untyped-decorator]
 def _serve_worker_metrics(**_: Any) -> None:
-    from tenants.base.redis_connection import connect
+    from tenants.base.redis_connection import connect_to_redis
     from tenants.base.worker_metrics import WorkerMetricsCollector
 
     registry = CollectorRegistry()
-    watch = WorkerMetricsCollector(connect(), queues=[queue.name for queue in app.conf.task_queues])
+    watch = WorkerMetricsCollector(
+        connect_to_redis(), queues=[queue.name for queue in app.conf.task_queues]
+    )
     # No description: Redis need not be available at start.
     registry.register(watch)
     serve_metrics(registry)

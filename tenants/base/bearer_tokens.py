@@ -37,20 +37,22 @@ class TenantToken:
     text: str = field(repr=False)
 
 
-def new_token(kind: BearerTokenKind, tenant_id: TenantId) -> TenantToken:
+def create_token(kind: BearerTokenKind, tenant_id: TenantId) -> TenantToken:
     data = uuid.UUID(tenant_id).bytes + secrets.token_bytes(_SECRET_BYTES)
     return TenantToken(kind, tenant_id, kind + urlsafe_b64encode(data).decode())
 
 
-def parse_token(kind: BearerTokenKind, text: str) -> TenantToken | None:
+def parse_token(kind: BearerTokenKind, token_text: str) -> TenantToken | None:
     """Parse a token, or return None if the text is not a token of this kind."""
     try:
-        data = b64decode(text.removeprefix(kind).encode("ascii"), altchars=b"-_", validate=True)
+        data = b64decode(
+            token_text.removeprefix(kind).encode("ascii"), altchars=b"-_", validate=True
+        )
     except (ValueError, binascii.Error):
         return None
-    if not text.startswith(kind) or len(data) != _TENANT_BYTES + _SECRET_BYTES:
+    if not token_text.startswith(kind) or len(data) != _TENANT_BYTES + _SECRET_BYTES:
         return None
-    return TenantToken(kind, TenantId(str(uuid.UUID(bytes=data[:_TENANT_BYTES]))), text)
+    return TenantToken(kind, TenantId(str(uuid.UUID(bytes=data[:_TENANT_BYTES]))), token_text)
 
 
 def token_digest(token: TenantToken) -> bytes:

@@ -10,20 +10,20 @@ from datetime import UTC, date, datetime, time, timedelta
 ONE_DAY = timedelta(days=1)
 
 
-def month_of(day: date) -> date:
+def start_of_month(day: date) -> date:
     """Return the first day of the month, which names it."""
     return day.replace(day=1)
 
 
-def next_month(month: date) -> date:
-    return month_of(month + timedelta(days=31))
+def start_of_next_month(month: date) -> date:
+    return start_of_month(month + timedelta(days=31))
 
 
-def days_in(month: date) -> int:
+def count_days_in_month(month: date) -> int:
     return monthrange(month.year, month.month)[1]
 
 
-def begins_at(day: date) -> datetime:
+def start_of_day(day: date) -> datetime:
     return datetime.combine(day, time(), tzinfo=UTC)
 
 
@@ -31,11 +31,11 @@ def utc_day(moment: datetime) -> date:
     return moment.astimezone(UTC).date()
 
 
-def month_to_book(day: date, *, open_month: date, now: datetime) -> date:
+def choose_booking_month(day: date, *, open_month: date, now: datetime) -> date:
     """Return the month in which a record of `day` is booked.
 
     This is the month of `day`, or the first open month if that month is closed. It is never a month
     that has not begun, unless all months that have begun are closed.
     """
-    latest = max(open_month, month_of(utc_day(now)))
-    return min(max(month_of(day), open_month), latest)
+    latest = max(open_month, start_of_month(utc_day(now)))
+    return min(max(start_of_month(day), open_month), latest)

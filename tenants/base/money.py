@@ -32,14 +32,14 @@ def whole_cents(micros: int) -> int:
     return to_cents(micros) * MICROS_PER_CENT
 
 
-def write_amount(micros: int) -> str:
+def format_amount(micros: int) -> str:
     """Format an amount with two decimals, rounded to cents: -1,234.50."""
     cents = to_cents(micros)
     units, rest = divmod(abs(cents), 100)
     return f"{'-' if cents < 0 else ''}{units:,}.{rest:02}"
 
 
-def write_price(micros: int) -> str:
+def format_price(micros: int) -> str:
     """Format a price with all its decimals, at least two: 0.15, 0.0375."""
     units, rest = divmod(micros, MICROS)
     decimals = f"{rest:06}".rstrip("0").ljust(2, "0")

@@ -3,7 +3,7 @@
 Rows that are added between two pages do not move the cursor. A cursor holds only a position: row
 security decides which rows its bearer sees there.
 
-    rows = fetch_first(Invoice.objects.filter(...), limit=limit, after=read_cursor(cursor))
+    rows = fetch_page_rows(Invoice.objects.filter(...), limit=limit, after=decode_cursor(cursor))
     get_position = lambda row: PagePosition(row.created_at, row.id)
     page = build_page(rows, limit=limit, get_position=get_position)
 """
@@ -39,14 +39,14 @@ class Page(Generic[_Row]):
     next_cursor: str | None  # None: this is the last page
 
 
-def write_cursor(place: PagePosition) -> str:
+def encode_cursor(place: PagePosition) -> str:
     since = place.at - datetime.fromtimestamp(0, UTC)
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     data = micros.to_bytes(_TIME_BYTES, signed=True) + place.id.bytes
     return urlsafe_b64encode(data).decode()
 
 
-def read_cursor(text: str | None) -> PagePosition | None:
+def decode_cursor(text: str | None) -> PagePosition | None:
     """Parse a cursor. Return None, the first page, for None. Raises InvalidValue."""
     if text is None:
         return None
@@ -64,7 +64,7 @@ def read_cursor(text: str | None) -> PagePosition | None:
     return PagePosition(at, UUID(bytes=data[_TIME_BYTES:]))
 
 
-def fetch_first(
+def fetch_page_rows(
     rows: QuerySet[_ModelRow],
     *,
     limit: int,
@@ -87,7 +87,7 @@ def build_page(
 ) -> Page[_Row]:
     page_rows = list(rows[:limit])
     has_more = len(rows) > limit
-    return Page(page_rows, write_cursor(get_position(page_rows[-1])) if has_more else None)
+    return Page(page_rows, encode_cursor(get_position(page_rows[-1])) if has_more else None)
 
 
 def slice_page(rows: Sequence[_Row], *, limit: int, cursor: str | None) -> Page[_Row]:

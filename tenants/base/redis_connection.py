@@ -13,7 +13,7 @@ _TIMEOUT_S = 1.0
 
 
 @cache
-def connect() -> redis.Redis:
+def connect_to_redis() -> redis.Redis:
     """Return the process's connection pool. redis-py creates a new one in a forked worker."""
     return redis.Redis.from_url(
         settings.REDIS_URL,

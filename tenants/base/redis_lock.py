@@ -18,11 +18,11 @@ import redis
 import structlog
 
 HOLD_S: Final = 120.0
-_HOLDS_ON_PER_HOLD: Final = 5  # renewals per lock lifetime; all but one of them may fail
+_RENEWALS_PER_LIFETIME: Final = 5  # all but one of them may fail
 # Redis has no command to change a key only if it holds our token.
 _IF_OURS: Final = "if redis.call('get', KEYS[1]) == ARGV[1] then "
-_HOLD_ON: Final = _IF_OURS + "redis.call('pexpire', KEYS[1], ARGV[2]) end"
-_LET_GO: Final = _IF_OURS + "redis.call('del', KEYS[1]) end"
+_RENEW: Final = _IF_OURS + "redis.call('pexpire', KEYS[1], ARGV[2]) end"
+_RELEASE: Final = _IF_OURS + "redis.call('del', KEYS[1]) end"
 logger = structlog.get_logger(__name__)
 
 
@@ -34,20 +34,24 @@ def redis_lock(connection: redis.Redis, name: str, *, hold_s: float = HOLD_S) ->
         yield False
         return
     has_ended = Event()
-    renewal = Thread(target=_hold_on, args=(connection, key, token, hold_s, has_ended), daemon=True)
+    renewal = Thread(
+        target=_renew_until_ended, args=(connection, key, token, hold_s, has_ended), daemon=True
+    )
     renewal.start()
     try:
         yield True
     finally:
         has_ended.set()
         renewal.join()  # bounded by the connection's timeouts
-        connection.eval(_LET_GO, 1, key, token)
+        connection.eval(_RELEASE, 1, key, token)
 
 
-def _hold_on(connection: redis.Redis, key: str, word: str, hold_s: float, over: Event) -> None:
-    while not over.wait(hold_s / _HOLDS_ON_PER_HOLD):
+def _renew_until_ended(
+    connection: redis.Redis, key: str, token: str, hold_s: float, has_ended: Event
+) -> None:
+    while not has_ended.wait(hold_s / _RENEWALS_PER_LIFETIME):
         try:
-            connection.eval(_HOLD_ON, 1, key, word, _to_ms(hold_s))
+            connection.eval(_RENEW, 1, key, token, _to_ms(hold_s))
         except redis.RedisError as error:
             logger.warning("redis_lock.not_renewed", key=key, error=type(error).__name__)
 

@@ -31,17 +31,17 @@ class WrongStore(Exception):
     """Raised for a location that is not the store in use. The text is for the operator."""
 
 
-def write_on_commit(tenant_id: TenantId, names: Iterable[str]) -> None:
+def write_tombstones_on_commit(tenant_id: TenantId, names: Iterable[str]) -> None:
     """Write tombstones after the commit. Call this in the transaction that erases.
 
     The erasure stays committed even if the store is down.
     """
     name_list = list(names)
     if name_list:
-        transaction.on_commit(lambda: write(tenant_id, name_list), robust=True)
+        transaction.on_commit(lambda: write_tombstones(tenant_id, name_list), robust=True)
 
 
-def write(tenant_id: TenantId, names: Iterable[str]) -> int:
+def write_tombstones(tenant_id: TenantId, names: Iterable[str]) -> int:
     """Write the missing tombstones, and return how many were missing.
 
     Raises what the storage raises.
@@ -55,7 +55,7 @@ def write(tenant_id: TenantId, names: Iterable[str]) -> int:
     return num_noted
 
 
-def list_names(tenant_id: TenantId) -> list[str]:
+def list_tombstones(tenant_id: TenantId) -> list[str]:
     """List the names of a tenant's tombstones.
 
     Two processes that write one tombstone at once can leave a second, meaningless name. Raises what

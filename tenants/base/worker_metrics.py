@@ -59,7 +59,7 @@ class WorkerMetricsCollector(Collector):
             name.decode(): float(value)
             for name, value in cast(dict[bytes, bytes], self._connection.hgetall(KEY)).items()
         }
-        yield from _of_tasks(counts)
+        yield from _collect_tasks(counts)
         yield self._collect_queues()
         yield from self._collect_usage()
 
@@ -91,7 +91,7 @@ class WorkerMetricsCollector(Collector):
         )
 
 
-def _of_tasks(counts: dict[str, float]) -> Iterator[Metric]:
+def _collect_tasks(counts: dict[str, float]) -> Iterator[Metric]:
     ended = CounterMetricFamily(
         "caret_celery_tasks", "Tasks that workers have finished.", labels=["task", "result"]
     )

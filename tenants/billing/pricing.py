@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import PRICED_TOKENS, TierPrices, TokenCounts
-from tenants.base.billing_periods import days_in
+from tenants.base.billing_periods import count_days_in_month
 from tenants.base.money import divide_half_up
 
 
@@ -40,12 +40,12 @@ class TokenLine:
 LINES = {line.code: line for line in (TokenLine(t, k) for t in Tier for k in PricedTokenKind)}
 
 
-def quantity(line: TokenLine, tokens: Mapping[Tier, TokenCounts]) -> int:
+def get_token_count(line: TokenLine, tokens: Mapping[Tier, TokenCounts]) -> int:
     counts = tokens.get(line.tier)
     return 0 if counts is None else int(getattr(counts, line.kind.value))
 
 
-def unit_price(line: TokenLine, prices: Mapping[Tier, TierPrices]) -> int:
+def get_unit_price(line: TokenLine, prices: Mapping[Tier, TierPrices]) -> int:
     """Return the price of a million tokens in micros."""
     return int(getattr(prices[line.tier], line.kind.value))
 
@@ -61,7 +61,7 @@ def price_additional_tokens(num_tokens: int, *, after: int, price: int) -> int:
 
 def price_seats(num_seats: int, *, day: date, month_micros: int) -> int:
     """Return the price of one day in micros."""
-    num_days = days_in(day)
+    num_days = count_days_in_month(day)
     until = month_micros * day.day // num_days
     before = month_micros * (day.day - 1) // num_days
     return num_seats * (until - before)

@@ -11,7 +11,7 @@ from tenants.billing.budgets import alert_delivery
 from tenants.billing.invoices import operations as invoices
 from tenants.billing.rating import operations as rating
 from tenants.billing.stripe.client import HttpStripe
-from tenants.billing.stripe.operations import report_all
+from tenants.billing.stripe.operations import report_all_tenants
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
@@ -26,11 +26,11 @@ def deliver_budget_alerts() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def issue_invoices() -> None:
-    invoices.issue_all(now=timezone.now())
+    invoices.issue_due_invoices_of_all_tenants(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def report_to_stripe() -> None:
     if settings.STRIPE_KEY is not None:
         stripe = HttpStripe(settings.STRIPE_URL, settings.STRIPE_KEY)
-        report_all(stripe, now=timezone.now())
+        report_all_tenants(stripe, now=timezone.now())

@@ -10,11 +10,11 @@ from django.db.models import Count, Exists, IntegerField, Min, OuterRef, QuerySe
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.permissions import Permission
-from tenants.identity.sso.saml_metadata import last_expiry
+from tenants.identity.sso.saml_metadata import find_last_expiry
 from tenants.models import ApiKey, AuditSink, Budget, BudgetAlert, IdentityProvider, Tenant
-from tenants.models.api_key import active
+from tenants.models.api_key import make_active_condition
 from tenants.security.authorization.actor import Actor
 
 LEAKED_WITHIN: Final = timedelta(days=30)
@@ -60,18 +60,18 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
     keys = ApiKey.objects.filter(tenant_id=OuterRef("id"))
     leaked = keys.filter(leaked_at__gt=now - LEAKED_WITHIN)
     expiring = keys.filter(
-        active(now), kind=KeyKind.SERVICE, expires_at__lt=now + KEY_EXPIRES_WITHIN
+        make_active_condition(now), kind=KeyKind.SERVICE, expires_at__lt=now + KEY_EXPIRES_WITHIN
     )
     providers = IdentityProvider.objects.filter(tenant_id=OuterRef("id"))
     row = (
         Tenant.objects.annotate(
             sinks=_count(sinks),
-            sinks_at=_first_of(sinks, "failed_since"),
-            budgets=_count(_exceeded_budgets(now)),
+            sinks_at=_select_first(sinks, "failed_since"),
+            budgets=_count(_filter_exceeded_budgets(now)),
             leaked=_count(leaked),
-            leaked_at=_first_of(leaked, "leaked_at"),
+            leaked_at=_select_first(leaked, "leaked_at"),
             expiring=_count(expiring),
-            expiring_at=_first_of(expiring, "expires_at"),
+            expiring_at=_select_first(expiring, "expires_at"),
             certificates=Subquery(providers.values("certificates")[:1]),
         )
         .values()
@@ -80,7 +80,7 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
     return dict(row)
 
 
-def _exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
+def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
     """Return this month's alerts of used up budgets whose limit was not changed since."""
     unchanged = Budget.objects.filter(
         tenant_id=OuterRef("tenant_id"),
@@ -90,7 +90,7 @@ def _exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
     return BudgetAlert.objects.filter(
         Exists(unchanged),
         tenant_id=OuterRef("id"),
-        month=month_of(utc_day(now)),
+        month=start_of_month(utc_day(now)),
         percent=_USED_UP,
     )
 
@@ -103,7 +103,7 @@ def _to_alerts(found: dict[str, Any], now: datetime) -> Iterator[Alert]:
     if found["sinks"]:
         yield Alert(AlertKind.SINK_FAILING, found["sinks"], found["sinks_at"])
     if found["certificates"]:
-        expires_at = last_expiry(found["certificates"].split())
+        expires_at = find_last_expiry(found["certificates"].split())
         if expires_at < now + CERTIFICATE_EXPIRES_WITHIN:
             yield Alert(AlertKind.CERTIFICATE_EXPIRING, 1, expires_at)
     if found["expiring"]:
@@ -115,6 +115,6 @@ def _count(rows: QuerySet[Any]) -> Subquery:
     return Subquery(counted, output_field=IntegerField())
 
 
-def _first_of(rows: QuerySet[Any], column: str) -> Subquery:
+def _select_first(rows: QuerySet[Any], column: str) -> Subquery:
     found = rows.order_by().values("tenant_id").annotate(first=Min(column)).values("first")
     return Subquery(found)

@@ -7,7 +7,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from tenants.base import tombstones
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 from tenants.compliance import tenant_closing
 from tenants.compliance.audit_sinks import delivery_worker
@@ -20,14 +20,14 @@ from tenants.security.encryption import destroyed_keys
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def close_due_tenants() -> None:
-    with redis_lock(connect(), "tenant-closing") as is_alone:
+    with redis_lock(connect_to_redis(), "tenant-closing") as is_alone:
         if is_alone:
             tenant_closing.close_due_tenants(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def run_due_erasures() -> None:
-    with redis_lock(connect(), "erasures") as is_alone:
+    with redis_lock(connect_to_redis(), "erasures") as is_alone:
         if is_alone:
             erasure_worker.run_due_erasures(now=timezone.now())
 
@@ -40,31 +40,31 @@ def pseudonymize_late_records() -> None:
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def write_missing_tombstones() -> None:
     tombstones.initialize_store()
-    destroyed_keys.write_missing(now=timezone.now())
-    erasure_tombstones.note_missed(now=timezone.now())
+    destroyed_keys.record_missing_destroyed_keys(now=timezone.now())
+    erasure_tombstones.write_missing_erasure_tombstones(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def deliver_audit_entries() -> None:
-    with redis_lock(connect(), "audit-push") as is_alone:
+    with redis_lock(connect_to_redis(), "audit-push") as is_alone:
         if is_alone:
-            delivery_worker.deliver_due(clock=timezone.now)
+            delivery_worker.deliver_due_entries(clock=timezone.now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def run_export_jobs() -> None:
-    with redis_lock(connect(), "exports") as is_alone:
+    with redis_lock(connect_to_redis(), "exports") as is_alone:
         if is_alone:
-            job_runner.build_due(clock=timezone.now)
+            job_runner.run_due_jobs(clock=timezone.now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def run_long_export_jobs() -> None:
-    with redis_lock(connect(), "long-exports") as is_alone:
+    with redis_lock(connect_to_redis(), "long-exports") as is_alone:
         if is_alone:
-            job_runner.build_due(clock=timezone.now, lane=JobLane.LONG)
+            job_runner.run_due_jobs(clock=timezone.now, lane=JobLane.LONG)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def clean_up_exports() -> None:
-    cleanup.sweep(now=timezone.now())
+    cleanup.clean_up_exports(now=timezone.now())

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import redis
 import structlog
 from django.conf import settings
 
@@ -19,6 +20,7 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue, NotFound
+from tenants.base.redis_connection import connect_to_redis
 from tenants.compliance.data_subjects.operations import request_tenant_erasure
 from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
 from tenants.compliance.exports.jobs.files import sealed_objects
@@ -38,6 +40,7 @@ _BEGINNING: Final = datetime(2020, 1, 1, tzinfo=UTC)  # older than every install
 _REASON: Final = "The grace period of closing the tenant ended."
 # Without its final export, a tenant is not closed by itself: an operator has to look at it.
 _EXPORT_IS_OVER: Final = frozenset({JobState.FINISHED, JobState.CANCELLED, JobState.EXPIRED})
+_DELAY_KEPT_S: Final = 3_600  # more than the time between two runs of the worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,8 @@ def close_due_tenants(*, now: datetime) -> int:
     """
     due = Tenant.objects.filter(closes_at__lte=now).order_by("closes_at", "id")
     return sum(
-        _close_or_say(TenantId(str(row_id)), now) for row_id in due.values_list("id", flat=True)
+        _close_tenant_or_log(TenantId(str(row_id)), now)
+        for row_id in due.values_list("id", flat=True)
     )
 
 
@@ -132,25 +136,42 @@ def read_final_export(*, actor: Actor, now: datetime) -> Iterator[bytes]:
     """
     actor.require_platform()
     with tenant_scope(actor.tenant_id):
-        found = _find_final_export(Tenant.objects.get(id=actor.tenant_id))
-        if found is None:
+        export = _find_final_export(Tenant.objects.get(id=actor.tenant_id))
+        if export is None:
             raise NotFound("This tenant is not closing, so it has no final export.")
-        if found.state is not JobState.FINISHED:
-            raise Conflict("The final export is {state}, so there is no file.", state=found.state)
-        object_ids = sealed_objects.object_ids(actor.tenant_id, found.id, member=None)
-        record_read(actor=actor, action="export.downloaded", target=f"export:{found.id}", now=now)
-    return (sealed_objects.get(actor.tenant_id, found.id, each) for each in object_ids)
+        if export.state is not JobState.FINISHED:
+            raise Conflict("The final export is {state}, so there is no file.", state=export.state)
+        object_ids = sealed_objects.list_object_ids(actor.tenant_id, export.id, member=None)
+        record_read(actor=actor, action="export.downloaded", target=f"export:{export.id}", now=now)
+    return (
+        sealed_objects.read_object(actor.tenant_id, export.id, object_id)
+        for object_id in object_ids
+    )
 
 
-def _close_or_say(tenant_id: TenantId, now: datetime) -> bool:
+def _close_tenant_or_log(tenant_id: TenantId, now: datetime) -> bool:
     try:
         return _close_tenant(tenant_id, now)
     except Conflict as error:  # a legal hold: expected, and tried again until it is released
-        logger.warning("tenant_closing.delayed", tenant_id=tenant_id, reason=error.message)
+        if _is_new_delay(tenant_id, error.message):
+            logger.warning("tenant_closing.delayed", tenant_id=tenant_id, reason=error.message)
     # One tenant's failure must not stop the others.
     except Exception as error:  # noqa: BLE001
         logger.error("tenant_closing.failed", tenant_id=tenant_id, error=type(error).__name__)
     return False
+
+
+def _is_new_delay(tenant_id: TenantId, reason: str) -> bool:
+    """Store the reason of a delay, and return whether the last run had another or none.
+
+    A hold can last for months, and the worker runs every minute. Without Redis each run logs it.
+    """
+    key = f"caret:closing-delay:{tenant_id}"
+    try:
+        last_reason = connect_to_redis().set(key, reason, ex=_DELAY_KEPT_S, get=True)
+    except redis.RedisError:
+        return True
+    return last_reason != reason.encode()
 
 
 def _close_tenant(tenant_id: TenantId, now: datetime) -> bool:

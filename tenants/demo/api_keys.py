@@ -58,14 +58,17 @@ class DemoKeys:
         return _HASTY if person in (None, self.company.spender) else usual
 
 
-def keys(keyring: DemoKeys) -> list[TimelineEvent]:
+def plan_keys(keyring: DemoKeys) -> list[TimelineEvent]:
     """Return the events of members' own keys, service keys, and rotated or ended ones."""
     company = keyring.company
     administrator = company.member_with_role(Role.ADMINISTRATOR)
     coding = [each for each in company.people if each.character.role not in _NOT_CODING]
     return [
-        *(TimelineEvent(_find_arrival(company, each), _gets_key(keyring, each)) for each in coding),
-        *_of_services(keyring, administrator),
+        *(
+            TimelineEvent(_find_arrival(company, each), _make_key_creation(keyring, each))
+            for each in coding
+        ),
+        *_plan_service_keys(keyring, administrator),
         *_plan_revocations(company, administrator),
         TimelineEvent(company.leaves_at, lambda _: keyring.coders.pop(company.leaver.user_id)),
         # The user who is erased today has had no key for a while.
@@ -83,7 +86,7 @@ def _find_arrival(company: DemoCompany, person: DemoUser) -> datetime:
     return company.stage.moment_at(person.character.arrives) + _AFTER_ARRIVAL
 
 
-def _gets_key(keyring: DemoKeys, person: DemoUser) -> Callable[[datetime], None]:
+def _make_key_creation(keyring: DemoKeys, person: DemoUser) -> Callable[[datetime], None]:
     company, number = keyring.company, len(person.character.email)
     kind = KeyKind.TEST if number % 4 == 0 else KeyKind.DEVELOPER
 
@@ -96,13 +99,13 @@ def _gets_key(keyring: DemoKeys, person: DemoUser) -> Callable[[datetime], None]
         )
         actor = company.member_with_role(Role.ADMINISTRATOR)
         key = create_key(actor=actor, new=new, now=now).key
-        key_id = _id_of(actor, key.lookup_id)
+        key_id = _find_key_id(actor, key.lookup_id)
         keyring.coders[person.user_id] = keyring.make_developer(key_id, person)
 
     return get
 
 
-def _of_services(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
+def _plan_service_keys(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
     stage = keyring.company.stage
     uses = (
         ("Review bot", frozenset({KeyScope.INFERENCE}), ("198.51.100.0/24",)),
@@ -116,7 +119,9 @@ def _of_services(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
         def make(now: datetime) -> None:
             key = create_key(actor=actor, new=new, now=now).key
             if KeyScope.INFERENCE in scopes:
-                keyring.coders[None] = keyring.make_developer(_id_of(actor, key.lookup_id), None)
+                keyring.coders[None] = keyring.make_developer(
+                    _find_key_id(actor, key.lookup_id), None
+                )
 
         return TimelineEvent(stage.moment_at(0.04, hour=14), make)
 
@@ -147,7 +152,7 @@ def _plan_revocations(company: DemoCompany, actor: Actor) -> list[TimelineEvent]
 
     def leaks(now: datetime) -> None:
         lookup_id = make("Notebook on a shared drive", now - timedelta(hours=6))
-        _note_leak(actor, lookup_id, now)
+        _report_leak(actor, lookup_id, now)
 
     return [
         TimelineEvent(
@@ -160,7 +165,7 @@ def _plan_revocations(company: DemoCompany, actor: Actor) -> list[TimelineEvent]
     ]
 
 
-def _note_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
+def _report_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
     """Mark a key as leaked, as tenants.identity.api_keys.leak_response does, but send no e-mail."""
     with tenant_scope(actor.tenant_id):
         ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id).update(
@@ -170,7 +175,7 @@ def _note_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
         revoke_key(actor=actor, lookup_id=lookup_id, reason=reason, now=now)
 
 
-def _id_of(actor: Actor, lookup_id: LookupId) -> UUID:
+def _find_key_id(actor: Actor, lookup_id: LookupId) -> UUID:
     with tenant_scope(actor.tenant_id):
         keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id)
         return keys.values_list("id", flat=True).get()

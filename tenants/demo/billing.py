@@ -8,7 +8,7 @@ from uuid import UUID
 
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import begins_at, next_month, utc_day
+from tenants.base.billing_periods import start_of_day, start_of_next_month, utc_day
 from tenants.base.money import MICROS, to_cents
 from tenants.base.permissions import Role
 from tenants.billing.budgets.operations import (
@@ -18,12 +18,12 @@ from tenants.billing.budgets.operations import (
     create_budget,
 )
 from tenants.billing.budgets.queries import page_of_budgets
-from tenants.billing.invoices.billing_profile import set_profile
+from tenants.billing.invoices.billing_profile import set_billing_profile
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
-from tenants.billing.invoices.operations import GRACE, issue_credit_note, issue_due
+from tenants.billing.invoices.operations import GRACE, issue_credit_note, issue_due_invoices
 from tenants.billing.invoices.queries import find_invoice
 from tenants.billing.ledger.credits import grant_credit
-from tenants.billing.plans.operations import NewPrice, add_price, subscribe
+from tenants.billing.plans.operations import NewPrice, add_price, subscribe_tenant
 from tenants.billing.plans.queries import list_plans
 from tenants.billing.rating.operations import rate_tenant
 from tenants.demo.members import DemoCompany
@@ -39,7 +39,7 @@ _MOMENT: Final = timedelta(minutes=20)
 _MONTH_OF_ONE: Final = Decimal("0.24")
 
 
-def price_from_the_beginning(stage: DemoTimeline) -> None:
+def add_price_of_first_day(stage: DemoTimeline) -> None:
     """Give the plan a price from the first day; its own price begins later."""
     first = utc_day(stage.begins_at)
     plan = next(plan for plan in list_plans() if plan.slug == PLAN)
@@ -48,7 +48,7 @@ def price_from_the_beginning(stage: DemoTimeline) -> None:
         add_price(plan=PLAN, new=new, now=stage.moment_before(2))
 
 
-def billing(company: DemoCompany) -> list[TimelineEvent]:
+def plan_billing(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
     return [
         TimelineEvent(
@@ -65,7 +65,7 @@ def billing(company: DemoCompany) -> list[TimelineEvent]:
 
 def _subscribe_tenant(stage: DemoTimeline, now: datetime) -> None:
     """Subscribe the tenant. Seats of later days that are already posted stay posted."""
-    subscribe(
+    subscribe_tenant(
         actor=stage.platform,
         plan=PLAN,
         starts_on=utc_day(now) + timedelta(days=1),
@@ -74,7 +74,7 @@ def _subscribe_tenant(stage: DemoTimeline, now: datetime) -> None:
     )
     with tenant_scope(stage.tenant_id):
         BillingState.objects.filter(tenant_id=stage.tenant_id).update(seats_booked_on=None)
-    set_profile(
+    set_billing_profile(
         actor=stage.platform,
         customer=InvoiceParty(
             name=f"{stage.slug.title()} (demonstration)",
@@ -142,11 +142,11 @@ def _plan_nights(stage: DemoTimeline) -> list[TimelineEvent]:
 
 
 def _plan_invoices(stage: DemoTimeline) -> list[TimelineEvent]:
-    month, events = next_month(utc_day(stage.begins_at)), []
-    while begins_at(month) <= stage.now:
-        at = begins_at(month) + GRACE + _MOMENT
-        events.append(TimelineEvent(at, lambda now: issue_due(stage.tenant_id, now=now)))
-        month = next_month(month)
+    month, events = start_of_next_month(utc_day(stage.begins_at)), []
+    while start_of_day(month) <= stage.now:
+        at = start_of_day(month) + GRACE + _MOMENT
+        events.append(TimelineEvent(at, lambda now: issue_due_invoices(stage.tenant_id, now=now)))
+        month = start_of_next_month(month)
     return events
 
 

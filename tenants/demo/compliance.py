@@ -8,20 +8,20 @@ from typing import Final
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 from tenants.compliance.data_subjects.erasure_worker import run_erasure
-from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
+from tenants.compliance.data_subjects.operations import ErasureRequest, request_user_erasure
 from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
 from tenants.compliance.exports.jobs.claim import (
     CLAIM_FOR,
     MAX_ATTEMPTS,
     Clock,
     JobLane,
-    claim_next,
+    claim_next_job,
 )
 from tenants.compliance.exports.jobs.operations import ExportRequest, cancel_export, request_export
-from tenants.compliance.exports.jobs.run import visit
+from tenants.compliance.exports.jobs.run import run_slice_of_oldest_job
 from tenants.compliance.exports.rows import Period
 from tenants.demo.members import DemoCompany
 from tenants.privacy.retention.purge import purge_due
@@ -31,14 +31,16 @@ _MAX_VISITS: Final = 500  # of at most two seconds each
 _MONTH: Final = timedelta(days=30)
 
 
-def erase_somebody(company: DemoCompany, at: datetime) -> None:
+def erase_one_user(company: DemoCompany, at: datetime) -> None:
     tenant_id = company.stage.tenant_id
     demand = ErasureRequest(company.erased.user_id, "Requested by letter from a former employee.")
-    erasure_id = demand_erasure(actor=company.member_with_role(Role.OWNER), demand=demand, now=at)
+    erasure_id = request_user_erasure(
+        actor=company.member_with_role(Role.OWNER), demand=demand, now=at
+    )
     run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=at + timedelta(minutes=10))
 
 
-def purge_what_is_old(company: DemoCompany, at: datetime) -> None:
+def purge_expired_data(company: DemoCompany, at: datetime) -> None:
     purge_due(now=at, tenant_ids=[company.stage.tenant_id])
 
 
@@ -48,7 +50,7 @@ def build_exports(company: DemoCompany, at: datetime) -> None:
     Workers start no exports meanwhile. A worker that is already running continues, and may build
     these.
     """
-    with redis_lock(connect(), "exports"), redis_lock(connect(), "long-exports"):
+    with redis_lock(connect_to_redis(), "exports"), redis_lock(connect_to_redis(), "long-exports"):
         _build_all(company, at)
 
 
@@ -82,13 +84,16 @@ def _fail_export(
     with tenant_scope(tenant_id):
         request_export(actor=actor, export_request=export_request, now=at)
         for number in range(MAX_ATTEMPTS):
-            claim_next(tenant_id, _make_clock(at + 2 * number * CLAIM_FOR))
+            claim_next_job(tenant_id, _make_clock(at + 2 * number * CLAIM_FOR))
     _build_export(company, at + 2 * MAX_ATTEMPTS * CLAIM_FOR)
 
 
 def _build_export(company: DemoCompany, at: datetime) -> None:
     for _ in range(_MAX_VISITS):
-        did_work = [visit(company.stage.tenant_id, _make_clock(at), lane) for lane in JobLane]
+        did_work = [
+            run_slice_of_oldest_job(company.stage.tenant_id, _make_clock(at), lane)
+            for lane in JobLane
+        ]
         if not any(did_work):
             return
 

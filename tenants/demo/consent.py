@@ -15,7 +15,7 @@ from tenants.demo.traffic.timeline import TimelineEvent
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import USER_WORDINGS
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
-from tenants.privacy.content_capture.erasure import erase_requested
+from tenants.privacy.content_capture.erasure import erase_requested_content
 from tenants.privacy.content_capture.operations import store_content
 
 _AGREEING: Final = 3  # one in this many consents
@@ -26,7 +26,7 @@ _KEPT_OF: Final = 2  # users
 _NUM_KEPT: Final = 4  # objects for each
 
 
-def consents(company: DemoCompany) -> list[TimelineEvent]:
+def plan_consents(company: DemoCompany) -> list[TimelineEvent]:
     """Return the events of consent, after the policy allows it."""
     stage = company.stage
     willing = _choose_willing_users(company)
@@ -46,7 +46,7 @@ def consents(company: DemoCompany) -> list[TimelineEvent]:
     ]
 
 
-def keep_some(company: DemoCompany, at: datetime) -> None:
+def store_example_content(company: DemoCompany, at: datetime) -> None:
     """Store content of two users who consent. One of them withdraws, and that content is erased."""
     first, second = _choose_willing_users(company)[:_KEPT_OF]
     for person in (first, second):
@@ -59,7 +59,9 @@ def keep_some(company: DemoCompany, at: datetime) -> None:
                 now=at + timedelta(minutes=number + 1),
             )
     _withdraw_consent(company, second, at + timedelta(hours=1))
-    erase_requested(tenant_id=company.stage.tenant_id, now=at + timedelta(hours=1, minutes=1))
+    erase_requested_content(
+        tenant_id=company.stage.tenant_id, now=at + timedelta(hours=1, minutes=1)
+    )
 
 
 def _choose_willing_users(company: DemoCompany) -> list[DemoUser]:

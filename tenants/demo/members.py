@@ -76,7 +76,7 @@ class DemoCompany:
         return [each for each in self.people if each.character.role is Role.DEVELOPER]
 
 
-def found(stage: DemoTimeline, characters: list[Persona]) -> DemoCompany:
+def create_company(stage: DemoTimeline, characters: list[Persona]) -> DemoCompany:
     """Create accounts, an owner, members invited by the owner, and teams, in the week before."""
     people = [
         DemoUser(
@@ -99,15 +99,15 @@ def found(stage: DemoTimeline, characters: list[Persona]) -> DemoCompany:
     _put_into_team(company, owner, stage.moment_before(4, hour=10))
     for number, person in enumerate(others):
         if not person.character.arrives:
-            _let_in(company, person, stage.moment_before(3) + number * 7 * _MINUTE)
+            _add_company_member(company, person, stage.moment_before(3) + number * 7 * _MINUTE)
     return company
 
 
-def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
+def plan_membership_changes(company: DemoCompany) -> list[TimelineEvent]:
     """Return the events of members who join, change role or leave, and of failed invitations."""
     stage, owner = company.stage, company.member_with_role(Role.OWNER)
     joining = [
-        TimelineEvent(stage.moment_at(person.character.arrives), _make_joining(company, person))
+        TimelineEvent(stage.moment_at(person.character.arrives), _make_join_action(company, person))
         for person in company.people
         if person.character.arrives
     ]
@@ -147,7 +147,7 @@ def _make_teams(owner: Actor, now: datetime) -> dict[str, UUID]:
     return {name: create_team(actor=owner, name=name, now=now).id for name in TEAMS}
 
 
-def _let_in(company: DemoCompany, person: DemoUser, now: datetime) -> None:
+def _add_company_member(company: DemoCompany, person: DemoUser, now: datetime) -> None:
     """Add a user by an invitation that the user accepts within minutes."""
     stage, tokens = company.stage, list[TenantToken]()
 
@@ -169,7 +169,7 @@ def _let_in(company: DemoCompany, person: DemoUser, now: datetime) -> None:
     assert stage.tenant_id == tokens[0].tenant_id
 
 
-def _make_joining(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
+def _make_join_action(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
     def join(now: datetime) -> None:
         add_member(
             actor=company.member_with_role(Role.OWNER),

@@ -15,11 +15,11 @@ from typing import Final
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.base.signatures.signing_keys import signing_keys
-from tenants.demo.api_keys import DemoKeys, keys
-from tenants.demo.billing import billing, price_from_the_beginning
-from tenants.demo.compliance import build_exports, erase_somebody, purge_what_is_old
-from tenants.demo.consent import consents, keep_some
+from tenants.base.signatures.signing_keys import load_signing_keys
+from tenants.demo.api_keys import DemoKeys, plan_keys
+from tenants.demo.billing import add_price_of_first_day, plan_billing
+from tenants.demo.compliance import build_exports, erase_one_user, purge_expired_data
+from tenants.demo.consent import plan_consents, store_example_content
 from tenants.demo.demo_marker import (
     BEGUN,
     FILLED,
@@ -28,15 +28,15 @@ from tenants.demo.demo_marker import (
     mark_filled,
     require_demonstration,
 )
-from tenants.demo.members import DemoCompany, coming_and_going, found
-from tenants.demo.policies import rules
-from tenants.demo.sign_in import access, settle_sinks
+from tenants.demo.members import DemoCompany, create_company, plan_membership_changes
+from tenants.demo.policies import plan_policies
+from tenants.demo.sign_in import plan_sign_in_settings, set_sink_states
 from tenants.demo.traffic.personas import MAX_PEOPLE, MIN_PEOPLE, make_personas
-from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent, midnight, run_events
-from tenants.demo.usage import usage
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent, get_midnight, run_events
+from tenants.demo.usage import plan_usage
 from tenants.models import AuditEntry, Outcome, TypingReport, UsageRecord
 from tenants.security.audit.signed_heads import sign_head
-from tenants.usage.rollups.operations import roll_up
+from tenants.usage.rollups.operations import roll_up_tenant
 
 MIN_DAYS: Final = 8
 MAX_DAYS: Final = 366
@@ -55,7 +55,7 @@ class SeedOptions:
     seed: int
 
 
-def seed(options: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
+def seed_tenant(options: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
     """Seed a tenant and return the numbers of generated rows.
 
     Raises InvalidValue, NotFound, DemoDataExists, and Conflict for a tenant that is not a
@@ -71,24 +71,24 @@ def seed(options: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
             "home directory.",
             slug=options.slug,
         )
-    begins_at = midnight(now) - timedelta(days=options.num_days)
+    begins_at = get_midnight(now) - timedelta(days=options.num_days)
     stage = DemoTimeline(tenant_id, options.slug, begins_at, now, options.seed)
     say("People and teams")
     mark_begun(stage)
-    price_from_the_beginning(stage)
+    add_price_of_first_day(stage)
     cast = make_personas(
         options.num_people, domain=f"{options.slug}.example", random=stage.make_random("characters")
     )
-    company = found(stage, cast)
+    company = create_company(stage, cast)
     say(f"{options.num_days} days of work")
     with tenant_scope(tenant_id):
         run_events(_plan_quarter(company), until=now)
     say("Hours and days are counted")
-    roll_up(tenant_id=tenant_id, arrived_until=now)
+    roll_up_tenant(tenant_id=tenant_id, arrived_until=now)
     say("Erasures and exports")
-    keep_some(company, now - timedelta(hours=12))
-    erase_somebody(company, now - timedelta(hours=10))
-    purge_what_is_old(company, now - timedelta(hours=8))
+    store_example_content(company, now - timedelta(hours=12))
+    erase_one_user(company, now - timedelta(hours=10))
+    purge_expired_data(company, now - timedelta(hours=8))
     build_exports(company, now - timedelta(hours=6))
     return _finish_tenant(stage)
 
@@ -97,13 +97,13 @@ def _plan_quarter(company: DemoCompany) -> list[TimelineEvent]:
     keyring = DemoKeys(company)
     # Usage comes first among events of the same time, because billing depends on it.
     return [
-        *usage(keyring, cut_off=company.spender.user_id),
-        *coming_and_going(company),
-        *keys(keyring),
-        *rules(company),
-        *consents(company),
-        *access(company),
-        *billing(company),
+        *plan_usage(keyring, cut_off=company.spender.user_id),
+        *plan_membership_changes(company),
+        *plan_keys(keyring),
+        *plan_policies(company),
+        *plan_consents(company),
+        *plan_sign_in_settings(company),
+        *plan_billing(company),
         *_plan_signatures(company.stage),
     ]
 
@@ -111,8 +111,8 @@ def _plan_quarter(company: DemoCompany) -> list[TimelineEvent]:
 def _finish_tenant(stage: DemoTimeline) -> dict[str, int]:
     row_counts = _count_rows(stage)
     mark_filled(stage, row_counts)
-    sign_head(tenant_id=stage.tenant_id, keys=signing_keys(), now=stage.now)
-    settle_sinks(stage)
+    sign_head(tenant_id=stage.tenant_id, keys=load_signing_keys(), now=stage.now)
+    set_sink_states(stage)
     return row_counts
 
 
@@ -124,7 +124,7 @@ def _plan_signatures(stage: DemoTimeline) -> list[TimelineEvent]:
     )
     return [
         TimelineEvent(
-            at, lambda now: sign_head(tenant_id=stage.tenant_id, keys=signing_keys(), now=now)
+            at, lambda now: sign_head(tenant_id=stage.tenant_id, keys=load_signing_keys(), now=now)
         )
         for at in evenings
     ]

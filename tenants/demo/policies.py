@@ -13,11 +13,11 @@ from tenants.base.permissions import Role
 from tenants.demo.members import DemoCompany
 from tenants.demo.traffic.timeline import TimelineEvent
 from tenants.policy.data_classes import DataClass
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
 from tenants.usage.reports.operations import set_min_group_users
@@ -56,14 +56,14 @@ _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
 )
 
 
-def rules(company: DemoCompany) -> list[TimelineEvent]:
+def plan_policies(company: DemoCompany) -> list[TimelineEvent]:
     return [
         *(_plan_change(company, *change) for change in _CHANGES),
         *_plan_overrides(company),
         *_plan_retention(company),
         *_plan_holds(company),
         TimelineEvent(
-            company.stage.moment_at(0.25, hour=15), lambda now: _small_groups(company, now)
+            company.stage.moment_at(0.25, hour=15), lambda now: _set_min_group_size(company, now)
         ),
     ]
 
@@ -72,8 +72,8 @@ def _plan_change(
     company: DemoCompany, share: float, more: dict[str, Any], reason: str
 ) -> TimelineEvent:
     def change(now: datetime) -> None:
-        policy = find_policy(tenant_id=company.stage.tenant_id).policy
-        document = write_policy(msgspec.structs.replace(policy, **more))
+        policy = find_policy_in_force(tenant_id=company.stage.tenant_id).policy
+        document = serialize_policy(msgspec.structs.replace(policy, **more))
         actor = company.member_with_role(Role.ADMINISTRATOR)
         set_policy(actor=actor, document=document, reason=reason, now=now)
 
@@ -170,7 +170,7 @@ def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
     ]
 
 
-def _small_groups(company: DemoCompany, now: datetime) -> None:
+def _set_min_group_size(company: DemoCompany, now: datetime) -> None:
     set_min_group_users(
         actor=company.member_with_role(Role.ADMINISTRATOR),
         min_users=3,

@@ -43,7 +43,7 @@ _HEALTHY, _FAILING = "Security operations", "Change board"
 _NUM_FAILURES: Final = 41
 
 
-def access(company: DemoCompany) -> list[TimelineEvent]:
+def plan_sign_in_settings(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
     return [
         TimelineEvent(stage.moment_at(0.05, hour=9), lambda now: _claim_domain(company, now)),
@@ -53,7 +53,7 @@ def access(company: DemoCompany) -> list[TimelineEvent]:
     ]
 
 
-def settle_sinks(stage: DemoTimeline) -> None:
+def set_sink_states(stage: DemoTimeline) -> None:
     """Set one sink to up to date and one to failing.
 
     Both wait for an hour. Then workers find that they do not exist.
@@ -122,7 +122,7 @@ def _make_tokens(company: DemoCompany, now: datetime) -> None:
 
 
 def _make_sinks(company: DemoCompany, now: datetime) -> None:
-    """Create sinks; nothing is delivered before settle_sinks."""
+    """Create sinks; nothing is delivered before set_sink_states."""
     administrator, slug = company.member_with_role(Role.ADMINISTRATOR), company.stage.slug
     for name, address in (
         (_HEALTHY, f"syslog+tls://siem.{slug}.example:6514"),

@@ -25,7 +25,7 @@ from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, create
 from tenants.billing.budgets.queries import page_of_budgets
 from tenants.billing.plans.operations import NewPrice, add_price, create_plan
 from tenants.billing.plans.queries import list_plans
-from tenants.fleet.snapshots.publisher import publish
+from tenants.fleet.snapshots.publisher import publish_snapshot
 from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import is_key_active
 from tenants.identity.api_keys.validation import KeyRequest
@@ -112,7 +112,7 @@ def _ensure_tenant(
         now,
     )
     api_key = _ensure_key(actor, developer_email, last_values and last_values.get("api_key"), now)
-    publish(tenant_id=tenant_id, now=now)
+    publish_snapshot(tenant_id=tenant_id, now=now)
     return DemoTenant(
         slug=slug,
         owner_email=owner_email,

@@ -10,16 +10,16 @@ from django.db.models import Model
 from caret.contracts.policy import Mode
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.demo.api_keys import DemoKeys
-from tenants.demo.traffic.outcome_generator import reactions_to, typed_of
-from tenants.demo.traffic.request_generator import DemoDeveloper, request_of
+from tenants.demo.traffic.outcome_generator import generate_outcomes, generate_typing_reports
+from tenants.demo.traffic.request_generator import DemoDeveloper, generate_request
 from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
 from tenants.demo.traffic.traffic_pattern import TrafficCalendar
 from tenants.models import Outcome, TypingReport, UsageRecord
 from tenants.usage.ingestion.batch_numbers import allocate_batch
-from tenants.usage.ingestion.bulk_insert import insert_new
+from tenants.usage.ingestion.bulk_insert import insert_new_rows
 from tenants.usage.ingestion.key_last_used import record_key_use
 from tenants.usage.ingestion.row_mapping import Row
-from tenants.usage.rollups.dirty_hours import dirty_hours_for, mark_dirty
+from tenants.usage.rollups.dirty_hours import list_dirty_hours, mark_hours_dirty
 
 _AT_ONCE: Final = 5_000  # rows in one statement
 _OPENS_AT: Final = {"globex": 13}  # in America; the others are in Europe
@@ -28,10 +28,10 @@ _OPENS: Final = 7
 _CUT_OFF_FROM: Final = 20
 
 
-def usage(keyring: DemoKeys, *, cut_off: str) -> list[TimelineEvent]:
+def plan_usage(keyring: DemoKeys, *, cut_off: str) -> list[TimelineEvent]:
     """Return an event for each day. `cut_off` is the user whose hard budget is used up."""
     stage = keyring.company.stage
-    calendar = calendar_of(stage)
+    calendar = make_calendar(stage)
     day_ends = timedelta(hours=23, minutes=58)
 
     def reports(day: datetime) -> TimelineEvent:
@@ -41,7 +41,7 @@ def usage(keyring: DemoKeys, *, cut_off: str) -> list[TimelineEvent]:
     return [reports(day) for day in calendar.list_days()]
 
 
-def calendar_of(stage: DemoTimeline) -> TrafficCalendar:
+def make_calendar(stage: DemoTimeline) -> TrafficCalendar:
     return TrafficCalendar(stage.begins_at, stage.now, _OPENS_AT.get(stage.slug, _OPENS))
 
 
@@ -52,11 +52,11 @@ def _report_typing(
     rows: list[Row] = []
     for user_id, coder in keyring.coders.items():
         asking = replace(coder, is_cut_off=is_late and user_id == cut_off)
-        rows += day_of(asking, day, calendar, keyring.company.stage)
+        rows += generate_day(asking, day, calendar, keyring.company.stage)
     _store_rows(keyring.company.stage, [row for row in rows if row.occurred_at <= calendar.now])
 
 
-def day_of(
+def generate_day(
     coder: DemoDeveloper, day: datetime, calendar: TrafficCalendar, stage: DemoTimeline
 ) -> list[Row]:
     """Return the rows of one developer on a day."""
@@ -65,11 +65,15 @@ def day_of(
     outcomes: list[Outcome] = []
     for at in calendar.draw_moments(day, coder.pace, random):
         season = calendar.level_at(at)
-        row = request_of(coder, at, season, random)
+        row = generate_request(coder, at, season, random)
         requests.append(row)
-        outcomes += reactions_to(row, coder, season, random)
+        outcomes += generate_outcomes(row, coder, season, random)
     inline = [row for row in requests if row.mode == Mode.INLINE and row.user_id is not None]
-    return [*requests, *outcomes, *typed_of(coder, inline, calendar.level_at(day), random)]
+    return [
+        *requests,
+        *outcomes,
+        *generate_typing_reports(coder, inline, calendar.level_at(day), random),
+    ]
 
 
 def _store_rows(stage: DemoTimeline, rows: Sequence[Row]) -> None:
@@ -84,8 +88,8 @@ def _store_rows(stage: DemoTimeline, rows: Sequence[Row]) -> None:
         _insert_rows(Outcome, [row for row in rows if isinstance(row, Outcome)])
         _insert_rows(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
         # The hours of completions suffice, because outcomes belong to those.
-        mark_dirty(
-            stage.tenant_id, dirty_hours_for(row for row in rows if not isinstance(row, Outcome))
+        mark_hours_dirty(
+            stage.tenant_id, list_dirty_hours(row for row in rows if not isinstance(row, Outcome))
         )
         record_key_use({(row.key_id, row.occurred_at) for row in completions})
 
@@ -93,5 +97,5 @@ def _store_rows(stage: DemoTimeline, rows: Sequence[Row]) -> None:
 def _insert_rows(model: type[Model], rows: Iterable[Model]) -> None:
     remaining = list(rows)
     while remaining:
-        insert_new(model, remaining[:_AT_ONCE])
+        insert_new_rows(model, remaining[:_AT_ONCE])
         remaining = remaining[_AT_ONCE:]

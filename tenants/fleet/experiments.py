@@ -114,10 +114,10 @@ def start_new_experiment(
         reason=reason,
         at=now,
     )
-    _publish(connection, record, version=state.version)
+    _publish_experiment(connection, record, version=state.version)
 
 
-def set_running(
+def set_experiment_running(
     connection: redis.Redis,
     *,
     operator: OperatorView,
@@ -133,7 +133,7 @@ def set_running(
     _require_manager(operator)
     reason = require_reason(reason)
     state = read_experiment_state(connection)
-    current = _find(state.entries, name)
+    current = _find_experiment(state.entries, name)
     if current.is_running is is_running:
         raise Conflict("The experiment is already in this state. Reload the page.")
     record = ExperimentRecord(
@@ -145,16 +145,16 @@ def set_running(
         reason=reason,
         at=now,
     )
-    _publish(connection, record, version=state.version)
+    _publish_experiment(connection, record, version=state.version)
 
 
-def _find(entries: Mapping[str, ExperimentRecord], name: str) -> ExperimentRecord:
+def _find_experiment(entries: Mapping[str, ExperimentRecord], name: str) -> ExperimentRecord:
     if name not in entries:
         raise NotFound("This experiment does not exist.")
     return entries[name]
 
 
-def _publish(connection: redis.Redis, record: ExperimentRecord, *, version: str) -> None:
+def _publish_experiment(connection: redis.Redis, record: ExperimentRecord, *, version: str) -> None:
     change = ExperimentChange(
         schema=SCHEMA,
         name=record.name,

@@ -6,7 +6,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 from tenants.fleet.pools import daily_usage, model_catalog
 from tenants.fleet.pools.scraping import installation_status, recent_scrapes
@@ -15,12 +15,12 @@ from tenants.fleet.snapshots import publisher
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def republish_snapshots() -> None:
-    publisher.republish_stale(now=timezone.now())
+    publisher.republish_stale_snapshots(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def refresh_started_plans() -> None:
-    with redis_lock(connect(), "started-plans") as is_alone:
+    with redis_lock(connect_to_redis(), "started-plans") as is_alone:
         if is_alone:
             model_catalog.refresh_started_plans(now=timezone.now())
 
@@ -28,14 +28,14 @@ def refresh_started_plans() -> None:
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def scrape_gateways() -> None:
     now = timezone.now()
-    installation = installation_status.read_installation(now=now)
-    recent_scrapes.store_scrapes(connect(), installation.scrapes, now_s=now.timestamp())
-    daily_usage.record_replica_seconds(connect(), installation, now=now)
+    installation = installation_status.read_installation_status(now=now)
+    recent_scrapes.store_scrapes(connect_to_redis(), installation.scrapes, now_s=now.timestamp())
+    daily_usage.record_replica_seconds(connect_to_redis(), installation, now=now)
     installation_status.record_capabilities(installation.scrapes, now=now)
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def count_pool_usage() -> None:
-    with redis_lock(connect(), "pool-days") as is_alone:
+    with redis_lock(connect_to_redis(), "pool-days") as is_alone:
         if is_alone:
-            daily_usage.count_recent_days(connect(), now=timezone.now())
+            daily_usage.count_recent_pool_usage(connect_to_redis(), now=timezone.now())

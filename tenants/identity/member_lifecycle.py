@@ -9,9 +9,9 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission, Role
 from tenants.base.validation.text import parse_reason
-from tenants.identity.api_keys.operations import revoke_keys_of
+from tenants.identity.api_keys.operations import revoke_keys_of_owner
 from tenants.identity.api_keys.queries import KeySummary
-from tenants.identity.api_keys.unowned import find_keys_shown_to
+from tenants.identity.api_keys.unowned import summarize_keys_shown_to
 from tenants.identity.invitations.operations import revoke_invitations_by
 from tenants.identity.members.queries import find_member
 from tenants.identity.members.scim_sync import sync_scim_active
@@ -47,7 +47,9 @@ def change_role(
             revoke_invitations_by(actor=actor, user_id=user_id, now=now)
             _record_change(actor, "member.role_changed", user_id, (old_role, role), reason, now)
         member = find_member(actor=actor, user_id=user_id)
-        return MembershipChange(member, find_keys_shown_to(actor=actor, user_id=user_id, now=now))
+        return MembershipChange(
+            member, summarize_keys_shown_to(actor=actor, user_id=user_id, now=now)
+        )
 
 
 def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) -> KeySummary:
@@ -65,7 +67,7 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
     with tenant_scope(actor.tenant_id):
         old_role = _lock_membership(actor, user_id, new_role=None)
         end_membership(actor=actor, user_id=user_id, now=now)
-        unowned_keys = find_keys_shown_to(actor=actor, user_id=user_id, now=now)
+        unowned_keys = summarize_keys_shown_to(actor=actor, user_id=user_id, now=now)
         _record_change(actor, "member.removed", user_id, (old_role, None), reason, now)
     return unowned_keys
 
@@ -80,7 +82,9 @@ def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     end_sessions(user_id=user_id)
     revoke_invitations_by(actor=actor, user_id=user_id, now=now)
     end_consent(actor=actor, user_id=user_id, now=now)
-    revoke_keys_of(actor=actor, owner_id=user_id, reason="The owner's membership ended.", now=now)
+    revoke_keys_of_owner(
+        actor=actor, owner_id=user_id, reason="The owner's membership ended.", now=now
+    )
 
 
 def _lock_membership(actor: Actor, user_id: UserId, *, new_role: Role | None) -> Role:

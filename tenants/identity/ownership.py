@@ -12,7 +12,7 @@ from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission, Role
 from tenants.base.validation.text import is_storable, parse_reason
 from tenants.identity.member_lifecycle import change_role
-from tenants.identity.members.status_mail import mail_to
+from tenants.identity.members.status_mail import mail_addresses
 from tenants.models import Membership, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
@@ -57,15 +57,15 @@ def transfer_ownership(*, actor: Actor, user_id: UserId, reason: str, now: datet
         text = _TRANSFERRED.format(
             new=new.member.email,
             old=old.member.email,
-            tenant=_name_of(actor),
+            tenant=_describe_actor(actor),
             when=now,
             reason=parse_reason(reason) or "not given",
             console=settings.CONSOLE_URL,
         )
-        mail_to(
+        mail_addresses(
             tenant_id=actor.tenant_id,
             emails=[new.member.email, old.member.email],
-            subject=f"{_name_of(actor)} has a new owner",
+            subject=f"{_describe_actor(actor)} has a new owner",
             text=text,
         )
 
@@ -99,13 +99,13 @@ def appoint_owner(*, actor: Actor, email: str, reason: str, now: datetime) -> No
             now=now,
         )
         owners = [row for row in list_members(tenant_id=actor.tenant_id) if row.role is Role.OWNER]
-        mail_to(
+        mail_addresses(
             tenant_id=actor.tenant_id,
             emails=[row.email for row in owners],
-            subject=f"{_name_of(actor)} has a new owner",
+            subject=f"{_describe_actor(actor)} has a new owner",
             text=_APPOINTED.format(
                 new=email,
-                tenant=_name_of(actor),
+                tenant=_describe_actor(actor),
                 when=now,
                 reason=reason or "not given",
                 console=settings.CONSOLE_URL,
@@ -113,5 +113,5 @@ def appoint_owner(*, actor: Actor, email: str, reason: str, now: datetime) -> No
         )
 
 
-def _name_of(actor: Actor) -> str:
+def _describe_actor(actor: Actor) -> str:
     return Tenant.objects.values_list("name", flat=True).get(id=actor.tenant_id)

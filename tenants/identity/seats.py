@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db.models import Max, Sum
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
@@ -24,7 +24,7 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow
 from tenants.usage.reports.counters import UsageCounters
 from tenants.usage.reports.metric_definitions import acceptance
-from tenants.usage.reports.queries import min_group_size
+from tenants.usage.reports.queries import read_min_group_size
 
 _COUNTERS: Final = ("requests", "shown", "accepted", "partly_accepted")
 
@@ -64,7 +64,7 @@ def find_seats(
     found = search_members(actor=actor, member_filter=member_filter, limit=limit, cursor=cursor)
     users = [UUID(row.user_id) for row in found.rows]
     with tenant_scope(actor.tenant_id):
-        min_users = min_group_size(actor)
+        min_users = read_min_group_size(actor)
         keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, owner_id__in=users)
         seen = dict(keys.values_list("owner_id").annotate(seen=Max("last_used_at")))
         figures = _read_figures(actor, users, now) if min_users == 1 else {}
@@ -80,7 +80,7 @@ def find_seats(
 
 def _read_figures(actor: Actor, users: Sequence[UUID], now: datetime) -> dict[UUID, SeatFigures]:
     """Return the figures of each user. Two or three queries."""
-    month = month_of(utc_day(now))
+    month = start_of_month(utc_day(now))
     days = UsageDay.objects.filter(
         tenant_id=actor.tenant_id,
         user_id__in=users,

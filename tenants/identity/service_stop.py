@@ -14,9 +14,9 @@ from caret.contracts.pricing import BudgetScope
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import ONE_DAY, month_of, utc_day
+from tenants.base.billing_periods import ONE_DAY, start_of_month, utc_day
 from tenants.billing.budgets.alerts import THRESHOLDS
-from tenants.billing.budgets.month_spend import is_exhausted, read_month
+from tenants.billing.budgets.month_spend import is_exhausted, read_month_spend
 from tenants.billing.plans.queries import read_price_book
 from tenants.models import AuditEntry, Budget, BudgetAlert
 from tenants.security.authorization.directory import MembershipRow
@@ -85,7 +85,7 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     alerts = BudgetAlert.objects.filter(
         tenant_id=tenant_id,
         budget_id=OuterRef("id"),
-        month=month_of(day),
+        month=start_of_month(day),
         percent=THRESHOLDS[-1],
     )
     hard = Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.TENANT, is_hard=True)
@@ -96,6 +96,6 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     if exhausted is None:
         return None
     # The limit may have been raised since the alert.
-    month = read_month(tenant_id, month_of(day))
+    month = read_month_spend(tenant_id, start_of_month(day))
     price = read_price_book(tenant_id).price_on(day)
     return exhausted.alerted_at if is_exhausted(exhausted, month, price) else None

@@ -30,9 +30,9 @@ from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 from tenants.base.billing_periods import ONE_DAY, utc_day
 from tenants.base.errors import Conflict, DomainError, InvalidValue, NotFound
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.validation.text import is_storable
-from tenants.identity.members.operations import check_slug, read_tenant_name
+from tenants.identity.members.operations import check_slug, parse_tenant_name
 from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant, onboard_tenant
 from tenants.models import Tenant
 from tenants.security.authorization.actor import system_actor
@@ -91,11 +91,11 @@ def request_sign_up(sign_up_request: SignUpRequest) -> None:
     Raises InvalidValue, Conflict if the mail server does not accept the e-mail, and
     redis.RedisError.
     """
-    company = read_tenant_name(sign_up_request.company)
+    company = parse_tenant_name(sign_up_request.company)
     email = _read_email(sign_up_request.email)
     slug = sign_up_request.slug.strip() or propose_slug(company)
     require_free_slug(slug)
-    url = create_link(SignUpRequest(company, slug, email))
+    url = create_sign_up_link(SignUpRequest(company, slug, email))
     try:
         send_mail(
             "Create your tenant in Caret", _TEXT.format(company=company, url=url), None, [email]
@@ -107,7 +107,7 @@ def request_sign_up(sign_up_request: SignUpRequest) -> None:
         ) from error
 
 
-def create_link(sign_up_request: SignUpRequest) -> str:
+def create_sign_up_link(sign_up_request: SignUpRequest) -> str:
     """Return a link that creates the tenant, once. Raises redis.RedisError."""
     token = secrets.token_urlsafe(32)
     _store(token, sign_up_request, ttl_s=int(LIFETIME.total_seconds()))
@@ -116,7 +116,7 @@ def create_link(sign_up_request: SignUpRequest) -> str:
 
 def find_sign_up(token: str) -> SignUpRequest:
     """Return the request of a link. Raises NotFound, redis.RedisError."""
-    return _unseal(token, connect().get(_key_of(token)))
+    return _unseal(token, connect_to_redis().get(_build_redis_key(token)))
 
 
 def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant:
@@ -125,7 +125,7 @@ def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant
     `slug` replaces the requested one, which may be taken meanwhile. Raises InvalidValue, NotFound,
     Conflict, redis.RedisError.
     """
-    redis, key = connect(), _key_of(token)
+    redis, key = connect_to_redis(), _build_redis_key(token)
     ttl_s = redis.ttl(key)
     sign_up_request = _unseal(
         token, redis.getdel(key)
@@ -150,26 +150,28 @@ def complete_sign_up(*, token: str, slug: str, now: datetime) -> OnboardedTenant
 
 def _store(token: str, sign_up_request: SignUpRequest, *, ttl_s: int) -> None:
     text = json.dumps(asdict(sign_up_request)).encode()
-    key = _key_of(token)
-    connect().set(key, seal(_encryption_key(), text, bound_to=key.encode()), ex=ttl_s)
+    key = _build_redis_key(token)
+    connect_to_redis().set(
+        key, seal(_derive_encryption_key(), text, bound_to=key.encode()), ex=ttl_s
+    )
 
 
 def _unseal(token: str, sealed: object) -> SignUpRequest:
     if not isinstance(sealed, bytes):
         raise NotFound(_INVALID_LINK)
     try:
-        text = unseal(_encryption_key(), sealed, bound_to=_key_of(token).encode())
+        text = unseal(_derive_encryption_key(), sealed, bound_to=_build_redis_key(token).encode())
     except DecryptionFailed as error:  # from before a change of the root secret
         raise NotFound(_INVALID_LINK) from error
     return SignUpRequest(**json.loads(text))
 
 
-def _key_of(token: str) -> str:
+def _build_redis_key(token: str) -> str:
     digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
     return f"caret:sign-up:{digest}"
 
 
-def _encryption_key() -> bytes:
+def _derive_encryption_key() -> bytes:
     return derive_key(settings.ROOT_SECRET, _PURPOSE)
 
 

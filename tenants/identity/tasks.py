@@ -8,7 +8,7 @@ from typing import Final
 from celery import shared_task
 from django.utils import timezone
 
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 from tenants.identity import trials
 from tenants.identity.api_keys import leak_response
@@ -27,21 +27,23 @@ def delete_expired_sessions() -> None:
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def mail_reset_links() -> None:
     # One run at a time: a mail server that does not respond must not occupy several workers.
-    with redis_lock(connect(), "password-reset-mail", hold_s=_RESET_MAIL_HOLD_S) as is_alone:
+    with redis_lock(
+        connect_to_redis(), "password-reset-mail", hold_s=_RESET_MAIL_HOLD_S
+    ) as is_alone:
         if is_alone:
             reset_mail.mail_requested_links(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def send_trial_reminders() -> None:
-    with redis_lock(connect(), "trial-reminders") as is_alone:
+    with redis_lock(connect_to_redis(), "trial-reminders") as is_alone:
         if is_alone:
             trials.send_due_reminders(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def process_leak_reports() -> None:
-    leak_response.process_leak_reports(connect(), now=timezone.now())
+    leak_response.process_leak_reports(connect_to_redis(), now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

@@ -16,11 +16,11 @@ from tenants.base.bearer_tokens import TenantToken, token_digest
 from tenants.base.billing_periods import utc_day
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.validation.text import parse_reason
-from tenants.billing.plans.operations import subscribe
+from tenants.billing.plans.operations import subscribe_tenant
 from tenants.billing.plans.queries import list_plans
-from tenants.identity.invitations.email import invitation_url, send_invitation
+from tenants.identity.invitations.email import build_invitation_url, send_invitation
 from tenants.identity.invitations.operations import LIFETIME, create_owner_invitation
-from tenants.identity.members.operations import create_tenant, read_tenant_name
+from tenants.identity.members.operations import create_tenant, parse_tenant_name
 from tenants.identity.trials import set_trial_end
 from tenants.models import Invitation, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
@@ -28,7 +28,7 @@ from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.errors import RootKeyUnavailable
 from tenants.security.encryption.key_creation import create_tenant_key
-from tenants.security.encryption.root_keys import root_keys
+from tenants.security.encryption.root_keys import load_root_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def rename_tenant(*, actor: Actor, name: str, reason: str, now: datetime) -> Non
     change_tenant_columns(
         actor=actor,
         action="tenant.renamed",
-        columns={"name": read_tenant_name(name)},
+        columns={"name": parse_tenant_name(name)},
         reason=parse_reason(reason),
         now=now,
     )
@@ -132,7 +132,7 @@ def change_tenant_columns(
 def _create_key(tenant_id: TenantId, now: datetime) -> None:
     try:
         with tenant_scope(tenant_id):
-            create_tenant_key(tenant_id=tenant_id, root_key=root_keys().current, now=now)
+            create_tenant_key(tenant_id=tenant_id, root_key=load_root_keys().current, now=now)
     except RootKeyUnavailable as error:
         raise Conflict(
             "The key management service does not respond. Try again in a minute."
@@ -142,7 +142,7 @@ def _create_key(tenant_id: TenantId, now: datetime) -> None:
 def _subscribe_to_plan(actor: Actor, plan: str, now: datetime) -> None:
     if plan not in {each.slug for each in list_plans()}:
         raise InvalidValue("plan", "The plan {slug} does not exist.", slug=plan)
-    subscribe(actor=actor, plan=plan, starts_on=utc_day(now), now=now)
+    subscribe_tenant(actor=actor, plan=plan, starts_on=utc_day(now), now=now)
 
 
 def _invite_owner(actor: Actor, email: str, now: datetime) -> TenantToken:
@@ -159,5 +159,5 @@ def _to_invitation(email: str, token: TenantToken, now: datetime) -> OwnerInvita
         )
         is_mailed = mailed_invitations.exists()
     return OwnerInvitation(
-        email.strip().lower(), invitation_url(token), now + LIFETIME, is_mailed=is_mailed
+        email.strip().lower(), build_invitation_url(token), now + LIFETIME, is_mailed=is_mailed
     )

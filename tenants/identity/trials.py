@@ -14,7 +14,7 @@ from django.db.models import Q
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import ONE_DAY, begins_at, utc_day
+from tenants.base.billing_periods import ONE_DAY, start_of_day, utc_day
 from tenants.base.errors import InvalidValue
 from tenants.base.validation.text import parse_reason
 from tenants.base.validation.time_bounds import validate_date
@@ -66,9 +66,9 @@ def set_trial_end(*, actor: Actor, ends_on: date | None, reason: str, now: datet
         )
 
 
-def trial_end(ends_on: date) -> datetime:
+def compute_trial_end(ends_on: date) -> datetime:
     """Return when a trial ends: at the end of its last day."""
-    return begins_at(ends_on + ONE_DAY)
+    return start_of_day(ends_on + ONE_DAY)
 
 
 def send_due_reminders(*, now: datetime) -> int:
@@ -84,18 +84,18 @@ def send_due_reminders(*, now: datetime) -> int:
     num_sent = 0
     for row in ending.order_by("trial_ends_on", "id"):
         assert row.trial_ends_on is not None, "the query chooses trials"
-        num_sent += _remind(row, _due_reminder((row.trial_ends_on - today).days))
+        num_sent += _send_reminder(row, _choose_reminder((row.trial_ends_on - today).days))
     return num_sent
 
 
-def _due_reminder(days_left: int) -> int:
+def _choose_reminder(days_left: int) -> int:
     """Return the reminder that is due; 0 days left: today is the last day."""
     if days_left < 0:
         return 0
     return min(days for days in REMINDER_DAYS if days >= max(days_left, 1))
 
 
-def _remind(row: Tenant, days: int) -> bool:
+def _send_reminder(row: Tenant, days: int) -> bool:
     """Send the reminder, unless it was sent before."""
     tenant_id = TenantId(str(row.id))
     with tenant_scope(tenant_id):

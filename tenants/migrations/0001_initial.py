@@ -258,7 +258,7 @@ class Migration(migrations.Migration):
                             "scopes",
                             django.contrib.postgres.fields.ArrayField(
                                 base_field=models.CharField(max_length=40),
-                                default=tenants.models.api_key.inference,
+                                default=tenants.models.api_key.list_default_scopes,
                                 size=None,
                             ),
                         ),

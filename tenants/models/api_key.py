@@ -15,7 +15,7 @@ from tenants.models.tenant import Tenant
 from tenants.models.user import User
 
 
-def inference() -> list[str]:
+def list_default_scopes() -> list[str]:
     return ["inference"]
 
 
@@ -41,7 +41,7 @@ class ApiKey(models.Model):
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
     name = models.CharField(max_length=120)
-    scopes = ArrayField(models.CharField(max_length=40), default=inference)  # sorted
+    scopes = ArrayField(models.CharField(max_length=40), default=list_default_scopes)  # sorted
     # Networks that the key may be used from; empty: any.
     networks = ArrayField(models.CharField(max_length=64), default=list)
     created_at = models.DateTimeField()
@@ -88,12 +88,12 @@ def filter_idle_keys(
     # Postgres' GREATEST ignores nulls.
     last_activity = Greatest("created_at", "issued_at", "last_used_at")
     return (
-        keys.filter(active(now))
+        keys.filter(make_active_condition(now))
         .annotate(touched_at=last_activity)
         .filter(touched_at__lt=now - unused_for)
     )
 
 
-def active(now: datetime) -> Q:
+def make_active_condition(now: datetime) -> Q:
     """Return the condition of a key that is neither revoked nor expired."""
     return Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))

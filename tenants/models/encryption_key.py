@@ -94,7 +94,7 @@ class DataKey(models.Model):
     class Meta:
         db_table = "keyring_data_key"
         constraints: ClassVar = [
-            # Reader: seal_for.
+            # Reader: seal_in_scope.
             models.UniqueConstraint(
                 fields=["tenant", "scope"],
                 condition=models.Q(destroyed_at=None),

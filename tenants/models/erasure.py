@@ -49,7 +49,7 @@ class Erasure(models.Model):
         return str(self.id)
 
 
-def shredded_only(name: str, table: str) -> DeletableWhen:
+def allow_deletion_after_shredding(name: str, table: str) -> DeletableWhen:
     """Return the condition to delete append-only rows: the tenant's erasure was requested."""
     condition = f"e.tenant_id = {table}.tenant_id AND e.user_id IS NULL"
     return DeletableWhen(

@@ -30,7 +30,7 @@ class IdempotencyRecord(models.Model):
             RowSecurity(name="kept_answer_tenant", privileges=("SELECT", "INSERT", "DELETE")),
         ]
         indexes: ClassVar = [
-            # Reader: delete_expired.
+            # Reader: delete_expired_records.
             models.Index(fields=["tenant", "created_at"], name="kept_answer_age"),
         ]
 

@@ -6,7 +6,7 @@ from django.db import models
 
 from caret.foundation.ids import uuid7
 from caret.foundation.postgres.row_security import APPEND_ONLY, RowSecurity
-from tenants.models.erasure import shredded_only
+from tenants.models.erasure import allow_deletion_after_shredding
 from tenants.models.tenant import Tenant
 from tenants.models.user import User
 
@@ -28,7 +28,7 @@ class PolicyVersion(models.Model):
     class Meta:
         constraints: ClassVar = [
             RowSecurity(name="policy_version_tenant", privileges=APPEND_ONLY),
-            shredded_only("policy_version_shredded", "tenants_policyversion"),
+            allow_deletion_after_shredding("policy_version_shredded", "tenants_policyversion"),
         ]
 
     def __str__(self) -> str:
@@ -61,7 +61,9 @@ class PolicyOverrideVersion(models.Model):
                 name="policy_layer_version_once",
             ),
             RowSecurity(name="policy_layer_version_tenant", privileges=APPEND_ONLY),
-            shredded_only("policy_layer_version_shredded", "tenants_policy_override_version"),
+            allow_deletion_after_shredding(
+                "policy_layer_version_shredded", "tenants_policy_override_version"
+            ),
         ]
 
     def __str__(self) -> str:

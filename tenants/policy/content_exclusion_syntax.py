@@ -46,24 +46,24 @@ class _ParseState:
     repository: str | None = None  # that the next pattern belongs to; None: no repository yet
 
 
-def read_exclusions(text: str) -> dict[str, tuple[str, ...]]:
+def parse_exclusions(text: str) -> dict[str, tuple[str, ...]]:
     """Parse content exclusions. Raises InvalidValue, which names the line."""
     reading = _ParseState()
     for number, line in enumerate(text.splitlines(), start=1):
         if not _NOTHING.fullmatch(line):
-            _read_line(reading, number, line)
+            _parse_line(reading, number, line)
     found = reading.globs_by_repository
     if reading.everywhere:
         found = found | {_ALL: [*reading.everywhere, *found.get(_ALL, ())]}
     return {name: tuple(dict.fromkeys(globs)) for name, globs in found.items()}
 
 
-def write_exclusions(exclusion: dict[str, tuple[str, ...]]) -> str:
+def format_exclusions(exclusion: dict[str, tuple[str, ...]]) -> str:
     """Format content exclusions: "*" first, then the repositories by name."""
-    return "\n".join(_write_lines(exclusion))
+    return "\n".join(_format_lines(exclusion))
 
 
-def _read_line(reading: _ParseState, number: int, line: str) -> None:
+def _parse_line(reading: _ParseState, number: int, line: str) -> None:
     if match := _GLOB.fullmatch(line):
         if reading.repository is None:
             raise InvalidValue(
@@ -73,7 +73,7 @@ def _read_line(reading: _ParseState, number: int, line: str) -> None:
         reading.globs_by_repository[reading.repository].append(_unquote_text(number, glob))
         return
     match = None if line[:1].isspace() else _REPOSITORY.fullmatch(line)
-    if match is None and (glob := _read_pattern(line)):
+    if match is None and (glob := _parse_pattern(line)):
         reading.everywhere.append(glob)
         return
     if match is None:
@@ -92,7 +92,7 @@ def _read_line(reading: _ParseState, number: int, line: str) -> None:
     reading.globs_by_repository[name] = list(_parse_list(number, match["rest"]))
 
 
-def _read_pattern(line: str) -> str:
+def _parse_pattern(line: str) -> str:
     """Return the pattern that is alone on the line; "": none.
 
     Words are no pattern: they may be a repository whose colon is missing.
@@ -141,7 +141,7 @@ def _unquote_text(number: int, text: str) -> str:
     return text
 
 
-def _write_lines(exclusion: dict[str, tuple[str, ...]]) -> Iterator[str]:
+def _format_lines(exclusion: dict[str, tuple[str, ...]]) -> Iterator[str]:
     for name in sorted(exclusion, key=lambda each: (each != "*", each)):
         yield f"{_quote_text(name)}:"
         for glob in exclusion[name]:

@@ -38,7 +38,7 @@ def diff_policies(members: Iterable[AffectedMember]) -> PolicyDiff:
     gained_features = Counter(
         f for m in changed_members for f in features_of(m.after) - features_of(m.before)
     )
-    fields = Counter(name for each in changed_members for name in _changed_fields(each))
+    fields = Counter(name for each in changed_members for name in _list_changed_fields(each))
     return PolicyDiff(
         num_members=len(member_list),
         affected=sorted(each.email for each in changed_members),
@@ -54,7 +54,7 @@ def diff_policies(members: Iterable[AffectedMember]) -> PolicyDiff:
     )
 
 
-def _changed_fields(member: AffectedMember) -> list[str]:
+def _list_changed_fields(member: AffectedMember) -> list[str]:
     before, after = member.before, member.after
     names = before.__struct_fields__
     return [name for name in names if getattr(before, name) != getattr(after, name)]
@@ -70,7 +70,10 @@ def is_destructive(*, current: TenantPolicy, proposed: TenantPolicy) -> bool:
     return (
         _shrinks_content(current, proposed)
         or not set(current.retrieval) <= set(proposed.retrieval)
-        or any(_days_of(proposed, each) < _days_of(current, each) for each in DataClass)
+        or any(
+            _get_retention_days(proposed, each) < _get_retention_days(current, each)
+            for each in DataClass
+        )
         or _revokes_sooner(current, proposed)
         or (current.is_mfa_required and not proposed.is_mfa_required)
     )
@@ -87,7 +90,7 @@ def _shrinks_content(current: TenantPolicy, proposed: TenantPolicy) -> bool:
     return current.content_capture.training and not proposed.content_capture.training
 
 
-def _days_of(policy: TenantPolicy, data_class: DataClass) -> int:
+def _get_retention_days(policy: TenantPolicy, data_class: DataClass) -> int:
     return policy.retention_days.get(data_class.value, DATA_CLASSES[data_class].default_days)
 
 

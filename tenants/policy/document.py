@@ -44,14 +44,14 @@ DEFAULT_POLICY: Final = TenantPolicy(
 )
 
 
-def read_policy(document: object) -> TenantPolicy:
+def parse_policy(document: object) -> TenantPolicy:
     """Parse a policy. Raises InvalidValue, which names the field and the valid values."""
-    policy = convert(document, TenantPolicy, name="policy")
+    policy = convert_document(document, TenantPolicy, name="policy")
     _check_bounds(policy)
     return policy
 
 
-def convert(document: object, kind: type[Document], *, name: str) -> Document:
+def convert_document(document: object, kind: type[Document], *, name: str) -> Document:
     """Convert a JSON document to a struct.
 
     `name` is the field that an error names if the document itself is wrong. Raises InvalidValue.
@@ -63,7 +63,7 @@ def convert(document: object, kind: type[Document], *, name: str) -> Document:
         raise InvalidValue(path.removeprefix("$").strip(".`") or name, message) from error
 
 
-def write_policy(policy: TenantPolicy) -> dict[str, Any]:
+def serialize_policy(policy: TenantPolicy) -> dict[str, Any]:
     """Serialize a policy with all fields and sorted sets: equal policies give equal documents."""
     return {
         name: msgspec.to_builtins(getattr(policy, name), order="deterministic")

@@ -21,7 +21,7 @@ from tenants.policy.access_explanation import (
     explain_access,
 )
 from tenants.policy.diff import AffectedMember, PolicyDiff, diff_policies
-from tenants.policy.document import read_policy
+from tenants.policy.document import parse_policy
 from tenants.policy.effective_policy import EffectivePolicy, resolve_policy
 from tenants.policy.overrides.document import parse_override
 from tenants.policy.overrides.queries import (
@@ -29,10 +29,10 @@ from tenants.policy.overrides.queries import (
     OverrideSubject,
     PolicyOverrides,
     SubjectKind,
-    find_name,
+    find_subject_name,
     read_overrides,
 )
-from tenants.policy.queries import PolicyInForce, find_policy, find_policy_document
+from tenants.policy.queries import PolicyInForce, find_policy_in_force, load_active_policy
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow, list_members
 
@@ -48,9 +48,9 @@ class DryRun:
 def preview_policy(*, actor: Actor, document: object, now: datetime) -> DryRun:
     """Preview the effect of a new policy. Raises Forbidden, InvalidValue."""
     actor.require(Permission.WRITE_POLICY)
-    after = read_policy(document)
+    after = parse_policy(document)
     with tenant_scope(actor.tenant_id):
-        before = find_policy_document(tenant_id=actor.tenant_id)
+        before = load_active_policy(tenant_id=actor.tenant_id)
         overrides = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
         beyond = _count_keys_beyond_lifetime(actor, after, now)
@@ -61,7 +61,7 @@ def preview_policy(*, actor: Actor, document: object, now: datetime) -> DryRun:
         )
         for each in members
     )
-    return DryRun(diff_policies(affected), _sees_members(actor), beyond, idle)
+    return DryRun(diff_policies(affected), _can_see_members(actor), beyond, idle)
 
 
 def preview_override_change(*, actor: Actor, subject: OverrideSubject, document: object) -> DryRun:
@@ -72,12 +72,12 @@ def preview_override_change(*, actor: Actor, subject: OverrideSubject, document:
     actor.require(Permission.WRITE_POLICY)
     override = parse_override(document)
     with tenant_scope(actor.tenant_id):
-        find_name(tenant_id=actor.tenant_id, subject=subject)
-        policy = find_policy_document(tenant_id=actor.tenant_id)
+        find_subject_name(tenant_id=actor.tenant_id, subject=subject)
+        policy = load_active_policy(tenant_id=actor.tenant_id)
         overrides = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
     affected = (_apply_override(each, policy, overrides, (subject, override)) for each in members)
-    return DryRun(diff_policies(affected), _sees_members(actor), 0, 0)
+    return DryRun(diff_policies(affected), _can_see_members(actor), 0, 0)
 
 
 def explain_access_for(
@@ -116,7 +116,7 @@ def _read_policy_and_overrides(
         user_id = actor.user_id if email is None else _find_member(actor, email).user_id
         if user_id != actor.user_id:
             actor.require(Permission.READ_OVERRIDES)
-        policy = find_policy(tenant_id=actor.tenant_id)
+        policy = find_policy_in_force(tenant_id=actor.tenant_id)
         overrides = (
             [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
         )
@@ -175,5 +175,5 @@ def _count_idle_keys(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
     return filter_idle_keys(keys, unused_for=timedelta(days=days), now=now).count()
 
 
-def _sees_members(actor: Actor) -> bool:
+def _can_see_members(actor: Actor) -> bool:
     return actor.has_permission(Permission.READ_MEMBERS)

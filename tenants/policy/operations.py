@@ -12,8 +12,8 @@ from tenants.base.permissions import Permission
 from tenants.base.validation.text import require_reason
 from tenants.models import PolicyVersion
 from tenants.policy.availability.model_offers import check_policy_models
-from tenants.policy.document import read_policy, write_policy
-from tenants.policy.queries import PolicyInForce, find_policy
+from tenants.policy.document import parse_policy, serialize_policy
+from tenants.policy.queries import PolicyInForce, find_policy_in_force
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
@@ -58,12 +58,12 @@ def set_policy(
     Raises Forbidden, InvalidValue, and VersionConflict when another version is in force by now.
     """
     actor.require(Permission.WRITE_POLICY)
-    policy = read_policy(document)
+    policy = parse_policy(document)
     reason = require_reason(reason)
     with tenant_scope(actor.tenant_id):
         # Locks the tenant first, so that two concurrent changes become two consecutive versions.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        current = find_policy(tenant_id=actor.tenant_id)
+        current = find_policy_in_force(tenant_id=actor.tenant_id)
         if expected_version not in (None, current.version):
             raise VersionConflict(
                 current_version=current.version, expected_version=expected_version
@@ -85,7 +85,7 @@ def set_policy(
             reason=reason,
             now=now,
         )
-        return find_policy(tenant_id=actor.tenant_id)
+        return find_policy_in_force(tenant_id=actor.tenant_id)
 
 
 def insert_version(
@@ -95,7 +95,7 @@ def insert_version(
     PolicyVersion.objects.create(
         tenant_id=actor.tenant_id,
         version=version,
-        document=write_policy(policy),
+        document=serialize_policy(policy),
         author_id=actor.user_id,
         author_key=actor.key or "",
         reason=reason,
@@ -104,4 +104,4 @@ def insert_version(
 
 
 def _to_change_fields(policy: TenantPolicy) -> ChangeFields:
-    return {"policy": write_policy(policy)}
+    return {"policy": serialize_policy(policy)}

@@ -12,12 +12,12 @@ from caret.contracts.policy import Isolation, TenantPolicy
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, PagePosition, build_page, map_page, read_cursor
+from tenants.base.pagination import Page, PagePosition, build_page, decode_cursor, map_page
 from tenants.base.permissions import Permission
 from tenants.models import PolicyVersion, Tenant
-from tenants.policy.document import read_policy
+from tenants.policy.document import parse_policy
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.erased_users import find_erased_users, visible_email
+from tenants.security.authorization.erased_users import find_erased_users, get_visible_email
 
 _MAX_VERSION: Final = 2**31  # one above Postgres' largest integer, which a cursor may exceed
 _NO_VERSION: Final = gettext_noop("This version does not exist.")
@@ -36,7 +36,7 @@ class PolicyInForce:
 def get_policy(*, actor: Actor) -> PolicyInForce:
     """Return the policy in force. Two queries. Raises Forbidden."""
     actor.require(Permission.READ_POLICY)
-    return find_policy(tenant_id=actor.tenant_id)
+    return find_policy_in_force(tenant_id=actor.tenant_id)
 
 
 def find_version(*, actor: Actor, version: int) -> PolicyInForce:
@@ -56,7 +56,7 @@ def find_version(*, actor: Actor, version: int) -> PolicyInForce:
         return _to_policy_in_force(row, find_erased_users(actor.tenant_id, [row.author_id]))
 
 
-def find_policy(*, tenant_id: TenantId) -> PolicyInForce:
+def find_policy_in_force(*, tenant_id: TenantId) -> PolicyInForce:
     """Return the policy in force, with its author. Checks no permission. Raises NotFound."""
     with tenant_scope(tenant_id):
         row = (
@@ -70,7 +70,7 @@ def find_policy(*, tenant_id: TenantId) -> PolicyInForce:
         return _to_policy_in_force(row, find_erased_users(tenant_id, [row.author_id]))
 
 
-def find_policy_document(*, tenant_id: TenantId) -> TenantPolicy:
+def load_active_policy(*, tenant_id: TenantId) -> TenantPolicy:
     """Return the policy in force, without its author. Checks no permission. One query.
 
     Raises NotFound.
@@ -80,7 +80,7 @@ def find_policy_document(*, tenant_id: TenantId) -> TenantPolicy:
         document = rows.values_list("document", flat=True).first()
     if document is None:
         raise NotFound("The tenant has no policy.")
-    return read_policy(document)
+    return parse_policy(document)
 
 
 def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[PolicyInForce]:
@@ -89,7 +89,7 @@ def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[Po
     Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.READ_POLICY)
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         rows = PolicyVersion.objects.filter(tenant_id=actor.tenant_id).select_related("author")
         if after is not None:
@@ -118,8 +118,8 @@ def _to_position(row: PolicyVersion) -> PagePosition:
 def _to_policy_in_force(row: PolicyVersion, erased_ids: frozenset[UUID]) -> PolicyInForce:
     return PolicyInForce(
         version=row.version,
-        policy=read_policy(row.document),
-        author_email=visible_email(row.author, erased_ids),
+        policy=parse_policy(row.document),
+        author_email=get_visible_email(row.author, erased_ids),
         author_key=row.author_key,
         reason=row.reason,
         created_at=row.created_at,
@@ -137,5 +137,5 @@ def read_namespace(*, actor: Actor) -> Namespace:
     actor.require(Permission.READ_TENANT)
     with tenant_scope(actor.tenant_id):
         epoch = Tenant.objects.values_list("cache_epoch", flat=True).get(id=actor.tenant_id)
-        policy = find_policy(tenant_id=actor.tenant_id).policy
+        policy = find_policy_in_force(tenant_id=actor.tenant_id).policy
     return Namespace(epoch, policy.isolation)

@@ -17,11 +17,14 @@ def merge_policies(
     *, base: TenantPolicy, proposed: TenantPolicy, current: TenantPolicy
 ) -> MergeResult:
     """Apply the changes from `base` to `proposed` to the policy in force, `current`."""
-    own_changes, other_changes = changed_fields(base, proposed), changed_fields(base, current)
+    own_changes, other_changes = (
+        list_changed_fields(base, proposed),
+        list_changed_fields(base, current),
+    )
     conflicts = [
         name
         for name in own_changes
-        if name in other_changes and name in changed_fields(proposed, current)
+        if name in other_changes and name in list_changed_fields(proposed, current)
     ]
     return MergeResult(
         msgspec.structs.replace(current, **{name: getattr(proposed, name) for name in own_changes}),
@@ -29,6 +32,6 @@ def merge_policies(
     )
 
 
-def changed_fields(before: TenantPolicy, after: TenantPolicy) -> list[str]:
+def list_changed_fields(before: TenantPolicy, after: TenantPolicy) -> list[str]:
     names = before.__struct_fields__
     return [name for name in names if getattr(before, name) != getattr(after, name)]

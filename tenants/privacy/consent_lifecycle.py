@@ -8,14 +8,14 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.operations import PolicyChange
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.consent.consent import (
     NO_CONSENT,
     UserConsent,
-    consent_of,
-    effective_consent,
-    tenant_consent,
+    compute_effective_consent,
+    compute_user_consent,
+    get_tenant_consent,
 )
 from tenants.privacy.consent.consent_texts import (
     TENANT_CONSENT_TEXT,
@@ -26,14 +26,14 @@ from tenants.privacy.consent.consent_texts import (
 from tenants.privacy.consent.queries import OwnConsent, find_latest_statements, get_own_consent
 from tenants.privacy.consent.receipts import (
     ReceiptDraft,
-    answers_of_choice,
-    answers_of_policy,
+    draft_receipts_of_choice,
+    draft_receipts_of_policy,
     write_receipts,
 )
 from tenants.privacy.content_capture.erasure import (
     ContentErasureReason,
     exclude_from_training,
-    request_erasure,
+    request_content_erasure,
 )
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor, ActorKind
@@ -61,16 +61,20 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
         mark_snapshot_stale(
             tenant_id=actor.tenant_id
         )  # locks the tenant: the policy cannot change meanwhile
-        allowance = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.content_capture)
-        if effective_consent(choice.consent, allowance) != choice.consent:
+        allowance = get_tenant_consent(
+            find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
+        )
+        if compute_effective_consent(choice.consent, allowance) != choice.consent:
             raise Conflict("Your organisation does not allow this.")
         statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(
             user_id, []
         )
-        if answers := answers_of_choice(user_id, statements, choice.consent):
+        if answers := draft_receipts_of_choice(user_id, statements, choice.consent):
             write_receipts(answers, actor=actor, now=now)
-            _erase_what_ended(actor, answers, now)
-            _record_change(actor, user_id, change=(consent_of(statements), choice.consent), now=now)
+            _erase_content_of_ended_consents(actor, answers, now)
+            _record_change(
+                actor, user_id, change=(compute_user_consent(statements), choice.consent), now=now
+            )
         return get_own_consent(actor=actor)
 
 
@@ -85,9 +89,9 @@ def end_consent(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     Call this in the same transaction. A user who returns must consent again.
     """
     statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(user_id, [])
-    answers = answers_of_choice(user_id, statements, NO_CONSENT)
+    answers = draft_receipts_of_choice(user_id, statements, NO_CONSENT)
     write_receipts(answers, actor=actor, now=now)
-    _erase_what_ended(actor, answers, now)
+    _erase_content_of_ended_consents(actor, answers, now)
 
 
 def record_consent_by_policy(change: PolicyChange) -> None:
@@ -97,7 +101,7 @@ def record_consent_by_policy(change: PolicyChange) -> None:
     """
     actor, now = change.actor, change.now
     before, after = change.old.content_capture, change.new.content_capture
-    answers = answers_of_policy(before, after)
+    answers = draft_receipts_of_policy(before, after)
     if any(answer.is_given for answer in answers) and after is not None:
         require_current(
             "content_capture.consent_text",
@@ -105,23 +109,27 @@ def record_consent_by_policy(change: PolicyChange) -> None:
             current=TENANT_CONSENT_TEXT,
         )
     if not all(answer.is_given for answer in answers):
-        allowance = tenant_consent(after)
+        allowance = get_tenant_consent(after)
         for user_id, statements in find_latest_statements(tenant_id=actor.tenant_id).items():
-            answers += answers_of_choice(
-                user_id, statements, effective_consent(consent_of(statements), allowance)
+            answers += draft_receipts_of_choice(
+                user_id,
+                statements,
+                compute_effective_consent(compute_user_consent(statements), allowance),
             )
     write_receipts(answers, actor=actor, now=now, policy_version=change.version)
-    _erase_what_ended(actor, answers, now)
+    _erase_content_of_ended_consents(actor, answers, now)
 
 
-def _erase_what_ended(actor: Actor, answers: list[ReceiptDraft], now: datetime) -> None:
+def _erase_content_of_ended_consents(
+    actor: Actor, answers: list[ReceiptDraft], now: datetime
+) -> None:
     ended = [each for each in answers if each.user_id is not None and not each.is_given]
     exclude_from_training(
         tenant_id=actor.tenant_id, user_ids=[each.user_id for each in ended if each.user_id]
     )
     for each in ended:
         if each.kind is ConsentKind.CONTENT_CAPTURE and each.user_id is not None:
-            request_erasure(
+            request_content_erasure(
                 actor=actor, user_id=each.user_id, reason=ContentErasureReason.WITHDRAWN, now=now
             )
 

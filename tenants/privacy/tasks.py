@@ -10,7 +10,7 @@ from django.utils import timezone
 from caret.contracts.captured_content import ContentSealer
 from caret.contracts.retrieval import Sealer
 from caret.foundation.clock import SystemClock
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.privacy.content_capture import erasure as content_erasure
 from tenants.privacy.content_capture import ingestion as content_ingestion
 from tenants.privacy.idempotency import operations as idempotency
@@ -23,7 +23,7 @@ from tenants.privacy.retrieval_index.redis_streams import RetrievalStreams
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def delete_expired_idempotency_records() -> None:
-    idempotency.delete_expired(now=timezone.now())
+    idempotency.delete_expired_records(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
@@ -36,7 +36,7 @@ def run_retrieval_worker() -> None:
     if settings.RETRIEVAL:
         worker.run_worker(
             worker.WorkerContext(
-                streams=RetrievalStreams(connect()),
+                streams=RetrievalStreams(connect_to_redis()),
                 sealer=Sealer(settings.ROOT_SECRET),
                 embedder=EmbeddingEngine(settings.EMBEDDINGS_URL, model=settings.EMBEDDINGS_MODEL),
                 clock=SystemClock(),
@@ -46,15 +46,15 @@ def run_retrieval_worker() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def clean_up_retrieval_index() -> None:
-    index_erasure.sweep(now=timezone.now())
+    index_erasure.clean_up_index(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def ingest_content() -> None:
     sealer = ContentSealer(settings.ROOT_SECRET)
-    content_ingestion.ingest(connect(), sealer, now=timezone.now())
+    content_ingestion.ingest_content(connect_to_redis(), sealer, now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def clean_up_content() -> None:
-    content_erasure.sweep(now=timezone.now())
+    content_erasure.clean_up_content(now=timezone.now())

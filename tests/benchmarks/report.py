@@ -75,10 +75,10 @@ def _measure_month(report: Report, tenants: Sequence[str], rows: int) -> None:
 
 def _measure_dashboard(report: Report, tenants: Sequence[str], num_requests: int) -> None:
     from tenants.usage.reports.queries import GroupBy, ReportKind
-    from tenants.usage.requests.queries import recent_usage
+    from tenants.usage.requests.queries import read_recent_usage
 
     def recent(tenant: str) -> Callable[[], object]:
-        return lambda: recent_usage(actor=_actor(tenant), now=NOW)
+        return lambda: read_recent_usage(actor=_actor(tenant), now=NOW)
 
     kinds: dict[str, Callable[[str], Callable[[], object]]] = {
         "recent": recent,
@@ -95,11 +95,11 @@ def _measure_dashboard(report: Report, tenants: Sequence[str], num_requests: int
 
 
 def _overview(tenant: str) -> Callable[[], object]:
-    from tenants.usage.reports.overview import overview
+    from tenants.usage.reports.overview import read_overview
     from tenants.usage.reports.queries import ReportQuery
 
     query = ReportQuery(START.date(), END.date())
-    return lambda: overview(actor=_actor(tenant), query=query)
+    return lambda: read_overview(actor=_actor(tenant), query=query)
 
 
 def _slowest(tenant: str) -> Callable[[], object]:
@@ -112,12 +112,12 @@ def _slowest(tenant: str) -> Callable[[], object]:
 
 
 def _asking(tenant: str, kind: object, group_by: object) -> Callable[[], object]:
-    from tenants.usage.reports.queries import GroupBy, ReportKind, ReportQuery, report
+    from tenants.usage.reports.queries import GroupBy, ReportKind, ReportQuery, read_report
 
     assert isinstance(kind, ReportKind)
     assert group_by is None or isinstance(group_by, GroupBy)
     query = ReportQuery(START.date(), END.date(), group_by)
-    return lambda: report(actor=_actor(tenant), kind=kind, query=query)
+    return lambda: read_report(actor=_actor(tenant), kind=kind, query=query)
 
 
 def _actor(tenant: str):  # type: ignore[no-untyped-def]  # Django is not set up yet

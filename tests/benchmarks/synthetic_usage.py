@@ -65,11 +65,11 @@ def fill(plane: ControlPlane, tenants: Sequence[str], rows: int) -> None:
 def roll_up_all(tenants: Sequence[str]) -> float:
     """Roll up all usage and return the seconds that it took."""
     from caret.foundation.ids import TenantId
-    from tenants.usage.rollups.operations import mark_period_dirty, roll_up
+    from tenants.usage.rollups.operations import mark_period_dirty, roll_up_tenant
 
     say("Rolling up all usage")
     began_s = time.perf_counter()
     for tenant in tenants:
         mark_period_dirty(tenant_id=TenantId(tenant), start=START, end=END)
-        roll_up(tenant_id=TenantId(tenant), arrived_until=END)
+        roll_up_tenant(tenant_id=TenantId(tenant), arrived_until=END)
     return time.perf_counter() - began_s

@@ -20,7 +20,7 @@ from tenants.identity.invitations.queries import page_of_invitations
 from tenants.identity.own_keys.device_requests import create_device_request, generate_user_code
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.scim.tokens import create_scim_token
-from tenants.identity.sign_up import SignUpRequest, create_link
+from tenants.identity.sign_up import SignUpRequest, create_sign_up_link
 from tenants.identity.teams.operations import create_team
 from tenants.models import User
 from tenants.policy.data_classes import DataClass
@@ -56,7 +56,7 @@ def reset_link(scene: Scene) -> str:
 def sign_up_link(scene: Scene) -> str:
     """Return the link of an e-mail to sign up."""
     sign_up_request = SignUpRequest("Hooli", f"hooli-{secrets.token_hex(4)}", "gavin@hooli.example")
-    return create_link(sign_up_request).removeprefix(settings.CONSOLE_URL)
+    return create_sign_up_link(sign_up_request).removeprefix(settings.CONSOLE_URL)
 
 
 def key(scene: Scene) -> str:

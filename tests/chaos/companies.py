@@ -44,11 +44,11 @@ class ChaosCompany:
         from msgspec.structs import replace
 
         from caret.contracts.policy import PolicyLimits, RateLimit
-        from tenants.policy.document import DEFAULT_POLICY, write_policy
+        from tenants.policy.document import DEFAULT_POLICY, serialize_policy
         from tenants.policy.operations import set_policy
 
         limits = PolicyLimits(tenant=RateLimit(per_minute=per_minute, burst=burst))
-        document = write_policy(replace(DEFAULT_POLICY, limits=limits))
+        document = serialize_policy(replace(DEFAULT_POLICY, limits=limits))
         actor, now = self.company.platform, timezone.now()
         set_policy(actor=actor, document=document, reason="chaos", now=now)
 

@@ -17,8 +17,8 @@ from tenants.security.audit.hash_chain import (
     HEADER_PURPOSE,
     TRAILER_PURPOSE,
     add_hash,
-    head_document,
-    timestamp,
+    build_head_document,
+    format_timestamp,
 )
 
 KEYS = SigningKeys(bytes(range(32)), version=1)
@@ -60,7 +60,7 @@ def make_chain(
                 "tenant_id": tenant_id,
                 "sequence": number,
                 "previous_hash": previous,
-                "at": timestamp(NOON + timedelta(minutes=number)),
+                "at": format_timestamp(NOON + timedelta(minutes=number)),
                 "action": first_action if number == 1 else "key.created",
                 "after": {"name": "Zoë's laptop", "share": 0.25, "limit": None},
             }
@@ -71,7 +71,7 @@ def make_chain(
 
 
 def signed_head(entry: dict[str, Any], keys: SigningKeys = KEYS) -> dict[str, Any]:
-    head = head_document(
+    head = build_head_document(
         tenant_id=entry["tenant_id"],
         sequence=entry["sequence"],
         hash=bytes.fromhex(entry["hash"]),
@@ -100,7 +100,7 @@ def export_of(entries: list[dict[str, Any]], *, heads_after: tuple[int, ...] = (
         "previous_hash": entries[0]["previous_hash"],
         "last_hash": entries[-1]["hash"],
         "chain_head": {"sequence": entries[-1]["sequence"], "hash": entries[-1]["hash"]},
-        "generated_at": timestamp(NOON),
+        "generated_at": format_timestamp(NOON),
     }
     return Export(header, body)
 

@@ -12,12 +12,12 @@ from caret.contracts.pricing import BudgetScope, TierPrices, decode_indexes
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, TenantId, new_request_id
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import begins_at
+from tenants.base.billing_periods import start_of_day
 from tenants.base.money import Currency
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, create_budget
 from tenants.billing.budgets.queries import BudgetView
-from tenants.billing.invoices.operations import issue_due
-from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
+from tenants.billing.invoices.operations import issue_due_invoices
+from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe_tenant
 from tenants.billing.rating.operations import rate_tenant
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.models import BillingState, Invoice, LedgerEntry, Membership, Tenant, UsageRecord
@@ -46,14 +46,14 @@ def make_customer(company: Company, *, starts_on: date = START) -> str:
     """Subscribe the company to a new plan from that day on."""
     plan = make_plan()
     backdate_company(company, starts_on)
-    subscribe(actor=company.platform, plan=plan, starts_on=starts_on, now=NOW)
+    subscribe_tenant(actor=company.platform, plan=plan, starts_on=starts_on, now=NOW)
     return plan
 
 
 def backdate_company(company: Company, day: date) -> None:
     """Move the company's creation back to that day if it is younger."""
-    younger = Tenant.objects.filter(id=company.tenant_id, created_at__gt=begins_at(day))
-    younger.update(created_at=begins_at(day))
+    younger = Tenant.objects.filter(id=company.tenant_id, created_at__gt=start_of_day(day))
+    younger.update(created_at=start_of_day(day))
 
 
 def make_old_customer(since: datetime) -> Company:
@@ -125,7 +125,7 @@ def make_invoice(company: Company) -> int:
     ingest_completion(company, company.developer, datetime(2026, 10, 3, tzinfo=UTC))
     november = datetime(2026, 11, 1, 7, tzinfo=UTC)
     rate_tenant(company.tenant_id, now=november)
-    (invoice_number,) = issue_due(company.tenant_id, now=november)
+    (invoice_number,) = issue_due_invoices(company.tenant_id, now=november)
     return int(invoice_number.rpartition("-")[2])
 
 

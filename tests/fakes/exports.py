@@ -10,7 +10,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.operations import ExportRequest, request_export
 from tenants.compliance.exports.jobs.queries import BuildView, find_build
-from tenants.compliance.exports.jobs.run import visit
+from tenants.compliance.exports.jobs.run import run_slice_of_oldest_job
 from tenants.compliance.exports.jobs.state_machine import TERMINAL, UNDER_WAY, JobState
 from tenants.compliance.exports.rows import Period
 from tenants.models import ExportJob
@@ -34,7 +34,7 @@ def start_export(
 
 
 def build_all(company: Company) -> None:
-    while visit(company.tenant_id, timezone.now):
+    while run_slice_of_oldest_job(company.tenant_id, timezone.now):
         pass
 
 
@@ -44,9 +44,10 @@ def find_export(company: Company, build_id: uuid.UUID) -> BuildView:
 
 def file_of(company: Company, build_id: uuid.UUID) -> bytes:
     """Return the file that a download would deliver."""
-    object_ids = sealed_objects.object_ids(company.tenant_id, build_id, member=None)
+    object_ids = sealed_objects.list_object_ids(company.tenant_id, build_id, member=None)
     return b"".join(
-        sealed_objects.get(company.tenant_id, build_id, object_id) for object_id in object_ids
+        sealed_objects.read_object(company.tenant_id, build_id, object_id)
+        for object_id in object_ids
     )
 
 

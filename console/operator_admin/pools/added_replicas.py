@@ -21,20 +21,23 @@ from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, InvalidValue, NotFound
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.added_replicas import (
     AddReplica,
     FleetView,
     RemoveReplica,
     add_replica,
-    emptied_by,
+    list_pools_emptied_by,
     read_additions,
     remove_replica,
 )
 from tenants.fleet.pools.draining import LastReplicaOfPool, read_drains
 from tenants.fleet.pools.scraping.gateway_scraper import scrape_gateways
-from tenants.fleet.pools.scraping.installation_status import allowed_hosts_by_pool, replicas_by_pool
+from tenants.fleet.pools.scraping.installation_status import (
+    collect_allowed_hosts_by_pool,
+    collect_replicas_by_pool,
+)
 
 _BAD_REQUEST: Final = 400
 _CONFLICT: Final = 409
@@ -57,7 +60,11 @@ def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse
     addition = AddReplica(pool, **{name: request.POST.get(name, "") for name in _FIELDS})
     try:
         add_replica(
-            connect(), operator=operator, addition=addition, fleet=fleet, now=timezone.now()
+            connect_to_redis(),
+            operator=operator,
+            addition=addition,
+            fleet=fleet,
+            now=timezone.now(),
         )
     except NotFound as error:
         raise Http404 from error
@@ -88,7 +95,7 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
         )
     try:
         remove_replica(
-            connect(), operator=operator, removal=removal, fleet=fleet, now=timezone.now()
+            connect_to_redis(), operator=operator, removal=removal, fleet=fleet, now=timezone.now()
         )
     except NotFound as error:
         raise Http404 from error
@@ -111,7 +118,7 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
 def _to_removal(request: HttpRequest, pool: str, replica: str) -> RemoveReplica:
     """Return the removal. Raises Http404 if no operator added this replica."""
     try:
-        if (pool, replica) not in read_additions(connect()).replicas:
+        if (pool, replica) not in read_additions(connect_to_redis()).replicas:
             raise Http404
     except DomainError:
         pass  # Redis is unreachable: the form reports it when submitted
@@ -123,10 +130,12 @@ def _to_removal(request: HttpRequest, pool: str, replica: str) -> RemoveReplica:
 def _read_fleet() -> FleetView:
     scrapes = scrape_gateways()
     try:
-        drained = frozenset(read_drains(connect()).drained)
+        drained = frozenset(read_drains(connect_to_redis()).drained)
     except DomainError:
         drained = frozenset()
-    return FleetView(replicas_by_pool(scrapes), allowed_hosts_by_pool(scrapes), drained)
+    return FleetView(
+        collect_replicas_by_pool(scrapes), collect_allowed_hosts_by_pool(scrapes), drained
+    )
 
 
 def _render_add_form(
@@ -156,7 +165,7 @@ def _render_remove_form(
         "title": gettext("Remove a replica"),
         "pool": removal.pool,
         "replica": removal.replica,
-        "emptied": emptied_by(removal.pool, removal.replica, fleet),
+        "emptied": list_pools_emptied_by(removal.pool, removal.replica, fleet),
         "confirmation": removal.confirmation,
         **_form_context(request, errors),
     }

@@ -21,7 +21,7 @@ from console.operator_admin.site import operator_required, render_operator_page
 from console.operator_admin.step_up import check_code
 from console.texts.error_messages import translate_error
 from tenants.base.errors import Conflict, DomainError, InvalidValue, NotFound
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.draining import (
     DrainRequest,
@@ -32,7 +32,7 @@ from tenants.fleet.pools.draining import (
     set_drain,
 )
 from tenants.fleet.pools.scraping.gateway_scraper import scrape_gateways
-from tenants.fleet.pools.scraping.installation_status import replicas_by_pool
+from tenants.fleet.pools.scraping.installation_status import collect_replicas_by_pool
 
 _BAD_REQUEST: Final = 400
 _CONFLICT: Final = 409
@@ -51,7 +51,7 @@ class _DrainStep:
 @require_http_methods(["GET", "POST"])
 @operator_required
 def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
-    members = replicas_by_pool(scrape_gateways())
+    members = collect_replicas_by_pool(scrape_gateways())
     if replica not in {name for names in members.values() for name in names}:
         raise Http404
     return _apply_step(request, operator, _DrainStep(replica, is_drained=True, members=members))
@@ -81,7 +81,7 @@ def _apply_step(request: HttpRequest, operator: OperatorView, step: _DrainStep) 
     )
     try:
         set_drain(
-            connect(),
+            connect_to_redis(),
             operator=operator,
             drain_request=drain_request,
             members=step.members,
@@ -129,7 +129,7 @@ def _find_emptied(step: _DrainStep) -> list[str]:
     if not step.is_drained:
         return []
     try:
-        drained = read_drains(connect()).drained
+        drained = read_drains(connect_to_redis()).drained
     except DomainError:
         drained = {}
     return find_emptied_pools(step.replica, drained, step.members)

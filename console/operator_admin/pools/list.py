@@ -14,11 +14,11 @@ from console.operator_admin.pools.csv_files import pools_csv
 from console.operator_admin.pools.presenters import changes_of
 from console.operator_admin.site import operator_required, render_operator_page
 from tenants.base.errors import DomainError
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.added_replicas import AddedReplicaRecord, AddedReplicas, read_additions
 from tenants.fleet.pools.pool_status import PoolStatus
-from tenants.fleet.pools.scraping.installation_status import read_installation
+from tenants.fleet.pools.scraping.installation_status import read_installation_status
 
 _DONE: Final = {
     "drained": gettext_lazy(
@@ -39,7 +39,7 @@ _DONE: Final = {
 @require_GET
 @operator_required
 def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
-    installation = read_installation(now=timezone.now())
+    installation = read_installation_status(now=timezone.now())
     drains, additions = read_drains_if_reachable(), _read_additions_if_reachable()
     changes = changes_of(drains, additions)
     if wants_csv(request):
@@ -68,7 +68,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 def _read_additions_if_reachable() -> AddedReplicas | None:
     """Return the added replicas; None if Redis is unreachable."""
     try:
-        return read_additions(connect())
+        return read_additions(connect_to_redis())
     except DomainError:
         return None
 

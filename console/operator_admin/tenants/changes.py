@@ -73,7 +73,7 @@ def _change_trial(form: QueryDict, actor: Actor, now: datetime) -> None:
 
 
 def _appoint_owner(form: QueryDict, actor: Actor, now: datetime) -> None:
-    reason = operations.required_reason(_read_reason(form))
+    reason = operations.require_tenant_reason(_read_reason(form))
     appoint_owner(actor=actor, email=form.get("email", ""), reason=reason, now=now)
 
 

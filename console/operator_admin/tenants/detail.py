@@ -28,7 +28,7 @@ from tenants.base.errors import DomainError, Forbidden, InvalidValue, NotFound
 from tenants.billing.plans.queries import list_plans
 from tenants.compliance.tenant_closing import find_closure
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.operators.operations import operator_actor, required_reason
+from tenants.fleet.operators.operations import build_operator_actor, require_tenant_reason
 from tenants.fleet.operators.queries import find_in_directory, read_tenant_details
 from tenants.identity import tenant_lifecycle
 from tenants.security.authorization.actor import Actor
@@ -47,7 +47,7 @@ def tenant(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> Htt
 def give_reason(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
     tenant = TenantId(str(tenant_id))
     try:
-        reason = required_reason(request.POST.get("reason", ""))
+        reason = require_tenant_reason(request.POST.get("reason", ""))
     except InvalidValue as error:
         return _ask_for_reason(request, tenant, translate_error(error))
     session.record_access_reason(request, tenant, reason)
@@ -205,7 +205,7 @@ def _ask_for_reason(request: HttpRequest, tenant_id: TenantId, message: str = ""
 
 
 def _operator_as_actor(request: HttpRequest, operator: OperatorView, tenant_id: TenantId) -> Actor:
-    return operator_actor(
+    return build_operator_actor(
         operator,
         tenant_id=tenant_id,
         address=client_address(request),

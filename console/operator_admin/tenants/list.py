@@ -29,7 +29,7 @@ from tenants.base.errors import DomainError, InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.operators.operations import operator_actor
+from tenants.fleet.operators.operations import build_operator_actor
 from tenants.fleet.operators.queries import TenantDirectoryRow, list_directory
 from tenants.fleet.pools.assignments import onboard_in_pools
 from tenants.identity.tenant_lifecycle import NewTenant, OnboardedTenant
@@ -133,7 +133,7 @@ def _create_tenant(request: HttpRequest, operator: OperatorView) -> OnboardedTen
             trial_ends_on=read_optional_date("trial_ends_on", request.POST),
         ),
         pools=read_pools(request.POST),
-        actor_for=lambda tenant_id: operator_actor(
+        actor_for=lambda tenant_id: build_operator_actor(
             operator, tenant_id=tenant_id, address=client_address(request), request_id=request_id
         ),
         now=timezone.now(),

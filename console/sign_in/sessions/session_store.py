@@ -20,7 +20,7 @@ from django.http import HttpRequest, HttpResponse
 
 from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
-from tenants.identity.members.access_changes import announce
+from tenants.identity.members.access_changes import announce_access_change
 
 # The tables have room for 40 characters, which hold 240 of the 256 bits of SHA-256.
 _KEY_BYTES: Final = 30
@@ -81,7 +81,7 @@ class SessionStore(db.SessionStore):
         ended_key = session_key or self.session_key
         super().delete(session_key)
         if ended_key is not None:
-            announce(ended_key)
+            announce_access_change(ended_key)
 
 
 class HashedSessions(SessionMiddleware):

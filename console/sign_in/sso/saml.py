@@ -35,7 +35,7 @@ from console.sign_in.sso.saml_response import (
     request_data,
     settings_for,
 )
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.sso.queries import SamlProvider, find_provider
 
 _PENDING_REQUEST: Final = "saml-question"  # session key of the pending request
@@ -179,16 +179,16 @@ def _ticket_for(tenant_id: TenantId, assertion: SamlAssertion) -> str:
     if len(encoded) > _MAX_STORED_BYTES:
         raise InvalidSamlResponse("too_long")
     digest = hashlib.sha256(f"{tenant_id}|{assertion.assertion_id}".encode()).hexdigest()
-    if not connect().set(f"caret:saml:seen:{digest}", 1, nx=True, ex=_REPLAY_PROTECTION_S):
+    if not connect_to_redis().set(f"caret:saml:seen:{digest}", 1, nx=True, ex=_REPLAY_PROTECTION_S):
         raise InvalidSamlResponse("replayed")
     ticket = secrets.token_urlsafe(32)
-    connect().set(_cache_key(tenant_id, ticket), encoded, ex=_TICKET_S)
+    connect_to_redis().set(_cache_key(tenant_id, ticket), encoded, ex=_TICKET_S)
     return ticket
 
 
 def _take_assertion(tenant_id: TenantId, ticket: str) -> SamlAssertion | None:
     """Return the assertion of a ticket and delete it. Raises redis.RedisError."""
-    encoded = connect().getdel(_cache_key(tenant_id, ticket))
+    encoded = connect_to_redis().getdel(_cache_key(tenant_id, ticket))
     return None if encoded is None else msgspec.json.decode(encoded, type=SamlAssertion)
 
 

@@ -38,7 +38,7 @@ from console.views.audit.sentences import (
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.identity.members.queries import find_member_by_email
 from tenants.identity.members.search import MemberFilter, search_members
 from tenants.identity.teams.search import TeamFilter, find_teams
@@ -226,7 +226,7 @@ class _StartForm(forms.Form):
 def check(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         return render_page(request, member, _VERIFY_PAGE, {})
-    keys, form = signing_keys().public_keys(), _StartForm(request.POST)
+    keys, form = load_signing_keys().public_keys(), _StartForm(request.POST)
     if not form.is_valid():
         raise BadRequest("This entry does not exist.")
     try:

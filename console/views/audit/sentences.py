@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from console.texts.error_messages import TENANT_STATUSES
 from console.texts.money_format import format_amount
 from console.usage_filters.number_format import format_count
 from console.views.members.presenters import ROLE_NAMES
@@ -222,12 +223,6 @@ _FACTORS: Final[Mapping[str, Promise]] = {
     "app": _("authenticator app"),
     "recovery_codes": _("recovery codes"),
 }
-_TENANT_STATUS: Final[Mapping[str, Promise]] = {
-    "active": _("active"),
-    "suspended": _("suspended"),
-    "closing": _("closing"),
-    "closed": _("closed"),
-}
 
 
 def list_references(entry: AuditEntryView) -> Iterator[str]:
@@ -336,7 +331,7 @@ def _format_value(name: str, value: Any, names: Mapping[str, str], currency: Any
         return _emphasize(_name_export(str(value)), str(value))
     if name == "role" and value in iter(Role):
         return _emphasize(str(ROLE_NAMES[Role(value)]))
-    names_by_value = {"factor": _FACTORS, "status": _TENANT_STATUS}.get(name, {})
+    names_by_value = {"factor": _FACTORS, "status": TENANT_STATUSES}.get(name, {})
     text = "–" if value is None or value == "" else str(value)
     return _emphasize(str(names_by_value.get(text, text)))
 

@@ -22,7 +22,7 @@ from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.billing.invoices.billing_profile import COUNTRY, MAX_CHARS, change_customer
 from tenants.billing.invoices.document import InvoiceParty
-from tenants.billing.invoices.queries import find_profile
+from tenants.billing.invoices.queries import find_billing_profile
 
 _PAGE: Final = "console/billing/billing_profile.html"
 _FORM: Final = "console/billing/edit_billing_profile.html"
@@ -72,7 +72,7 @@ class CustomerForm(forms.Form):
 @member_required
 @permission_required(Permission.READ_BILLING)
 def profile(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    customer_profile = find_profile(actor=member.actor)
+    customer_profile = find_billing_profile(actor=member.actor)
     context = {
         "profile": customer_profile,
         "tax_percent": percent_of(customer_profile.tax),
@@ -97,7 +97,7 @@ def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _initial_values(member: CurrentMember) -> dict[str, str]:
-    customer = find_profile(actor=member.actor).customer
+    customer = find_billing_profile(actor=member.actor).customer
     return {
         "name": customer.name,
         "address": "\n".join(customer.address),

@@ -26,7 +26,7 @@ from console.views.billing.presenters import (
 )
 from console.views.billing.tabs import tabs
 from console.views.budgets.presenters import present_budget
-from tenants.base.billing_periods import ONE_DAY, month_of, next_month, utc_day
+from tenants.base.billing_periods import ONE_DAY, start_of_month, start_of_next_month, utc_day
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.status_queries import list_nearest_limit
 from tenants.billing.spending.queries import SpendingOverview, read_spending_overview
@@ -45,7 +45,7 @@ class BillingPeriod:
 
 def _a_year_before(day: date) -> date:
     """Return the first day of twelve months that end with this one."""
-    return next_month(month_of(day).replace(year=day.year - 1))
+    return start_of_next_month(start_of_month(day).replace(year=day.year - 1))
 
 
 _SPANS: Final = {

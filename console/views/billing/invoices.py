@@ -32,7 +32,7 @@ from tenants.billing.invoices.document import (
     InvoiceTax,
 )
 from tenants.billing.invoices.einvoice import list_missing_fields
-from tenants.billing.invoices.pdf import render
+from tenants.billing.invoices.pdf import render_pdf
 from tenants.billing.invoices.queries import (
     InvoiceNotReproducible,
     InvoiceView,
@@ -106,7 +106,7 @@ def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpRes
 def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     view = find_invoice(actor=member.actor, number=number).document
     return file_response(
-        render(view, logo=find_logo()),
+        render_pdf(view, logo=find_logo()),
         name=f"{view.head.number}.pdf",
         content_type="application/pdf",
     )

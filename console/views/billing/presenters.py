@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from caret.contracts.policy import Tier
 from console.charts.chart import Chart, Series, Time, Unit, build_bar_chart
 from console.texts.money_format import format_amount
-from tenants.base.billing_periods import ONE_DAY, month_of, next_month
+from tenants.base.billing_periods import ONE_DAY, start_of_month, start_of_next_month
 from tenants.base.money import MICROS, Currency
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.pricing import LINES, PricedTokenKind
@@ -83,7 +83,7 @@ def used_rows(days: Iterable[DailyCostLine], month: date) -> list[UsedRow]:
     quantities: defaultdict[str, int] = defaultdict(int)
     amounts: defaultdict[str, int] = defaultdict(int)
     for each in days:
-        if month_of(each.day) == month:
+        if start_of_month(each.day) == month:
             quantities[each.line] += each.quantity
             amounts[each.line] += each.amount_micros
     return [
@@ -101,9 +101,12 @@ def spent_by_day(days: Iterable[DailyCostLine], first: date, last: date) -> list
 
 
 def spent_by_month(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
-    sums, months = _sum_amounts((month_of(each.day), each) for each in days), [month_of(first)]
-    while months[-1] < month_of(last):
-        months.append(next_month(months[-1]))
+    sums, months = (
+        _sum_amounts((start_of_month(each.day), each) for each in days),
+        [start_of_month(first)],
+    )
+    while months[-1] < start_of_month(last):
+        months.append(start_of_next_month(months[-1]))
     return [_to_spend_row(month, sums) for month in months]
 
 

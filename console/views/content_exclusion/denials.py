@@ -20,7 +20,7 @@ from console.views.content_exclusion.detail import tabs
 from console.views.policies.presenters import MODES
 from tenants.base.pagination import Page, slice_page
 from tenants.base.permissions import Permission
-from tenants.identity.members.queries import emails_of
+from tenants.identity.members.queries import find_emails
 from tenants.policy.denials import DenialReport, count_denials
 
 _SPANS: Final = (7, 30, 90)  # in days
@@ -86,7 +86,7 @@ def _to_rows(member: CurrentMember, reports: list[DenialReport]) -> list[DenialR
     user_ids = {each.user_id for each in reports if each.user_id is not None}
     emails = {}
     if member.actor.has_permission(Permission.READ_MEMBERS):
-        emails = emails_of(actor=member.actor, user_ids=user_ids)
+        emails = find_emails(actor=member.actor, user_ids=user_ids)
     own = member.actor.user_id
     return [
         DenialRow(

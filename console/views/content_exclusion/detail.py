@@ -26,7 +26,7 @@ from console.views.policies.review.policy_draft import PolicyDraft, read_draft
 from console.views.policies.review.review import show_review
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
+from tenants.policy.content_exclusion_syntax import format_exclusions, parse_exclusions
 from tenants.policy.document import check_exclusions
 from tenants.policy.queries import PolicyInForce, find_version, get_policy
 
@@ -108,7 +108,7 @@ def _show_exclusion(
         if "path" in request.GET and path_form.is_valid()
         else None
     )
-    initial = {"content_exclusion": write_exclusions(in_force)}
+    initial = {"content_exclusion": format_exclusions(in_force)}
     if test_result is not None:
         initial |= {"repository": test_result.repository, "path": test_result.path}
     editor = ExclusionEditor(
@@ -153,7 +153,7 @@ def _edit_further(
     )
     if step == "yaml":
         form = ExclusionForm(
-            initial=form.cleaned_data | {"content_exclusion": write_exclusions(exclusions)}
+            initial=form.cleaned_data | {"content_exclusion": format_exclusions(exclusions)}
         )
     if step == "list":
         editor = replace(editor, rules=_list_rules(exclusions))
@@ -186,7 +186,7 @@ def _read_exclusions(
         return None
     try:
         if rules is None:
-            exclusions = read_exclusions(form.cleaned_data["content_exclusion"])
+            exclusions = parse_exclusions(form.cleaned_data["content_exclusion"])
         else:
             exclusions = _group_rules(rules)
         check_exclusions(exclusions)
@@ -221,7 +221,7 @@ def _render_page(
     context: dict[str, Any] = {
         "tabs": tabs(request, member),
         "current": current,
-        "text": write_exclusions(current.policy.content_exclusion),
+        "text": format_exclusions(current.policy.content_exclusion),
         "form": editor.form,
         "path_test": editor.path_test,
         "rules": editor.rules,

@@ -30,7 +30,7 @@ from oauthlib.oauth2.rfc8628.request_validator import RequestValidator
 from console.limits.throttling import count_request_of_network
 from console.sign_in.current_member import client_address
 from tenants.base.errors import InvalidValue
-from tenants.identity.api_keys.scopes import stored
+from tenants.identity.api_keys.scopes import serialize_scopes
 from tenants.identity.own_keys.device_requests import (
     INTERVAL_S,
     LIFETIME,
@@ -99,7 +99,7 @@ class DeviceFlowValidator(RequestValidator):  # type: ignore[misc]  # oauthlib h
         if poll.created is not None:
             request.created = poll.created
             request.user = poll.created.key.owner_email
-            request.scopes = stored(poll.created.key.scopes)
+            request.scopes = serialize_scopes(poll.created.key.scopes)
         return _STATUS_OF.get(poll.result)
 
     def save_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:

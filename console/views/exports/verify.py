@@ -16,7 +16,7 @@ from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.verification_result import VerificationResult, signed_fields
 from tenants.base.permissions import Permission
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
 from tenants.compliance.exports.verification import BrokenExport, Document, verify_export
@@ -69,7 +69,9 @@ def _verify_upload(form: ExportForm) -> VerificationResult:
     proof = form.cleaned_data["proof"]
     kind = gettext("Export") if proof else gettext("Evidence pack")
     try:
-        document = _verify_file(file, proof.read() if proof else None, signing_keys().public_keys())
+        document = _verify_file(
+            file, proof.read() if proof else None, load_signing_keys().public_keys()
+        )
     except BrokenExport as error:
         return VerificationResult(kind, [], str(error))
     return VerificationResult(kind, signed_fields(document))

@@ -9,7 +9,7 @@ from console.texts.editor_settings import settings_with
 from console.views.keys.presenters import key_line
 from console.views.keys.try_key import can_try
 from tenants.identity.api_keys.operations import CreatedKey
-from tenants.identity.api_keys.scopes import modes_of
+from tenants.identity.api_keys.scopes import list_modes
 
 
 def show_once(
@@ -21,7 +21,7 @@ def show_once(
     list_url: str = "",
 ) -> HttpResponse:
     """Show the text. `is_new` is False after a rotation; `list_url` "": the tenant's keys."""
-    modes = modes_of(created_key.key.scopes)
+    modes = list_modes(created_key.key.scopes)
     context = {
         "text": created_key.text,
         "line": key_line(member.actor, created_key.key),

@@ -21,7 +21,7 @@ from tenants.base.permissions import Permission
 from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.queries import KeyState, KeyView, find_key
-from tenants.identity.api_keys.scopes import modes_of
+from tenants.identity.api_keys.scopes import list_modes
 from tenants.identity.api_keys.unowned import is_unowned
 
 
@@ -36,7 +36,7 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
         "was_rotated": api_key.issued_at != api_key.created_at,
         "has_old_text": api_key.previous_ends_at is not None and api_key.previous_ends_at > now,
         "is_unowned": is_unowned(actor=member.actor, lookup_id=api_key.lookup_id, now=now),
-        "can_try": api_key.state is KeyState.ACTIVE and can_try(modes_of(api_key.scopes)),
+        "can_try": api_key.state is KeyState.ACTIVE and can_try(list_modes(api_key.scopes)),
         "target": f"key:{api_key.lookup_id}",
         "reads_audit": member.actor.has_permission(Permission.READ_AUDIT),
         "list_url": list_url(member),

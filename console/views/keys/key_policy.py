@@ -20,7 +20,7 @@ from console.views.policies.form_fields import checkbox_field
 from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import MAX_REASON_CHARS
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import PolicyInForce, get_policy
 
@@ -76,13 +76,15 @@ def _render_page(
 
 
 def _initial_values(current: PolicyInForce) -> dict[str, object]:
-    document = write_policy(current.policy)
+    document = serialize_policy(current.policy)
     return {name: document.get(name) for name in _FIELDS} | {"version": current.version}
 
 
 def _save_rules(member: CurrentMember, current: PolicyInForce, form: RulesForm) -> bool:
     """Save the rules. Return False if the form has an error."""
-    document = write_policy(current.policy) | {name: form.cleaned_data[name] for name in _FIELDS}
+    document = serialize_policy(current.policy) | {
+        name: form.cleaned_data[name] for name in _FIELDS
+    }
     try:
         set_policy(
             actor=member.actor,

@@ -30,7 +30,7 @@ from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.operations import CreatedKey, create_key
 from tenants.identity.api_keys.queries import KeyState
-from tenants.identity.api_keys.scopes import stored
+from tenants.identity.api_keys.scopes import serialize_scopes
 from tenants.identity.api_keys.search import (
     KeyConcern,
     KeyCounts,
@@ -147,7 +147,7 @@ KEY_COLUMNS: Final = {
     "expires_at": lambda line: line.key.expires_at,
     "last_used_at": lambda line: line.key.last_used_at,
     "revoked_at": lambda line: line.key.revoked_at,
-    "scopes": lambda line: " ".join(stored(line.key.scopes)),
+    "scopes": lambda line: " ".join(serialize_scopes(line.key.scopes)),
     "networks": lambda line: " ".join(line.key.networks),
 }
 _KEYS: Final = ListPage(

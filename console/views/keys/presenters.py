@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from caret.contracts.api_key import KeyKind
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.queries import KeyState, KeyView
-from tenants.identity.api_keys.scopes import MODES, KeyScope, stored
+from tenants.identity.api_keys.scopes import MODES, KeyScope, serialize_scopes
 from tenants.security.authorization.actor import Actor
 
 KIND_NAMES: Final[dict[KeyKind, Promise]] = {
@@ -134,5 +134,5 @@ def _may_revoke(actor: Actor, key: KeyView) -> bool:
 def scope_lines(scopes: frozenset[KeyScope]) -> list[ScopeLine]:
     """Return the scopes as lines, completion modes first."""
     names = MODE_NAMES | API_NAMES
-    codes = sorted(stored(scopes), key=lambda code: (KeyScope(code) not in MODES, code))
+    codes = sorted(serialize_scopes(scopes), key=lambda code: (KeyScope(code) not in MODES, code))
     return [ScopeLine(str(names[KeyScope(code)]), code) for code in codes]

@@ -32,7 +32,7 @@ from console.texts.playground_texts import ERRORS, FINISHES
 from console.usage_filters.number_format import format_milliseconds
 from tenants.base.errors import Forbidden, NotFound
 from tenants.identity.api_keys.queries import KeyView, find_key
-from tenants.identity.api_keys.scopes import modes_of
+from tenants.identity.api_keys.scopes import list_modes
 
 _TIMEOUT_S: Final = 10.0
 _MAX_KEY_CHARS: Final = 200
@@ -95,7 +95,7 @@ def _test_key(member: CurrentMember, secret: str) -> KeyTest:
     key = _find_own_key(member, secret)
     if key is None:
         return _failed(gettext("This is not a key that you can see here. Paste the whole key."))
-    modes = modes_of(key.scopes)
+    modes = list_modes(key.scopes)
     if not can_try(modes):
         return _failed(gettext("This key cannot request completions over HTTP."))
     try:

@@ -30,9 +30,9 @@ from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.identity.api_keys.queries import KeySummary
 from tenants.identity.api_keys.search import KeyFilter, find_keys
 from tenants.identity.member_lifecycle import change_role, remove_member
-from tenants.identity.members.directory import with_details
+from tenants.identity.members.directory import build_directory_rows
 from tenants.identity.members.queries import find_member
-from tenants.privacy.consent.queries import get_consent_of
+from tenants.privacy.consent.queries import get_user_consent
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow
 
@@ -61,7 +61,7 @@ class RoleForm(forms.Form):
 def show_member(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> HttpResponse:
     actor = member.actor
     shown_member = find_member(actor=member.actor, user_id=UserId(str(user_id)))
-    [row] = with_details(actor.tenant_id, [shown_member])
+    [row] = build_directory_rows(actor.tenant_id, [shown_member])
     context = {
         "row": row,
         "name": row.name or row.email,
@@ -69,7 +69,7 @@ def show_member(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID)
         "role_lead": ROLE_LEADS[row.role],
         "ways": way_names(row.signs_in_by),
         "key_lines": _list_keys(actor, row.user_id),
-        "consent": get_consent_of(actor=actor, user_id=row.user_id)
+        "consent": get_user_consent(actor=actor, user_id=row.user_id)
         if actor.has_permission(Permission.READ_CONSENT)
         else None,
         "is_oneself": row.user_id == actor.user_id,

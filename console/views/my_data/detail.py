@@ -23,7 +23,7 @@ from console.views.privacy.data_subjects import download_bundle
 from console.views.privacy.presenters import RECEIPTS_FILE
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.compliance.data_subjects.export_bundle import BundleRequest, own_id
+from tenants.compliance.data_subjects.export_bundle import BundleRequest, require_own_user_id
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import (
     USER_WORDINGS,
@@ -134,7 +134,7 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
 @require_POST
 @member_required
 def bundle(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    bundle_request = BundleRequest(own_id(member.actor), "", BOUNDS)
+    bundle_request = BundleRequest(require_own_user_id(member.actor), "", BOUNDS)
     return download_bundle(request, member, bundle_request) or redirect("console:own")
 
 

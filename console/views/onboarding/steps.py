@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext
 
 from tenants.base.permissions import Permission
-from tenants.identity.api_keys.search import key_steps
+from tenants.identity.api_keys.search import read_key_onboarding_status
 from tenants.identity.members.search import MemberFilter, search_members
 from tenants.identity.own_keys.operations import find_own_key_terms
 from tenants.privacy.retention.queries import has_own_period
@@ -29,7 +29,7 @@ def onboarding_steps(actor: Actor) -> list[SetupStep]:
 def _completion_steps(actor: Actor) -> list[SetupStep]:
     if not actor.has_permission(Permission.USE_PLAYGROUND):
         return []
-    facts = key_steps(actor=actor)
+    facts = read_key_onboarding_status(actor=actor)
     may_create = find_own_key_terms(actor=actor).is_allowed
     return [
         SetupStep(

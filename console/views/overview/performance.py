@@ -26,7 +26,7 @@ from console.views.overview.presenters import (
     speed_lines,
 )
 from tenants.usage.reports.metric_definitions import acceptance
-from tenants.usage.reports.overview import Overview, overview
+from tenants.usage.reports.overview import Overview, read_overview
 from tenants.usage.reports.queries import GroupBy, ReportRow
 from tenants.usage.requests.last_minute import read_last_minute
 
@@ -69,7 +69,7 @@ def render_performance(request: HttpRequest, member: CurrentMember) -> HttpRespo
     """Render the page. For users who see only their own usage it is the first page."""
     now = timezone.now()
     usage_filters = read_usage_filters(request, now=now)
-    usage_overview = overview(actor=member.actor, query=usage_filters.report_query)
+    usage_overview = read_overview(actor=member.actor, query=usage_filters.report_query)
     context = {
         "tabs": overview_tabs(request, member.actor),
         "usage_filters": usage_filters,

@@ -35,7 +35,7 @@ from tenants.billing.spending.queries import read_month_cost
 from tenants.compliance.attention import Alert, AlertKind, list_alerts
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.counters import CounterOrigin
-from tenants.usage.reports.overview import SeatUse, UsageSummary, usage_summary
+from tenants.usage.reports.overview import SeatUse, UsageSummary, read_usage_summary
 
 _PAGE: Final = "console/overview/summary.html"
 
@@ -68,7 +68,7 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return render_performance(request, member)
     now = timezone.now()
     usage_filters = usage_of_30_days(now)
-    summary = usage_summary(actor=actor, query=usage_filters.report_query)
+    summary = read_usage_summary(actor=actor, query=usage_filters.report_query)
     sees_cost = actor.has_permission(Permission.READ_BILLING)
     cost = read_month_cost(actor=actor, now=now) if sees_cost else None
     context = {

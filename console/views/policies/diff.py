@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from caret.contracts.policy import TenantPolicy
 from console.views.policies.presenters import FIELDS, SECTIONS
 from tenants.policy.access_explanation import NamedOverride
-from tenants.policy.three_way_merge import changed_fields
+from tenants.policy.three_way_merge import list_changed_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def values_of(
 
 
 def changes_between(before: TenantPolicy, after: TenantPolicy) -> list[FieldChange]:
-    changed_names = set(changed_fields(before, after))
+    changed_names = set(list_changed_fields(before, after))
     return [
         change_of(str(field.title), field.lines(before), field.lines(after))
         for field in FIELDS.values()

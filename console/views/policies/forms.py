@@ -45,8 +45,8 @@ from tenants.policy.document import (
     MAX_CONCURRENT_COMPLETIONS,
     MAX_RETENTION_DAYS,
     MAX_TOKENS_PER_DAY,
-    read_policy,
-    write_policy,
+    parse_policy,
+    serialize_policy,
 )
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 
@@ -222,7 +222,7 @@ def initial_of(policy: TenantPolicy) -> dict[str, Any]:
 
 def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
     """Return `base` changed by the form's fields. Raises InvalidValue."""
-    document = write_policy(base) | {name: cleaned[name] for name in _UNCONVERTED_FIELDS}
+    document = serialize_policy(base) | {name: cleaned[name] for name in _UNCONVERTED_FIELDS}
     document |= {
         "features": cleaned["features"],
         "retrieval": lines_of(cleaned["retrieval"]),
@@ -238,7 +238,7 @@ def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
             if (days := cleaned[f"retention_days_{name}"]) is not None
         },
     }
-    return read_policy(document)
+    return parse_policy(document)
 
 
 def _read_limits(cleaned: dict[str, Any]) -> dict[str, Any]:

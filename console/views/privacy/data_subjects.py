@@ -27,8 +27,8 @@ from console.views.privacy.list import tabs
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission, Role
 from tenants.compliance.data_subjects.export_bundle import BundleRequest
-from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
-from tenants.compliance.data_subjects.queries import find_subject_of
+from tenants.compliance.data_subjects.operations import ErasureRequest, request_user_erasure
+from tenants.compliance.data_subjects.queries import find_data_subject
 
 _MAX_EMAIL_CHARS: Final = 254
 
@@ -61,7 +61,7 @@ def people(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = PersonForm(request.GET if "email" in request.GET else None)
     if form.is_bound and form.is_valid():
         try:
-            person = find_subject_of(actor=member.actor, text=form.cleaned_data["email"])
+            person = find_data_subject(actor=member.actor, text=form.cleaned_data["email"])
         except NotFound as error:
             form.add_error("email", translate_error(error))
         else:
@@ -113,7 +113,7 @@ def download_bundle(
 @permission_required(Permission.ERASE_DATA_SUBJECTS)
 @step_up_required
 def erase(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
-    person = find_subject_of(actor=member.actor, text=str(user_id))
+    person = find_data_subject(actor=member.actor, text=str(user_id))
     form = ErasureForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         if form.cleaned_data["typed"].lower() != person.email:
@@ -134,7 +134,7 @@ def _request_erasure(member: CurrentMember, user_id: UserId, form: ErasureForm) 
     """Request the erasure. Return False if the form has an error."""
     demand = ErasureRequest(user_id, form.cleaned_data["reason"])
     try:
-        demand_erasure(actor=member.actor, demand=demand, now=timezone.now())
+        request_user_erasure(actor=member.actor, demand=demand, now=timezone.now())
     except (Conflict, InvalidValue) as error:
         form.add_error(None, translate_error(error))
         return False
@@ -144,7 +144,7 @@ def _request_erasure(member: CurrentMember, user_id: UserId, form: ErasureForm) 
 def _render_page(
     request: HttpRequest, member: CurrentMember, user_id: UUID, form: ReasonForm, status: int = 200
 ) -> HttpResponse:
-    person = find_subject_of(actor=member.actor, text=str(user_id))
+    person = find_data_subject(actor=member.actor, text=str(user_id))
     context = {
         "person": person,
         "role_name": ROLE_NAMES[Role(person.role)],

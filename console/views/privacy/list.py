@@ -25,7 +25,7 @@ from tenants.privacy.consent.consent_texts import (
 )
 from tenants.privacy.consent.queries import (
     ContentErasureView,
-    consents_of,
+    find_effective_consents,
     get_consent_overview,
     list_content_erasures,
     list_receipts,
@@ -73,7 +73,9 @@ def _build_context(query: ListQuery, _page: Page[Any]) -> dict[str, Any]:
 
 def _find_members(query: ListQuery) -> Page[_MemberRow]:
     page = page_of_members(actor=query.actor, limit=query.limit, cursor=query.cursor)
-    consents = consents_of(actor=query.actor, user_ids=[row.user_id for row in page.rows])
+    consents = find_effective_consents(
+        actor=query.actor, user_ids=[row.user_id for row in page.rows]
+    )
     return map_page(page, lambda row: (row, consents.get(row.user_id, NO_CONSENT)))
 
 

@@ -23,7 +23,7 @@ from console.views.policies.review.review import show_review
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
-from tenants.policy.document import MAX_RETENTION_DAYS, read_policy, write_policy
+from tenants.policy.document import MAX_RETENTION_DAYS, parse_policy, serialize_policy
 from tenants.policy.queries import find_version, get_policy
 from tenants.privacy.consent.consent_texts import (
     TENANT_CONSENT_TEXT,
@@ -101,7 +101,9 @@ def _to_policy(cleaned: dict[str, Any], base: TenantPolicy) -> TenantPolicy:
         content_capture = ContentCapturePolicy(
             TENANT_CONSENT_TEXT, cleaned["retention_days"], cleaned["training"]
         )
-    return read_policy(write_policy(msgspec.structs.replace(base, content_capture=content_capture)))
+    return parse_policy(
+        serialize_policy(msgspec.structs.replace(base, content_capture=content_capture))
+    )
 
 
 def _initial_values(policy: TenantPolicy) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from console.views.retention.list import tabs
 from console.views.verification_result import VerificationResult, signed_fields
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.data_subjects.verification import verify_bundle
 from tenants.policy.data_classes import DATA_CLASSES
 from tenants.privacy.retention.queries import (
@@ -175,7 +175,7 @@ def _verify_upload(form: FileForm) -> VerificationResult | None:
 def _verify_certificate(content: bytes) -> VerificationResult:
     kind = gettext("Deletion certificate")
     try:
-        document = verify_certificate(content, signing_keys().public_keys())
+        document = verify_certificate(content, load_signing_keys().public_keys())
     except BadSignature as error:
         return VerificationResult(kind, [], translate_error(error))
     return VerificationResult(kind, signed_fields(document))
@@ -184,7 +184,7 @@ def _verify_certificate(content: bytes) -> VerificationResult:
 def _verify_bundle(content: bytes) -> VerificationResult:
     kind = gettext("Personal data export")
     try:
-        manifest = verify_bundle(io.BytesIO(content), signing_keys().public_keys())
+        manifest = verify_bundle(io.BytesIO(content), load_signing_keys().public_keys())
     except BadSignature as error:
         return VerificationResult(kind, [], translate_error(error))
     return VerificationResult(kind, signed_fields(manifest))

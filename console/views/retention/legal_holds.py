@@ -26,8 +26,8 @@ from console.views.retention.list import tabs
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
-from tenants.compliance.data_subjects.queries import find_person
-from tenants.identity.members.queries import emails_of
+from tenants.compliance.data_subjects.queries import find_user_id
+from tenants.identity.members.queries import find_emails
 from tenants.privacy.retention.operations import MAX_NAME_CHARS, NewHold, place_hold, release_hold
 from tenants.privacy.retention.queries import HoldView, find_hold, list_holds, preview_hold
 
@@ -174,7 +174,7 @@ def _find_user_id(email: str) -> UUID | None:
     if not email:
         return None
     try:
-        return UUID(find_person(email))
+        return UUID(find_user_id(email))
     except NotFound as error:
         raise InvalidValue("user_id", "This user is not a member of the tenant.") from error
 
@@ -195,7 +195,7 @@ def _emails_by_user(member: CurrentMember, rows: list[HoldView]) -> dict[str, st
     if not member.actor.has_permission(Permission.READ_MEMBERS):
         return {}
     user_ids = {UserId(str(row.user_id)) for row in rows if row.user_id is not None}
-    emails = emails_of(actor=member.actor, user_ids=user_ids)
+    emails = find_emails(actor=member.actor, user_ids=user_ids)
     return {str(user_id): email for user_id, email in emails.items()}
 
 

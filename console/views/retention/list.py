@@ -26,7 +26,7 @@ from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
 from tenants.privacy.retention.operations import set_rule, undo_rule
-from tenants.privacy.retention.queries import find_rule, list_standings, preview
+from tenants.privacy.retention.queries import find_rule, list_data_class_statuses, preview_purge
 
 _PAGE: Final = "console/retention/detail.html"
 
@@ -66,7 +66,7 @@ def tabs(request: HttpRequest) -> list[Tab]:
 @member_required
 def classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     now = timezone.now()
-    rows = list_standings(actor=member.actor, now=now)
+    rows = list_data_class_statuses(actor=member.actor, now=now)
     context = {
         "tabs": tabs(request),
         "rows": rows,
@@ -170,7 +170,9 @@ def _render_page(
     days = form.cleaned_data["days"] if form.is_bound and form.is_valid() else None
     purge_preview = None
     if days is not None:
-        purge_preview = preview(actor=member.actor, data_class=chosen_class, days=days, now=now)
+        purge_preview = preview_purge(
+            actor=member.actor, data_class=chosen_class, days=days, now=now
+        )
     initial = {"reason": "" if save is None else save.data.get("reason", "")}
     context = {
         "terms": DATA_CLASSES[chosen_class],

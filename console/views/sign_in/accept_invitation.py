@@ -32,7 +32,7 @@ from tenants.identity.invitations.operations import (
     find_open_invitation,
 )
 from tenants.identity.members.operations import create_user
-from tenants.identity.sso.queries import provider_for
+from tenants.identity.sso.queries import find_provider_for_email
 from tenants.security.authorization.directory import find_user
 
 _SESSION_TOKEN: Final = "invitation"  # noqa: S105  # a session key, not a token
@@ -85,7 +85,7 @@ def _next_stage(request: HttpRequest, open_invitation: OpenInvitation) -> str:
         return "accept" if _may_accept(request, open_invitation) else "elsewhere"
     # Users of an identity provider get their account at the first sign-in, and never a password.
     email = open_invitation.email
-    is_new = find_user(email=email) is None and provider_for(email) is None
+    is_new = find_user(email=email) is None and find_provider_for_email(email) is None
     return "register" if is_new else "sign-in"
 
 
@@ -117,7 +117,7 @@ def _join_tenant(request: HttpRequest, token: str, open_invitation: OpenInvitati
 
 def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
     """Create account and membership in one transaction. Raises DomainError, TooManyHashes."""
-    if provider_for(email) is not None:
+    if find_provider_for_email(email) is not None:
         raise Forbidden("Sign in through your identity provider first.")
     password = request.POST.get("password", "")
     with hashing_slot(), transaction.atomic():

@@ -20,7 +20,7 @@ from console.sign_in.current_member import client_address
 from console.sign_in.mfa.passkey_forms import SignInByPasskey
 from console.sign_in.next_page import next_page
 from console.views.sign_in.sign_in import UNAVAILABLE, render_sign_in_page, render_throttled_page
-from tenants.identity.sso.queries import provider_for
+from tenants.identity.sso.queries import find_provider_for_email
 
 BY_PROVIDER_ONLY: Final = gettext_noop(
     "Your organisation requires you to sign in through its identity provider."
@@ -60,7 +60,7 @@ def _sign_in_with_passkey(request: HttpRequest, target: str) -> HttpResponse:
     if not form.is_valid():
         return _ask_for_passkey(request, target, form.errors["credential"][0], 400)
     passkey = form.cleaned_data["credential"]
-    if provider_for(passkey.user.email) is not None:
+    if find_provider_for_email(passkey.user.email) is not None:
         return render_sign_in_page(request, target, BY_PROVIDER_ONLY, 403)
     login = Login(user=passkey.user, redirect_url=target, email_verification="none")
     response: HttpResponse = perform_passwordless_login(request, passkey, login)

@@ -42,8 +42,8 @@ from console.sign_in.next_page import next_page
 from console.sign_in.sessions.session import provider_tenant_of
 from console.sign_in.sso.oidc import authorization_url
 from console.sign_in.sso.saml import authn_request_url
-from tenants.identity.passwords.operations import version_of_hash
-from tenants.identity.sso.queries import Provider, SamlProvider, provider_for
+from tenants.identity.passwords.operations import compute_password_version
+from tenants.identity.sso.queries import Provider, SamlProvider, find_provider_for_email
 
 _RESUME_PAGE: Final = "console/account/resume.html"
 _GONE: Final = 410
@@ -80,7 +80,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
     """Process the form. Raises redis.RedisError, TooManyHashes."""
     email, password = request.POST.get("email", ""), request.POST.get("password", "")
-    provider = provider_for(email)
+    provider = find_provider_for_email(email)
     if provider is not None or "single" in request.POST:
         return _start_single_sign_on(request, provider, target)
     attempt = build_attempt(request, Secret.PASSWORD, email)
@@ -97,7 +97,7 @@ def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
     # allauth's only function for a password that other code has checked. It requires the second
     # factor, if there is one, before the sign-in.
     login = Login(user=user, redirect_url=target, email_verification="none")
-    login.signal_kwargs = {PASSWORD_VERSION: version_of_hash(user.password)}
+    login.signal_kwargs = {PASSWORD_VERSION: compute_password_version(user.password)}
     response: HttpResponse = perform_password_login(request, {"email": user.email}, login)
     return response
 
@@ -206,7 +206,7 @@ def sign_in_again(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     target = next_page(request)
     if request.method == "GET":
         return render_page(request, member, "console/account/reauthenticate.html", {"next": target})
-    provider = provider_for(member.email)
+    provider = find_provider_for_email(member.email)
     if provider is not None and provider.tenant_id == provider_tenant_of(request):
         return redirect_to_provider(request, provider, target, force_reauthentication=True)
     # The domain now belongs to another provider, or to none: start a new sign-in.

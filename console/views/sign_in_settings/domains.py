@@ -21,7 +21,7 @@ from console.texts.error_messages import translate_error
 from console.views.sign_in_settings.presenters import DomainForm, render_access_page
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.identity.domains.dns_lookup import txt_records
+from tenants.identity.domains.dns_lookup import look_up_txt_records
 from tenants.identity.domains.operations import claim_domain, release_domain, verify_domain
 from tenants.identity.domains.queries import find_domain
 
@@ -59,7 +59,7 @@ def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) ->
             domain = verify_domain(
                 actor=actor,
                 domain_id=domain_id,
-                resolve=txt_records,
+                resolve=look_up_txt_records,
                 now=timezone.now(),
                 spared_session=session,
             )

@@ -39,7 +39,7 @@ from tenants.usage.reports.queries import (
     Report,
     ReportKind,
     ReportRow,
-    report,
+    read_report,
 )
 from tenants.usage.reports.suppression.small_groups import Suppression
 
@@ -89,7 +89,9 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
     if is_file and is_wrong:
         return csv_error(usage_filters.form, group)
     group_by = GroupBy(group.cleaned_data.get("by") or GroupBy.DAY)
-    usage_report = report(actor=member.actor, kind=kind, query=group_query(usage_filters, group_by))
+    usage_report = read_report(
+        actor=member.actor, kind=kind, query=group_query(usage_filters, group_by)
+    )
     if is_file:
         return _csv_response(usage_filters, kind, group_by, usage_report)
     choices, teams = read_filter_options(

@@ -7,7 +7,7 @@ from django.conf import settings
 from caret.foundation.crypto.signing import SigningKeys
 
 
-def signing_keys() -> SigningKeys:
+def load_signing_keys() -> SigningKeys:
     return _derive_signing_keys(settings.ROOT_SECRET, settings.SIGNING_KEY_VERSION)
 
 

@@ -38,7 +38,7 @@ _PUBLIC: Final = frozenset(
 )
 
 
-def read_domain(text: str) -> str:
+def parse_domain(text: str) -> str:
     """Return a domain's name in lower case and IDNA. Raises InvalidValue."""
     try:
         name = text.strip().strip(".").encode("idna").decode("ascii").lower()
@@ -52,11 +52,11 @@ def read_domain(text: str) -> str:
     return name
 
 
-def domain_of(email: str) -> str:
+def get_email_domain(email: str) -> str:
     """Return the domain of an address in lower case, or "" if it has none."""
     return email.rpartition("@")[2] if "@" in email else ""
 
 
-def anonymous_email() -> str:
+def make_anonymous_email() -> str:
     """Return a unique address that nobody can have (RFC 2606)."""
     return f"{uuid.uuid4()}{ANONYMOUS_DOMAIN}"

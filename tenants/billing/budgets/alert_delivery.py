@@ -19,8 +19,8 @@ from django.db.models import QuerySet
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.money import write_amount
-from tenants.base.validation.email_domains import anonymous_email
+from tenants.base.money import format_amount
+from tenants.base.validation.email_domains import make_anonymous_email
 from tenants.billing.budgets import webhook
 from tenants.billing.budgets.alerts import WEBHOOK
 from tenants.billing.plans.queries import find_currency
@@ -75,7 +75,7 @@ def deliver_due_alerts(tenant_id: TenantId, *, now: datetime) -> int:
     )
 
 
-def backoff_after(attempts: int) -> timedelta | None:
+def compute_alert_backoff(attempts: int) -> timedelta | None:
     """Return the wait until the next attempt, or None after the last one. Pure."""
     if attempts >= _MAX_ATTEMPTS:
         return None
@@ -92,7 +92,7 @@ def _claim_deliveries(tenant_id: TenantId, now: datetime) -> list[AlertDelivery]
         )
         for delivery in due:
             delivery.attempts += 1
-            wait = backoff_after(delivery.attempts)
+            wait = compute_alert_backoff(delivery.attempts)
             delivery.next_at = None if wait is None else now + wait
             delivery.save(update_fields=["attempts", "next_at"])
     return due
@@ -102,7 +102,7 @@ def _try_delivery(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -
     try:
         message = _build_message(tenant_id, delivery)
         if delivery.channel == WEBHOOK:
-            webhook.send(delivery.address, _build_webhook(message), now=now)
+            webhook.send_webhook(delivery.address, _build_webhook(message), now=now)
         else:
             _send_mail(delivery.address, message)
     except (OSError, SMTPException, webhook.WebhookDeliveryError) as error:
@@ -138,8 +138,8 @@ def _build_message(tenant_id: TenantId, delivery: AlertDelivery) -> _AlertMessag
             holder="a deleted budget" if budget is None else _describe_holder(budget),
             tenant_name=Tenant.objects.get(id=tenant_id).name,
             percent=alert.percent,
-            spent=f"{currency} {write_amount(alert.spent_micros)}",
-            limit=f"{currency} {write_amount(alert.limit_micros)}",
+            spent=f"{currency} {format_amount(alert.spent_micros)}",
+            limit=f"{currency} {format_amount(alert.limit_micros)}",
             month=f"{alert.month:%Y-%m}",
             is_hard=budget is not None and budget.is_hard,
         )
@@ -199,6 +199,6 @@ def anonymize_recipients(deliveries: QuerySet[AlertDelivery]) -> int:
     ids = list(deliveries.values_list("id", flat=True))
     for row_id in ids:
         deliveries.model._default_manager.filter(id=row_id).update(
-            address=anonymous_email(), next_at=None
+            address=make_anonymous_email(), next_at=None
         )
     return len(ids)

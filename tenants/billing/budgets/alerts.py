@@ -6,7 +6,7 @@ from typing import Final
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
 from tenants.base.permissions import Role
-from tenants.billing.budgets.month_spend import TenantMonthSpend, is_exhausted, read_month
+from tenants.billing.budgets.month_spend import TenantMonthSpend, is_exhausted, read_month_spend
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Membership
 
@@ -14,7 +14,9 @@ THRESHOLDS: Final = (50, 80, 100)
 MAIL, WEBHOOK = "mail", "webhook"
 
 
-def crossed_thresholds(spent_micros: int, limit_micros: int, *, used_up: bool = False) -> list[int]:
+def find_crossed_thresholds(
+    spent_micros: int, limit_micros: int, *, used_up: bool = False
+) -> list[int]:
     """Return the crossed thresholds in percent; all of them once completions stop. Pure."""
     return [each for each in THRESHOLDS if used_up or spent_micros * 100 >= limit_micros * each]
 
@@ -26,13 +28,14 @@ def create_alerts(
     budgets = list(Budget.objects.filter(tenant_id=tenant_id))
     if not budgets:
         return 0
-    month_spend = read_month(tenant_id, month)
+    month_spend = read_month_spend(tenant_id, month)
     return sum(
-        _raise_alerts(budget, month_spend, month=month, price=price, now=now) for budget in budgets
+        _create_budget_alerts(budget, month_spend, month=month, price=price, now=now)
+        for budget in budgets
     )
 
 
-def _raise_alerts(
+def _create_budget_alerts(
     budget: Budget,
     month_spend: TenantMonthSpend,
     *,
@@ -46,7 +49,7 @@ def _raise_alerts(
     ).values_list("percent", flat=True)
     due = sorted(
         set(
-            crossed_thresholds(
+            find_crossed_thresholds(
                 spent_micros, limit, used_up=is_exhausted(budget, month_spend, price)
             )
         )

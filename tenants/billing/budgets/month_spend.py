@@ -11,7 +11,7 @@ from django.db.models import UUIDField, Value
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import MAX_GENERATED_TOKENS, BudgetScope, max_cost_micros
 from caret.foundation.ids import TenantId, UserId
-from tenants.base.billing_periods import month_of
+from tenants.base.billing_periods import start_of_month
 from tenants.base.money import MAX_MICROS
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.models import Budget, Membership, MonthSpend, TeamMembership
@@ -33,7 +33,7 @@ def add_spend(tenant_id: TenantId, entries: Iterable[SpendEntry]) -> None:
     """
     months: defaultdict[date, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     for entry in entries:
-        months[month_of(entry.day)][entry.user_id or ""] += entry.micros
+        months[start_of_month(entry.day)][entry.user_id or ""] += entry.micros
     for month, holders in months.items():
         _add_to_month(tenant_id, month, holders)
 
@@ -103,13 +103,13 @@ class TenantMonthSpend:
         return self.teams.get(budget.holder_id, frozenset())
 
 
-def read_month(tenant_id: TenantId, month: date) -> TenantMonthSpend:
+def read_month_spend(tenant_id: TenantId, month: date) -> TenantMonthSpend:
     """Read a month's spending, inside the tenant's scope. Two queries."""
     rows = MonthSpend.objects.filter(tenant_id=tenant_id, month=month)
-    return read_members(tenant_id, dict(rows.values_list("holder", "micros")))
+    return build_month_spend(tenant_id, dict(rows.values_list("holder", "micros")))
 
 
-def read_members(tenant_id: TenantId, by_holder: Mapping[str, int]) -> TenantMonthSpend:
+def build_month_spend(tenant_id: TenantId, by_holder: Mapping[str, int]) -> TenantMonthSpend:
     """Add the present members to a month's spending, inside the tenant's scope. One query."""
     members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None).annotate(
         team_id=Value(None, output_field=UUIDField())

@@ -16,7 +16,7 @@ from tenants.base.permissions import Permission
 from tenants.billing.budgets.limits import require_budget_limit_per_user
 from tenants.billing.budgets.queries import BudgetView, find_budget
 from tenants.billing.budgets.redis_sync import try_sync_spend_to_redis
-from tenants.billing.budgets.webhook import check_address
+from tenants.billing.budgets.webhook import check_webhook_address
 from tenants.models import AuditEntry, BillingState, Budget, Membership, Team
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
@@ -140,7 +140,7 @@ def _check_terms(terms: BudgetTerms) -> None:
     if not 1 <= terms.limit_micros <= MAX_MICROS:
         raise InvalidValue("limit_micros", "Enter 1 to {most} micros.", most=MAX_MICROS)
     if terms.webhook_url:
-        check_address(terms.webhook_url)
+        check_webhook_address(terms.webhook_url)
 
 
 def _check_holder(actor: Actor, holder: BudgetTarget) -> None:
@@ -183,11 +183,11 @@ def _record_change(
     change: tuple[ChangeFields | None, ChangeFields | None],
     now: datetime,
 ) -> None:
-    target = target_of(budget_id)
+    target = format_audit_target(budget_id)
     record_change(actor=actor, action=action, target=target, change=change, now=now)
 
 
-def target_of(budget_id: UUID) -> str:
+def format_audit_target(budget_id: UUID) -> str:
     """Return the budget's target in the audit log."""
     return f"budget:{budget_id}"
 
@@ -198,15 +198,15 @@ def revert_last_change(*, actor: Actor, budget_id: UUID, version: int, now: date
     Raises Forbidden, NotFound, Conflict.
     """
     actor.require(Permission.WRITE_BUDGETS)
-    terms = _terms_before_the_last(actor, budget_id)
+    terms = _read_previous_terms(actor, budget_id)
     # Read without a lock: change_budget raises if the budget has changed meanwhile.
     return change_budget(actor=actor, budget_id=budget_id, terms=terms, version=version, now=now)
 
 
-def _terms_before_the_last(actor: Actor, budget_id: UUID) -> BudgetTerms:
+def _read_previous_terms(actor: Actor, budget_id: UUID) -> BudgetTerms:
     with tenant_scope(actor.tenant_id):
         entries = AuditEntry.objects.filter(
-            tenant_id=actor.tenant_id, target=target_of(budget_id), action=CHANGED
+            tenant_id=actor.tenant_id, target=format_audit_target(budget_id), action=CHANGED
         )
         last_change = entries.order_by("-sequence").first()
     if last_change is None or last_change.before is None:

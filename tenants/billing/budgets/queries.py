@@ -9,18 +9,18 @@ from uuid import UUID
 from caret.contracts.pricing import BudgetScope, HardBudget, SpendingLimits, encode_indexes
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.errors import NotFound
 from tenants.base.money import Currency
-from tenants.base.pagination import Page, PagePosition, build_page, fetch_first, read_cursor
+from tenants.base.pagination import Page, PagePosition, build_page, decode_cursor, fetch_page_rows
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.month_spend import (
     TenantMonthSpend,
+    build_month_spend,
     is_exhausted,
-    read_members,
-    read_month,
+    read_month_spend,
 )
-from tenants.billing.budgets.webhook import secret_of
+from tenants.billing.budgets.webhook import derive_webhook_secret
 from tenants.billing.plans.queries import find_currency, read_price_book
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Team, User
 from tenants.security.audit.operations import record_read
@@ -76,7 +76,7 @@ def page_of_budgets(
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         budgets = Budget.objects.filter(tenant_id=actor.tenant_id)
-        rows = fetch_first(budgets, limit=limit, after=read_cursor(cursor))
+        rows = fetch_page_rows(budgets, limit=limit, after=decode_cursor(cursor))
         page = build_page(
             rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
         )
@@ -101,15 +101,15 @@ def read_spending(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
     hard = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True).order_by("id"))
     if not hard:
         return SpendingLimits()
-    members = read_members(tenant_id, {})
+    members = build_month_spend(tenant_id, {})
     return SpendingLimits(
         prices=read_price_book(tenant_id).starting(utc_day(now)),
-        budgets=tuple(_hard_budget(budget, members) for budget in hard),
-        budgets_of=_budgets_of(hard, members),
+        budgets=tuple(_to_hard_budget(budget, members) for budget in hard),
+        budgets_of=_index_budgets_by_user(hard, members),
     )
 
 
-def _hard_budget(budget: Budget, members: TenantMonthSpend) -> HardBudget:
+def _to_hard_budget(budget: Budget, members: TenantMonthSpend) -> HardBudget:
     return HardBudget(
         budget_id=str(budget.id),
         scope=BudgetScope(budget.scope),
@@ -117,7 +117,9 @@ def _hard_budget(budget: Budget, members: TenantMonthSpend) -> HardBudget:
     )
 
 
-def _budgets_of(budgets: Sequence[Budget], month: TenantMonthSpend) -> dict[UserId, bytes]:
+def _index_budgets_by_user(
+    budgets: Sequence[Budget], month: TenantMonthSpend
+) -> dict[UserId, bytes]:
     """Return each user's budgets, sorted by user, so that equal rows give equal bytes."""
     places: defaultdict[str, list[int]] = defaultdict(list)
     for place, budget in enumerate(budgets):
@@ -127,9 +129,9 @@ def _budgets_of(budgets: Sequence[Budget], month: TenantMonthSpend) -> dict[User
 
 
 def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:
-    month = month_of(utc_day(now))
+    month = start_of_month(utc_day(now))
     price = read_price_book(tenant_id).price_on(utc_day(now))
-    month_spend, names = read_month(tenant_id, month), _find_holder_names(tenant_id, rows)
+    month_spend, names = read_month_spend(tenant_id, month), _find_holder_names(tenant_id, rows)
     alerts, currency = (
         _find_alerts(tenant_id, [row.id for row in rows], month),
         find_currency(tenant_id),
@@ -214,4 +216,4 @@ def find_webhook_secret(*, actor: Actor, budget_id: UUID, now: datetime) -> str:
             raise NotFound("This budget does not exist.")
         target = f"budget:{budget_id}"
         record_read(actor=actor, action="budget.webhook_secret_read", target=target, now=now)
-    return secret_of(actor.tenant_id, str(budget_id))
+    return derive_webhook_secret(actor.tenant_id, str(budget_id))

@@ -12,9 +12,9 @@ import structlog
 from caret.contracts.pricing import KEEP_SPEND_S, spend_key
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
-from tenants.base.redis_connection import connect
-from tenants.billing.budgets.month_spend import read_month
+from tenants.base.billing_periods import start_of_month, utc_day
+from tenants.base.redis_connection import connect_to_redis
+from tenants.billing.budgets.month_spend import read_month_spend
 from tenants.models import Budget
 
 log = structlog.get_logger(__name__)
@@ -45,13 +45,13 @@ def try_sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
 
 def sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
     """Raise the counters in Redis to the ledger's spending. Raises redis.RedisError."""
-    month = month_of(utc_day(now))
+    month = start_of_month(utc_day(now))
     with tenant_scope(tenant_id):
         hard_budgets = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True))
         if not hard_budgets:
             return
-        month_spend = read_month(tenant_id, month)
-    pipeline = connect().pipeline(transaction=False)
+        month_spend = read_month_spend(tenant_id, month)
+    pipeline = connect_to_redis().pipeline(transaction=False)
     for budget in hard_budgets:
         key = spend_key(tenant_id, str(budget.id), f"{month:%Y-%m}")
         pipeline.eval(_RAISE_SCRIPT, 1, key, month_spend.spent_of_budget(budget), KEEP_SPEND_S)

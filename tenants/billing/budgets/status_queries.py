@@ -9,9 +9,9 @@ from django.db.models.functions import Coalesce
 
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.month_spend import TenantMonthSpend, is_exhausted, read_month
+from tenants.billing.budgets.month_spend import TenantMonthSpend, is_exhausted, read_month_spend
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.plans.queries import read_price_book
@@ -42,7 +42,7 @@ def list_nearest_limit(
     """
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
-        month = read_month(actor.tenant_id, month_of(utc_day(now)))
+        month = read_month_spend(actor.tenant_id, start_of_month(utc_day(now)))
         statuses = [_compute_status(row, month, price) for row in _find_named_budgets(actor)]
     statuses.sort(
         key=lambda each: (-each.spent_micros / each.month_limit_micros, str(each.budget_id))
@@ -75,7 +75,7 @@ def preview_budget(
         is_hard=terms.is_hard,
     )
     with tenant_scope(actor.tenant_id):
-        month = read_month(actor.tenant_id, month_of(utc_day(now)))
+        month = read_month_spend(actor.tenant_id, start_of_month(utc_day(now)))
         price = read_price_book(actor.tenant_id).price_on(utc_day(now))
         present = Budget.objects.filter(tenant_id=actor.tenant_id, is_hard=True)
         stopped: frozenset[str] = frozenset().union(

@@ -38,12 +38,12 @@ class Webhook:
     payload: dict[str, Any]
 
 
-def secret_of(tenant_id: str, budget_id: str) -> str:
+def derive_webhook_secret(tenant_id: str, budget_id: str) -> str:
     """Return the secret for the receiver, in the specification's format."""
-    return f"whsec_{base64.b64encode(_signing_key(tenant_id, budget_id)).decode()}"
+    return f"whsec_{base64.b64encode(_derive_signing_key(tenant_id, budget_id)).decode()}"
 
 
-def check_address(url: str) -> None:
+def check_webhook_address(url: str) -> None:
     """Check a webhook's address. Its host name is resolved and checked at delivery.
 
     Raises InvalidValue.
@@ -65,12 +65,12 @@ def check_address(url: str) -> None:
         )
 
 
-def send(url: str, webhook: Webhook, *, now: datetime) -> None:
+def send_webhook(url: str, webhook: Webhook, *, now: datetime) -> None:
     """Sign and send a webhook. Raises WebhookDeliveryError."""
     body = json.dumps(webhook.payload | {"timestamp": now.isoformat()}).encode()
     stamp = str(int(now.timestamp()))
     signature = hmac.digest(
-        _signing_key(*webhook.key), f"{webhook.id}.{stamp}.".encode() + body, hashlib.sha256
+        _derive_signing_key(*webhook.key), f"{webhook.id}.{stamp}.".encode() + body, hashlib.sha256
     )
     headers = {
         "content-type": "application/json",
@@ -88,5 +88,5 @@ def send(url: str, webhook: Webhook, *, now: datetime) -> None:
         raise WebhookDeliveryError(f"The receiver responded with status {answer.status}.")
 
 
-def _signing_key(tenant_id: str, budget_id: str) -> bytes:
+def _derive_signing_key(tenant_id: str, budget_id: str) -> bytes:
     return derive_key(settings.ROOT_SECRET, f"budget-webhook/{tenant_id}/{budget_id}")

@@ -26,7 +26,9 @@ COUNTRY: Final = re.compile(r"[A-Z]{2}")
 _MAX_LINES: Final = 8
 
 
-def set_profile(*, actor: Actor, customer: InvoiceParty, tax: InvoiceTax, now: datetime) -> None:
+def set_billing_profile(
+    *, actor: Actor, customer: InvoiceParty, tax: InvoiceTax, now: datetime
+) -> None:
     """Set a tenant's customer details and tax. Raises Forbidden, InvalidValue."""
     actor.require_platform()
     _check_customer(customer)
@@ -61,7 +63,7 @@ def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> N
     _check_customer(customer)
     with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
-        old_customer, tax = read_profile(actor.tenant_id)
+        old_customer, tax = read_billing_profile(actor.tenant_id)
         changed_names = [
             name
             for name in InvoiceParty.__struct_fields__
@@ -91,7 +93,7 @@ def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> N
         )
 
 
-def read_profile(tenant_id: TenantId) -> tuple[InvoiceParty, InvoiceTax]:
+def read_billing_profile(tenant_id: TenantId) -> tuple[InvoiceParty, InvoiceTax]:
     """Return customer and tax, inside the tenant's scope.
 
     Without a billing profile these are the tenant's name and no tax.
@@ -104,7 +106,7 @@ def read_profile(tenant_id: TenantId) -> tuple[InvoiceParty, InvoiceTax]:
     )
 
 
-def issuer() -> InvoiceParty:
+def read_issuer() -> InvoiceParty:
     return InvoiceParty(
         name=settings.INVOICE_ISSUER,
         address=tuple(settings.INVOICE_ADDRESS),
@@ -114,7 +116,7 @@ def issuer() -> InvoiceParty:
     )
 
 
-def bank_account() -> BankAccount | None:
+def read_bank_account() -> BankAccount | None:
     """Return the issuer's bank account; None: none is set."""
     if not settings.INVOICE_IBAN:
         return None

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from tenants.base.billing_periods import month_of, next_month
+from tenants.base.billing_periods import start_of_month, start_of_next_month
 from tenants.base.money import MICROS_PER_CENT, divide_half_up, to_cents
 from tenants.billing.pricing import LINES, PricedTokenKind
 
@@ -140,7 +140,7 @@ def build_document(
         schema=SCHEMA,
         head=head,
         period_from=month.isoformat(),
-        period_until=next_month(month).isoformat(),
+        period_until=start_of_next_month(month).isoformat(),
         lines=lines,
         subtotal_cents=sums.subtotal_cents,
         credit_cents=sums.credit_cents,
@@ -158,7 +158,7 @@ def build_lines(usage_lines: Iterable[UsageLine]) -> tuple[InvoiceLine, ...]:
     """Build lines: seats first, then tokens by tier and kind; one for each price and month."""
     groups: defaultdict[tuple[str, str, int], list[UsageLine]] = defaultdict(list)
     for each in usage_lines:
-        groups[each.line, month_of(each.day).isoformat(), each.price_micros].append(each)
+        groups[each.line, start_of_month(each.day).isoformat(), each.price_micros].append(each)
     order = {code: place for place, code in enumerate((SEATS, *LINES))}
     sorted_groups = sorted(groups.items(), key=lambda group: (order[group[0][0]], *group[0][1:]))
     return tuple(_build_line(*key, entries) for key, entries in sorted_groups)

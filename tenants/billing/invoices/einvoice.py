@@ -12,7 +12,7 @@ from typing import Any, Final
 from facturx import generate_cii_xml, generate_from_binary
 
 from tenants.base.billing_periods import ONE_DAY
-from tenants.base.money import MICROS, MICROS_PER_CENT, write_amount
+from tenants.base.money import MICROS, MICROS_PER_CENT, format_amount
 from tenants.billing.invoices.document import (
     DocumentKind,
     InvoiceDocument,
@@ -193,7 +193,7 @@ def _describe_party(party: InvoiceParty) -> dict[str, Any]:
 
 
 def _write_cents(cents: int) -> str:
-    return write_amount(cents * MICROS_PER_CENT).replace(",", "")
+    return format_amount(cents * MICROS_PER_CENT).replace(",", "")
 
 
 def _write_price(line: InvoiceLine) -> str:

@@ -14,11 +14,21 @@ from django.conf import settings
 
 from caret.foundation.ids import TenantId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import ONE_DAY, begins_at, month_to_book, next_month, utc_day
+from tenants.base.billing_periods import (
+    ONE_DAY,
+    choose_booking_month,
+    start_of_day,
+    start_of_next_month,
+    utc_day,
+)
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.money import MICROS_PER_CENT, to_cents
 from tenants.base.validation.text import parse_reason
-from tenants.billing.invoices.billing_profile import bank_account, issuer, read_profile
+from tenants.billing.invoices.billing_profile import (
+    read_bank_account,
+    read_billing_profile,
+    read_issuer,
+)
 from tenants.billing.invoices.document import (
     DocumentKind,
     InvoiceHeader,
@@ -33,10 +43,10 @@ from tenants.billing.invoices.queries import (
     InvoiceView,
     build_invoice_view,
     find_invoice,
-    read_used,
+    read_usage_lines,
 )
 from tenants.billing.ledger.accounts import LedgerAccountCode
-from tenants.billing.ledger.credits import credit_balance
+from tenants.billing.ledger.credits import read_credit_balance
 from tenants.billing.ledger.operations import (
     Posting,
     SourceKind,
@@ -45,24 +55,24 @@ from tenants.billing.ledger.operations import (
     lock_billing,
     post_transaction,
 )
-from tenants.billing.ledger.queries import open_month
-from tenants.billing.rating.clock import safe_billing_time
+from tenants.billing.ledger.queries import find_open_month
+from tenants.billing.rating.clock import choose_billing_time
 from tenants.billing.rating.operations import rate_tenant
 from tenants.models import BillingState, Invoice, LedgerTransaction, Tenant
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import list_tenants
-from tenants.usage.ingestion.batch_numbers import latest_batch
+from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
 log = structlog.get_logger(__name__)
 
 
-def issue_all(*, now: datetime) -> None:
+def issue_due_invoices_of_all_tenants(*, now: datetime) -> None:
     """Issue the invoices that are due for all tenants. Concurrent runs wait for a tenant's lock."""
-    now = safe_billing_time(now)
+    now = choose_billing_time(now)
     for tenant_id in list_tenants().values():
         try:
-            issued = issue_due(tenant_id, now=now)
+            issued = issue_due_invoices(tenant_id, now=now)
         except NotFound:
             continue  # without a plan there is nothing to invoice
         # One tenant's failure must not delay the others.
@@ -87,7 +97,7 @@ class _InvoiceDraft:
     corrects: int | None
 
 
-def issue_due(tenant_id: TenantId, *, now: datetime) -> list[str]:
+def issue_due_invoices(tenant_id: TenantId, *, now: datetime) -> list[str]:
     """Issue a tenant's invoices for months that are over, and return their numbers.
 
     A month without usage has no invoice. `now` comes from rating.clock, the earlier of two clocks.
@@ -98,11 +108,11 @@ def issue_due(tenant_id: TenantId, *, now: datetime) -> list[str]:
     Raises NotFound for a tenant without a plan.
     """
     with tenant_scope(tenant_id):
-        newest = latest_batch(tenant_id)
+        newest = read_latest_batch(tenant_id)
     rate_tenant(tenant_id, now=now, until=newest)
     with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
-        return [_issue_invoice(state, month, now) for month in _months_due(state, newest, now)]
+        return [_issue_invoice(state, month, now) for month in _list_due_months(state, newest, now)]
 
 
 def issue_credit_note(
@@ -123,12 +133,12 @@ def issue_credit_note(
     with tenant_scope(actor.tenant_id):
         state = lock_billing(actor.tenant_id)
         invoice = find_invoice(actor=actor, number=number)
-        if not 0 < net_cents <= _correctable_cents(invoice):
+        if not 0 < net_cents <= _compute_correctable_cents(invoice):
             raise Conflict(
                 "You can correct at most {cents} cents of this invoice.",
-                cents=_correctable_cents(invoice),
+                cents=_compute_correctable_cents(invoice),
             )
-        month = month_to_book(utc_day(now), open_month=open_month(state), now=now)
+        month = choose_booking_month(utc_day(now), open_month=find_open_month(state), now=now)
         head = _build_header(state, DocumentKind.CREDIT_NOTE, month, now)
         head = msgspec.structs.replace(
             head,
@@ -142,30 +152,30 @@ def issue_credit_note(
         return build_invoice_view(_insert_invoice(state, draft, (), now), ())
 
 
-def _months_due(state: BillingState, newest: int, now: datetime) -> list[date]:
+def _list_due_months(state: BillingState, newest: int, now: datetime) -> list[date]:
     """Return the months with usage that are over and completely rated up to the batch `newest`."""
     if state.rated_batch < newest:
         return []
     months = LedgerTransaction.objects.filter(
-        tenant_id=state.tenant_id, source_kind__in=_USED, month__gte=open_month(state)
+        tenant_id=state.tenant_id, source_kind__in=_USED, month__gte=find_open_month(state)
     )
     used_months = sorted(set(months.values_list("month", flat=True)))
-    return [month for month in used_months if _is_over(state, month, now)]
+    return [month for month in used_months if _is_month_complete(state, month, now)]
 
 
-def _is_over(state: BillingState, month: date, now: datetime) -> bool:
-    following = next_month(month)
+def _is_month_complete(state: BillingState, month: date, now: datetime) -> bool:
+    following = start_of_next_month(month)
     seats_until = state.seats_booked_on
     has_seats = seats_until is not None and seats_until >= following - ONE_DAY
-    return has_seats and now >= begins_at(following) + GRACE
+    return has_seats and now >= start_of_day(following) + GRACE
 
 
 def _issue_invoice(state: BillingState, month: date, now: datetime) -> str:
     tenant_id = TenantId(str(state.tenant_id))
-    usage_lines = read_used(tenant_id, month)
+    usage_lines = read_usage_lines(tenant_id, month)
     head = _build_header(state, DocumentKind.INVOICE, month, now)
     subtotal = sum(line.amount_cents for line in build_lines(usage_lines))
-    credit = max(0, min(to_cents(credit_balance(tenant_id)), subtotal))
+    credit = max(0, min(to_cents(read_credit_balance(tenant_id)), subtotal))
     sums = LedgerTotals(subtotal, credit, compute_tax(subtotal - credit, head.tax))
     draft = _InvoiceDraft(head, sums, month, None)
     _book_invoice(state, draft, sum(each.amount_micros for each in usage_lines), now)
@@ -183,7 +193,7 @@ def _build_header(
     """
     tenant_id = TenantId(str(state.tenant_id))
     state.last_number += 1
-    customer, tax = read_profile(tenant_id)
+    customer, tax = read_billing_profile(tenant_id)
     slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
     issued_on = utc_day(now)
     return InvoiceHeader(
@@ -194,12 +204,12 @@ def _build_header(
         issued_on=issued_on.isoformat(),
         due_on=(issued_on + timedelta(days=settings.INVOICE_DUE_DAYS)).isoformat(),
         currency=state.currency,
-        issuer=issuer(),
+        issuer=read_issuer(),
         customer=customer,
         tax=tax,
         payment=tuple(settings.INVOICE_PAYMENT) if kind is DocumentKind.INVOICE else (),
         reason="",
-        bank=bank_account() if kind is DocumentKind.INVOICE else None,
+        bank=read_bank_account() if kind is DocumentKind.INVOICE else None,
     )
 
 
@@ -236,7 +246,9 @@ def _post_invoice(
 ) -> None:
     booking = TransactionDraft(
         source=TransactionSource(kind, str(state.last_number)),
-        day=utc_day(now) if kind is SourceKind.CREDIT_NOTE else next_month(draft.month) - ONE_DAY,
+        day=utc_day(now)
+        if kind is SourceKind.CREDIT_NOTE
+        else start_of_next_month(draft.month) - ONE_DAY,
         month=draft.month,
         memo=f"{draft.head.number} {draft.head.reason}".strip(),
         postings=[posting for posting in postings if posting.amount_micros],
@@ -273,7 +285,7 @@ def _insert_invoice(
     return row
 
 
-def _correctable_cents(invoice: InvoiceView) -> int:
+def _compute_correctable_cents(invoice: InvoiceView) -> int:
     """Return the net amount of an invoice that is left after its credit notes."""
     if invoice.kind is not DocumentKind.INVOICE:
         return 0

@@ -34,7 +34,7 @@ from reportlab.platypus import (
     TableStyle,
 )
 
-from tenants.base.money import MICROS_PER_CENT, write_amount, write_price
+from tenants.base.money import MICROS_PER_CENT, format_amount, format_price
 from tenants.billing.invoices.document import (
     BankAccount,
     DocumentKind,
@@ -53,7 +53,7 @@ _ACCENT: Final = HexColor("#2f5bd3")
 _TITLES: Final = {DocumentKind.INVOICE: "Invoice", DocumentKind.CREDIT_NOTE: "Credit note"}
 
 
-def render(document: InvoiceDocument, *, logo: Path | None = None) -> bytes:
+def render_pdf(document: InvoiceDocument, *, logo: Path | None = None) -> bytes:
     """Return the PDF, with the e-invoice's XML if the document has all that it needs.
 
     `logo` is a PNG or JPEG file for the first page.
@@ -236,7 +236,7 @@ def _build_price(line: InvoiceLine) -> list[Paragraph]:
         return []
     basis = "per seat and month" if line.price_for == 1 else f"per {line.price_for:,}"
     return [
-        _paragraph(write_price(line.price_micros), alignment=TA_RIGHT),
+        _paragraph(format_price(line.price_micros), alignment=TA_RIGHT),
         _label_paragraph(basis, alignment=TA_RIGHT),
     ]
 
@@ -337,7 +337,7 @@ def _make_plain_style() -> TableStyle:
 
 
 def _format_cents(cents: int) -> str:
-    return write_amount(cents * MICROS_PER_CENT).replace("-", "\N{MINUS SIGN}")
+    return format_amount(cents * MICROS_PER_CENT).replace("-", "\N{MINUS SIGN}")
 
 
 def _format_day(text: str) -> str:

@@ -17,12 +17,12 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
-from tenants.billing.invoices.billing_profile import issuer, read_profile
+from tenants.billing.invoices.billing_profile import read_billing_profile, read_issuer
 from tenants.billing.invoices.document import (
     DocumentKind,
     InvoiceDocument,
@@ -86,12 +86,12 @@ class ProfileView:
     issuer: InvoiceParty
 
 
-def find_profile(*, actor: Actor) -> ProfileView:
+def find_billing_profile(*, actor: Actor) -> ProfileView:
     """Return the billing profile. Up to two queries. Raises Forbidden."""
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
-        customer, tax = read_profile(actor.tenant_id)
-    return ProfileView(customer, tax, issuer())
+        customer, tax = read_billing_profile(actor.tenant_id)
+    return ProfileView(customer, tax, read_issuer())
 
 
 def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[InvoiceRow]:
@@ -102,7 +102,7 @@ def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[In
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         invoices = Invoice.objects.filter(tenant_id=actor.tenant_id)
-        rows = fetch_first(invoices, limit=limit, after=read_cursor(cursor))
+        rows = fetch_page_rows(invoices, limit=limit, after=decode_cursor(cursor))
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
     )
@@ -117,7 +117,7 @@ def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
         if row is None:
             raise NotFound("This invoice does not exist.")
         usage_lines = (
-            read_used(actor.tenant_id, row.month) if row.kind == DocumentKind.INVOICE else ()
+            read_usage_lines(actor.tenant_id, row.month) if row.kind == DocumentKind.INVOICE else ()
         )
         return build_invoice_view(row, usage_lines)
 
@@ -143,7 +143,7 @@ def build_invoice_view(row: Invoice, usage_lines: Sequence[UsageLine]) -> Invoic
     return InvoiceView(row.number, DocumentKind(row.kind), document, corrected_cents)
 
 
-def read_used(tenant_id: TenantId, month: date) -> list[UsageLine]:
+def read_usage_lines(tenant_id: TenantId, month: date) -> list[UsageLine]:
     """Return a month's ledger entries, summed by line, day and price. One query.
 
     Must run inside the tenant's scope.
@@ -171,10 +171,10 @@ def _read_totals(row: Invoice) -> LedgerTotals:
         tenant_id=row.tenant_id, source_kind=row.kind, source_id=str(row.number)
     )
     entries = LedgerEntry.objects.filter(tenant_id=row.tenant_id, transaction_id=booked.id)
-    return sums_of(entries.values_list("account", "amount_micros"))
+    return sum_ledger_entries(entries.values_list("account", "amount_micros"))
 
 
-def sums_of(entries: Iterable[tuple[str, int]]) -> LedgerTotals:
+def sum_ledger_entries(entries: Iterable[tuple[str, int]]) -> LedgerTotals:
     """Return the amounts of the transaction of an invoice or a credit note. Pure."""
     by_account = dict(entries)
     total = by_account.get(LedgerAccountCode.RECEIVABLE, 0) // MICROS_PER_CENT

@@ -7,7 +7,7 @@ from django.db.models import Sum
 
 from caret.foundation.ids import TenantId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_to_book, utc_day
+from tenants.base.billing_periods import choose_booking_month, utc_day
 from tenants.base.errors import InvalidValue
 from tenants.base.money import MAX_MICROS, MICROS_PER_CENT
 from tenants.base.validation.text import parse_reason
@@ -20,7 +20,7 @@ from tenants.billing.ledger.operations import (
     lock_billing,
     post_transaction,
 )
-from tenants.billing.ledger.queries import open_month
+from tenants.billing.ledger.queries import find_open_month
 from tenants.models import LedgerEntry, LedgerTransaction
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
@@ -45,7 +45,7 @@ def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime
         booking = TransactionDraft(
             source=TransactionSource(SourceKind.CREDIT, grant_id),
             day=day,
-            month=month_to_book(day, open_month=open_month(state), now=now),
+            month=choose_booking_month(day, open_month=find_open_month(state), now=now),
             memo="Credit granted",
             postings=[
                 Posting(LedgerAccountCode.PROMOTIONS, amount_micros),
@@ -63,7 +63,7 @@ def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime
         )
 
 
-def credit_balance(tenant_id: TenantId) -> int:
+def read_credit_balance(tenant_id: TenantId) -> int:
     """Return the remaining credit in micros, inside the tenant's scope."""
     # Nearly all transactions have no entry on this account, so they are not read.
     booked = LedgerTransaction.objects.filter(tenant_id=tenant_id, source_kind__in=_MOVES_CREDITS)

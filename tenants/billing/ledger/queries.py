@@ -10,14 +10,14 @@ from uuid import UUID
 from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery, Sum
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import begins_at, next_month
+from tenants.base.billing_periods import start_of_day, start_of_next_month
 from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.billing.ledger.accounts import LedgerAccountCode
@@ -90,7 +90,7 @@ def page_of_ledger(
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         transactions = _filter_transactions(actor, ledger_filter)
-        rows = fetch_first(transactions, limit=limit, after=read_cursor(cursor))
+        rows = fetch_page_rows(transactions, limit=limit, after=decode_cursor(cursor))
         page = build_page(
             rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
         )
@@ -134,7 +134,7 @@ def _filter_transactions(actor: Actor, ledger_filter: LedgerFilter) -> QuerySet[
         transactions = transactions.filter(day__gte=ledger_filter.first)
         if ledger_filter.first > date.min:
             transactions = transactions.filter(
-                created_at__gte=begins_at(ledger_filter.first - _AHEAD)
+                created_at__gte=start_of_day(ledger_filter.first - _AHEAD)
             )
     if ledger_filter.last is not None:
         transactions = transactions.filter(day__lte=ledger_filter.last)
@@ -174,9 +174,9 @@ def _to_entry_view(entry: LedgerEntry) -> LedgerEntryView:
     )
 
 
-def open_month(state: BillingState) -> date:
+def find_open_month(state: BillingState) -> date:
     """Return the first month that is not invoiced."""
     if state.invoiced_month is not None:
-        return next_month(state.invoiced_month)
+        return start_of_next_month(state.invoiced_month)
     first = Subscription.objects.filter(tenant_id=state.tenant_id).order_by("starts_on")
     return first.values_list("starts_on", flat=True)[0].replace(day=1)

@@ -12,7 +12,7 @@ from caret.contracts.policy import Tier
 from caret.contracts.pricing import TierPrices
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.money import Currency
 from tenants.base.validation.text import validate_text
@@ -72,16 +72,18 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
         except IntegrityError as error:
             raise Conflict("The plan already has a price from that day.") from error
     for tenant_id in list_tenants().values():
-        _tell_gateways(tenant_id, plan_row)
+        _update_gateways(tenant_id, plan_row)
 
 
-def _tell_gateways(tenant_id: TenantId, plan: Plan) -> None:
+def _update_gateways(tenant_id: TenantId, plan: Plan) -> None:
     with tenant_scope(tenant_id):
         if Subscription.objects.filter(tenant_id=tenant_id, plan_id=plan.id).exists():
             mark_snapshot_stale(tenant_id=tenant_id)
 
 
-def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason: str = "") -> None:
+def subscribe_tenant(
+    *, actor: Actor, plan: str, starts_on: date, now: datetime, reason: str = ""
+) -> None:
     """Subscribe a tenant to a plan.
 
     The first subscription may begin on any day from the month in which the tenant was created, and
@@ -120,7 +122,7 @@ def _require_known_day(tenant_id: TenantId, starts_on: date) -> None:
     Each day from the first is posted, and a mistyped year would add thousands of days. Raises
     InvalidValue.
     """
-    first = month_of(utc_day(Tenant.objects.get(id=tenant_id).created_at))
+    first = start_of_month(utc_day(Tenant.objects.get(id=tenant_id).created_at))
     if starts_on < first:
         raise InvalidValue(
             "starts_on",

@@ -8,7 +8,7 @@ from typing import TypeVar
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import TierPrices, TokenPrices
 from caret.foundation.clock import to_unix_ms
-from tenants.base.billing_periods import begins_at
+from tenants.base.billing_periods import start_of_day
 
 _Found = TypeVar("_Found")
 
@@ -59,7 +59,7 @@ class PriceBook:
         changes |= {price.effective_on for plan in self.plans for price in plan.prices}
         days = [day, *sorted(change for change in changes if change > day)]
         return tuple(
-            TokenPrices(effective_from_ms=to_unix_ms(begins_at(each)), tiers=price.tiers)
+            TokenPrices(effective_from_ms=to_unix_ms(start_of_day(each)), tiers=price.tiers)
             for each in days
             if (price := self.price_on(each)) is not None
         )

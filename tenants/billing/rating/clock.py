@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import connection
 
 
-def safe_billing_time(now: datetime) -> datetime:
+def choose_billing_time(now: datetime) -> datetime:
     """Return the earlier of `now` and the database's time. One query."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")

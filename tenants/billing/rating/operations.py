@@ -7,7 +7,7 @@ import structlog
 from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
 from tenants.billing.budgets.redis_sync import try_sync_spend_to_redis
-from tenants.billing.rating.clock import safe_billing_time
+from tenants.billing.rating.clock import choose_billing_time
 from tenants.billing.rating.seats import post_seat_charges
 from tenants.billing.rating.tokens import rate_tokens
 from tenants.security.authorization.directory import list_tenants
@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 def rate_all_tenants(*, now: datetime) -> None:
     """Rate all tenants. Concurrent runs wait for a tenant's lock."""
-    now = safe_billing_time(now)
+    now = choose_billing_time(now)
     for tenant_id in list_tenants().values():
         try:
             rate_tenant(tenant_id, now=now)

@@ -8,7 +8,7 @@ from django.db.models import F, Q
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import ONE_DAY, begins_at, month_to_book, utc_day
+from tenants.base.billing_periods import ONE_DAY, choose_booking_month, start_of_day, utc_day
 from tenants.base.errors import NotFound
 from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.operations import (
@@ -19,11 +19,11 @@ from tenants.billing.ledger.operations import (
     lock_billing,
     post_transaction,
 )
-from tenants.billing.ledger.queries import open_month
+from tenants.billing.ledger.queries import find_open_month
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.plans.queries import read_price_book
 from tenants.billing.pricing import price_seats
-from tenants.billing.rating.clock import safe_billing_time
+from tenants.billing.rating.clock import choose_billing_time
 from tenants.models import BillingState, Membership, Subscription
 
 LINE: Final = "seats"
@@ -37,7 +37,7 @@ def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
     """
     with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
-        days = _days_due(state, now)
+        days = _list_due_days(state, now)
         if not days:
             return 0
         prices = read_price_book(tenant_id)
@@ -56,11 +56,11 @@ def post_pending_seat_charges(tenant_id: TenantId, *, now: datetime) -> None:
     The membership's row is reused and loses the earlier period.
     """
     with suppress(NotFound):  # without a plan nothing is posted
-        while post_seat_charges(tenant_id, now=safe_billing_time(now)) == MAX_DAYS:
+        while post_seat_charges(tenant_id, now=choose_billing_time(now)) == MAX_DAYS:
             pass
 
 
-def _days_due(state: BillingState, now: datetime) -> list[date]:
+def _list_due_days(state: BillingState, now: datetime) -> list[date]:
     if state.seats_booked_on is None:
         starts = Subscription.objects.filter(tenant_id=state.tenant_id).order_by("starts_on")
         first = starts.values_list("starts_on", flat=True)[0]
@@ -73,9 +73,9 @@ def _days_due(state: BillingState, now: datetime) -> list[date]:
 def _book_day(state: BillingState, day: date, price: PlanPrice, now: datetime) -> None:
     # A user provisioned as inactive has a membership that ended as it began. It is not a seat.
     num_seats = Membership.objects.filter(
-        Q(ended_at__isnull=True) | Q(ended_at__gte=begins_at(day), ended_at__gt=F("created_at")),
+        Q(ended_at__isnull=True) | Q(ended_at__gte=start_of_day(day), ended_at__gt=F("created_at")),
         tenant_id=state.tenant_id,
-        created_at__lt=begins_at(day + ONE_DAY),
+        created_at__lt=start_of_day(day + ONE_DAY),
     ).count()
     micros = price_seats(num_seats, day=day, month_micros=price.seat_month_micros)
     if not num_seats:
@@ -83,7 +83,7 @@ def _book_day(state: BillingState, day: date, price: PlanPrice, now: datetime) -
     booking = TransactionDraft(
         source=TransactionSource(SourceKind.SEATS, day.isoformat()),
         day=day,
-        month=month_to_book(day, open_month=open_month(state), now=now),
+        month=choose_booking_month(day, open_month=find_open_month(state), now=now),
         memo=f"Seats of {day.isoformat()}",
         postings=[
             Posting(LedgerAccountCode.UNBILLED, micros),

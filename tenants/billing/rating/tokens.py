@@ -19,7 +19,7 @@ from caret.contracts.pricing import TokenCounts, cost_micros
 from caret.contracts.usage import FinishReason
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, month_to_book, utc_day
+from tenants.base.billing_periods import choose_booking_month, start_of_month, utc_day
 from tenants.billing.budgets.alerts import create_alerts
 from tenants.billing.budgets.month_spend import SpendEntry, add_spend
 from tenants.billing.ledger.accounts import LedgerAccountCode
@@ -31,13 +31,19 @@ from tenants.billing.ledger.operations import (
     lock_billing,
     post_transaction,
 )
-from tenants.billing.ledger.queries import open_month
+from tenants.billing.ledger.queries import find_open_month
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.plans.queries import read_price_book
-from tenants.billing.pricing import LINES, TokenLine, price_additional_tokens, quantity, unit_price
+from tenants.billing.pricing import (
+    LINES,
+    TokenLine,
+    get_token_count,
+    get_unit_price,
+    price_additional_tokens,
+)
 from tenants.billing.stripe.meter_events import enqueue_meter_events
 from tenants.models import BillingState, LedgerEntry, UsageRecord
-from tenants.usage.ingestion.batch_numbers import latest_batch
+from tenants.usage.ingestion.batch_numbers import read_latest_batch
 
 MAX_BATCHES: Final = 500  # of usage in one transaction; each has about 64 entries
 
@@ -70,7 +76,7 @@ def rate_tokens(
     """
     with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
-        newest = latest_batch(tenant_id)
+        newest = read_latest_batch(tenant_id)
         newest = newest if until is None else min(newest, until)
         upto = min(newest, state.rated_batch + max_batches)
         num_batches = upto - state.rated_batch
@@ -79,7 +85,7 @@ def rate_tokens(
         spend_entries = _rate_batches(state, upto, now)
         add_spend(tenant_id, spend_entries)
         price = read_price_book(tenant_id).price_on(utc_day(now))
-        create_alerts(tenant_id, month_of(utc_day(now)), price=price, now=now)
+        create_alerts(tenant_id, start_of_month(utc_day(now)), price=price, now=now)
         state.rated_batch = upto
         state.save(update_fields=["rated_batch"])
     return RatingResult(num_batches, upto < newest, spend_entries)
@@ -156,13 +162,13 @@ def _book_day(
     revenue = [
         _build_posting(state, day, line, priced)
         for line in LINES.values()
-        if quantity(line, priced.tokens)
+        if get_token_count(line, priced.tokens)
     ]
     total = -sum(posting.amount_micros for posting in revenue)
     booking = TransactionDraft(
         source=source,
         day=day,
-        month=month_to_book(day, open_month=open_month(state), now=now),
+        month=choose_booking_month(day, open_month=find_open_month(state), now=now),
         memo=f"Tokens of {day.isoformat()}",
         postings=[Posting(LedgerAccountCode.UNBILLED, total), *revenue],
     )
@@ -174,8 +180,8 @@ def _book_day(
 def _build_posting(
     state: BillingState, day: date, line: TokenLine, priced: _PricedUsage
 ) -> Posting:
-    num_tokens = quantity(line, priced.tokens)
-    price = unit_price(line, priced.price.tiers)
+    num_tokens = get_token_count(line, priced.tokens)
+    price = get_unit_price(line, priced.price.tiers)
     before = _read_running_total(state, day, line)
     return Posting(
         account=LedgerAccountCode.TOKENS,

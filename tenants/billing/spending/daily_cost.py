@@ -37,7 +37,7 @@ class DailyCostLine:
     amount_micros: int
 
 
-def read_days(tenant_id: TenantId, *, first: date, last: date) -> list[DailyCostLine]:
+def read_daily_costs(tenant_id: TenantId, *, first: date, last: date) -> list[DailyCostLine]:
     """Return the lines with usage from `first` to `last`, both inclusive. One query.
 
     Must run inside the tenant's scope.

@@ -10,7 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final
 
-from tenants.base.billing_periods import ONE_DAY, days_in, month_of, next_month
+from tenants.base.billing_periods import (
+    ONE_DAY,
+    count_days_in_month,
+    start_of_month,
+    start_of_next_month,
+)
 from tenants.base.money import Currency
 from tenants.billing.pricing import price_seats
 from tenants.billing.rating.seats import LINE as SEATS
@@ -35,16 +40,16 @@ class MonthCost:
         return self.seats_micros + self.tokens_micros
 
 
-def first_day_of_forecast(today: date) -> date:
+def find_first_forecast_day(today: date) -> date:
     """Return the first day whose costs the month's cost and its forecast need."""
-    return min(month_of(today), today - FORECAST_DAYS * ONE_DAY)
+    return min(start_of_month(today), today - FORECAST_DAYS * ONE_DAY)
 
 
 def compute_month_cost(
     days: Sequence[DailyCostLine], *, currency: Currency, today: date
 ) -> MonthCost:
-    """Return the month's cost. `days` begin at `first_day_of_forecast` or earlier."""
-    month = month_of(today)
+    """Return the month's cost. `days` begin at `find_first_forecast_day` or earlier."""
+    month = start_of_month(today)
     seats = [each for each in days if each.line == SEATS]
     tokens = [each for each in days if each.line != SEATS]
     cost = MonthCost(
@@ -58,7 +63,7 @@ def compute_month_cost(
     num_days = min((today - first).days, FORECAST_DAYS)
     if num_days < _MIN_DAYS:
         return cost
-    remaining = _remaining_seats(seats, month) + _remaining_tokens(tokens, today, num_days)
+    remaining = _forecast_seat_cost(seats, month) + _forecast_token_cost(tokens, today, num_days)
     return replace(cost, forecast_micros=cost.total_micros + remaining)
 
 
@@ -66,20 +71,20 @@ def _sum_since(lines: Sequence[DailyCostLine], first: date) -> int:
     return sum(each.amount_micros for each in lines if each.day >= first)
 
 
-def _remaining_seats(seats: Sequence[DailyCostLine], month: date) -> int:
+def _forecast_seat_cost(seats: Sequence[DailyCostLine], month: date) -> int:
     last = max(seats, key=lambda each: each.day, default=None)
     if last is None:
         return 0
     day, total = max(month, last.day + ONE_DAY), 0
-    while day < next_month(month):
+    while day < start_of_next_month(month):
         total += price_seats(last.quantity, day=day, month_micros=last.price_micros)
         day += ONE_DAY
     return total
 
 
-def _remaining_tokens(tokens: Sequence[DailyCostLine], today: date, num_days: int) -> int:
+def _forecast_token_cost(tokens: Sequence[DailyCostLine], today: date, num_days: int) -> int:
     """Return the expected cost of the rest of today and of the days after it."""
     first = today - num_days * ONE_DAY
     so_far_today = _sum_since(tokens, today)
     average = (_sum_since(tokens, first) - so_far_today) // num_days
-    return max(0, average - so_far_today) + average * (days_in(today) - today.day)
+    return max(0, average - so_far_today) + average * (count_days_in_month(today) - today.day)

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.money import Currency
 from tenants.base.permissions import Permission
-from tenants.billing.ledger.credits import credit_balance
+from tenants.billing.ledger.credits import read_credit_balance
 from tenants.billing.plans.price_book import PlanPrice, PriceBook
 from tenants.billing.plans.queries import find_currency, read_price_book
-from tenants.billing.spending.daily_cost import DailyCostLine, read_days
+from tenants.billing.spending.daily_cost import DailyCostLine, read_daily_costs
 from tenants.billing.spending.month_cost import (
     MonthCost,
     compute_month_cost,
-    first_day_of_forecast,
+    find_first_forecast_day,
 )
 from tenants.models import Membership
 from tenants.security.authorization.actor import Actor
@@ -42,7 +42,7 @@ class SpendingOverview:
 
     @property
     def month(self) -> date:
-        return month_of(self.today)
+        return start_of_month(self.today)
 
     @property
     def month_cost(self) -> MonthCost:
@@ -58,7 +58,7 @@ def read_spending_overview(
     """
     actor.require(Permission.READ_BILLING)
     today = utc_day(now)
-    begin = min(first or today, first_day_of_forecast(today))
+    begin = min(first or today, find_first_forecast_day(today))
     with tenant_scope(actor.tenant_id):
         currency = find_currency(actor.tenant_id)
         if currency is None:
@@ -66,10 +66,10 @@ def read_spending_overview(
         return SpendingOverview(
             currency=currency,
             today=today,
-            plan=plan_in_force(read_price_book(actor.tenant_id), today),
-            num_seats=_num_seats(actor),
-            credit_micros=credit_balance(actor.tenant_id),
-            days=tuple(read_days(actor.tenant_id, first=begin, last=today)),
+            plan=find_plan_in_force(read_price_book(actor.tenant_id), today),
+            num_seats=_count_seats(actor),
+            credit_micros=read_credit_balance(actor.tenant_id),
+            days=tuple(read_daily_costs(actor.tenant_id, first=begin, last=today)),
         )
 
 
@@ -84,7 +84,7 @@ def read_month_cost(*, actor: Actor, now: datetime) -> MonthCost | None:
         currency = find_currency(actor.tenant_id)
         if currency is None:
             return None
-        days = read_days(actor.tenant_id, first=first_day_of_forecast(today), last=today)
+        days = read_daily_costs(actor.tenant_id, first=find_first_forecast_day(today), last=today)
     return compute_month_cost(days, currency=currency, today=today)
 
 
@@ -95,7 +95,7 @@ def read_currency(*, actor: Actor) -> Currency | None:
         return find_currency(actor.tenant_id)
 
 
-def plan_in_force(book: PriceBook, day: date) -> PlanInForce | None:
+def find_plan_in_force(book: PriceBook, day: date) -> PlanInForce | None:
     """Return the plan in force on a day and the next change. Pure."""
     plan = book.plan_on(day)
     if plan is None:
@@ -111,5 +111,5 @@ def plan_in_force(book: PriceBook, day: date) -> PlanInForce | None:
     )
 
 
-def _num_seats(actor: Actor) -> int:
+def _count_seats(actor: Actor) -> int:
     return Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True).count()

@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from caret.foundation.ids import TenantId
-from tenants.base.billing_periods import begins_at
+from tenants.base.billing_periods import start_of_day
 from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.models import LedgerEntry, StripeCustomer, StripeEvent
 
@@ -15,14 +15,14 @@ _NOON: Final = timedelta(hours=12)
 MAX_AGE: Final = timedelta(days=30)
 
 
-def event_name(line: str) -> str:
+def build_event_name(line: str) -> str:
     """Return the meter of a line: caret_fast_cached_prompt_tokens for fast.cached_prompt."""
     return f"caret_{line.replace('.', '_')}_tokens"
 
 
-def meter_event_time(day: date, now: datetime) -> datetime:
+def choose_event_time(day: date, now: datetime) -> datetime:
     """Return the day's noon, or the nearest time that Stripe accepts: not too old, not future."""
-    return min(max(begins_at(day) + _NOON, now - MAX_AGE), now)
+    return min(max(start_of_day(day) + _NOON, now - MAX_AGE), now)
 
 
 def enqueue_meter_events(tenant_id: TenantId, transaction_id: UUID, *, now: datetime) -> None:
@@ -41,9 +41,9 @@ def add_events(tenant_id: TenantId, entries: Iterable[LedgerEntry], *, now: date
             StripeEvent(
                 tenant_id=tenant_id,
                 identifier=f"{entry.transaction_id}:{entry.line}",
-                event_name=event_name(entry.line),
+                event_name=build_event_name(entry.line),
                 quantity=entry.quantity,
-                occurred_at=meter_event_time(entry.day, now),
+                occurred_at=choose_event_time(entry.day, now),
                 next_at=now,
             )
             for entry in entries

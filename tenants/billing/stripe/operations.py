@@ -34,12 +34,12 @@ _MAX_WAIT: Final = timedelta(hours=1)
 log = structlog.get_logger(__name__)
 
 
-def report_all(stripe: Stripe, *, now: datetime) -> None:
+def report_all_tenants(stripe: Stripe, *, now: datetime) -> None:
     """Report all tenants. One tenant's failure does not stop the others."""
     for tenant_id in list_tenants().values():
         try:
             ensure_customer(stripe, tenant_id, now=now)
-            send_due(stripe, tenant_id, now=now)
+            send_due_events(stripe, tenant_id, now=now)
         except NotFound:
             continue  # without a plan there is nothing to report
         except StripeFailed as error:
@@ -75,7 +75,7 @@ def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> st
     return customer_id
 
 
-def send_due(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> int:
+def send_due_events(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> int:
     """Send the events that are due, and return how many have arrived."""
     with tenant_scope(tenant_id):
         customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
@@ -85,7 +85,7 @@ def send_due(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> int:
     return sum(_send_event(stripe, customer, claim, now) for claim in due)
 
 
-def backoff_after(attempts: int) -> timedelta:
+def compute_stripe_backoff(attempts: int) -> timedelta:
     """Return the wait until the next attempt. Pure."""
     return min(timedelta(seconds=30) * (1 << min(attempts, 10)), _MAX_WAIT)
 
@@ -110,7 +110,7 @@ def _claim_events(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
     claims = [_MeterEventClaim(event, event.doubtful_since) for event in due]
     for event in due:
         event.attempts += 1
-        event.next_at = now + backoff_after(event.attempts)
+        event.next_at = now + compute_stripe_backoff(event.attempts)
         # A worker that is killed from here on may have sent the event.
         event.doubtful_since = event.doubtful_since or now
         event.save(update_fields=["attempts", "next_at", "doubtful_since"])
@@ -121,7 +121,7 @@ def _send_event(
     stripe: Stripe, customer: StripeCustomer, claim: _MeterEventClaim, now: datetime
 ) -> bool:
     event = claim.event
-    if _is_forgotten(claim, now):
+    if _has_stripe_forgotten(claim, now):
         _update_event(
             event, next_at=None, last_error="Whether it has arrived is not known: reconcile."
         )
@@ -153,7 +153,7 @@ def _record_failure(claim: _MeterEventClaim, error: StripeFailed) -> None:
     _update_event(claim.event, **fields)
 
 
-def _is_forgotten(claim: _MeterEventClaim, now: datetime) -> bool:
+def _has_stripe_forgotten(claim: _MeterEventClaim, now: datetime) -> bool:
     """Return whether Stripe may have forgotten the identifier of an event that may have arrived."""
     return claim.doubtful_since is not None and now - claim.doubtful_since > _KNOWN_FOR
 

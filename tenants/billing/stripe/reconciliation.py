@@ -9,9 +9,9 @@ from django.db.models import Count, Q, Sum
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import begins_at, next_month
+from tenants.base.billing_periods import start_of_day, start_of_next_month
 from tenants.billing.pricing import LINES
-from tenants.billing.stripe.meter_events import event_name
+from tenants.billing.stripe.meter_events import build_event_name
 from tenants.billing.stripe.port import Stripe
 from tenants.models import StripeCustomer, StripeEvent
 
@@ -30,12 +30,12 @@ class MeterComparison:
         return self.booked == self.stripe_quantity and not self.stuck and not self.waiting
 
 
-def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[MeterComparison]:
+def reconcile_month(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[MeterComparison]:
     """Compare each meter's total in a month, by the events' times in UTC.
 
     Returns an empty list for a tenant that is not a customer at Stripe. Raises StripeFailed.
     """
-    since, until = begins_at(month), begins_at(next_month(month))
+    since, until = start_of_day(month), start_of_day(start_of_next_month(month))
     with tenant_scope(tenant_id):
         customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
         if customer is None:
@@ -54,7 +54,7 @@ def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Meter
         )
         own_totals = {row["event_name"]: row for row in rows}
     stripe_totals = stripe.read_totals(customer_id=customer.customer_id, since=since, until=until)
-    names = sorted(event_name(line) for line in LINES)
+    names = sorted(build_event_name(line) for line in LINES)
     return [
         _compare_meter(name, own_totals.get(name, {}), stripe_totals.get(name, 0)) for name in names
     ]

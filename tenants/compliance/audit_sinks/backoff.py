@@ -13,13 +13,13 @@ _SLOW_EACH: Final = timedelta(milliseconds=50)  # per message
 _REST: Final = 3
 
 
-def backoff_after(num_failures: int) -> timedelta:
+def compute_sink_backoff(num_failures: int) -> timedelta:
     """Return 5 s after the first failure, doubled with each further one, up to an hour."""
     doublings = min(num_failures - 1, 20)
     return min(_FIRST_WAIT * (1 << doublings), MAX_WAIT)
 
 
-def slow_sink_pause(took: timedelta, num_delivered: int) -> timedelta | None:
+def compute_slow_sink_pause(took: timedelta, num_delivered: int) -> timedelta | None:
     """Return how long a slow sink must pause, to leave time for the others; None: it is not slow.
 
     A sink that accepted many messages in that time is not slow.
@@ -28,7 +28,7 @@ def slow_sink_pause(took: timedelta, num_delivered: int) -> timedelta | None:
     return min(took * _REST, MAX_WAIT) if is_slow else None
 
 
-def is_due(now: datetime) -> Q:
+def make_due_condition(now: datetime) -> Q:
     """Return the filter of sinks that are due.
 
     If the clock is set back, no sink waits for longer than MAX_WAIT.

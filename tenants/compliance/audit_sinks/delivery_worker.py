@@ -21,9 +21,13 @@ from django.db.models.functions import Coalesce
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
-from tenants.compliance.audit_sinks.backoff import backoff_after, is_due, slow_sink_pause
+from tenants.compliance.audit_sinks.backoff import (
+    compute_sink_backoff,
+    compute_slow_sink_pause,
+    make_due_condition,
+)
 from tenants.compliance.audit_sinks.delivery import BROKEN, Destination, SinkDeliveryError
-from tenants.compliance.audit_sinks.messages import SinkMessage, message_of
+from tenants.compliance.audit_sinks.messages import SinkMessage, build_message
 from tenants.compliance.audit_sinks.operations import NOT_OPENED
 from tenants.compliance.audit_sinks.secret_storage import SecretUnavailable, open_sink_secret
 from tenants.compliance.audit_sinks.syslog import send_syslog
@@ -64,7 +68,7 @@ class DeliveryResult:
     took: timedelta
 
 
-def deliver_due(*, clock: Clock) -> int:
+def deliver_due_entries(*, clock: Clock) -> int:
     """Deliver to all sinks that are due, and return how many entries were delivered.
 
     Sinks that are far behind are visited again after all others. The order is random, so that the
@@ -75,26 +79,26 @@ def deliver_due(*, clock: Clock) -> int:
     behind = list(list_tenants().values())
     random.shuffle(behind)
     while behind and monotonic() < over_at_s:
-        done = list(_visit_all(behind, clock, over_at_s))
+        done = list(_deliver_to_tenants(behind, clock, over_at_s))
         num_delivered += sum(_count_delivered(visit, result) for visit, result in done)
-        behind = _tenants_behind(done)
+        behind = _list_tenants_behind(done)
     return num_delivered
 
 
-def _visit_all(
+def _deliver_to_tenants(
     tenant_ids: Sequence[TenantId], clock: Clock, over_at_s: float
 ) -> Iterator[tuple[DeliveryRun, DeliveryResult]]:
-    visits = (visit for each in tenant_ids for visit in _claim_or_say(each, clock()))
+    visits = (visit for each in tenant_ids for visit in _claim_due_or_log(each, clock()))
     for batch in _split_into_batches(visits):
         results = asyncio.run(_deliver_all(batch, clock))
         for visit, result in zip(batch, results, strict=True):
-            if _note_or_say(visit, result, clock()):
+            if _store_result_or_log(visit, result, clock()):
                 yield visit, result
         if monotonic() >= over_at_s:
             return
 
 
-def _tenants_behind(done: Sequence[tuple[DeliveryRun, DeliveryResult]]) -> list[TenantId]:
+def _list_tenants_behind(done: Sequence[tuple[DeliveryRun, DeliveryResult]]) -> list[TenantId]:
     num_visits = Counter(visit.tenant_id for visit, _ in done)
     more = (
         visit.tenant_id
@@ -104,7 +108,7 @@ def _tenants_behind(done: Sequence[tuple[DeliveryRun, DeliveryResult]]) -> list[
     return list(dict.fromkeys(more))
 
 
-def _claim_or_say(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
+def _claim_due_or_log(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
     """Claim a tenant's sinks, and log any error, so that other tenants are not affected."""
     try:
         return list(_claim_due(tenant_id, now))
@@ -114,7 +118,7 @@ def _claim_or_say(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
         return []
 
 
-def _note_or_say(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> bool:
+def _store_result_or_log(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> bool:
     try:
         _store_result(visit, result, now)
     # The messages are delivered again, with the same IDs.
@@ -126,7 +130,7 @@ def _note_or_say(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> b
 
 def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[DeliveryRun]:
     with tenant_scope(tenant_id):
-        rows = AuditSink.objects.filter(is_due(now), tenant_id=tenant_id)
+        rows = AuditSink.objects.filter(make_due_condition(now), tenant_id=tenant_id)
         # Sinks without a delivery come first, then those with the oldest delivery.
         due = list(rows.order_by(F("delivered_at").asc(nulls_first=True), "id"))
         # Queried only for tenants with due sinks: all tenants are checked every few seconds, and
@@ -140,7 +144,7 @@ def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[DeliveryRun]:
 def _claim_sink(tenant_id: TenantId, sink: AuditSink, now: datetime) -> DeliveryRun | None:
     """Claim a sink; None: another worker has claimed it or delivered everything meanwhile."""
     until = now + _CLAIM
-    rows = AuditSink.objects.filter(is_due(now), tenant_id=tenant_id, id=sink.id)
+    rows = AuditSink.objects.filter(make_due_condition(now), tenant_id=tenant_id, id=sink.id)
     if not rows.update(claimed_until=until):
         return None
     sink.refresh_from_db()
@@ -153,7 +157,7 @@ def _claim_sink(tenant_id: TenantId, sink: AuditSink, now: datetime) -> Delivery
         destination, error = None, NOT_OPENED
     except InvalidValue as refusal:
         destination, error = None, refusal.message
-    messages = [message_of(entry) for entry in entries]
+    messages = [build_message(entry) for entry in entries]
     if not messages:
         AuditSink.objects.filter(tenant_id=tenant_id, id=sink.id, claimed_until=until).update(
             claimed_until=None
@@ -199,7 +203,7 @@ async def _send_batch(visit: DeliveryRun, clock: Clock) -> tuple[int | None, str
     if visit.destination is None:
         return None, visit.error
     if visit.destination.secret is not None:
-        return await _hand_over_one_by_one(visit, visit.destination, clock)
+        return await _send_one_by_one(visit, visit.destination, clock)
     try:
         await send_syslog(visit.destination, visit.messages)
     except SinkDeliveryError as error:
@@ -207,7 +211,7 @@ async def _send_batch(visit: DeliveryRun, clock: Clock) -> tuple[int | None, str
     return visit.messages[-1].sequence, ""
 
 
-async def _hand_over_one_by_one(
+async def _send_one_by_one(
     visit: DeliveryRun, destination: Destination, clock: Clock
 ) -> tuple[int | None, str]:
     loop = asyncio.get_running_loop()
@@ -235,9 +239,9 @@ def _store_result(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> 
     if result.delivered is not None:
         cursor |= {"delivered_sequence": result.delivered, "delivered_at": now}
     health = (
-        _fields_of_failure(visit, result, now)
+        _build_failure_fields(visit, result, now)
         if result.error
-        else _fields_of_success(result, _count_delivered(visit, result), now)
+        else _build_success_fields(result, _count_delivered(visit, result), now)
     )
     with tenant_scope(visit.tenant_id):
         rows = AuditSink.objects.filter(tenant_id=visit.tenant_id, id=visit.sink.id)
@@ -245,8 +249,10 @@ def _store_result(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> 
             rows.update(**health)
 
 
-def _fields_of_success(result: DeliveryResult, num_delivered: int, now: datetime) -> dict[str, Any]:
-    rest = slow_sink_pause(result.took, num_delivered)
+def _build_success_fields(
+    result: DeliveryResult, num_delivered: int, now: datetime
+) -> dict[str, Any]:
+    rest = compute_slow_sink_pause(result.took, num_delivered)
     return {
         "failed_since": None,
         "last_error": "",
@@ -255,7 +261,9 @@ def _fields_of_success(result: DeliveryResult, num_delivered: int, now: datetime
     }
 
 
-def _fields_of_failure(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> dict[str, Any]:
+def _build_failure_fields(
+    visit: DeliveryRun, result: DeliveryResult, now: datetime
+) -> dict[str, Any]:
     num_failures = 1 if result.delivered is not None else visit.sink.num_failures + 1
     logger.warning(
         "audit.push_failed",
@@ -268,7 +276,7 @@ def _fields_of_failure(visit: DeliveryRun, result: DeliveryResult, now: datetime
         "failed_since": Coalesce(F("failed_since"), Value(now)),
         "last_error": result.error,
         "num_failures": num_failures,
-        "next_attempt_at": now + backoff_after(num_failures),
+        "next_attempt_at": now + compute_sink_backoff(num_failures),
     }
 
 

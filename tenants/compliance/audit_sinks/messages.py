@@ -29,7 +29,7 @@ class SinkMessage:
     data: dict[str, Any]
 
 
-def message_of(entry: AuditEntry) -> SinkMessage:
+def build_message(entry: AuditEntry) -> SinkMessage:
     document = build_document(entry)
     return SinkMessage(
         id=document["id"],
@@ -40,13 +40,13 @@ def message_of(entry: AuditEntry) -> SinkMessage:
     )
 
 
-def webhook_body(message: SinkMessage) -> str:
+def build_webhook_body(message: SinkMessage) -> str:
     """Return the payload in the format of Standard Webhooks."""
     payload = {"type": message.kind, "timestamp": message.at, "data": message.data}
     return canonicalize(payload).decode()
 
 
-def syslog_frame(message: SinkMessage) -> bytes:
+def build_syslog_frame(message: SinkMessage) -> bytes:
     """Return an RFC 5424 message prefixed by its length (RFC 5425, 4.3).
 
     Non-ASCII characters are escaped as in JSON, so that the text needs no byte order mark.

@@ -18,7 +18,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import validate_text
-from tenants.compliance.audit_sinks.backoff import backoff_after
+from tenants.compliance.audit_sinks.backoff import compute_sink_backoff
 from tenants.compliance.audit_sinks.delivery import (
     SILENT,
     TIMEOUT_S,
@@ -38,7 +38,7 @@ from tenants.compliance.audit_sinks.secret_storage import (
 from tenants.compliance.audit_sinks.syslog import send_syslog
 from tenants.compliance.audit_sinks.webhook import webhook_sender
 from tenants.models import AuditSink
-from tenants.security.audit.hash_chain import timestamp
+from tenants.security.audit.hash_chain import format_timestamp
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.audit.queries import find_head
 from tenants.security.authorization.actor import Actor
@@ -117,11 +117,11 @@ def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
         row = find_sink(actor=actor, sink_id=sink_id)
         if row.num_failures and row.next_attempt_at is not None:
             # Each failed attempt writes both together.
-            tried_at = row.next_attempt_at - backoff_after(row.num_failures)
+            tried_at = row.next_attempt_at - compute_sink_backoff(row.num_failures)
             if tried_at <= now < tried_at + RETRY_AFTER:
                 raise Conflict("You sent a test a moment ago. Wait a minute, then try again.")
             _end_wait(actor, row)
-            before: ChangeFields = {"next_attempt_at": timestamp(row.next_attempt_at)}
+            before: ChangeFields = {"next_attempt_at": format_timestamp(row.next_attempt_at)}
             _record_change(actor, row, "retried", (before, {"next_attempt_at": None}), now)
         last = find_head(tenant_id=actor.tenant_id).sequence
         return build_sink_view(find_sink(actor=actor, sink_id=sink_id), last)
@@ -166,7 +166,7 @@ def _end_wait(actor: Actor, row: AuditSink) -> None:
 
 
 def _send_probe(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> TestResult:
-    moment = timestamp(clock())
+    moment = format_timestamp(clock())
     data = {"kind": "test", "tenant_id": actor.tenant_id, "sink": row.name, "at": moment}
     message = SinkMessage(id=str(uuid4()), kind=TEST, at=moment, sequence=None, data=data)
     try:

@@ -10,9 +10,9 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.compliance.audit_sinks.endpoint import SinkKind
@@ -40,10 +40,10 @@ class SinkView:
 def list_sinks(*, actor: Actor, limit: int, cursor: str | None) -> Page[SinkView]:
     """Return a page of sinks, newest first. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_AUDIT)
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         sinks = AuditSink.objects.filter(tenant_id=actor.tenant_id)
-        rows = fetch_first(sinks, limit=limit, after=after)
+        rows = fetch_page_rows(sinks, limit=limit, after=after)
         last = find_head(tenant_id=actor.tenant_id).sequence
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)

@@ -16,7 +16,7 @@ from tenants.compliance.audit_sinks.endpoint import SinkAddress, SinkKind, parse
 from tenants.models import AuditSink
 from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.errors import EncryptionFailed
-from tenants.security.encryption.operations import seal_for, shred_scope
+from tenants.security.encryption.operations import seal_in_scope, shred_scope
 from tenants.security.encryption.queries import open_sealed
 
 _SECRET_BYTES: Final = 32  # Standard Webhooks requires 24 to 64
@@ -41,7 +41,7 @@ def seal_sink(
     tenant_id: TenantId, sink_id: UUID, address: SinkAddress, secret: str | None, *, now: datetime
 ) -> bytes:
     data = msgspec.json.encode(_SealedSecret(address.text, secret))
-    return seal_for(
+    return seal_in_scope(
         tenant_id, _name_scope(sink_id), place=_build_seal_context(sink_id), data=data, now=now
     )
 

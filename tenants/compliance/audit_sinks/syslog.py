@@ -23,7 +23,7 @@ from tenants.compliance.audit_sinks.delivery import (
     Destination,
     SinkDeliveryError,
 )
-from tenants.compliance.audit_sinks.messages import SinkMessage, syslog_frame
+from tenants.compliance.audit_sinks.messages import SinkMessage, build_syslog_frame
 
 # A receiver that keeps its side open is assumed to have read everything.
 _FAREWELL_S: Final = 2.0
@@ -36,9 +36,9 @@ async def send_syslog(destination: Destination, messages: Sequence[SinkMessage])
         async with asyncio.timeout(TIMEOUT_S):
             reader, writer = await _open_connection(destination)
             try:
-                writer.writelines(syslog_frame(message) for message in messages)
+                writer.writelines(build_syslog_frame(message) for message in messages)
                 await writer.drain()
-                await _take_leave(reader, writer)
+                await _close_connection(reader, writer)
             finally:
                 writer.transport.abort()
     except TimeoutError as error:
@@ -95,7 +95,7 @@ async def _connect(destination: Destination) -> socket.socket:
     raise failure or OSError("the name has no addresses")
 
 
-async def _take_leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _close_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Close the connection. Raises OSError if the receiver reset it."""
     if not writer.can_write_eof():
         writer.close()  # TLS: sends close_notify and waits for the receiver's

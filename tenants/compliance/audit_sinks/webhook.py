@@ -27,7 +27,7 @@ from tenants.compliance.audit_sinks.delivery import (
     Destination,
     SinkDeliveryError,
 )
-from tenants.compliance.audit_sinks.messages import SinkMessage, webhook_body
+from tenants.compliance.audit_sinks.messages import SinkMessage, build_webhook_body
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=TIMEOUT_S)
 
@@ -71,7 +71,7 @@ class WebhookSender:
 
     async def send_message(self, message: SinkMessage) -> None:
         """Sign and send a message. Raises SinkDeliveryError."""
-        body = webhook_body(message)
+        body = build_webhook_body(message)
         try:
             async with self._session.post(
                 self._text,

@@ -15,10 +15,10 @@ from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import user_scope
-from tenants.base.validation.email_domains import anonymous_email
+from tenants.base.validation.email_domains import make_anonymous_email
 from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.compliance.data_subjects.data_inventory import DataSubject
-from tenants.identity.members.access_changes import announce
+from tenants.identity.members.access_changes import announce_access_change
 from tenants.models import (
     AlertDelivery,
     ApiKey,
@@ -35,7 +35,7 @@ from tenants.models import (
 _DIGEST_BYTES: Final = 32
 
 
-def anonymize(subject: DataSubject, now: datetime) -> dict[str, int]:
+def anonymize_subject(subject: DataSubject, now: datetime) -> dict[str, int]:
     """Anonymize a user's rows, and return the numbers of rows by table."""
     tenant_id, user_id = subject.tenant_id, subject.user_id
     # A second run finds none, so that each row is counted once.
@@ -56,7 +56,7 @@ def anonymize(subject: DataSubject, now: datetime) -> dict[str, int]:
     for rows in deleted_rows:
         table = rows.model._meta.db_table
         counts[table] = counts.get(table, 0) + rows.delete()[0]
-    _forget_account(tenant_id, user_id, now)
+    _anonymize_account(tenant_id, user_id, now)
     return counts
 
 
@@ -75,10 +75,10 @@ def anonymize_keys(keys: QuerySet[ApiKey], now: datetime) -> int:
 
 def anonymize_invitations(invitations: QuerySet[Invitation], now: datetime) -> int:
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
-    return invitations.update(email=anonymous_email())
+    return invitations.update(email=make_anonymous_email())
 
 
-def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> None:
+def _anonymize_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> None:
     """Anonymize the account, unless another tenant still has the user.
 
     The account is shared by all tenants. No certificate says whether it was anonymized, because a
@@ -92,12 +92,12 @@ def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> N
         if memberships.exclude(tenant_id=tenant_id).exists():
             return
     User.objects.filter(id=row.id).update(
-        email=anonymous_email(),
+        email=make_anonymous_email(),
         name="",
         password=make_password(None),
         is_active=False,
         last_login=None,
     )
     UserSession.objects.filter(user_id=user_id).delete()
-    announce(str(user_id))
+    announce_access_change(str(user_id))
     Authenticator.objects.filter(user_id=user_id).delete()

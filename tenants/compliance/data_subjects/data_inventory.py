@@ -94,7 +94,7 @@ def _filter_by(*columns: str) -> Callable[[DataSubject], Q]:
     return whose
 
 
-def _by_text(column: str) -> Callable[[DataSubject], Q]:
+def _filter_by_text(column: str) -> Callable[[DataSubject], Q]:
     """Return a filter for rows that have the user's ID as text in the column."""
     return lambda subject: Q(**{column: str(subject.user_id)})
 
@@ -103,11 +103,11 @@ def _filter_invitations(subject: DataSubject) -> Q:
     return Q(email=subject.email) | Q(invited_by_id=subject.user_id)
 
 
-def _said_about_or_by(subject: DataSubject) -> Q:
+def _filter_audit_entries(subject: DataSubject) -> Q:
     return Q(actor_id=subject.user_id) | Q(target=f"user:{subject.user_id}")
 
 
-def _of_scim_user(subject: DataSubject) -> Q:
+def _filter_scim_group_members(subject: DataSubject) -> Q:
     scim_users = ScimUser.objects.filter(tenant_id=subject.tenant_id, user_id=subject.user_id)
     return Q(scim_user_id__in=scim_users.values("id"))
 
@@ -126,7 +126,7 @@ SOURCES: Final = (
     ),
     InventoryEntry("invitations", Invitation, _filter_invitations),
     InventoryEntry("scim_users", ScimUser, _filter_by("user_id")),
-    InventoryEntry("scim_groups", ScimGroupMember, _of_scim_user),
+    InventoryEntry("scim_groups", ScimGroupMember, _filter_scim_group_members),
     InventoryEntry("consent_receipts", ConsentReceipt, _filter_by("user_id", "actor_id")),
     InventoryEntry("content_objects", ContentObject, _filter_by("user_id")),
     InventoryEntry("content_erasures", ContentErasure, _filter_by("user_id"), frozenset({"keys"})),
@@ -135,7 +135,7 @@ SOURCES: Final = (
     InventoryEntry("typed_characters", TypingReport, _filter_by("user_id")),
     InventoryEntry("usage_hours", UsageHour, _filter_by("user_id")),
     InventoryEntry("usage_days", UsageDay, _filter_by("user_id")),
-    InventoryEntry("month_spend", MonthSpend, _by_text("holder")),
+    InventoryEntry("month_spend", MonthSpend, _filter_by_text("holder")),
     InventoryEntry("budgets", Budget, _filter_by("holder_id"), frozenset({"webhook_url"})),
     InventoryEntry("budget_alerts", AlertDelivery, lambda subject: Q(address=subject.email)),
     InventoryEntry(
@@ -157,9 +157,9 @@ SOURCES: Final = (
         "kept_answers", IdempotencyRecord, lambda subject: Q(caller=f"user:{subject.user_id}")
     ),
     InventoryEntry(
-        "retrieval_chunks", RetrievalChunk, _by_text("holder"), frozenset({"embedding"})
+        "retrieval_chunks", RetrievalChunk, _filter_by_text("holder"), frozenset({"embedding"})
     ),
-    InventoryEntry("audit_entries", AuditEntry, _said_about_or_by),
+    InventoryEntry("audit_entries", AuditEntry, _filter_audit_entries),
 )
 # Data of the account, only in users' own exports: a tenant may not learn where they sign in.
 OWN_SOURCES: Final = (

@@ -21,7 +21,7 @@ _KEPT: Final = (
 _PERSONS: Final = "the account, once no other tenant of this installation knows it"
 
 
-def facts_of(row: Erasure) -> dict[str, Any]:
+def build_certificate_facts(row: Erasure) -> dict[str, Any]:
     """Return the certificate's facts, inside the tenant's scope.
 
     Each key is tried once more, to prove that it opens nothing.
@@ -37,12 +37,12 @@ def facts_of(row: Erasure) -> dict[str, Any]:
         "emptied": _PERSONS,
         "kept": [{"what": what, "legal_basis": basis} for what, basis in kept_data],
         "held_by": row.held_by,
-        "keys": _list_keys(row),
+        "keys": _test_destroyed_keys(row),
         "demanded_at": row.requested_at.isoformat(),
     }
 
 
-def _list_keys(row: Erasure) -> list[dict[str, Any]]:
+def _test_destroyed_keys(row: Erasure) -> list[dict[str, Any]]:
     tenant_id = TenantId(str(row.tenant_id))
     scope = None if row.user_id is None else f"user:{row.user_id}"
     evidence = {
@@ -56,11 +56,11 @@ def _list_keys(row: Erasure) -> list[dict[str, Any]]:
             if key["scope"] is None
             else evidence[key["id"]].opens,
         }
-        for key in _all_keys(row, evidence)
+        for key in _list_all_keys(row, evidence)
     ]
 
 
-def _all_keys(row: Erasure, evidence: dict[str, Any]) -> list[dict[str, Any]]:
+def _list_all_keys(row: Erasure, evidence: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the keys destroyed by this erasure, and those that withdrawn consent destroyed."""
     destroyed_ids = {key["id"] for key in row.keys}
     before = [

@@ -26,12 +26,12 @@ class ErasureTombstone:
     erasure_id: UUID
 
 
-def note_once_committed(tenant_id: TenantId, erasure: ErasureTombstone) -> None:
+def write_erasure_tombstone_on_commit(tenant_id: TenantId, erasure: ErasureTombstone) -> None:
     """Write the tombstone after the commit. Call this in the transaction of the request."""
-    tombstones.write_on_commit(tenant_id, [_name_tombstone(erasure)])
+    tombstones.write_tombstones_on_commit(tenant_id, [_name_tombstone(erasure)])
 
 
-def note_missed(*, now: datetime) -> int:
+def write_missing_erasure_tombstones(*, now: datetime) -> int:
     """Write the missing tombstones of all tenants, and return how many were missing.
 
     Raises what the storage raises.
@@ -43,16 +43,16 @@ def note_missed(*, now: datetime) -> int:
                 tenant_id=tenant_id, requested_at__gte=now - tombstones.LOOKS_BACK
             )
             names = [_name_tombstone(ErasureTombstone(row.user_id, row.id)) for row in recent]
-        num_noted += tombstones.write(tenant_id, names)
+        num_noted += tombstones.write_tombstones(tenant_id, names)
     return num_noted
 
 
-def newest_noted(tenant_id: TenantId) -> list[ErasureTombstone]:
+def list_newest_tombstones(tenant_id: TenantId) -> list[ErasureTombstone]:
     """Return the newest tombstone of each user and of the whole tenant.
 
     Raises what the storage raises.
     """
-    name_matches = filter(None, map(_NAME.fullmatch, tombstones.list_names(tenant_id)))
+    name_matches = filter(None, map(_NAME.fullmatch, tombstones.list_tombstones(tenant_id)))
     # IDs of erasures increase with time.
     matches = sorted(name_matches, key=lambda match: match["erasure"])
     newest = {match["user"]: UUID(match["erasure"]) for match in matches}

@@ -16,9 +16,9 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.data_subjects import anonymization, pseudonymization, tenant_purge
 from tenants.compliance.data_subjects.data_inventory import DataSubject
-from tenants.compliance.data_subjects.erasure_certificate import facts_of
-from tenants.compliance.data_subjects.operations import find_holds_on
-from tenants.compliance.exports.jobs.cleanup import expire_finished
+from tenants.compliance.data_subjects.erasure_certificate import build_certificate_facts
+from tenants.compliance.data_subjects.operations import find_legal_holds
+from tenants.compliance.exports.jobs.cleanup import expire_finished_exports
 from tenants.models import ContentObject, Erasure, Membership, Tenant
 from tenants.privacy.content_capture import erasure as content_erasure
 from tenants.privacy.retention.certificates import issue_certificate
@@ -38,10 +38,10 @@ def run_due_erasures(*, now: datetime) -> int:
 
     A failure of one tenant does not stop the others.
     """
-    return sum(_erase_or_say(tenant_id, now) for tenant_id in list_tenants().values())
+    return sum(_run_erasures_of_tenant(tenant_id, now) for tenant_id in list_tenants().values())
 
 
-def erase(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
+def run_erasure_once(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
     """Run an erasure, and return whether it is finished.
 
     Records that arrive meanwhile are left to the next run. Raises what the object store raises;
@@ -50,13 +50,13 @@ def erase(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
     row = _find_erasure(tenant_id, erasure_id)
     if row.finished_at is not None:
         return True
-    for user_id in _users_of(row):
+    for user_id in _list_user_ids(row):
         _erase_person(row, user_id, now)
     if row.user_id is None:
         _purge_subject(row, now)
-    content_erasure.erase_requested(tenant_id=tenant_id, now=now)
+    content_erasure.erase_requested_content(tenant_id=tenant_id, now=now)
     # Finished exports may contain the user, and so may the rows read for running ones.
-    expire_finished(tenant_id=tenant_id, now=now)
+    expire_finished_exports(tenant_id=tenant_id, now=now)
     return _finish_erasure(row, now)
 
 
@@ -65,7 +65,10 @@ def run_erasure(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) ->
 
     Returns False if new records arrived in each attempt. Raises as erase.
     """
-    return any(erase(tenant_id=tenant_id, erasure_id=erasure_id, now=now) for _ in range(_ATTEMPTS))
+    return any(
+        run_erasure_once(tenant_id=tenant_id, erasure_id=erasure_id, now=now)
+        for _ in range(_ATTEMPTS)
+    )
 
 
 def pseudonymize_late_records(*, now: datetime) -> None:
@@ -75,23 +78,23 @@ def pseudonymize_late_records(*, now: datetime) -> None:
     """
     for tenant_id in list_tenants().values():
         try:
-            _rename_late_of(tenant_id, now)
+            _pseudonymize_late_records_of_tenant(tenant_id, now)
         # One tenant's failure must not stop the others.
         except Exception as error:  # noqa: BLE001
             logger.error("subject.not_renamed", tenant_id=tenant_id, error=type(error).__name__)
 
 
-def _rename_late_of(tenant_id: TenantId, now: datetime) -> None:
+def _pseudonymize_late_records_of_tenant(tenant_id: TenantId, now: datetime) -> None:
     with tenant_scope(tenant_id):
         recent = Erasure.objects.filter(
             tenant_id=tenant_id, finished_at__gt=now - _LATE, user_id__isnull=False
         )
         rows = list(recent.order_by("id"))
     for row in rows:
-        _rename_late(row, now)
+        _pseudonymize_late_records_of_user(row, now)
 
 
-def _rename_late(row: Erasure, now: datetime) -> None:
+def _pseudonymize_late_records_of_user(row: Erasure, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
     assert row.user_id is not None, "this is the erasure of a user"
     with tenant_scope(tenant_id):
@@ -110,15 +113,15 @@ def _rename_late(row: Erasure, now: datetime) -> None:
 
 
 def _purge_subject(row: Erasure, now: datetime) -> None:
-    tenant_purge.purge(row, now=now, count=partial(_add_counts, row))
+    tenant_purge.purge_tenant(row, now=now, count=partial(_add_counts, row))
 
 
-def _erase_or_say(tenant_id: TenantId, now: datetime) -> int:
+def _run_erasures_of_tenant(tenant_id: TenantId, now: datetime) -> int:
     with tenant_scope(tenant_id):
         pending = Erasure.objects.filter(tenant_id=tenant_id, finished_at=None)
         ids = list(pending.order_by("id").values_list("id", flat=True))
     try:
-        return sum(erase(tenant_id=tenant_id, erasure_id=each, now=now) for each in ids)
+        return sum(run_erasure_once(tenant_id=tenant_id, erasure_id=each, now=now) for each in ids)
     # One tenant's failure must not stop the others, and storages raise exceptions of their own.
     except Exception as error:  # noqa: BLE001
         logger.error("subject.not_erased", tenant_id=tenant_id, error=type(error).__name__)
@@ -130,7 +133,7 @@ def _find_erasure(tenant_id: TenantId, erasure_id: uuid.UUID) -> Erasure:
         return Erasure.objects.get(tenant_id=tenant_id, id=erasure_id)
 
 
-def _users_of(row: Erasure) -> list[uuid.UUID]:
+def _list_user_ids(row: Erasure) -> list[uuid.UUID]:
     if row.user_id is not None:
         return [row.user_id]
     with tenant_scope(TenantId(str(row.tenant_id))):
@@ -141,9 +144,9 @@ def _users_of(row: Erasure) -> list[uuid.UUID]:
 def _erase_person(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
     assert row.secret is not None, "the erasure is in progress"
-    pseudonym = pseudonymization.pseudonym(bytes(row.secret), user_id)
+    pseudonym = pseudonymization.compute_pseudonym(bytes(row.secret), user_id)
     with tenant_scope(tenant_id):
-        months = pseudonymization.months_of(tenant_id, now=now)
+        months = pseudonymization.list_months(tenant_id, now=now)
     for month in months:
         with tenant_scope(tenant_id):
             _lock_tenant(tenant_id)
@@ -154,7 +157,7 @@ def _erase_person(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
             _add_counts(row, renamed)
     with tenant_scope(tenant_id):
         _lock_tenant(tenant_id)
-        if not find_holds_on(tenant_id, user_id):
+        if not find_legal_holds(tenant_id, user_id):
             _anonymize_user(row, user_id, now)
 
 
@@ -162,7 +165,9 @@ def _anonymize_user(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
     member = Membership.objects.select_related("user").get(tenant_id=tenant_id, user_id=user_id)
     num_spend_rows = pseudonymization.pseudonymize_spend(tenant_id, user_id)
-    counts = anonymization.anonymize(DataSubject(tenant_id, user_id, member.user.email), now)
+    counts = anonymization.anonymize_subject(
+        DataSubject(tenant_id, user_id, member.user.email), now
+    )
     _add_counts(row, {**counts, "tenants_month_spend": num_spend_rows})
 
 
@@ -171,9 +176,9 @@ def _finish_erasure(row: Erasure, now: datetime) -> bool:
     tenant_id = TenantId(str(row.tenant_id))
     with tenant_scope(tenant_id):
         _lock_tenant(tenant_id)
-        if any(_is_left(tenant_id, user_id) for user_id in _users_of(row)):
+        if any(_has_remaining_data(tenant_id, user_id) for user_id in _list_user_ids(row)):
             return False
-        holds = [] if row.user_id is None else find_holds_on(tenant_id, row.user_id)
+        holds = [] if row.user_id is None else find_legal_holds(tenant_id, row.user_id)
         ended = Erasure.objects.filter(tenant_id=tenant_id, id=row.id, finished_at=None).update(
             finished_at=now, secret=None, held_by=[str(hold.id) for hold in holds]
         )
@@ -185,7 +190,7 @@ def _finish_erasure(row: Erasure, now: datetime) -> bool:
 
 def _issue_certificate(row: Erasure, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
-    number = issue_certificate(tenant_id=tenant_id, facts=facts_of(row), now=now)
+    number = issue_certificate(tenant_id=tenant_id, facts=build_certificate_facts(row), now=now)
     slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
     record_change(
         actor=system_actor(tenant_id),
@@ -196,7 +201,7 @@ def _issue_certificate(row: Erasure, now: datetime) -> None:
     )
 
 
-def _is_left(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
+def _has_remaining_data(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
     holds = _find_holds(tenant_id, user_id)
     objects = ContentObject.objects.filter(tenant_id=tenant_id, user_id=user_id)
     return pseudonymization.count_remaining(tenant_id, user_id, holds) > 0 or objects.exists()
@@ -204,7 +209,8 @@ def _is_left(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
 
 def _find_holds(tenant_id: TenantId, user_id: uuid.UUID) -> tuple[HoldPeriod, ...]:
     return tuple(
-        HoldPeriod(row.user_id, row.since, row.until) for row in find_holds_on(tenant_id, user_id)
+        HoldPeriod(row.user_id, row.since, row.until)
+        for row in find_legal_holds(tenant_id, user_id)
     )
 
 

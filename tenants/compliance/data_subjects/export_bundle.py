@@ -24,9 +24,9 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Permission
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.base.validation.text import MAX_REASON_CHARS, parse_reason
 from tenants.compliance.data_subjects.data_inventory import (
     OWN_SOURCES,
@@ -87,7 +87,7 @@ def write_bundle(
         raise InvalidValue(
             "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
         )
-    with redis_lock(connect(), f"bundle:{actor.tenant_id}") as is_alone:
+    with redis_lock(connect_to_redis(), f"bundle:{actor.tenant_id}") as is_alone:
         if not is_alone:
             raise Conflict(
                 "Another personal data export of this tenant is running. Try again in a minute."
@@ -96,11 +96,11 @@ def write_bundle(
         with ZipFile(out, "w", ZIP_DEFLATED) as archive:
             files = _BundleFiles(archive, bundle_request.bounds)
             _write_tables(files, subject, (*SOURCES, *OWN_SOURCES) if is_own else SOURCES)
-            files.write("captured_content", _kept_content(subject))
+            files.write("captured_content", _read_captured_content(subject))
             return _write_manifest(files, subject, head, now)
 
 
-def own_id(actor: Actor) -> UserId:
+def require_own_user_id(actor: Actor) -> UserId:
     """Return the actor's user ID. Raises Forbidden for actors that are not users."""
     actor.require(Permission.EXPORT_OWN_DATA)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
@@ -183,10 +183,10 @@ def _write_tables(
         for source in sources:
             rows = source.select_rows(subject).iterator(chunk_size=_BATCH_ROWS)
             files.write(source.name, (msgspec.json.encode(row) for row in rows))
-        files.write("retrieval_content", _indexed_content(subject))
+        files.write("retrieval_content", _read_indexed_content(subject))
 
 
-def _indexed_content(subject: DataSubject) -> Iterator[bytes]:
+def _read_indexed_content(subject: DataSubject) -> Iterator[bytes]:
     """Yield the text indexed for this user only. Text shared by the whole tenant is left out."""
     holder = str(subject.user_id)
     vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=subject.tenant_id, holder=holder)
@@ -202,7 +202,7 @@ def _indexed_content(subject: DataSubject) -> Iterator[bytes]:
         )
 
 
-def _kept_content(subject: DataSubject) -> Iterator[bytes]:
+def _read_captured_content(subject: DataSubject) -> Iterator[bytes]:
     """Yield captured content, outside any transaction: reading the object store takes long."""
     with tenant_scope(subject.tenant_id):
         objects = ContentObject.objects.filter(
@@ -214,9 +214,11 @@ def _kept_content(subject: DataSubject) -> Iterator[bytes]:
         ids = list(objects.order_by("id").values_list("id", flat=True))
     for object_id in ids:
         try:
-            envelope = object_store.get_object(subject.tenant_id, object_id)
+            envelope = object_store.read_object(subject.tenant_id, object_id)
             data = open_sealed(
-                subject.tenant_id, place=object_store.seal_context(object_id), envelope=envelope
+                subject.tenant_id,
+                place=object_store.build_seal_context(object_id),
+                envelope=envelope,
             )
         except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
             continue  # erased since the IDs were read, or changed in the store
@@ -228,7 +230,7 @@ def _write_manifest(
 ) -> dict[str, Any]:
     slug = Tenant.objects.values_list("slug", flat=True).get(id=subject.tenant_id)
     files.write_text("README.txt", _README.format(tenant=slug))
-    manifest = signing_keys().sign_document(
+    manifest = load_signing_keys().sign_document(
         {
             "kind": KIND,
             "format": 1,

@@ -23,14 +23,16 @@ from tenants.base.permissions import Permission, Role
 from tenants.base.validation.text import require_reason
 from tenants.compliance.data_subjects.erasure_tombstones import (
     ErasureTombstone,
-    note_once_committed,
+    write_erasure_tombstone_on_commit,
 )
 from tenants.compliance.data_subjects.export_bundle import find_subject
 from tenants.identity.member_lifecycle import end_membership, require_another_owner
 from tenants.models import Erasure, LegalHold, Membership, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.content_capture.erasure import ContentErasureReason
-from tenants.privacy.content_capture.erasure import request_erasure as demand_content_erasure
+from tenants.privacy.content_capture.erasure import (
+    request_content_erasure as demand_content_erasure,
+)
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.operations import DestroyedKey, shred_scope
@@ -50,7 +52,7 @@ class ErasureRequest:
     again: uuid.UUID | None = None
 
 
-def demand_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uuid.UUID:
+def request_user_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uuid.UUID:
     """Request the erasure of a user, end the membership and make captured content unreadable.
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict for the last owner, for a user who is
@@ -61,7 +63,7 @@ def demand_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uu
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         subject = find_subject(tenant_id=actor.tenant_id, user_id=demand.user_id)
-        if demand.is_rejected_under_hold and find_holds_on(actor.tenant_id, subject.user_id):
+        if demand.is_rejected_under_hold and find_legal_holds(actor.tenant_id, subject.user_id):
             raise Conflict("This person's data is under a legal hold. Release the hold first.")
         _end_membership(actor, demand, now)
         demand_content_erasure(
@@ -93,9 +95,9 @@ def request_tenant_erasure(
             raise Conflict(
                 "{slug} is {status}. You can erase only closed tenants.",
                 slug=row.slug,
-                status=row.status,
+                status=TenantStatus(row.status),
             )
-        if find_holds_on(actor.tenant_id, None):
+        if find_legal_holds(actor.tenant_id, None):
             raise Conflict("This tenant's data is under a legal hold. Release the hold first.")
         if Erasure.objects.filter(tenant_id=actor.tenant_id, user_id=None).exists():
             raise Conflict("The erasure of {slug} was already requested.", slug=row.slug)
@@ -107,7 +109,7 @@ def request_tenant_erasure(
         return tombstone.erasure_id
 
 
-def find_holds_on(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalHold]:
+def find_legal_holds(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalHold]:
     """Return the holds in force that apply to the user; None: to anything of the tenant.
 
     Must run inside the tenant's scope.
@@ -156,7 +158,7 @@ def _create_erasure(
             )
     except IntegrityError as error:
         raise Conflict("This person's data is already being erased.") from error
-    note_once_committed(actor.tenant_id, tombstone)
+    write_erasure_tombstone_on_commit(actor.tenant_id, tombstone)
 
 
 def _describe_key(key: DestroyedKey) -> dict[str, Any]:

@@ -28,12 +28,12 @@ _ID_BYTES: Final = 16
 Month = tuple[datetime, datetime]  # half-open
 
 
-def pseudonym(secret: bytes, user_id: uuid.UUID) -> uuid.UUID:
+def compute_pseudonym(secret: bytes, user_id: uuid.UUID) -> uuid.UUID:
     digest = hmac.digest(secret, user_id.bytes, hashlib.sha256)
     return uuid.UUID(bytes=digest[:_ID_BYTES], version=4)
 
 
-def months_of(tenant_id: TenantId, *, now: datetime) -> list[Month]:
+def list_months(tenant_id: TenantId, *, now: datetime) -> list[Month]:
     """Return the months in which the tenant has rows, oldest first, inside its scope.
 
     One index query for each table.

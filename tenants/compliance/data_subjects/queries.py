@@ -11,9 +11,9 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.models import Erasure, Membership
@@ -21,7 +21,7 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import find_user
 
 
-def find_person(text: str) -> UserId:
+def find_user_id(text: str) -> UserId:
     """Return the user with an e-mail address or ID. Raises NotFound."""
     try:
         return UserId(str(uuid.UUID(text)))
@@ -57,7 +57,7 @@ class PersonView:
     erasure_id: uuid.UUID | None  # the erasure in progress; None: none
 
 
-def find_subject_of(*, actor: Actor, text: str) -> PersonView:
+def find_data_subject(*, actor: Actor, text: str) -> PersonView:
     """Return a present or former member by e-mail address or ID. Raises Forbidden, NotFound."""
     if not actor.has_permission(Permission.EXPORT_DATA_SUBJECTS):
         actor.require(Permission.ERASE_DATA_SUBJECTS)
@@ -71,7 +71,7 @@ def find_subject_of(*, actor: Actor, text: str) -> PersonView:
         if row is None:
             raise NotFound("There is no current or former member with this ID.")
         user_id = UserId(str(row.user_id))
-        erasure_id = under_way(tenant_id=actor.tenant_id, user_id=user_id)
+        erasure_id = find_unfinished_erasure(tenant_id=actor.tenant_id, user_id=user_id)
     return PersonView(
         user_id=user_id,
         email=row.user.email,
@@ -84,7 +84,7 @@ def find_subject_of(*, actor: Actor, text: str) -> PersonView:
     )
 
 
-def under_way(*, tenant_id: TenantId, user_id: UserId | None) -> uuid.UUID | None:
+def find_unfinished_erasure(*, tenant_id: TenantId, user_id: UserId | None) -> uuid.UUID | None:
     """Return the erasure in progress of a user; None: of the whole tenant."""
     with tenant_scope(tenant_id):
         rows = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
@@ -94,10 +94,10 @@ def under_way(*, tenant_id: TenantId, user_id: UserId | None) -> uuid.UUID | Non
 def list_erasures(*, actor: Actor, limit: int, cursor: str | None) -> Page[ErasureView]:
     """Return a page of erasures, newest first. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_RETENTION)
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         erasures = Erasure.objects.filter(tenant_id=actor.tenant_id)
-        rows = fetch_first(erasures, limit=limit, after=after, time_field="requested_at")
+        rows = fetch_page_rows(erasures, limit=limit, after=after, time_field="requested_at")
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.requested_at, row.id)
     )

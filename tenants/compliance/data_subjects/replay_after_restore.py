@@ -14,12 +14,15 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import tombstones as store
 from tenants.base.errors import Conflict, NotFound
-from tenants.compliance.data_subjects.erasure_tombstones import ErasureTombstone, newest_noted
+from tenants.compliance.data_subjects.erasure_tombstones import (
+    ErasureTombstone,
+    list_newest_tombstones,
+)
 from tenants.compliance.data_subjects.operations import (
     ErasureRequest,
-    demand_erasure,
-    find_holds_on,
+    find_legal_holds,
     request_tenant_erasure,
+    request_user_erasure,
 )
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import Erasure, Tenant
@@ -46,7 +49,7 @@ def replay_erasures(*, now: datetime) -> int:
     return sum(
         _request_again(tenant_id, tombstone, now)
         for tenant_id in list_tenants().values()
-        for tombstone in newest_noted(tenant_id)
+        for tombstone in list_newest_tombstones(tenant_id)
     )
 
 
@@ -57,22 +60,22 @@ def _request_again(tenant_id: TenantId, tombstone: ErasureTombstone, now: dateti
             if Erasure.objects.filter(tenant_id=tenant_id, id=tombstone.erasure_id).exists():
                 return False
             if tombstone.user_id is None:
-                _demand_shredding(tenant_id, tombstone, now)
+                _request_shredding(tenant_id, tombstone, now)
             else:
                 user_id = UserId(str(tombstone.user_id))
                 demand = ErasureRequest(user_id, _REASON, again=tombstone.erasure_id)
-                demand_erasure(actor=system_actor(tenant_id), demand=demand, now=now)
+                request_user_erasure(actor=system_actor(tenant_id), demand=demand, now=now)
     except (Conflict, NotFound) as error:
         logger.info("subject.not_demanded_again", tenant_id=tenant_id, reason=error.code)
         return False
     return True
 
 
-def _demand_shredding(tenant_id: TenantId, tombstone: ErasureTombstone, now: datetime) -> None:
+def _request_shredding(tenant_id: TenantId, tombstone: ErasureTombstone, now: datetime) -> None:
     actor = system_actor(tenant_id)
     current = TenantStatus(Tenant.objects.values_list("status", flat=True).get(id=tenant_id))
     for status in _TO_CLOSED[_TO_CLOSED.index(current) + 1 :]:
         set_status(actor=actor, status=status, reason=_REASON, now=now)
-    for hold in find_holds_on(tenant_id, None):
+    for hold in find_legal_holds(tenant_id, None):
         release_hold(actor=actor, hold_id=hold.id, reason=_REASON, now=now)
     request_tenant_erasure(actor=actor, reason=_REASON, now=now, again=tombstone.erasure_id)

@@ -13,7 +13,7 @@ from django.db.models import Max, Model, QuerySet
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.validation.email_domains import ANONYMOUS_DOMAIN
 from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.compliance.data_subjects import anonymization
@@ -47,9 +47,9 @@ from tenants.policy.document import DEFAULT_POLICY
 from tenants.policy.operations import insert_version
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.content_capture import object_store
-from tenants.privacy.content_capture.erasure import request_erasure_of_all
+from tenants.privacy.content_capture.erasure import request_erasure_of_all_content
 from tenants.security.authorization.actor import system_actor
-from tenants.usage.ingestion.redis_stream import forget_rejected
+from tenants.usage.ingestion.redis_stream import delete_rejected_records
 
 BATCH: Final = 1_000  # rows in one transaction
 _SCAN: Final = 1_000
@@ -73,7 +73,7 @@ _TABLES: Final[tuple[type[Model], ...]] = (
 )
 
 
-def purge(row: Erasure, *, now: datetime, count: Count) -> None:
+def purge_tenant(row: Erasure, *, now: datetime, count: Count) -> None:
     """Purge the tenant. Raises redis.RedisError, and what the object store raises."""
     tenant_id = TenantId(str(row.tenant_id))
     for model in _TABLES:
@@ -83,16 +83,16 @@ def purge(row: Erasure, *, now: datetime, count: Count) -> None:
             tenant_id=tenant_id
         )  # locks the tenant; the snapshot becomes empty, too
         count(_empty_rows(tenant_id, now))
-        request_erasure_of_all(tenant_id=tenant_id, now=now)
+        request_erasure_of_all_content(tenant_id=tenant_id, now=now)
     VerifiedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
     PoolAssignment.objects.filter(holder_id=UUID(tenant_id)).delete()
     _purge_store(tenant_id, count)
-    _purge_redis(connect(), tenant_id)
+    _purge_redis(connect_to_redis(), tenant_id)
 
 
 def _purge_store(tenant_id: TenantId, count: Count) -> None:
     """Delete the stored objects. If the worker is killed meanwhile, they are not counted."""
-    num_objects = object_store.delete_all(tenant_id)
+    num_objects = object_store.delete_all_objects(tenant_id)
     with tenant_scope(tenant_id):
         count({"objects": num_objects})
 
@@ -122,11 +122,11 @@ def _empty_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
             mails.exclude(address__endswith=ANONYMOUS_DOMAIN)
         ),
         ScimToken._meta.db_table: tokens.exclude(name="").update(name=""),
-        PolicyVersion._meta.db_table: _forget_policies(tenant_id, now),
+        PolicyVersion._meta.db_table: _delete_policies(tenant_id, now),
     }
 
 
-def _forget_policies(tenant_id: TenantId, now: datetime) -> int:
+def _delete_policies(tenant_id: TenantId, now: datetime) -> int:
     """Replace all policies by the default, and return how many were deleted.
 
     Without a policy there would be no snapshot, and gateways would keep the last one.
@@ -154,4 +154,4 @@ def _purge_redis(connection: redis.Redis, tenant_id: TenantId) -> None:
     """
     for key in connection.scan_iter(match=f"*{tenant_id}*", count=_SCAN):
         connection.delete(key)
-    forget_rejected(connection, tenant_id)
+    delete_rejected_records(connection, tenant_id)

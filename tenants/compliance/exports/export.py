@@ -12,7 +12,7 @@ from tenants.compliance.exports.rows import ExportColumn, RowSource
 CompleteUntil = Callable[[TenantId, datetime], datetime | None]
 
 
-def is_complete_now(_tenant_id: TenantId, now: datetime) -> datetime:
+def return_now(_tenant_id: TenantId, now: datetime) -> datetime:
     """Return `now`: rows are complete as soon as their transaction commits."""
     return now
 
@@ -25,5 +25,5 @@ class Export:
     permission: Permission
     columns: tuple[ExportColumn, ...]
     source: RowSource
-    complete_until: CompleteUntil = is_complete_now
+    complete_until: CompleteUntil = return_now
     is_of_period: bool = True  # False: the state at the time of reading

@@ -62,13 +62,13 @@ class UnpagedRows:
         return None
 
 
-def fields(*names: str) -> Callable[[Any], Row]:
+def make_row_reader(*names: str) -> Callable[[Any], Row]:
     """Return a function that makes a row from a view's fields of these names."""
     read = attrgetter(*names)
-    return lambda view: tuple(plain(value) for value in read(view))
+    return lambda view: tuple(to_cell_value(value) for value in read(view))
 
 
-def plain(value: Any) -> Value:
+def to_cell_value(value: Any) -> Value:
     """Return the value of one cell: sets as sorted names, documents as JSON."""
     match value:
         case Enum():
@@ -78,7 +78,7 @@ def plain(value: Any) -> Value:
         case Mapping():
             return dump_json(value)
         case _:
-            return ", ".join(sorted(str(plain(each)) for each in value))
+            return ", ".join(sorted(str(to_cell_value(each)) for each in value))
 
 
 def dump_json(document: Any) -> str:

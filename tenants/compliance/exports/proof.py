@@ -18,13 +18,13 @@ from typing import Any
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports.digesting_writer import WriteDigest
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.compliance.exports.verification import FORMAT, KIND, PURPOSE
 from tenants.models import Tenant
-from tenants.security.audit.hash_chain import timestamp
+from tenants.security.audit.hash_chain import format_timestamp
 from tenants.security.audit.queries import ChainHead, find_head
 
 
@@ -74,13 +74,13 @@ def sign_proof(
         "tenant_id": str(tenant_id),
         **_describe_file(file),
         "complete_until": _format_time(beginning.complete_until),
-        "generated_at": timestamp(now),
+        "generated_at": format_timestamp(now),
         "rows": digest.rows,
         "bytes": digest.num_bytes,
         "sha256": digest.sha256,
         "audit": {"before": _describe_head(beginning.head), "after": _describe_head(after)},
     }
-    return canonicalize(signing_keys().sign_document(document, purpose=PURPOSE)) + b"\n"
+    return canonicalize(load_signing_keys().sign_document(document, purpose=PURPOSE)) + b"\n"
 
 
 def _describe_file(file: ProvenFile) -> dict[str, Any]:
@@ -90,8 +90,8 @@ def _describe_file(file: ProvenFile) -> dict[str, Any]:
         "version": file.version,
         "media": file.media,
         "file": file.name,
-        "since": None if file.period is None else timestamp(file.period.start),
-        "until": None if file.period is None else timestamp(file.period.end),
+        "since": None if file.period is None else format_timestamp(file.period.start),
+        "until": None if file.period is None else format_timestamp(file.period.end),
     }
 
 
@@ -100,4 +100,4 @@ def _describe_head(head: ChainHead) -> dict[str, Any]:
 
 
 def _format_time(moment: datetime | None) -> str | None:
-    return None if moment is None else timestamp(moment)
+    return None if moment is None else format_timestamp(moment)

@@ -65,13 +65,13 @@ def _parse_proof(proof: bytes) -> Document:
     try:
         document = json.loads(proof)
         if isinstance(document, dict) and canonicalize(document) + b"\n" == proof:
-            return _of_kind(document)
+            return _require_proof_kind(document)
     except (ValueError, RecursionError):
         pass
     raise BrokenExport("the proof: it is not in canonical form; it was changed or cut off")
 
 
-def _of_kind(document: Document) -> Document:
+def _require_proof_kind(document: Document) -> Document:
     if document.get("kind") != KIND:
         raise BrokenExport("the proof: it is not the proof of an export")
     return document

@@ -19,7 +19,7 @@ _LOOKED_AT: Final = 0.3  # share of accepted ones, checked after each span
 _EVENTS: Final = OutcomeEvent
 
 
-def reactions_to(
+def generate_outcomes(
     row: UsageRecord, coder: DemoDeveloper, season: TrafficLevel, random: Random
 ) -> Iterator[Outcome]:
     if not _is_suggestion(row) or random.random() > _SHOWN:
@@ -28,7 +28,7 @@ def reactions_to(
     shown_at = row.occurred_at + timedelta(milliseconds=row.total_ms)
     yield _make_outcome(row, _EVENTS.SHOWN, shown_at, random, chars=row.num_chars or 0, after_ms=0)
     ended_at = shown_at + timedelta(milliseconds=stood_ms)
-    if random.random() > _chance_to_be_taken(row, coder, season):
+    if random.random() > _compute_acceptance_chance(row, coder, season):
         event, chars = _EVENTS.REJECTED, row.num_chars or 0
     elif random.random() < _PARTLY:
         event, chars = _EVENTS.PARTIALLY_ACCEPTED, max(1, int((row.num_chars or 0) * 0.4))
@@ -39,7 +39,7 @@ def reactions_to(
         yield from _make_persistence_checks(row, ended_at, chars, random)
 
 
-def typed_of(
+def generate_typing_reports(
     coder: DemoDeveloper, rows: list[UsageRecord], season: TrafficLevel, random: Random
 ) -> Iterator[TypingReport]:
     """Yield a typing report for each hour and language with requests."""
@@ -61,7 +61,9 @@ def _is_suggestion(row: UsageRecord) -> bool:
     return has_text and row.mode != Mode.CHAT and row.user_id is not None
 
 
-def _chance_to_be_taken(row: UsageRecord, coder: DemoDeveloper, season: TrafficLevel) -> float:
+def _compute_acceptance_chance(
+    row: UsageRecord, coder: DemoDeveloper, season: TrafficLevel
+) -> float:
     """Return the chance of acceptance: higher for fast and later ones, lower for long ones."""
     chance = coder.keenness * (0.85 + 0.3 * season.share)
     if row.variant == VARIANTS[0]:

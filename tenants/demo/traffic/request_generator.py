@@ -88,7 +88,7 @@ class DemoDeveloper:
     is_cut_off: bool = False  # the hard budget is used up
 
 
-def request_of(
+def generate_request(
     coder: DemoDeveloper, at: datetime, season: TrafficLevel, random: Random
 ) -> UsageRecord:
     (kind,) = random.choices(KINDS, _KIND_WEIGHTS)
@@ -118,7 +118,7 @@ def _make_request(
     return UsageRecord(
         tenant_id=UUID(coder.tenant_id),
         occurred_at=at,
-        request_id=_request_id(at, random),
+        request_id=_generate_request_id(at, random),
         user_id=coder.user_id,
         key_id=coder.key_id,
         protocol=kind.protocol,
@@ -204,7 +204,7 @@ def _draw_log_normal(median: float, deviation: float, random: Random) -> int:
     return int(median * exp(random.gauss(0, deviation)))
 
 
-def _request_id(at: datetime, random: Random) -> UUID:
+def _generate_request_id(at: datetime, random: Random) -> UUID:
     """Return an ID like those of caret.foundation.ids, from the repeatable random numbers."""
     bits = random.getrandbits(74)
     value = (to_unix_ms(at) & 0xFFFFFFFFFFFF) << 80 | 0x7 << 76 | (bits >> 62) << 64

@@ -59,5 +59,5 @@ def run_events(events: Iterable[TimelineEvent], *, until: datetime) -> None:
             event.do(event.at)
 
 
-def midnight(moment: datetime) -> datetime:
+def get_midnight(moment: datetime) -> datetime:
     return datetime.combine(moment.date(), time(), tzinfo=moment.tzinfo)

@@ -93,23 +93,25 @@ def list_operators() -> list[OperatorView]:
     return [_to_view(row) for row in Operator.objects.order_by("handle")]
 
 
-def authenticate(*, handle: str, password: str, code: str, now: datetime) -> OperatorView | None:
+def authenticate_operator(
+    *, handle: str, password: str, code: str, now: datetime
+) -> OperatorView | None:
     """Return the operator; None if handle, password or code is wrong, without saying which.
 
     A code is accepted once: of two concurrent sign-ins with it, one succeeds.
     """
     row = _find_enabled(handle=handle) if is_storable(handle) else None
-    password_hash = _nobodys_password() if row is None else row.password
+    password_hash = _make_unmatchable_hash() if row is None else row.password
     is_right = len(password) <= _MAX_PASSWORD_CHARS and check_password(password, password_hash)
     if row is None or not is_right:
         return None
-    return _to_view(row) if _takes_code(row, code, now) else None
+    return _to_view(row) if _use_code(row, code, now) else None
 
 
-def verify_code(*, operator_id: uuid.UUID, code: str, now: datetime) -> bool:
+def verify_operator_code(*, operator_id: uuid.UUID, code: str, now: datetime) -> bool:
     """Return whether the code is right, to confirm a sensitive action. A code is accepted once."""
     row = _find_enabled(id=operator_id)
-    return row is not None and _takes_code(row, code, now)
+    return row is not None and _use_code(row, code, now)
 
 
 def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
@@ -122,14 +124,14 @@ def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
     return view if view and constant_time_compare(view.fingerprint, fingerprint) else None
 
 
-def operator_password_version(*, handle: str) -> str:
+def find_operator_password_version(*, handle: str) -> str:
     """Return a digest that changes with the operator's password; "" for an unknown handle."""
     row = _find_enabled(handle=handle) if is_storable(handle) else None
     return "" if row is None else _to_view(row).fingerprint
 
 
-def _takes_code(row: Operator, code: str, now: datetime) -> bool:
-    secret = totp.unsealed(bytes(row.sealed_factor), row.id)
+def _use_code(row: Operator, code: str, now: datetime) -> bool:
+    secret = totp.unseal_secret(bytes(row.sealed_factor), row.id)
     step = totp.match_time_step(secret, code, now=now, after=row.last_step)
     if step is None:
         return False
@@ -149,15 +151,15 @@ def _lock_operator(handle: str) -> Operator:
 
 
 def _renew_credentials(row: Operator) -> Credentials:
-    password, secret = secrets.token_urlsafe(_PASSWORD_BYTES), totp.new_secret()
+    password, secret = secrets.token_urlsafe(_PASSWORD_BYTES), totp.generate_secret()
     row.password = make_password(password)
-    row.sealed_factor = totp.sealed(secret, row.id)
+    row.sealed_factor = totp.seal_secret(secret, row.id)
     row.last_step = 0
     return Credentials(password, totp.build_totp_uri(secret, row.handle))
 
 
 @cache
-def _nobodys_password() -> str:
+def _make_unmatchable_hash() -> str:
     """Return a password hash to check for an unknown operator, so that both checks take as long."""
     return make_password(secrets.token_urlsafe(_PASSWORD_BYTES))
 

@@ -17,7 +17,7 @@ from tenants.base.errors import Forbidden, InvalidValue, NotFound, Unauthenticat
 from tenants.base.operator_roles import OperatorScope
 from tenants.base.permissions import Role
 from tenants.base.validation.text import validate_text
-from tenants.identity.api_keys.key_secrets import key_digest, matches
+from tenants.identity.api_keys.key_secrets import compute_key_digest, has_digest
 from tenants.models import OperatorKey
 from tenants.security.authorization.actor import Actor, OperatorIdentity
 
@@ -68,7 +68,7 @@ def create_operator_key(
     generated = generate_key(OPERATOR_KIND)
     row = OperatorKey.objects.create(
         lookup_id=generated.lookup_id,
-        digest=key_digest(generated, pepper_version=_PEPPER_VERSION),
+        digest=compute_key_digest(generated, pepper_version=_PEPPER_VERSION),
         pepper_version=_PEPPER_VERSION,
         name=name.strip(),
         scopes=sorted(set(scopes)),
@@ -98,15 +98,15 @@ def authenticate_operator_key(*, text: str, now: datetime) -> OperatorKeyView:
     """Return the key that a script presents. One query. Raises Unauthenticated."""
     key = parse_key(text)
     if key is None:
-        raise _invalid_key_error()
+        raise _make_invalid_key_error()
     if not text.startswith(_PREFIX):
         raise Unauthenticated("wrong_api_key_kind", "The platform API accepts only operator keys.")
     row = OperatorKey.objects.filter(lookup_id=key.lookup_id).order_by("id").first()
     digest = _NO_DIGEST if row is None else bytes(row.digest)
     pepper_version = _PEPPER_VERSION if row is None else row.pepper_version
     # Compared even if the lookup ID is unknown: the time does not reveal which ones exist.
-    if not matches(key, digest=digest, pepper_version=pepper_version) or row is None:
-        raise _invalid_key_error()
+    if not has_digest(key, digest=digest, pepper_version=pepper_version) or row is None:
+        raise _make_invalid_key_error()
     if row.revoked_at is not None:
         raise Unauthenticated("revoked_api_key", "This operator key was revoked.")
     if row.expires_at <= now:
@@ -114,7 +114,7 @@ def authenticate_operator_key(*, text: str, now: datetime) -> OperatorKeyView:
     return _to_view(row)
 
 
-def operator_key_actor(
+def build_operator_key_actor(
     key: OperatorKeyView, *, tenant_id: TenantId, address: str, request_id: str
 ) -> Actor:
     """Return the key's actor: an operator that can do what the key's scopes allow."""
@@ -129,7 +129,7 @@ def operator_key_actor(
     )
 
 
-def _invalid_key_error() -> Unauthenticated:
+def _make_invalid_key_error() -> Unauthenticated:
     return Unauthenticated("invalid_api_key", "This is not a valid operator key.")
 
 

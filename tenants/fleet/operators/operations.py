@@ -13,11 +13,11 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Role
 from tenants.base.validation.text import parse_reason
-from tenants.billing.plans.operations import subscribe
+from tenants.billing.plans.operations import subscribe_tenant
 from tenants.compliance.tenant_closing import begin_closing, close_now
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
-from tenants.identity.members.operations import read_region
+from tenants.identity.members.operations import parse_region
 from tenants.identity.members.tenant_status import set_status
 from tenants.identity.tenant_lifecycle import change_tenant_columns, rename_tenant
 from tenants.identity.trials import set_trial_end
@@ -49,7 +49,7 @@ def change_status(
 ) -> None:
     """Suspend, resume or close a tenant. Raises Forbidden, InvalidValue, NotFound, Conflict."""
     actor.require_operator()
-    reason = required_reason(reason)
+    reason = require_tenant_reason(reason)
     if status is TenantStatus.CLOSING:
         begin_closing(actor=actor, reason=reason, now=now, grace_days=grace_days)
     elif status is TenantStatus.CLOSED:
@@ -61,13 +61,13 @@ def change_status(
 def change_trial(*, actor: Actor, ends_on: date | None, reason: str, now: datetime) -> None:
     """Change the last day of the trial; None: no trial. Raises Forbidden, InvalidValue."""
     actor.require_operator()
-    set_trial_end(actor=actor, ends_on=ends_on, reason=required_reason(reason), now=now)
+    set_trial_end(actor=actor, ends_on=ends_on, reason=require_tenant_reason(reason), now=now)
 
 
 def change_name(*, actor: Actor, name: str, reason: str, now: datetime) -> None:
     """Change the name that people see. Raises Forbidden, InvalidValue."""
     actor.require_operator()
-    rename_tenant(actor=actor, name=name, reason=required_reason(reason), now=now)
+    rename_tenant(actor=actor, name=name, reason=require_tenant_reason(reason), now=now)
 
 
 def update_tenant(*, actor: Actor, change: TenantChange, reason: str, now: datetime) -> None:
@@ -76,7 +76,7 @@ def update_tenant(*, actor: Actor, change: TenantChange, reason: str, now: datet
     Raises Forbidden, InvalidValue, NotFound, Conflict.
     """
     actor.require_operator()
-    reason = required_reason(reason)
+    reason = require_tenant_reason(reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)
@@ -97,7 +97,9 @@ def update_tenant(*, actor: Actor, change: TenantChange, reason: str, now: datet
 def change_plan(*, actor: Actor, plan: str, starts_on: date, reason: str, now: datetime) -> None:
     """Change a tenant's plan. Raises Forbidden, InvalidValue, NotFound, Conflict."""
     actor.require_operator()
-    subscribe(actor=actor, plan=plan, starts_on=starts_on, reason=required_reason(reason), now=now)
+    subscribe_tenant(
+        actor=actor, plan=plan, starts_on=starts_on, reason=require_tenant_reason(reason), now=now
+    )
 
 
 def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> None:
@@ -109,8 +111,8 @@ def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> N
     change_tenant_columns(
         actor=actor,
         action="tenant.region_changed",
-        columns={"region": read_region(region)},
-        reason=required_reason(reason),
+        columns={"region": parse_region(region)},
+        reason=require_tenant_reason(reason),
         now=now,
     )
 
@@ -121,7 +123,7 @@ def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: da
     Gateways apply them within a second. Raises Forbidden, InvalidValue, NotFound.
     """
     actor.require_operator()
-    reason = required_reason(reason)
+    reason = require_tenant_reason(reason)
     limits: dict[str, int | None] = {
         "max_concurrent_completions": ceiling.max_concurrent_completions,
         "max_requests_per_minute": ceiling.max_requests_per_minute,
@@ -136,14 +138,14 @@ def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: da
     )
 
 
-def required_reason(text: str) -> str:
+def require_tenant_reason(text: str) -> str:
     """Return the reason, which must not be empty. Raises InvalidValue."""
     if not (reason := parse_reason(text)):
         raise InvalidValue("reason", "Enter a reason. The tenant's auditors can read it.")
     return reason
 
 
-def operator_actor(
+def build_operator_actor(
     operator: OperatorView, *, tenant_id: TenantId, address: str, request_id: str
 ) -> Actor:
     """Return the operator's actor. It has no role's permissions, only those of operators."""

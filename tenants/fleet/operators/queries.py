@@ -20,14 +20,14 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Role
 from tenants.base.validation.text import is_storable
 from tenants.compliance.tenant_closing import TenantClosure, find_closure
-from tenants.fleet.operators.operations import required_reason
+from tenants.fleet.operators.operations import require_tenant_reason
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
 from tenants.identity.members.operations import is_slug
 from tenants.models import ApiKey, Membership, PolicyVersion, Subscription, Tenant
@@ -87,16 +87,16 @@ def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[Tenan
     if search:
         begins = search if is_storable(search) else ""
         tenants = tenants.filter(slug__startswith=begins) if begins else tenants.none()
-    rows = fetch_first(tenants, limit=limit, after=read_cursor(cursor))
+    rows = fetch_page_rows(tenants, limit=limit, after=decode_cursor(cursor))
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
     )
-    return map_page(page, _directory_row)
+    return map_page(page, _to_directory_row)
 
 
 def list_all_tenants() -> list[TenantDirectoryRow]:
     """Return all tenants, oldest first."""
-    return [_directory_row(row) for row in Tenant.objects.order_by("created_at", "id")]
+    return [_to_directory_row(row) for row in Tenant.objects.order_by("created_at", "id")]
 
 
 def find_by_slug(slug: str) -> TenantDirectoryRow:
@@ -104,13 +104,13 @@ def find_by_slug(slug: str) -> TenantDirectoryRow:
     row = Tenant.objects.filter(slug=slug).order_by("id").first() if is_slug(slug) else None
     if row is None:
         raise NotFound("The tenant {slug} does not exist.", slug=ascii(slug)[1:-1])
-    return _directory_row(row)
+    return _to_directory_row(row)
 
 
 def find_in_directory(tenant_id: str) -> TenantDirectoryRow:
     """Return one tenant's entry. Raises NotFound."""
     try:
-        return _directory_row(Tenant.objects.get(id=uuid.UUID(tenant_id)))
+        return _to_directory_row(Tenant.objects.get(id=uuid.UUID(tenant_id)))
     except (Tenant.DoesNotExist, ValueError) as error:
         raise NotFound("This tenant does not exist.") from error
 
@@ -120,7 +120,7 @@ def read_tenant_details(*, actor: Actor, reason: str, now: datetime) -> TenantDe
 
     Raises InvalidValue, NotFound.
     """
-    reason = required_reason(reason)
+    reason = require_tenant_reason(reason)
     row = find_in_directory(actor.tenant_id)
     with tenant_scope(actor.tenant_id):
         tenant_row = Tenant.objects.get(id=actor.tenant_id)
@@ -133,7 +133,7 @@ def read_tenant_details(*, actor: Actor, reason: str, now: datetime) -> TenantDe
             plans=_list_plans(actor.tenant_id),
             members=_count_members(actor.tenant_id),
             num_keys=keys.count(),
-            keys=[_key_line(key) for key in keys.order_by("-created_at", "-id")[:MAX_KEYS]],
+            keys=[_to_key_row(key) for key in keys.order_by("-created_at", "-id")[:MAX_KEYS]],
             policy_versions=_list_versions(actor.tenant_id),
             closure=find_closure(tenant_id=actor.tenant_id),
         )
@@ -164,7 +164,7 @@ def _list_versions(tenant_id: TenantId) -> list[VersionRow]:
     return [VersionRow(version, at) for version, at in rows]
 
 
-def _key_line(key: ApiKey) -> KeyRow:
+def _to_key_row(key: ApiKey) -> KeyRow:
     return KeyRow(
         lookup_id=LookupId(key.lookup_id),
         kind=KeyKind(key.kind),
@@ -175,7 +175,7 @@ def _key_line(key: ApiKey) -> KeyRow:
     )
 
 
-def _directory_row(row: Tenant) -> TenantDirectoryRow:
+def _to_directory_row(row: Tenant) -> TenantDirectoryRow:
     return TenantDirectoryRow(
         tenant_id=TenantId(str(row.id)),
         slug=row.slug,

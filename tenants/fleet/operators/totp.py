@@ -18,16 +18,16 @@ _SECRET_BYTES: Final = 20  # the length of a SHA-1 digest, as RFC 4226 recommend
 _TOLERANCE: Final = 1  # steps, for clocks that are off
 
 
-def new_secret() -> bytes:
+def generate_secret() -> bytes:
     return secrets.token_bytes(_SECRET_BYTES)
 
 
-def sealed(secret: bytes, operator_id: UUID) -> bytes:
-    return seal(_derive_key(), secret, bound_to=_bound_to(operator_id))
+def seal_secret(secret: bytes, operator_id: UUID) -> bytes:
+    return seal(_derive_key(), secret, bound_to=_build_associated_data(operator_id))
 
 
-def unsealed(data: bytes, operator_id: UUID) -> bytes:
-    return unseal(_derive_key(), data, bound_to=_bound_to(operator_id))
+def unseal_secret(data: bytes, operator_id: UUID) -> bytes:
+    return unseal(_derive_key(), data, bound_to=_build_associated_data(operator_id))
 
 
 def build_totp_uri(secret: bytes, handle: str) -> str:
@@ -35,7 +35,7 @@ def build_totp_uri(secret: bytes, handle: str) -> str:
     return _make_totp(secret).get_provisioning_uri(handle, "Caret operators")
 
 
-def code_at(secret: bytes, step: int) -> str:
+def compute_code(secret: bytes, step: int) -> str:
     return _make_totp(secret).generate(step * STEP_S).decode()
 
 
@@ -46,7 +46,9 @@ def match_time_step(secret: bytes, code: str, *, now: datetime, after: int) -> i
     # Non-ASCII text cannot be compared in constant time, so both are compared as bytes.
     code_bytes = code.strip().encode("utf-8", "replace")
     matching_steps = [
-        step for step in steps if secrets.compare_digest(code_at(secret, step).encode(), code_bytes)
+        step
+        for step in steps
+        if secrets.compare_digest(compute_code(secret, step).encode(), code_bytes)
     ]
     return matching_steps[0] if matching_steps else None
 
@@ -60,5 +62,5 @@ def _derive_key() -> bytes:
     return derive_key(settings.ROOT_SECRET, "operators-second-factors/1")
 
 
-def _bound_to(operator_id: UUID) -> bytes:
+def _build_associated_data(operator_id: UUID) -> bytes:
     return f"operator|{operator_id}".encode()

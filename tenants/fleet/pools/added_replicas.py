@@ -32,7 +32,7 @@ from tenants.base.validation.text import parse_reason
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.draining import LastReplicaOfPool, Members, find_emptied_pools
 from tenants.fleet.pools.fleet_state import FleetStateStore
-from tenants.fleet.pools.replica_url import read_engine_url, read_kv_events
+from tenants.fleet.pools.replica_url import parse_engine_url, parse_kv_events_address
 
 MAX_ADDED: Final = 1_000  # as many as gateways read
 _STEERING: Final = FleetStateStore(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
@@ -122,8 +122,8 @@ def add_replica(
             gettext_noop("The pool configuration does not allow you to add replicas to {pool}."),
             pool=addition.pool,
         )
-    url = read_engine_url(addition.url, allowed_hosts)
-    kv_events = read_kv_events(addition.kv_events, allowed_hosts)
+    url = parse_engine_url(addition.url, allowed_hosts)
+    kv_events = parse_kv_events_address(addition.kv_events, allowed_hosts)
     replica = urlsplit(url).netloc
     if addition.speculation not in ("", *SPECULATION):
         raise InvalidValue("speculation", "Choose one of the options.")
@@ -166,7 +166,7 @@ def remove_replica(
     if data is None:
         raise NotFound("This replica was not added by an operator.")
     reason = _read_reason(removal.reason)
-    emptied_pools = emptied_by(removal.pool, removal.replica, fleet)
+    emptied_pools = list_pools_emptied_by(removal.pool, removal.replica, fleet)
     if emptied_pools and removal.confirmation.strip() != removal.replica:
         raise LastReplicaOfPool(emptied_pools)
     try:
@@ -185,7 +185,7 @@ def remove_replica(
     _publish_change(connection, change, removal.replica, state.version)
 
 
-def emptied_by(pool: str, replica: str, fleet: FleetView) -> list[str]:
+def list_pools_emptied_by(pool: str, replica: str, fleet: FleetView) -> list[str]:
     """Return the pool in a list, if it has no other replica that is not drained."""
     members = {pool: fleet.members.get(pool, frozenset())}
     return find_emptied_pools(replica, fleet.drained, members)

@@ -71,10 +71,10 @@ class AssignmentView:
 
 def read_known_pools() -> dict[str, KnownPool]:
     """Ask the gateways for their pools. Empty: no gateway answers."""
-    return known_pools_of(scrape_gateways())
+    return collect_known_pools(scrape_gateways())
 
 
-def known_pools_of(readings: Iterable[Scrape]) -> dict[str, KnownPool]:
+def collect_known_pools(readings: Iterable[Scrape]) -> dict[str, KnownPool]:
     now = merge_samples(each.samples for each in readings if each.samples is not None)
     sharing = {
         labels["pool"]: PoolSharing(labels["sharing"])

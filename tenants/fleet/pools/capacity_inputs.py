@@ -5,7 +5,9 @@ from tenants.fleet.pools.scraping.installation_status import InstallationStatus
 from tenants.fleet.pools.scraping.metric_samples import MetricSamples
 
 
-def measured_figures(installation: InstallationStatus, *, pool: str | None) -> dict[str, float]:
+def compute_measured_inputs(
+    installation: InstallationStatus, *, pool: str | None
+) -> dict[str, float]:
     """Return fields of `caret.capacity.inputs.Figures` for a pool; None: all pools together.
 
     Fields without measurements are left out.

@@ -32,7 +32,7 @@ class FleetCost:
     num_measured: int  # days with measured replica seconds; the others use the present replicas
 
 
-def cost_of(
+def compute_fleet_cost(
     days: Mapping[date, ByPool],
     replica_seconds: Mapping[date, Mapping[str, int]],
     *,

@@ -59,15 +59,15 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(ByPool).decode
 
 
-def count_recent_days(store: redis.Redis, *, now: datetime) -> None:
+def count_recent_pool_usage(store: redis.Redis, *, now: datetime) -> None:
     """Count the latest days, and once a day all of them. Raises redis.RedisError."""
     has_all = bool(store.exists(ALL_COUNTED))
-    count_days(store, num_days=_RECENT_DAYS if has_all else MAX_DAYS, now=now)
+    count_pool_usage(store, num_days=_RECENT_DAYS if has_all else MAX_DAYS, now=now)
     if not has_all:
         store.set(ALL_COUNTED, 1, ex=_SECONDS_PER_DAY)
 
 
-def count_days(store: redis.Redis, *, num_days: int, now: datetime) -> int:
+def count_pool_usage(store: redis.Redis, *, num_days: int, now: datetime) -> int:
     """Count the last `num_days` including today, and return how many had requests.
 
     Raises redis.RedisError.
@@ -75,8 +75,8 @@ def count_days(store: redis.Redis, *, num_days: int, now: datetime) -> int:
     today = now.astimezone(UTC).date()
     counts_by_day: dict[date, ByPool] = {}
     for tenant_id in list_tenants().values():
-        _add_tenant(counts_by_day, tenant_id, today - timedelta(days=num_days - 1), today)
-    stored_counts = read_days(store, num_days=num_days, now=now)
+        _add_tenant_usage(counts_by_day, tenant_id, today - timedelta(days=num_days - 1), today)
+    stored_counts = read_pool_usage(store, num_days=num_days, now=now)
     newer = {
         day.isoformat(): _encode(counts)
         for day, counts in counts_by_day.items()
@@ -89,7 +89,7 @@ def count_days(store: redis.Redis, *, num_days: int, now: datetime) -> int:
     return len(counts_by_day)
 
 
-def read_days(store: redis.Redis, *, num_days: int, now: datetime) -> dict[date, ByPool]:
+def read_pool_usage(store: redis.Redis, *, num_days: int, now: datetime) -> dict[date, ByPool]:
     """Read the counts of the days that have any. Raises redis.RedisError."""
     days = _list_days(num_days, now)
     encoded = cast(Any, store.hmget(DAYS, [day.isoformat() for day in days]))
@@ -106,7 +106,7 @@ def record_replica_seconds(
 
     Raises redis.RedisError.
     """
-    for pool, seconds in _replica_seconds(installation, of_s=60).items():
+    for pool, seconds in _compute_replica_seconds(installation, of_s=60).items():
         store.hincrby(REPLICA_SECONDS, f"{now.astimezone(UTC).date().isoformat()}|{pool}", seconds)
 
 
@@ -123,12 +123,12 @@ def read_replica_seconds(
     return seconds_by_day
 
 
-def replica_seconds_a_day(installation: InstallationStatus) -> dict[str, int]:
+def compute_replica_seconds_a_day(installation: InstallationStatus) -> dict[str, int]:
     """Return the replica seconds of a whole day with the replicas that are up now."""
-    return _replica_seconds(installation, of_s=_SECONDS_PER_DAY)
+    return _compute_replica_seconds(installation, of_s=_SECONDS_PER_DAY)
 
 
-def _replica_seconds(installation: InstallationStatus, *, of_s: int) -> dict[str, int]:
+def _compute_replica_seconds(installation: InstallationStatus, *, of_s: int) -> dict[str, int]:
     num_pools: dict[str, int] = {}
     for pool in installation.pools:
         for replica in pool.replicas:
@@ -143,7 +143,7 @@ def _replica_seconds(installation: InstallationStatus, *, of_s: int) -> dict[str
     }
 
 
-def _add_tenant(
+def _add_tenant_usage(
     counts_by_day: dict[date, ByPool], tenant_id: TenantId, first: date, last: date
 ) -> None:
     start, end = _to_midnight(first), _to_midnight(last + timedelta(days=1))
@@ -164,15 +164,15 @@ def _count_requests(
         "tenant": tenant_id,
         "start": start,
         "end": end,
-        "first_id": _id_at(start - _AROUND, filled="0"),
-        "last_id": _id_at(end + _AROUND, filled="f"),
+        "first_id": _build_request_id_at(start - _AROUND, filled="0"),
+        "last_id": _build_request_id_at(end + _AROUND, filled="f"),
     }
     with tenant_scope(tenant_id), connection.cursor() as cursor:
         cursor.execute(COUNT_POOLS, parameters)
         return cast(list[tuple[Any, ...]], cursor.fetchall())
 
 
-def _id_at(moment: datetime, *, filled: str) -> str:
+def _build_request_id_at(moment: datetime, *, filled: str) -> str:
     """Return the lowest or highest ID that a request at `moment` can have."""
     return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filled * 20}"
 

@@ -11,7 +11,11 @@ from typing import Final
 from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.contracts.policy import Mode
 from tenants.fleet.pools.scraping.gateway_scraper import Scrape
-from tenants.fleet.pools.scraping.metric_samples import MetricSamples, merge_samples, quantile_s
+from tenants.fleet.pools.scraping.metric_samples import (
+    MetricSamples,
+    compute_quantile_s,
+    merge_samples,
+)
 
 WARM_UP: Final = "warm_up"  # the gateways' label of warm-ups, which no user waits for
 _OPEN: Final = ("open", "half_open")
@@ -81,12 +85,12 @@ class PoolStatus:
         return self.num_in_flight / self.limit if self.limit else 0.0
 
 
-def pools_of(scrapes: Iterable[Scrape], counters: MetricSamples) -> list[PoolStatus]:
+def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> list[PoolStatus]:
     """Return the pools by name. `counters` are the recent counts of all gateways."""
     samples_by_gateway = [scrape.samples for scrape in scrapes if scrape.samples is not None]
     now = merge_samples(samples_by_gateway)
     labels_by_pool = {labels["pool"]: labels for labels, _ in now.all_values("caret_pool")}
-    members, places = members_of(now), places_of(now)
+    members, places = list_replicas_by_pool(now), list_allowed_hosts_by_pool(now)
     replicas = {
         name: _build_replica_status(name, samples_by_gateway, counters)
         for name in {replica for every in members.values() for replica in every}
@@ -101,8 +105,8 @@ def pools_of(scrapes: Iterable[Scrape], counters: MetricSamples) -> list[PoolSta
             allowed_replica_hosts=places.get(pool, ()),
             num_in_flight=int(now.sum("caret_pool_requests_in_flight", pool=pool)),
             limit=now.sum("caret_pool_concurrency_limit", pool=pool),
-            hit_rate=hit_rate(counters, pool=pool),
-            first_tokens=first_tokens(counters, pool=pool),
+            hit_rate=compute_hit_rate(counters, pool=pool),
+            first_tokens=list_first_tokens(counters, pool=pool),
             shed=_count_shed_requests(counters, pool),
             acceptance=_read_acceptance(samples_by_gateway, pool),
         )
@@ -110,7 +114,7 @@ def pools_of(scrapes: Iterable[Scrape], counters: MetricSamples) -> list[PoolSta
     ]
 
 
-def members_of(now: MetricSamples) -> dict[str, frozenset[str]]:
+def list_replicas_by_pool(now: MetricSamples) -> dict[str, frozenset[str]]:
     """Return the replicas of each pool, as any gateway reports them."""
     members: dict[str, set[str]] = {}
     for labels, _ in now.all_values("caret_pool_replica_info"):
@@ -118,7 +122,7 @@ def members_of(now: MetricSamples) -> dict[str, frozenset[str]]:
     return {pool: frozenset(names) for pool, names in members.items()}
 
 
-def places_of(now: MetricSamples) -> dict[str, tuple[str, ...]]:
+def list_allowed_hosts_by_pool(now: MetricSamples) -> dict[str, tuple[str, ...]]:
     """Return the hosts permitted for added replicas by pool, as any gateway reports them.
 
     Pools without permitted hosts are left out.
@@ -129,26 +133,28 @@ def places_of(now: MetricSamples) -> dict[str, tuple[str, ...]]:
     return {pool: tuple(sorted(hosts)) for pool, hosts in places.items()}
 
 
-def first_tokens(counters: MetricSamples, **labels: str) -> list[FirstToken]:
+def list_first_tokens(counters: MetricSamples, **labels: str) -> list[FirstToken]:
     """Return the first-token latencies in the order of the modes, without modes that had none."""
     return [
         first_token
         for mode in Mode
-        if (first_token := _first_token(counters, mode, labels)) is not None
+        if (first_token := _compute_first_token(counters, mode, labels)) is not None
     ]
 
 
-def hit_rate(counters: MetricSamples, **labels: str) -> float | None:
+def compute_hit_rate(counters: MetricSamples, **labels: str) -> float | None:
     """Return the hit rate of users' prompts whose engine reported cached tokens."""
-    num_prompt_tokens = _waited_for(counters, "caret_prompt_tokens_with_cache_info_total", labels)
+    num_prompt_tokens = _sum_without_warm_up(
+        counters, "caret_prompt_tokens_with_cache_info_total", labels
+    )
     return (
-        _waited_for(counters, "caret_cached_tokens_total", labels) / num_prompt_tokens
+        _sum_without_warm_up(counters, "caret_cached_tokens_total", labels) / num_prompt_tokens
         if num_prompt_tokens
         else None
     )
 
 
-def cancellation(counters: MetricSamples) -> float | None:
+def compute_cancellation_rate(counters: MetricSamples) -> float | None:
     num_completions = counters.sum("caret_completions_total")
     num_cancelled = sum(
         counters.sum("caret_completions_total", finish_reason=finish_reason)
@@ -157,7 +163,7 @@ def cancellation(counters: MetricSamples) -> float | None:
     return num_cancelled / num_completions if num_completions else None
 
 
-def accepted_share(counters: MetricSamples) -> float | None:
+def compute_accepted_share(counters: MetricSamples) -> float | None:
     num_shown = counters.sum("caret_outcomes_total", event="shown")
     num_accepted = sum(
         counters.sum("caret_outcomes_total", event=event)
@@ -167,19 +173,19 @@ def accepted_share(counters: MetricSamples) -> float | None:
     return min(1.0, num_accepted / num_shown) if num_shown else None
 
 
-def _first_token(
+def _compute_first_token(
     counters: MetricSamples, mode: Mode, labels: Mapping[str, str]
 ) -> FirstToken | None:
     name = "caret_first_token_seconds"
     count = counters.sum(f"{name}_bucket", mode=mode, le="+Inf", **labels)
-    p50_s = quantile_s(counters, name, 0.5, mode=mode, **labels)
-    p99_s = quantile_s(counters, name, 0.99, mode=mode, **labels)
+    p50_s = compute_quantile_s(counters, name, 0.5, mode=mode, **labels)
+    p99_s = compute_quantile_s(counters, name, 0.99, mode=mode, **labels)
     if p50_s is None or p99_s is None:
         return None
     return FirstToken(mode, p50_s * 1000, p99_s * 1000, FIRST_TOKEN_TARGETS_MS[mode], int(count))
 
 
-def _waited_for(counters: MetricSamples, name: str, labels: Mapping[str, str]) -> float:
+def _sum_without_warm_up(counters: MetricSamples, name: str, labels: Mapping[str, str]) -> float:
     return counters.sum(name, **labels) - counters.sum(name, mode=WARM_UP, **labels)
 
 

@@ -12,7 +12,7 @@ from tenants.base.errors import InvalidValue
 _MAX_LENGTH: Final = 255
 
 
-def read_engine_url(text: str, allowed: Sequence[str]) -> str:
+def parse_engine_url(text: str, allowed: Sequence[str]) -> str:
     """Return an engine's URL without a trailing slash.
 
     `allowed` are networks and host names in the format of host_patterns. Raises InvalidValue.
@@ -21,18 +21,18 @@ def read_engine_url(text: str, allowed: Sequence[str]) -> str:
     is_plain = parts.path in ("", "/") and not (parts.query or parts.fragment)
     if parts.scheme not in ("http", "https") or not is_plain:
         raise InvalidValue("url", 'Enter the address like this: "http://10.12.0.7:8000".')
-    _require_place(parts, "url", allowed)
+    _require_allowed_host(parts, "url", allowed)
     return f"{parts.scheme}://{_format_address(parts)}"
 
 
-def read_kv_events(text: str, allowed: Sequence[str]) -> str:
-    """Return the address of KV events; "": none. Raises as read_engine_url."""
+def parse_kv_events_address(text: str, allowed: Sequence[str]) -> str:
+    """Return the address of KV events; "": none. Raises as parse_engine_url."""
     if not text.strip():
         return ""
     parts = _split_url(text, "kv_events")
     if parts.scheme != "tcp" or parts.port is None or parts.path or parts.query:
         raise InvalidValue("kv_events", 'Enter an address such as "tcp://10.12.0.7:5557".')
-    _require_place(parts, "kv_events", allowed)
+    _require_allowed_host(parts, "kv_events", allowed)
     return f"tcp://{_format_address(parts)}"
 
 
@@ -57,7 +57,7 @@ def _split_url(text: str, field: str) -> SplitResult:
     return parts
 
 
-def _require_place(parts: SplitResult, field: str, allowed: Sequence[str]) -> None:
+def _require_allowed_host(parts: SplitResult, field: str, allowed: Sequence[str]) -> None:
     if not matches(parts.hostname or "", allowed):
         places = ", ".join(allowed)
         raise InvalidValue(

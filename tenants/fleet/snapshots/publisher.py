@@ -1,8 +1,9 @@
 """Publishing of snapshots to Redis, where gateways read them.
 
-A change raises the tenant's `snapshot_version` in its own transaction (tenants.policy.
-snapshot_version) and publishes after the commit. `republish_stale` runs every few seconds and
-repairs the rest: a crash in between, an unavailable Redis, a Redis that lost or restored its data.
+A change raises the tenant's `snapshot_version` in its own transaction
+(tenants.policy.snapshot_version) and publishes after the commit. `republish_stale_snapshots` runs
+every few seconds and repairs the rest: a crash in between, an unavailable Redis, a Redis that lost
+or restored its data.
 """
 
 from collections.abc import Mapping
@@ -26,31 +27,34 @@ from caret.contracts.snapshot import (
 )
 from caret.foundation.ids import TenantId
 from tenants.base.errors import DomainError
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.models import Tenant
 
 logger = structlog.get_logger(__name__)
 
 
-def publish(*, tenant_id: TenantId, now: datetime) -> None:
+def publish_snapshot(*, tenant_id: TenantId, now: datetime) -> None:
     """Write the tenant's snapshot to Redis, unless Redis has the same version or a newer one.
 
     Raises redis.RedisError when Redis does not answer.
     """
     snapshot = read_snapshot(tenant_id=tenant_id, now=now)
-    write_snapshot(connect(), snapshot)
+    write_snapshot(connect_to_redis(), snapshot)
     Tenant.objects.filter(id=tenant_id, published_version__lt=snapshot.version).update(
         published_version=snapshot.version
     )
 
 
-def try_publish(tenant_id: TenantId) -> None:
-    """Publish the tenant's snapshot now, or leave it to `republish_stale` if Redis is down."""
+def try_publish_snapshot(tenant_id: TenantId) -> None:
+    """Publish the tenant's snapshot now.
+
+    If Redis is down, `republish_stale_snapshots` publishes it later.
+    """
     try:
-        publish(tenant_id=tenant_id, now=timezone.now())
+        publish_snapshot(tenant_id=tenant_id, now=timezone.now())
     except redis.RedisError as error:
-        # The change is committed; republish_stale publishes it within seconds.
+        # The change is committed; republish_stale_snapshots publishes it within seconds.
         logger.warning(
             "snapshot.publication_delayed", tenant_id=tenant_id, reason=type(error).__name__
         )
@@ -63,7 +67,7 @@ def write_snapshot(connection: redis.Redis, snapshot: TenantSnapshot) -> bool:
     return bool(published)
 
 
-def republish_stale(*, now: datetime) -> int:
+def republish_stale_snapshots(*, now: datetime) -> int:
     """Publish the snapshots that Redis lacks, and return how many.
 
     Two queries and one read of Redis if there is nothing to do.
@@ -71,8 +75,8 @@ def republish_stale(*, now: datetime) -> int:
     # Redis is read first. A change that is published meanwhile then looks unpublished, which costs
     # one needless attempt. Read last, Redis would look ahead of the database, as after a restored
     # backup.
-    published_state = _read_published(connect())
-    repairs = plan_repairs(_versions_of_tenants(), published_state)
+    published_state = _read_published(connect_to_redis())
+    repairs = plan_repairs(_read_tenant_versions(), published_state)
     return sum(_repair_snapshot(tenant_id, repair, now) for tenant_id, repair in repairs.items())
 
 
@@ -115,7 +119,7 @@ def plan_repairs(
     return repairs
 
 
-def _versions_of_tenants() -> dict[TenantId, int]:
+def _read_tenant_versions() -> dict[TenantId, int]:
     rows = Tenant.objects.values_list("id", "snapshot_version")
     return {TenantId(str(tenant_id)): version for tenant_id, version in rows.iterator()}
 
@@ -138,7 +142,7 @@ def _repair_snapshot(tenant_id: TenantId, repair: SnapshotRepair, now: datetime)
     if repair.skip_ahead is not None:
         _skip_ahead(tenant_id, repair.skip_ahead)
     try:
-        publish(tenant_id=tenant_id, now=now)
+        publish_snapshot(tenant_id=tenant_id, now=now)
     except DomainError as error:
         # Its rows give no valid snapshot. Other tenants are still published.
         logger.error("snapshot.build_failed", tenant_id=tenant_id, reason=error.message)

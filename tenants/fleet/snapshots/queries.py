@@ -22,14 +22,14 @@ from tenants.fleet.snapshots.compiler import (
 )
 from tenants.fleet.snapshots.overrides import OverrideAssignment, assign_overrides
 from tenants.fleet.snapshots.platform_limits import PlatformLimits, apply_platform_limits
-from tenants.identity.api_keys.key_secrets import KeySecret, secrets_for
-from tenants.identity.api_keys.scopes import modes_of, read_scopes
-from tenants.identity.trials import trial_end
+from tenants.identity.api_keys.key_secrets import KeySecret, list_secrets
+from tenants.identity.api_keys.scopes import list_modes, parse_scopes
+from tenants.identity.trials import compute_trial_end
 from tenants.models import ApiKey, Tenant
 from tenants.policy.availability.model_offers import read_model_pools
 from tenants.policy.overrides.queries import SubjectKind, read_overrides
-from tenants.policy.queries import find_policy
-from tenants.privacy.consent.queries import find_consents
+from tenants.policy.queries import find_policy_in_force
+from tenants.privacy.consent.queries import find_all_effective_consents
 
 
 def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
@@ -41,13 +41,13 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
     with tenant_scope(tenant_id):
         # The version is read before its contents: a commit in between gives newer contents an older
         # number, which the next publication repairs. In the other order it would stay wrong.
-        row, ceiling = _tenant_row(tenant_id)
-        policy = apply_platform_limits(find_policy(tenant_id=tenant_id).policy, ceiling)
-        consents = find_consents(tenant_id=tenant_id, policy=policy)
+        row, ceiling = _read_tenant_row(tenant_id)
+        policy = apply_platform_limits(find_policy_in_force(tenant_id=tenant_id).policy, ceiling)
+        consents = find_all_effective_consents(tenant_id=tenant_id, policy=policy)
         keys = [
-            _key_row(key, text, keeps_content=str(key.owner_id) in consents)
+            _build_key_row(key, text, keeps_content=str(key.owner_id) in consents)
             for key in ApiKey.objects.filter(tenant_id=tenant_id)
-            for text in secrets_for(key)
+            for text in list_secrets(key)
         ]
         spending = read_spending(tenant_id, now=now)
         assignment = _read_assignment(tenant_id)
@@ -81,7 +81,7 @@ def _read_assignment(tenant_id: TenantId) -> OverrideAssignment:
     return assign_overrides(overrides_by_user)
 
 
-def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
+def _read_tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
     try:
         tenant = Tenant.objects.get(id=tenant_id)
     except Tenant.DoesNotExist as error:
@@ -93,12 +93,14 @@ def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
         status=TenantStatus(tenant.status),
         cache_epoch=tenant.cache_epoch,
         region=tenant.region if settings.PIN_TENANTS else None,
-        trial_ends_at=None if tenant.trial_ends_on is None else trial_end(tenant.trial_ends_on),
+        trial_ends_at=None
+        if tenant.trial_ends_on is None
+        else compute_trial_end(tenant.trial_ends_on),
     )
     return row, PlatformLimits(tenant.max_concurrent_completions, tenant.max_requests_per_minute)
 
 
-def _key_row(key: ApiKey, text: KeySecret, *, keeps_content: bool) -> CompiledKeyRow:
+def _build_key_row(key: ApiKey, text: KeySecret, *, keeps_content: bool) -> CompiledKeyRow:
     return CompiledKeyRow(
         key_id=KeyId(str(key.id)),
         lookup_id=LookupId(key.lookup_id),
@@ -109,6 +111,6 @@ def _key_row(key: ApiKey, text: KeySecret, *, keeps_content: bool) -> CompiledKe
         expires_at=text.expires_at,
         revoked_at=key.revoked_at,
         networks=tuple(key.networks),
-        modes=modes_of(read_scopes(key.scopes)),
+        modes=list_modes(parse_scopes(key.scopes)),
         keeps_content=keeps_content,
     )

@@ -11,8 +11,8 @@ from caret.foundation.ids import LookupId, TenantId, UserId
 from caret.foundation.postgres.tenant_scope import key_lookup_scope, tenant_scope
 from tenants.base.errors import Unauthenticated
 from tenants.base.permissions import Role
-from tenants.identity.api_keys.key_secrets import KeySecret, match_secret, secrets_for
-from tenants.identity.api_keys.scopes import modes_of, permissions_of, read_scopes
+from tenants.identity.api_keys.key_secrets import KeySecret, list_secrets, match_secret
+from tenants.identity.api_keys.scopes import list_modes, list_permissions, parse_scopes
 from tenants.models import ApiKey
 from tenants.security.authorization.actor import Actor, KeyGrant
 from tenants.usage.ingestion.key_last_used import record_key_use
@@ -53,7 +53,7 @@ def find_key_actor(
     row = rows.order_by("id").first()
     if row is None or not is_allowed(tuple(row.networks), address):
         raise _make_error()
-    text = secrets_for(row)[0]
+    text = list_secrets(row)[0]
     _check_in_force(row, text, now)
     return _build_actor(row, text, address)
 
@@ -70,12 +70,12 @@ def _check_in_force(row: ApiKey, text: KeySecret, now: datetime) -> None:
             "tenant_suspended",
             "This tenant is {status}, and its API keys are not accepted. Ask an owner to contact "
             "the operator of Caret.",
-            status=row.tenant.status,
+            status=TenantStatus(row.tenant.status),
         )
 
 
 def _build_actor(row: ApiKey, secret: KeySecret, address: str | None) -> Actor:
-    scopes = read_scopes(row.scopes)
+    scopes = parse_scopes(row.scopes)
     return Actor(
         tenant_id=TenantId(str(row.tenant_id)),
         user_id=None,
@@ -84,8 +84,8 @@ def _build_actor(row: ApiKey, secret: KeySecret, address: str | None) -> Actor:
         request_id=str(uuid4()),
         key=LookupId(row.lookup_id),
         grant=KeyGrant(
-            permissions=permissions_of(scopes),
-            modes=modes_of(scopes),
+            permissions=list_permissions(scopes),
+            modes=list_modes(scopes),
             networks=tuple(row.networks),
             expires_at=row.expires_at,
             issued_by=None if row.issued_by_id is None else UserId(str(row.issued_by_id)),

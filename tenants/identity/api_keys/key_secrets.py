@@ -24,7 +24,7 @@ class KeySecret:
     is_superseded: bool = False  # the previous secret, valid only until the overlap ends
 
 
-def secrets_for(row: ApiKey) -> list[KeySecret]:
+def list_secrets(row: ApiKey) -> list[KeySecret]:
     """Return the key's secrets, the current one first."""
     texts = [KeySecret(bytes(row.digest), row.pepper_version, row.expires_at)]
     if row.previous_digest is not None:
@@ -42,19 +42,19 @@ def match_secret(key: ParsedKey, rows: Iterable[ApiKey]) -> tuple[ApiKey, KeySec
     All secrets are compared, and a dummy if there are none: the response time does not reveal which
     lookup IDs exist.
     """
-    candidates = [(row, secret) for row in rows for secret in secrets_for(row)]
+    candidates = [(row, secret) for row in rows for secret in list_secrets(row)]
     if not candidates:
-        matches(key, digest=_NO_DIGEST, pepper_version=_SOME_PEPPER_VERSION)
+        has_digest(key, digest=_NO_DIGEST, pepper_version=_SOME_PEPPER_VERSION)
     match = None
     for row, secret in candidates:
-        if matches(key, digest=secret.digest, pepper_version=secret.pepper_version):
+        if has_digest(key, digest=secret.digest, pepper_version=secret.pepper_version):
             match = (row, secret)
     return match
 
 
-def key_digest(key: ParsedKey, *, pepper_version: int) -> bytes:
+def compute_key_digest(key: ParsedKey, *, pepper_version: int) -> bytes:
     return digest_key(derive_key(settings.ROOT_SECRET, f"key-pepper/{pepper_version}"), key)
 
 
-def matches(key: ParsedKey, *, digest: bytes, pepper_version: int) -> bool:
-    return hmac.compare_digest(key_digest(key, pepper_version=pepper_version), digest)
+def has_digest(key: ParsedKey, *, digest: bytes, pepper_version: int) -> bool:
+    return hmac.compare_digest(compute_key_digest(key, pepper_version=pepper_version), digest)

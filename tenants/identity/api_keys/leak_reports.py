@@ -14,7 +14,7 @@ import redis
 from caret.contracts.api_key import KEY_PATTERN, parse_key
 from caret.foundation.ids import LookupId
 from tenants.base.errors import Conflict
-from tenants.identity.api_keys.key_secrets import key_digest
+from tenants.identity.api_keys.key_secrets import compute_key_digest
 from tenants.identity.api_keys.row_writes import PEPPER_VERSION
 
 REPORT_QUEUE: Final = "caret:keys:leak-reports"
@@ -42,7 +42,7 @@ def find_keys_in(texts: Iterable[str], *, place: str) -> list[LeakReport]:
     return [
         LeakReport(
             lookup_id=key.lookup_id,
-            digests=tuple(key_digest(key, pepper_version=version) for version in versions),
+            digests=tuple(compute_key_digest(key, pepper_version=version) for version in versions),
             place=_clean_location(place),
         )
         for key in list(keys_by_text.values())[:MAX_OF_A_REPORT]

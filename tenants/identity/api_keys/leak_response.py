@@ -18,7 +18,7 @@ from django.db.models import F
 from caret.foundation.ids import LookupId, TenantId
 from caret.foundation.postgres.tenant_scope import key_lookup_scope, tenant_scope
 from tenants.base.permissions import Role
-from tenants.identity.api_keys.key_secrets import KeySecret, secrets_for
+from tenants.identity.api_keys.key_secrets import KeySecret, list_secrets
 from tenants.identity.api_keys.leak_reports import (
     LeakReport,
     decode_report,
@@ -71,20 +71,20 @@ def handle_leak(report: LeakReport, *, now: datetime) -> None:
     with key_lookup_scope(report.lookup_id):
         rows = list(ApiKey.objects.filter(lookup_id=report.lookup_id).order_by("tenant_id"))
     for row in rows:
-        if any(_has_digest_of(report, secret) for secret in secrets_for(row)):
+        if any(_has_reported_digest(report, secret) for secret in list_secrets(row)):
             tenant_id = TenantId(str(row.tenant_id))
             _revoke_key(tenant_id, row, report, now)
             _send_notice(tenant_id, row, report, now)
 
 
-def _has_digest_of(report: LeakReport, secret: KeySecret) -> bool:
+def _has_reported_digest(report: LeakReport, secret: KeySecret) -> bool:
     index = secret.pepper_version - 1
     return index < len(report.digests) and hmac.compare_digest(report.digests[index], secret.digest)
 
 
 def _revoke_key(tenant_id: TenantId, row: ApiKey, report: LeakReport, now: datetime) -> None:
     """End the leaked secret. Does nothing if the key is revoked or the secret has already ended."""
-    is_current = _has_digest_of(report, secrets_for(row)[0])
+    is_current = _has_reported_digest(report, list_secrets(row)[0])
     reason = f"Found in public: {report.place or 'unknown location'}"
     actor = system_actor(tenant_id)
     with tenant_scope(tenant_id):

@@ -16,25 +16,25 @@ from tenants.base.permissions import Permission
 from tenants.base.validation.text import parse_reason
 from tenants.identity.api_keys.queries import KeyState, KeyView, find_key, require_lookup_id
 from tenants.identity.api_keys.row_writes import (
-    check_policy,
-    facts_of,
+    check_key_lifetime_policy,
     insert_key,
+    require_below_key_limit,
     require_member,
-    require_room,
     set_secret,
+    to_change_fields,
 )
-from tenants.identity.api_keys.scopes import read_scopes
+from tenants.identity.api_keys.scopes import parse_scopes
 from tenants.identity.api_keys.validation import (
     KeyRequest,
     check_expiry,
-    require_no_longer,
+    require_current_secret,
+    require_earlier_expiry_than_actor,
     require_not_wider_than_actor,
-    require_present_text,
     validate_key_request,
 )
 from tenants.models import ApiKey
 from tenants.models.api_key import filter_idle_keys
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, system_actor
@@ -54,7 +54,7 @@ def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:
 
     Does nothing if the policy sets no number of days. A second run finds none.
     """
-    days = find_policy(tenant_id=tenant_id).policy.revoke_idle_keys_after_days
+    days = find_policy_in_force(tenant_id=tenant_id).policy.revoke_idle_keys_after_days
     if days is None:
         return []
     with tenant_scope(tenant_id):
@@ -96,23 +96,23 @@ def create_key(*, actor: Actor, new: KeyRequest, now: datetime) -> CreatedKey:
 
 def add_key(actor: Actor, new: KeyRequest, now: datetime, *, reason: str = "") -> CreatedKey:
     """Create a key for an operation that has checked the permission. Raises as create_key."""
-    require_present_text(actor)
+    require_current_secret(actor)
     new = validate_key_request(new, now)
     require_not_wider_than_actor(actor, scopes=new.scopes, networks=new.networks)
-    require_no_longer(actor, new.expires_at)
+    require_earlier_expiry_than_actor(actor, new.expires_at)
     generated = generate_key(new.kind)
     with tenant_scope(actor.tenant_id):
         # Locks the tenant first, so that two concurrent creations cannot both take the last place.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        check_policy(actor, new.owner_id, new.expires_at, now)
-        require_room(actor, now)
+        check_key_lifetime_policy(actor, new.owner_id, new.expires_at, now)
+        require_below_key_limit(actor, now)
         require_member(actor, new.owner_id)
         insert_key(actor, new, generated, now)
         record_change(
             actor=actor,
             action="key.created",
             target=f"key:{generated.lookup_id}",
-            change=(None, facts_of(new)),
+            change=(None, to_change_fields(new)),
             reason=reason,
             now=now,
         )
@@ -129,21 +129,21 @@ def rotate_key(
     NotFound, and Conflict for a key that is not in force.
     """
     actor.require(Permission.CREATE_KEYS)
-    require_present_text(actor)
+    require_current_secret(actor)
     reason = parse_reason(rotation.reason)
     _check_rotation(actor, lookup_id, rotation, now)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(
             tenant_id=actor.tenant_id
         )  # locks the tenant: the key cannot change meanwhile
-        row = _in_force(actor, lookup_id, now)
+        row = _find_rotatable_key(actor, lookup_id, now)
         expires_at = rotation.expires_at or row.expires_at
         require_not_wider_than_actor(
-            actor, scopes=read_scopes(row.scopes), networks=tuple(row.networks)
+            actor, scopes=parse_scopes(row.scopes), networks=tuple(row.networks)
         )
-        require_no_longer(actor, expires_at)
+        require_earlier_expiry_than_actor(actor, expires_at)
         owner_id = None if row.owner_id is None else UserId(str(row.owner_id))
-        check_policy(actor, owner_id, expires_at, now)
+        check_key_lifetime_policy(actor, owner_id, expires_at, now)
         generated = generate_key(KeyKind(row.kind), lookup_id=lookup_id)
         row.issued_by_id = (
             None if actor.accountable_user_id is None else uuid.UUID(actor.accountable_user_id)
@@ -187,7 +187,7 @@ def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime)
         return find_key(actor=actor, lookup_id=lookup_id, now=now)
 
 
-def revoke_keys_of(*, actor: Actor, owner_id: UserId, reason: str, now: datetime) -> int:
+def revoke_keys_of_owner(*, actor: Actor, owner_id: UserId, reason: str, now: datetime) -> int:
     """Revoke all keys of a member, and return how many were revoked.
 
     For operations that end a membership. Must run inside the tenant's scope, with the tenant's row
@@ -231,7 +231,7 @@ def _check_rotation(
     check_expiry(rotation.expires_at, now)
 
 
-def _in_force(actor: Actor, lookup_id: LookupId, now: datetime) -> ApiKey:
+def _find_rotatable_key(actor: Actor, lookup_id: LookupId, now: datetime) -> ApiKey:
     """Return the row of a key that can be rotated. Raises NotFound, Conflict."""
     key = find_key(actor=actor, lookup_id=lookup_id, now=now)
     if key.state is not KeyState.ACTIVE:

@@ -22,12 +22,12 @@ from tenants.base.permissions import Permission
 from tenants.identity.api_keys.operations import CreatedKey
 from tenants.identity.api_keys.queries import find_key
 from tenants.identity.api_keys.row_writes import (
-    check_policy,
-    facts_of,
+    check_key_lifetime_policy,
     insert_key,
+    require_below_key_limit,
     require_member,
-    require_room,
     set_secret,
+    to_change_fields,
 )
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.validation import KeyRequest
@@ -52,9 +52,9 @@ def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
     with tenant_scope(actor.tenant_id):
         # Locks the tenant: of two concurrent starts the second finds the first's key.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        check_policy(actor, user_id, expires_at, now)
+        check_key_lifetime_policy(actor, user_id, expires_at, now)
         require_member(actor, user_id)
-        row = _keys_of(actor, user_id).order_by("-created_at").first()
+        row = _filter_playground_keys(actor, user_id).order_by("-created_at").first()
         if row is None:
             generated = generate_key(KeyKind.TEST)
             action, change = "key.created", _insert_key(actor, user_id, generated, now)
@@ -82,7 +82,7 @@ def revoke_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -
     user_id = _require_user(actor)
     with tenant_scope(actor.tenant_id):
         is_that = Q(issued_at=issued_at) | Q(issued_at=None, created_at=issued_at)
-        keys = _keys_of(actor, user_id).filter(is_that, expires_at__gt=now)
+        keys = _filter_playground_keys(actor, user_id).filter(is_that, expires_at__gt=now)
         if not keys.exists():
             return False
         # Lock order: the tenant before the key, as in create_playground_key. Otherwise the two
@@ -111,7 +111,7 @@ def _require_user(actor: Actor) -> UserId:
     return actor.user_id
 
 
-def _keys_of(actor: Actor, user_id: UserId) -> QuerySet[ApiKey]:
+def _filter_playground_keys(actor: Actor, user_id: UserId) -> QuerySet[ApiKey]:
     return ApiKey.objects.filter(
         tenant_id=actor.tenant_id,
         owner_id=uuid.UUID(user_id),
@@ -124,7 +124,7 @@ def _insert_key(
     actor: Actor, user_id: UserId, generated: ParsedKey, now: datetime
 ) -> tuple[ChangeFields | None, ChangeFields]:
     """Insert a new playground key, and return the change for the audit log. Raises Conflict."""
-    require_room(actor, now)
+    require_below_key_limit(actor, now)
     new = KeyRequest(
         kind=KeyKind.TEST,
         owner_id=user_id,
@@ -134,7 +134,7 @@ def _insert_key(
         is_playground=True,
     )
     insert_key(actor, new, generated, now)
-    return None, facts_of(new)
+    return None, to_change_fields(new)
 
 
 def _format_time(moment: datetime | None) -> str | None:

@@ -17,18 +17,18 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import is_storable
 from tenants.identity.api_keys.key_secrets import match_secret
-from tenants.identity.api_keys.scopes import KeyScope, read_scopes
+from tenants.identity.api_keys.scopes import KeyScope, parse_scopes
 from tenants.models import ApiKey
 from tenants.models.api_key import filter_idle_keys
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.erased_users import find_erased_users, visible_email
+from tenants.security.authorization.erased_users import find_erased_users, get_visible_email
 
 MAX_IDLE_DAYS: Final = 3_660
 _PEOPLE: Final = ("owner", "created_by", "issued_by")
@@ -129,9 +129,9 @@ def build_key_page(
 
     `keys` must select the related owner, creator and issuer. Raises InvalidValue.
     """
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
-        rows = fetch_first(keys, limit=limit, after=after)
+        rows = fetch_page_rows(keys, limit=limit, after=after)
         erased_ids = find_erased_people(rows)
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
@@ -141,7 +141,7 @@ def build_key_page(
 
 def build_key_summary(keys: QuerySet[ApiKey], *, limit: int, now: datetime) -> KeySummary:
     """Return the newest keys and the total number, inside the tenant's scope. Three queries."""
-    rows = fetch_first(keys.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
+    rows = fetch_page_rows(keys.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
     erased_ids = find_erased_people(rows)
     return KeySummary(
         keys=[build_key_view(row, now, erased_ids) for row in rows], total=keys.count()
@@ -168,15 +168,15 @@ def build_key_view(key: ApiKey, now: datetime, erased_ids: frozenset[uuid.UUID])
         kind=KeyKind(key.kind),
         name=key.name,
         owner_id=None if key.owner_id is None else UserId(str(key.owner_id)),
-        owner_email=visible_email(key.owner, erased_ids),
-        created_by_email=visible_email(key.created_by, erased_ids),
-        issued_by_email=visible_email(key.issued_by, erased_ids),
+        owner_email=get_visible_email(key.owner, erased_ids),
+        created_by_email=get_visible_email(key.created_by, erased_ids),
+        issued_by_email=get_visible_email(key.issued_by, erased_ids),
         state=_compute_state(key, now),
         created_at=key.created_at,
         expires_at=key.expires_at,
         revoked_at=key.revoked_at,
         last_used_at=key.last_used_at,
-        scopes=read_scopes(key.scopes),
+        scopes=parse_scopes(key.scopes),
         networks=tuple(key.networks),
         issued_at=key.issued_at or key.created_at,
         previous_ends_at=key.previous_ends_at,

@@ -10,12 +10,12 @@ from caret.contracts.api_key import ParsedKey
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.ids import TenantId, UserId
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.identity.api_keys.key_secrets import key_digest
-from tenants.identity.api_keys.scopes import stored
+from tenants.identity.api_keys.key_secrets import compute_key_digest
+from tenants.identity.api_keys.scopes import serialize_scopes
 from tenants.identity.api_keys.validation import KeyRequest, check_lifetime
 from tenants.models import ApiKey, Membership
-from tenants.policy.overrides.queries import effective_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.overrides.queries import load_effective_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.security.audit.operations import ChangeFields
 from tenants.security.authorization.actor import Actor
 
@@ -41,7 +41,7 @@ def set_secret(
     ends = [end for end in (now + overlap, row.expires_at) if end is not None]
     row.previous_digest, row.previous_pepper_version = row.digest, row.pepper_version
     row.previous_ends_at = min(ends)
-    row.digest = key_digest(generated, pepper_version=PEPPER_VERSION)
+    row.digest = compute_key_digest(generated, pepper_version=PEPPER_VERSION)
     row.pepper_version = PEPPER_VERSION
     row.issued_at, row.expires_at = now, expires_at
     row.save(
@@ -58,22 +58,22 @@ def set_secret(
     return before, after
 
 
-def check_policy(
+def check_key_lifetime_policy(
     actor: Actor, owner_id: UserId | None, expires_at: datetime | None, now: datetime
 ) -> None:
     """Check the expiry against the maximum lifetime of the owner's policy. Raises InvalidValue."""
-    policy = policy_for_owner(actor.tenant_id, owner_id)
+    policy = load_owner_policy(actor.tenant_id, owner_id)
     check_lifetime(expires_at, now, max_days=policy.max_key_lifetime_days)
 
 
-def policy_for_owner(tenant_id: TenantId, owner_id: UserId | None) -> TenantPolicy:
+def load_owner_policy(tenant_id: TenantId, owner_id: UserId | None) -> TenantPolicy:
     """Return the owner's effective policy; None: a service key, to which no override applies."""
     if owner_id is None:
-        return find_policy(tenant_id=tenant_id).policy
-    return effective_policy(tenant_id=tenant_id, user_id=owner_id)
+        return find_policy_in_force(tenant_id=tenant_id).policy
+    return load_effective_policy(tenant_id=tenant_id, user_id=owner_id)
 
 
-def require_room(actor: Actor, now: datetime) -> None:
+def require_below_key_limit(actor: Actor, now: datetime) -> None:
     """Check the tenant's maximum of keys, counted as in the snapshot. Raises Conflict."""
     alive_since = now - REVOKED_KEY_RETENTION
     is_forgotten = Q(revoked_at__lt=alive_since) | Q(expires_at__lt=alive_since)
@@ -103,14 +103,14 @@ def insert_key(actor: Actor, new: KeyRequest, generated: ParsedKey, now: datetim
             ApiKey.objects.create(
                 tenant_id=actor.tenant_id,
                 lookup_id=generated.lookup_id,
-                digest=key_digest(generated, pepper_version=PEPPER_VERSION),
+                digest=compute_key_digest(generated, pepper_version=PEPPER_VERSION),
                 pepper_version=PEPPER_VERSION,
                 kind=new.kind,
                 owner_id=new.owner_id,
                 created_by_id=actor.accountable_user_id,
                 issued_by_id=actor.accountable_user_id,
                 name=new.name,
-                scopes=stored(new.scopes),
+                scopes=serialize_scopes(new.scopes),
                 networks=list(new.networks),
                 created_at=now,
                 expires_at=new.expires_at,
@@ -123,7 +123,7 @@ def insert_key(actor: Actor, new: KeyRequest, generated: ParsedKey, now: datetim
         ) from error  # lookup IDs collide once in 2^47
 
 
-def facts_of(new: KeyRequest) -> ChangeFields:
+def to_change_fields(new: KeyRequest) -> ChangeFields:
     """Return the facts for the audit log.
 
     The name is left out: people choose it, and audit entries outlive an erasure.
@@ -132,7 +132,7 @@ def facts_of(new: KeyRequest) -> ChangeFields:
         "kind": new.kind.value,
         "owner_id": new.owner_id,
         "expires_at": _format_time(new.expires_at),
-        "scopes": " ".join(stored(new.scopes)),
+        "scopes": " ".join(serialize_scopes(new.scopes)),
         "networks": " ".join(new.networks),
     }
 

@@ -76,20 +76,20 @@ PERMISSIONS_OF: Final = MappingProxyType(
 DEFAULT_SCOPES: Final = frozenset({KeyScope.INFERENCE})
 
 
-def modes_of(scopes: Iterable[KeyScope]) -> frozenset[Mode]:
+def list_modes(scopes: Iterable[KeyScope]) -> frozenset[Mode]:
     return frozenset().union(*(MODES.get(scope, ()) for scope in scopes))
 
 
-def permissions_of(scopes: Iterable[KeyScope]) -> frozenset[Permission]:
+def list_permissions(scopes: Iterable[KeyScope]) -> frozenset[Permission]:
     return frozenset().union(*(PERMISSIONS_OF.get(scope, ()) for scope in scopes))
 
 
-def stored(scopes: Iterable[KeyScope]) -> list[str]:
+def serialize_scopes(scopes: Iterable[KeyScope]) -> list[str]:
     """Return the scopes sorted, so that equal sets are stored as equal rows."""
     return sorted(scope.value for scope in scopes)
 
 
-def read_scopes(texts: Iterable[str]) -> frozenset[KeyScope]:
+def parse_scopes(texts: Iterable[str]) -> frozenset[KeyScope]:
     """Parse the scopes of a row. Scopes of a newer release are dropped: they grant nothing."""
     scopes_by_value = {scope.value: scope for scope in KeyScope}
     return frozenset(scopes_by_value[text] for text in texts if text in scopes_by_value)

@@ -23,10 +23,10 @@ from tenants.identity.api_keys.queries import (
     find_erased_people,
     select_visible_keys,
 )
-from tenants.identity.api_keys.unowned import unowned
+from tenants.identity.api_keys.unowned import filter_unowned_keys
 from tenants.models import ApiKey, Membership, User
-from tenants.models.api_key import active, filter_idle_keys
-from tenants.policy.queries import find_policy
+from tenants.models.api_key import filter_idle_keys, make_active_condition
+from tenants.policy.queries import find_policy_in_force
 from tenants.security.authorization.actor import Actor
 
 IDLE_DAYS: Final = 90  # if the policy sets no number of days
@@ -111,7 +111,7 @@ def find_keys(
 
 def count_keys(*, actor: Actor, now: datetime) -> KeyCounts:
     """Count the keys that the actor may see. Five queries. Raises Forbidden."""
-    days, revokes = _idle_days(actor)
+    days, revokes = _get_idle_days(actor)
     with tenant_scope(actor.tenant_id):
         keys = select_visible_keys(actor).filter(is_playground=False)
         return KeyCounts(
@@ -135,7 +135,7 @@ class KeyOnboardingStatus:
     has_played: bool  # a playground was started
 
 
-def key_steps(*, actor: Actor) -> KeyOnboardingStatus:
+def read_key_onboarding_status(*, actor: Actor) -> KeyOnboardingStatus:
     """Return the onboarding status. One query. Raises Forbidden."""
     own = Q(is_playground=False)
     with tenant_scope(actor.tenant_id):
@@ -159,18 +159,18 @@ def _filter_keys(actor: Actor, key_filter: KeyFilter, now: datetime) -> QuerySet
     if key_filter.kind is not None:
         keys = keys.filter(kind=key_filter.kind)
     if key_filter.state is not None:
-        keys = keys.filter(_in_state(key_filter.state, now))
+        keys = keys.filter(_make_state_condition(key_filter.state, now))
     if key_filter.is_device is not None:
         keys = keys.filter(is_device=key_filter.is_device)
     if key_filter.owner_id is not None:
         keys = keys.filter(owner_id=UUID(key_filter.owner_id))
     if key_filter.concern is not None:
-        days = _idle_days(actor)[0] if key_filter.concern is KeyConcern.IDLE else IDLE_DAYS
+        days = _get_idle_days(actor)[0] if key_filter.concern is KeyConcern.IDLE else IDLE_DAYS
         keys = _filter_by_concern(keys, key_filter.concern, days, now)
-    return _with_text(keys, key_filter.text.strip())
+    return _filter_by_text(keys, key_filter.text.strip())
 
 
-def _with_text(keys: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
+def _filter_by_text(keys: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
     if not text:
         return keys
     if not is_storable(text):
@@ -186,9 +186,9 @@ def _with_text(keys: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
     return keys.filter(is_named | Q(lookup_id__startswith=lookup_id) if lookup_id else is_named)
 
 
-def _in_state(state: KeyState, now: datetime) -> Q:
+def _make_state_condition(state: KeyState, now: datetime) -> Q:
     if state is KeyState.ACTIVE:
-        return active(now)
+        return make_active_condition(now)
     if state is KeyState.REVOKED:
         return Q(revoked_at__isnull=False)
     return Q(revoked_at=None, expires_at__lte=now)
@@ -200,11 +200,11 @@ def _filter_by_concern(
     if concern is KeyConcern.IDLE:
         return filter_idle_keys(keys, unused_for=timedelta(days=idle_days), now=now)
     if concern is KeyConcern.UNOWNED:
-        return unowned(keys, now)
+        return filter_unowned_keys(keys, now)
     return keys.filter(leaked_at__isnull=False)
 
 
-def _idle_days(actor: Actor) -> tuple[int, bool]:
+def _get_idle_days(actor: Actor) -> tuple[int, bool]:
     """Return after how many days a key is idle, and whether the policy revokes it then."""
-    days = find_policy(tenant_id=actor.tenant_id).policy.revoke_idle_keys_after_days
+    days = find_policy_in_force(tenant_id=actor.tenant_id).policy.revoke_idle_keys_after_days
     return (IDLE_DAYS, False) if days is None else (days, True)

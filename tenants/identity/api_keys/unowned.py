@@ -22,7 +22,7 @@ from tenants.identity.api_keys.queries import (
     select_visible_keys,
 )
 from tenants.models import ApiKey, Membership
-from tenants.models.api_key import active
+from tenants.models.api_key import make_active_condition
 from tenants.security.authorization.actor import Actor
 
 MAX_LEFT: Final = 100  # in one response; the list contains all
@@ -35,7 +35,7 @@ def list_unowned_keys(
 
     Raises Forbidden, and InvalidValue for a bad cursor.
     """
-    keys = unowned(select_visible_keys(actor), now)
+    keys = filter_unowned_keys(select_visible_keys(actor), now)
     return build_key_page(actor, keys, limit=limit, cursor=cursor, now=now)
 
 
@@ -43,19 +43,19 @@ def is_unowned(*, actor: Actor, lookup_id: LookupId, now: datetime) -> bool:
     """Return whether a key is unowned. One query. Raises Forbidden."""
     with tenant_scope(actor.tenant_id):
         keys = select_visible_keys(actor).filter(lookup_id=lookup_id)
-        return unowned(keys, now).exists()
+        return filter_unowned_keys(keys, now).exists()
 
 
-def find_keys_shown_to(*, actor: Actor, user_id: UserId, now: datetime) -> KeySummary:
+def summarize_keys_shown_to(*, actor: Actor, user_id: UserId, now: datetime) -> KeySummary:
     """Return the unowned keys that a user was shown, at most MAX_LEFT, for member operations.
 
     Checks no permission to read keys. Inside the tenant's scope; two queries.
     """
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, issued_by=UUID(user_id))
-    return build_key_summary(unowned(keys, now), limit=MAX_LEFT, now=now)
+    return build_key_summary(filter_unowned_keys(keys, now), limit=MAX_LEFT, now=now)
 
 
-def unowned(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKey]:
+def filter_unowned_keys(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKey]:
     makers = Membership.objects.filter(
         tenant_id=OuterRef("tenant_id"),
         user_id=OuterRef("issued_by_id"),
@@ -63,5 +63,7 @@ def unowned(keys: QuerySet[ApiKey], now: datetime) -> QuerySet[ApiKey]:
         role__in=roles_with_permission(Permission.CREATE_KEYS),
     )
     is_ones_own = Q(owner_id=F("issued_by_id"), owner_id__isnull=False)
-    shown_keys = keys.filter(active(now), issued_by__isnull=False).exclude(is_ones_own)
+    shown_keys = keys.filter(make_active_condition(now), issued_by__isnull=False).exclude(
+        is_ones_own
+    )
     return shown_keys.filter(~Exists(makers))

@@ -14,7 +14,7 @@ from caret.contracts.ip_allowlist import contains_all, parse_network
 from caret.foundation.ids import UserId
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.validation.text import is_storable
-from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, KeyScope, modes_of, permissions_of
+from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, KeyScope, list_modes, list_permissions
 from tenants.security.authorization.actor import Actor
 
 MAX_NAME_CHARS: Final = 120
@@ -71,7 +71,7 @@ def check_scopes(scopes: frozenset[KeyScope], kind: KeyKind) -> None:
     """Check that the scopes suit the kind of key. Raises InvalidValue."""
     if not scopes:
         raise InvalidValue("scopes", "Select at least one scope.")
-    if permissions_of(scopes) and kind is not KeyKind.SERVICE:
+    if list_permissions(scopes) and kind is not KeyKind.SERVICE:
         raise InvalidValue("scopes", "Only service keys can have REST API scopes.")
 
 
@@ -92,16 +92,16 @@ def require_not_wider_than_actor(
     actor: Actor, *, scopes: frozenset[KeyScope], networks: tuple[str, ...]
 ) -> None:
     """Check that the actor has all that the key would get. Raises Forbidden."""
-    if not all(actor.has_permission(permission) for permission in permissions_of(scopes)):
+    if not all(actor.has_permission(permission) for permission in list_permissions(scopes)):
         raise Forbidden("You cannot give a key permissions that you do not have.")
     grant = actor.grant
-    if grant is not None and not modes_of(scopes) <= grant.modes:
+    if grant is not None and not list_modes(scopes) <= grant.modes:
         raise Forbidden("A key cannot create a key with scopes that it does not have.")
     if grant is not None and not contains_all(grant.networks, networks):
         raise Forbidden("A key cannot create a key for networks that it is not allowed to use.")
 
 
-def require_present_text(actor: Actor) -> None:
+def require_current_secret(actor: Actor) -> None:
     """Check that the key acting here presented its current secret.
 
     Otherwise a thief of the old secret could create a key that outlives the rotation. Raises
@@ -113,7 +113,7 @@ def require_present_text(actor: Actor) -> None:
         )
 
 
-def require_no_longer(actor: Actor, expires_at: datetime | None) -> None:
+def require_earlier_expiry_than_actor(actor: Actor, expires_at: datetime | None) -> None:
     """Check that the key does not outlive the key that creates it. Raises Forbidden."""
     end = None if actor.grant is None else actor.grant.expires_at
     if end is not None and (expires_at is None or expires_at > end):

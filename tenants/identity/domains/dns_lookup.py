@@ -11,7 +11,7 @@ logger = structlog.get_logger(__name__)
 _LIFETIME_S: Final = 5.0
 
 
-def txt_records(name: str) -> list[str]:
+def look_up_txt_records(name: str) -> list[str]:
     """Return the TXT records; empty if there are none or the DNS does not answer."""
     try:
         answer = dns.resolver.resolve(name, "TXT", lifetime=_LIFETIME_S)

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission
-from tenants.base.validation.email_domains import TXT_PREFIX, read_domain
+from tenants.base.validation.email_domains import TXT_PREFIX, parse_domain
 from tenants.identity.domains.queries import DomainView, find_domain
 from tenants.identity.members.sessions import end_sessions_at
 from tenants.identity.scim.provisioning import sync_domain_members
@@ -32,7 +32,7 @@ def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
     Raises Forbidden, InvalidValue, Conflict.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
-    name = read_domain(name)
+    name = parse_domain(name)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         domains = Domain.objects.filter(tenant_id=actor.tenant_id)

@@ -8,7 +8,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
 from tenants.base.permissions import Permission
-from tenants.base.validation.email_domains import TXT_PREFIX, domain_of
+from tenants.base.validation.email_domains import TXT_PREFIX, get_email_domain
 from tenants.base.validation.text import is_storable
 from tenants.models import Domain, VerifiedDomain
 from tenants.security.authorization.actor import Actor
@@ -43,7 +43,7 @@ def find_domain(*, actor: Actor, domain_id: uuid.UUID) -> DomainView:
 
 def find_owning_tenant(email: str) -> TenantId | None:
     """Return the tenant that has verified the domain of the address."""
-    name = domain_of(email.strip().lower())
+    name = get_email_domain(email.strip().lower())
     if not is_storable(name):
         return None
     row = VerifiedDomain.objects.filter(name=name).order_by("name").first()

@@ -36,18 +36,21 @@ def get_allowance(*, actor: Actor, now: datetime) -> InvitationAllowance:
     actor.require(Permission.WRITE_MEMBERS)
     limit = settings.MAX_INVITATIONS_A_DAY
     with tenant_scope(actor.tenant_id):
-        sent_invitations = _find_sent(actor.tenant_id, now)
+        sent_invitations = _filter_sent_invitations(actor.tenant_id, now)
         num_left = max(0, limit - sent_invitations.count())
         return InvitationAllowance(
-            num_left, limit, None if num_left else _free_at(sent_invitations, limit)
+            num_left, limit, None if num_left else _compute_free_at(sent_invitations, limit)
         )
 
 
 def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
     """Check both limits, inside the tenant's scope and with its row locked. Raises LimitReached."""
-    sent_invitations, limit = _find_sent(tenant_id, now), settings.MAX_INVITATIONS_A_DAY
+    sent_invitations, limit = (
+        _filter_sent_invitations(tenant_id, now),
+        settings.MAX_INVITATIONS_A_DAY,
+    )
     if sent_invitations.count() >= limit:
-        wait_s, hours = _compute_wait(_free_at(sent_invitations, limit), now)
+        wait_s, hours = _compute_wait(_compute_free_at(sent_invitations, limit), now)
         raise LimitReached(
             "Your organisation has sent {most} invitations in the last 24 hours, which "
             "is the limit. Try again in about {hours} h.",
@@ -60,7 +63,7 @@ def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
         settings.MAX_INVITATIONS_A_DAY_AND_ADDRESS,
     )
     if to_address.count() >= limit:
-        wait_s, hours = _compute_wait(_free_at(to_address, limit), now)
+        wait_s, hours = _compute_wait(_compute_free_at(to_address, limit), now)
         raise LimitReached(
             "This address was sent {most} invitations in the last 24 hours, which is the "
             "limit. Try again in about {hours} h.",
@@ -70,11 +73,11 @@ def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
         )
 
 
-def _find_sent(tenant_id: TenantId, now: datetime) -> QuerySet[Invitation]:
+def _filter_sent_invitations(tenant_id: TenantId, now: datetime) -> QuerySet[Invitation]:
     return Invitation.objects.filter(tenant_id=tenant_id, created_at__gt=now - _PERIOD)
 
 
-def _free_at(sent_invitations: QuerySet[Invitation], limit: int) -> datetime:
+def _compute_free_at(sent_invitations: QuerySet[Invitation], limit: int) -> datetime:
     """Return when the oldest of the `limit` newest leaves the period. Needs at least `limit`."""
     times = sent_invitations.order_by("-created_at").values_list("created_at", flat=True)
     return list(times[:limit])[-1] + _PERIOD

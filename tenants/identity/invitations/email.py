@@ -20,14 +20,14 @@ If you did not expect this invitation, you can ignore this e-mail.
 """
 
 
-def invitation_url(token: TenantToken) -> str:
+def build_invitation_url(token: TenantToken) -> str:
     return f"{settings.CONSOLE_URL}/invitation/{token.text}"
 
 
 def send_invitation(email: str, token: TenantToken, *, tenant_name: str) -> bool:
     """Send the e-mail. Return False if the mail server did not accept it."""
     name = " ".join(tenant_name.split())  # a subject must be one line
-    text = _TEXT.format(tenant=name, url=invitation_url(token), email=email)
+    text = _TEXT.format(tenant=name, url=build_invitation_url(token), email=email)
     try:
         send_mail(f"Invitation to join {name} in Caret", text, None, [email])
     except (smtplib.SMTPException, OSError) as error:

@@ -22,7 +22,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.bearer_tokens import (
     BearerTokenKind,
     TenantToken,
-    new_token,
+    create_token,
     parse_token,
     token_digest,
 )
@@ -88,7 +88,7 @@ def create_invitation(
     if role is Role.OWNER:
         actor.require(Permission.WRITE_OWNERS)
     email = _read_email(email)
-    token = new_token(BearerTokenKind.INVITATION, actor.tenant_id)
+    token = create_token(BearerTokenKind.INVITATION, actor.tenant_id)
     with tenant_scope(actor.tenant_id):
         invitation_id = _store_invitation(actor, email, role, token, now, team_id)
         # Mail after the commit only, so that a token in an e-mail always exists. The e-mail may
@@ -110,7 +110,7 @@ def create_owner_invitation(
     """
     actor.require_operator()
     email = _read_email(email, field="owner_email")
-    token = new_token(BearerTokenKind.INVITATION, actor.tenant_id)
+    token = create_token(BearerTokenKind.INVITATION, actor.tenant_id)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         owners = Membership.objects.filter(tenant_id=actor.tenant_id, role=Role.OWNER)

@@ -11,14 +11,14 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission, Role
 from tenants.models import Invitation
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.erased_users import find_erased_users, visible_email
+from tenants.security.authorization.erased_users import find_erased_users, get_visible_email
 
 
 class InvitationState(StrEnum):
@@ -50,7 +50,7 @@ def page_of_invitations(
         invitations = Invitation.objects.filter(tenant_id=actor.tenant_id).select_related(
             "invited_by"
         )
-        rows = fetch_first(invitations, limit=limit, after=read_cursor(cursor))
+        rows = fetch_page_rows(invitations, limit=limit, after=decode_cursor(cursor))
         erased_ids = find_erased_users(actor.tenant_id, [row.invited_by_id for row in rows])
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
@@ -78,7 +78,7 @@ def _to_view(row: Invitation, now: datetime, erased_ids: frozenset[uuid.UUID]) -
         role=Role(row.role),
         team_id=row.team_id,
         state=_compute_state(row, now),
-        invited_by_email=visible_email(row.invited_by, erased_ids),
+        invited_by_email=get_visible_email(row.invited_by, erased_ids),
         created_at=row.created_at,
         expires_at=row.expires_at,
         mailed_at=row.mailed_at,

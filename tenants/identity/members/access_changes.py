@@ -14,19 +14,19 @@ import redis
 import structlog
 from django.db import transaction
 
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 
 ACCESS_CHANGED: Final = "caret:console:access-changed"
 logger = structlog.get_logger(__name__)
 
 
-def announce(*ids: str) -> None:
+def announce_access_change(*ids: str) -> None:
     """Publish keys of sessions or IDs of users once the transaction is committed."""
     transaction.on_commit(lambda: _publish_change(ids), robust=True)
 
 
 def _publish_change(ids: tuple[str, ...]) -> None:
-    pipeline = connect().pipeline(transaction=False)
+    pipeline = connect_to_redis().pipeline(transaction=False)
     for each in ids:
         pipeline.publish(ACCESS_CHANGED, each)
     try:

@@ -50,10 +50,12 @@ class _MemberFacts:
 def page_of_directory(*, actor: Actor, limit: int, cursor: str | None) -> Page[MemberDirectoryRow]:
     """Return a page of members with details. Six queries. Raises Forbidden, InvalidValue."""
     page = page_of_members(actor=actor, limit=limit, cursor=cursor)
-    return Page(with_details(actor.tenant_id, page.rows), page.next_cursor)
+    return Page(build_directory_rows(actor.tenant_id, page.rows), page.next_cursor)
 
 
-def with_details(tenant_id: TenantId, members: Sequence[MemberRow]) -> list[MemberDirectoryRow]:
+def build_directory_rows(
+    tenant_id: TenantId, members: Sequence[MemberRow]
+) -> list[MemberDirectoryRow]:
     """Add details to members, for an actor who may see them all. Five queries."""
     with tenant_scope(tenant_id):
         facts = _read_member_facts(tenant_id, [UUID(row.user_id) for row in members])

@@ -59,8 +59,8 @@ def create_tenant(
     audit log, which needs the new tenant's ID. Raises InvalidValue, Conflict.
     """
     check_slug(slug)
-    name = read_tenant_name(name)
-    region = str(settings.REGION) if region is None else read_region(region)
+    name = parse_tenant_name(name)
+    region = str(settings.REGION) if region is None else parse_region(region)
     with transaction.atomic():
         try:
             with transaction.atomic():
@@ -144,7 +144,7 @@ def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: 
         raise Conflict("This user is already a member with the role {role}.", role=row.role)
 
 
-def read_tenant_name(name: str) -> str:
+def parse_tenant_name(name: str) -> str:
     """Return the name without surrounding whitespace. Raises InvalidValue."""
     validate_text("name", name)
     name = name.strip()
@@ -178,7 +178,7 @@ def check_slug(slug: str) -> None:
         raise InvalidValue("slug", "The slug {slug} is reserved. Choose another.", slug=slug)
 
 
-def read_region(region: str) -> str:
+def parse_region(region: str) -> str:
     """Return the region if its name is valid. Raises InvalidValue."""
     if _REGION.fullmatch(region) is None:
         raise InvalidValue("region", "Enter 2 to 32 lower-case letters, digits and hyphens.")

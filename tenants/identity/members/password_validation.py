@@ -26,7 +26,7 @@ class LeakedPasswordValidator(CommonPasswordValidator):
 
     def validate(self, password: str, user: Any = None) -> None:
         super().validate(password, user)
-        if _without_padding(password.lower()) in self.passwords:
+        if _strip_padding(password.lower()) in self.passwords:
             raise ValidationError(self.get_error_message(), code="password_too_common")
 
     def get_error_message(self) -> str:
@@ -52,7 +52,7 @@ def set_valid_password(user: User, password: str) -> None:
     user.set_password(password)
 
 
-def _without_padding(text: str) -> str:
+def _strip_padding(text: str) -> str:
     """Return the text from its first letter to its last."""
     letters = [place for place, char in enumerate(text) if char.isalpha()]
     return text[letters[0] : letters[-1] + 1] if letters else ""

@@ -15,15 +15,15 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.models import Membership, TeamMembership, Tenant
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.directory import MemberRow, find_membership, member_row
+from tenants.security.authorization.directory import MemberRow, build_member_row, find_membership
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ def page_of_members(
             memberships = memberships.filter(user_id__in=in_team.values("user_id"))
         # A membership has no ID of its own; the user's ID serves as its position.
         with_id = memberships.select_related("user").annotate(id=F("user_id"))
-        rows = fetch_first(with_id, limit=limit, after=read_cursor(cursor))
+        rows = fetch_page_rows(with_id, limit=limit, after=decode_cursor(cursor))
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.user_id)
     )
-    return map_page(page, member_row)
+    return map_page(page, build_member_row)
 
 
 def find_member(*, actor: Actor, user_id: UserId) -> MemberRow:
@@ -66,7 +66,7 @@ def find_member(*, actor: Actor, user_id: UserId) -> MemberRow:
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):
         row = find_membership(tenant_id=actor.tenant_id, user_id=user_id)
-        return member_row(row)
+        return build_member_row(row)
 
 
 def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
@@ -79,10 +79,10 @@ def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
             .order_by("user_id")
             .first()
         )
-        return None if row is None else member_row(row)
+        return None if row is None else build_member_row(row)
 
 
-def emails_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, str]:
+def find_emails(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, str]:
     """Return the addresses of those users who are current members. One query. Raises Forbidden."""
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):
@@ -98,7 +98,7 @@ def get_tenant(*, actor: Actor) -> TenantView:
     actor.require(Permission.READ_TENANT)
     with tenant_scope(actor.tenant_id):
         row = Tenant.objects.get(id=actor.tenant_id)
-        isolation = find_policy(tenant_id=actor.tenant_id).policy.isolation
+        isolation = find_policy_in_force(tenant_id=actor.tenant_id).policy.isolation
     return TenantView(
         slug=row.slug,
         name=row.name,

@@ -15,10 +15,10 @@ from tenants.base.pagination import Page
 from tenants.base.permissions import Permission, Role
 from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
 from tenants.base.validation.text import is_storable
-from tenants.identity.members.directory import MemberDirectoryRow, with_details
+from tenants.identity.members.directory import MemberDirectoryRow, build_directory_rows
 from tenants.models import ApiKey, Membership, TeamMembership
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.directory import MemberRow, member_row
+from tenants.security.authorization.directory import MemberRow, build_member_row
 
 
 class MemberOrder(StrEnum):
@@ -57,7 +57,7 @@ def search_members(
         page = fetch_sorted_page(
             _filter_members(actor, member_filter), order=order, limit=limit, cursor=cursor
         )
-    return Page([member_row(row) for row in page.rows], page.next_cursor)
+    return Page([build_member_row(row) for row in page.rows], page.next_cursor)
 
 
 def find_directory(
@@ -68,7 +68,7 @@ def find_directory(
     Raises as search_members.
     """
     page = search_members(actor=actor, member_filter=member_filter, limit=limit, cursor=cursor)
-    return Page(with_details(actor.tenant_id, page.rows), page.next_cursor)
+    return Page(build_directory_rows(actor.tenant_id, page.rows), page.next_cursor)
 
 
 def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
@@ -83,7 +83,7 @@ def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
             .order_by("user_id")
             .first()
         )
-    return None if row is None else member_row(row)
+    return None if row is None else build_member_row(row)
 
 
 def _filter_members(actor: Actor, member_filter: MemberFilter) -> QuerySet[Membership]:
@@ -91,10 +91,12 @@ def _filter_members(actor: Actor, member_filter: MemberFilter) -> QuerySet[Membe
     if member_filter.role is not None:
         memberships = memberships.filter(role=member_filter.role)
     if member_filter.team_id is not None:
-        memberships = memberships.filter(user_id__in=_users_of(actor, member_filter.team_id))
+        memberships = memberships.filter(
+            user_id__in=_filter_team_users(actor, member_filter.team_id)
+        )
     if member_filter.not_in_team_id is not None:
         memberships = memberships.exclude(
-            user_id__in=_users_of(actor, member_filter.not_in_team_id)
+            user_id__in=_filter_team_users(actor, member_filter.not_in_team_id)
         )
     if member_filter.idle_since is not None:
         keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, owner_id=OuterRef("user_id"))
@@ -117,6 +119,6 @@ def _list_current_members(actor: Actor) -> QuerySet[Membership]:
     )
 
 
-def _users_of(actor: Actor, team_id: UUID) -> QuerySet[TeamMembership, UUID]:
+def _filter_team_users(actor: Actor, team_id: UUID) -> QuerySet[TeamMembership, UUID]:
     in_team = TeamMembership.objects.filter(tenant_id=actor.tenant_id, team_id=team_id)
     return in_team.values_list("user_id", flat=True)

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import user_scope
-from tenants.identity.members.access_changes import announce
+from tenants.identity.members.access_changes import announce_access_change
 from tenants.models import Membership
 
 
@@ -30,7 +30,7 @@ def end_sessions(*, user_id: UserId) -> None:
 def end_all_sessions(*, user_id: UserId) -> None:
     """End the sessions of a user in all tenants, because the password was reset."""
     _end_sessions(UserSession.objects.filter(user_id=uuid.UUID(user_id)))
-    announce(user_id)
+    announce_access_change(user_id)
 
 
 def end_sessions_at(*, domains: Iterable[str], spared_session: str | None) -> None:
@@ -61,4 +61,4 @@ def _end_sessions(sessions: "QuerySet[UserSession]") -> None:
     keys = list(sessions.values_list("session_key", flat=True))
     Session.objects.filter(session_key__in=keys).delete()
     UserSession.objects.filter(session_key__in=keys).delete()
-    announce(*keys)
+    announce_access_change(*keys)

@@ -73,10 +73,10 @@ def mail_status_to_owners(
 def mail_owners(*, tenant_id: TenantId, subject: str, text: str) -> None:
     """Mail all owners on commit. A failed e-mail is logged."""
     owners = [row.email for row in list_members(tenant_id=tenant_id) if row.role is Role.OWNER]
-    mail_to(tenant_id=tenant_id, emails=owners, subject=subject, text=text)
+    mail_addresses(tenant_id=tenant_id, emails=owners, subject=subject, text=text)
 
 
-def mail_to(*, tenant_id: TenantId, emails: list[str], subject: str, text: str) -> None:
+def mail_addresses(*, tenant_id: TenantId, emails: list[str], subject: str, text: str) -> None:
     """Mail people of a tenant on commit. A failed e-mail is logged."""
     if emails:
         body = f"{subject} in Caret, the code-completion service.\n\n{text}\n"

@@ -80,12 +80,12 @@ def _to_change_fields(status: TenantStatus, closes_at: datetime | None) -> Chang
 
 def _make_conflict(slug: str, current: TenantStatus, requested_status: TenantStatus) -> Conflict:
     if current is requested_status:
-        return Conflict("{slug} is already {status}.", slug=slug, status=current.value)
+        return Conflict("{slug} is already {status}.", slug=slug, status=current)
     return Conflict(
         "{slug} is {status} and cannot become {wanted}.",
         slug=slug,
-        status=current.value,
-        wanted=requested_status.value,
+        status=current,
+        wanted=requested_status,
     )
 
 

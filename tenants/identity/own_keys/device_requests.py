@@ -28,7 +28,7 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import LookupId, TenantId, UserId
 from tenants.base.errors import DomainError, InvalidValue, NotFound
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.operations import CreatedKey, revoke_key
 from tenants.identity.own_keys.operations import create_device_key, require_own_keys
 from tenants.security.authorization.actor import Actor, system_actor
@@ -120,7 +120,7 @@ def create_device_request(
         "interval_ms": INTERVAL_S * 1_000,
     }
     request_key = _request_key(device_code)
-    pipeline = connect().pipeline(transaction=True)
+    pipeline = connect_to_redis().pipeline(transaction=True)
     pipeline.hset(request_key, mapping=fields)
     pipeline.expire(request_key, _KEPT)
     pipeline.set(_user_code_key(user_code), request_key, ex=LIFETIME)
@@ -144,7 +144,7 @@ def open_device_request(*, actor: Actor, user_code: str, now: datetime) -> Devic
     Raises NotFound for unknown, expired, decided and other users' codes alike; redis.RedisError.
     """
     request_key = _find_request(user_code)
-    if not _run(_OPEN, request_key, _to_ms(now), actor.user_id or ""):
+    if not _run_script(_OPEN, request_key, _to_ms(now), actor.user_id or ""):
         raise _not_found()
     return _read_request(request_key, user_code)
 
@@ -156,12 +156,12 @@ def confirm_device_request(*, actor: Actor, user_code: str, now: datetime) -> No
     redis.RedisError.
     """
     require_own_keys(actor=actor, now=now)
-    _decide(actor, user_code, "confirmed", now)
+    _store_decision(actor, user_code, "confirmed", now)
 
 
 def deny_device_request(*, actor: Actor, user_code: str, now: datetime) -> None:
     """Refuse the request. Raises NotFound as open_device_request, redis.RedisError."""
-    _decide(actor, user_code, "denied", now)
+    _store_decision(actor, user_code, "denied", now)
 
 
 def poll_device_request(
@@ -172,7 +172,7 @@ def poll_device_request(
     Raises redis.RedisError.
     """
     request_key = _request_key(device_code)
-    text: bytes = _run(_POLL, request_key, _to_ms(now), _TOLERANCE_MS, INTERVAL_S * 1_000)
+    text: bytes = _run_script(_POLL, request_key, _to_ms(now), _TOLERANCE_MS, INTERVAL_S * 1_000)
     result = PollResult(text.decode())
     if result is PollResult.REPLAYED:
         _revoke_issued_key(request_key, now)
@@ -183,8 +183,8 @@ def poll_device_request(
     except DomainError:  # the membership ended, the policy changed, or there are too many keys
         return DevicePoll(PollResult.DENIED)
     # A concurrent second poll found no key yet to revoke.
-    connect().hset(request_key, "lookup_id", created.key.lookup_id)
-    if connect().hget(request_key, "is_replayed"):
+    connect_to_redis().hset(request_key, "lookup_id", created.key.lookup_id)
+    if connect_to_redis().hget(request_key, "is_replayed"):
         _revoke_issued_key(request_key, now)
         return DevicePoll(PollResult.REPLAYED)
     return DevicePoll(result, created)
@@ -210,16 +210,16 @@ def _revoke_issued_key(request_key: str, now: datetime) -> None:
         revoke_key(actor=actor, lookup_id=LookupId(lookup_id), reason=reason, now=now)
 
 
-def _decide(actor: Actor, user_code: str, state: str, now: datetime) -> None:
+def _store_decision(actor: Actor, user_code: str, state: str, now: datetime) -> None:
     request_key = _find_request(user_code)
     user_id = actor.user_id or ""
-    if not _run(_DECIDE, request_key, _to_ms(now), user_id, state, actor.tenant_id):
+    if not _run_script(_DECIDE, request_key, _to_ms(now), user_id, state, actor.tenant_id):
         raise _not_found()
-    connect().delete(_user_code_key(normalize_user_code(user_code)))
+    connect_to_redis().delete(_user_code_key(normalize_user_code(user_code)))
 
 
 def _find_request(user_code: str) -> str:
-    found: Any = connect().get(_user_code_key(normalize_user_code(user_code)))
+    found: Any = connect_to_redis().get(_user_code_key(normalize_user_code(user_code)))
     if found is None:
         raise _not_found()
     return str(found.decode())
@@ -235,12 +235,12 @@ def _read_request(request_key: str, user_code: str) -> DeviceRequest:
 
 
 def _read_fields(request_key: str, *names: str) -> list[str]:
-    values: Any = connect().hmget(request_key, names)
+    values: Any = connect_to_redis().hmget(request_key, names)
     return ["" if value is None else value.decode() for value in values]
 
 
-def _run(script: str, request_key: str, *arguments: str | int) -> Any:
-    return connect().eval(script, 1, request_key, *arguments)
+def _run_script(script: str, request_key: str, *arguments: str | int) -> Any:
+    return connect_to_redis().eval(script, 1, request_key, *arguments)
 
 
 def _check_name(field: str, text: str) -> str:

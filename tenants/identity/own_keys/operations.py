@@ -20,8 +20,8 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.operations import CreatedKey, add_key
-from tenants.identity.api_keys.row_writes import REVOKED_KEY_RETENTION, policy_for_owner
-from tenants.identity.api_keys.scopes import KeyScope, modes_of
+from tenants.identity.api_keys.row_writes import REVOKED_KEY_RETENTION, load_owner_policy
+from tenants.identity.api_keys.scopes import KeyScope, list_modes
 from tenants.identity.api_keys.validation import MAX_NAME_CHARS, KeyRequest
 from tenants.models import ApiKey
 from tenants.policy.snapshot_version import mark_snapshot_stale
@@ -52,7 +52,7 @@ class OwnKeyTerms:
 def find_own_key_terms(*, actor: Actor) -> OwnKeyTerms:
     """Return the terms of the actor's effective policy. Two queries."""
     user_id = _require_user(actor)
-    policy = policy_for_owner(actor.tenant_id, user_id)
+    policy = load_owner_policy(actor.tenant_id, user_id)
     return OwnKeyTerms(
         is_allowed=policy.allows_own_keys and actor.has_permission(Permission.MANAGE_OWN_KEYS),
         max_days=policy.max_key_lifetime_days,
@@ -71,7 +71,7 @@ def create_own_key(*, actor: Actor, new: KeyRequest, now: datetime, reason: str 
         # Locks the tenant first, so that two concurrent creations cannot both take the last place.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         terms = require_own_keys(actor=actor, now=now)
-        if not modes_of(new.scopes) <= modes_of(terms.scopes):
+        if not list_modes(new.scopes) <= list_modes(terms.scopes):
             raise InvalidValue("scopes", "Your policy does not allow all of these modes.")
         return add_key(actor, new, now, reason=reason)
 

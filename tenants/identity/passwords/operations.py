@@ -10,7 +10,7 @@ from django.utils.translation import gettext_noop
 from caret.foundation.ids import UserId
 from tenants.base.errors import Conflict, NotFound
 from tenants.base.validation.text import is_storable
-from tenants.identity.members.access_changes import announce
+from tenants.identity.members.access_changes import announce_access_change
 from tenants.identity.members.account_changes import (
     RESET_PASSWORD,
     notify_user,
@@ -19,7 +19,7 @@ from tenants.identity.members.account_changes import (
 from tenants.identity.members.password_validation import set_valid_password
 from tenants.identity.members.sessions import end_all_sessions
 from tenants.identity.passwords.reset_links import ResetLink
-from tenants.identity.sso.queries import provider_for
+from tenants.identity.sso.queries import find_provider_for_email
 from tenants.models import User
 
 _CHANGED_MEANWHILE: Final = gettext_noop(
@@ -36,7 +36,7 @@ def set_password(*, user_id: UserId, password: str) -> None:
     user = User.objects.get(id=user_id)
     set_valid_password(user, password)
     user.save(update_fields=["password"])
-    announce(user_id)
+    announce_access_change(user_id)
 
 
 def change_password(
@@ -53,7 +53,7 @@ def change_password(
             raise Conflict(_CHANGED_MEANWHILE)
         set_valid_password(user, password)
         user.save(update_fields=["password"])
-        announce(user_id)
+        announce_access_change(user_id)
         _record_and_notify(user_id, "password.changed", "Your password was changed", address, now)
 
 
@@ -82,21 +82,25 @@ def reset_password(*, link: ResetLink, password: str, address: str, now: datetim
         _record_and_notify(user_id, "password.reset", "Your password was reset", address, now)
 
 
-def password_version(*, email: str) -> str:
+def find_password_version(*, email: str) -> str:
     """Return a digest that changes with the account's password; "" for an unknown account."""
     passwords = User.objects.filter(email=email.strip().lower()).values_list("password", flat=True)
     password = passwords.order_by("id").first() if is_storable(email) else None
-    return "" if password is None else version_of_hash(password)
+    return "" if password is None else compute_password_version(password)
 
 
-def version_of_hash(password_hash: str) -> str:
+def compute_password_version(password_hash: str) -> str:
     """Return the password version of an account with this password hash."""
     digest = salted_hmac("caret.password-version/1", password_hash, algorithm="sha256")
     return digest.hexdigest()[:16]
 
 
 def _require_valid(link: ResetLink, user: User | None) -> User:
-    if user is None or not link.is_valid_for(user) or provider_for(user.email) is not None:
+    if (
+        user is None
+        or not link.is_valid_for(user)
+        or find_provider_for_email(user.email) is not None
+    ):
         raise NotFound(_INVALID_LINK)
     return user
 

@@ -20,10 +20,10 @@ from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, NotFound
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.validation.text import is_storable, parse_reason
 from tenants.identity.passwords.reset_links import ResetLink
-from tenants.identity.sso.queries import provider_for
+from tenants.identity.sso.queries import find_provider_for_email
 from tenants.models import User
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import system_actor
@@ -63,8 +63,8 @@ def enqueue_reset_request(*, email: str, now: datetime) -> None:
     Raises redis.RedisError.
     """
     request = json.dumps([email.strip().lower(), now.timestamp()]).encode()
-    pipeline = connect().pipeline()
-    pipeline.lpush(_QUEUE, seal(_encryption_key(), request, bound_to=_PURPOSE.encode()))
+    pipeline = connect_to_redis().pipeline()
+    pipeline.lpush(_QUEUE, seal(_derive_encryption_key(), request, bound_to=_PURPOSE.encode()))
     pipeline.ltrim(_QUEUE, 0, _MAX_WAITING - 1)
     pipeline.expire(_QUEUE, _MAX_AGE)
     pipeline.execute()
@@ -80,7 +80,7 @@ def mail_requested_links(*, now: datetime) -> int:
     for number in range(_MAX_LOOKUPS):
         if num_emails == _MAX_EMAILS:
             return number
-        message = connect().rpop(_QUEUE)
+        message = connect_to_redis().rpop(_QUEUE)
         if not isinstance(message, bytes):
             return number
         is_accepted = _process_request(message, now)
@@ -99,7 +99,7 @@ def mail_operators_link(*, email: str, reason: str, now: datetime) -> None:
     user = _find_user(email)
     if user is None:
         raise NotFound("There is no active account {email}.", email=email)
-    if provider_for(user.email) is not None:
+    if find_provider_for_email(user.email) is not None:
         raise Conflict("{email} must use single sign-on and has no password.", email=email)
     if not _mail_link(user, _BY_OPERATOR):
         raise Conflict("The mail server did not accept the e-mail.")
@@ -121,14 +121,16 @@ def _process_request(message: bytes, now: datetime) -> bool | None:
     Return whether the mail server accepted the e-mail, or None if there was none to send.
     """
     try:
-        email, at_s = json.loads(unseal(_encryption_key(), message, bound_to=_PURPOSE.encode()))
+        email, at_s = json.loads(
+            unseal(_derive_encryption_key(), message, bound_to=_PURPOSE.encode())
+        )
     except DecryptionFailed:  # from before a change of the root secret
         logger.warning("password_reset.unreadable_request")
         return None
     user = _find_user(email)
     if user is None or now.timestamp() - at_s > _MAX_AGE.total_seconds():
         return None
-    if provider_for(user.email) is not None:
+    if find_provider_for_email(user.email) is not None:
         opening = _BY_USER.format(email=user.email)
         text = _SINGLE_SIGN_ON.format(opening=opening, console=settings.CONSOLE_URL)
         return _send_mail(user, "Sign in to Caret with single sign-on", text)
@@ -159,5 +161,5 @@ def _send_mail(user: User, subject: str, text: str) -> bool:
     return True
 
 
-def _encryption_key() -> bytes:
+def _derive_encryption_key() -> bytes:
     return derive_key(settings.ROOT_SECRET, _PURPOSE)

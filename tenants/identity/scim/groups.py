@@ -15,7 +15,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Permission, Role
 from tenants.identity.scim.provisioning import sync_member
-from tenants.identity.scim.queries import group_row, groups_of
+from tenants.identity.scim.queries import build_group_resources, find_group_row
 from tenants.identity.scim.resources import POLICY
 from tenants.identity.scim.resources import Group as ScimGroupResource
 from tenants.identity.teams.operations import create_team, delete_team, rename_team
@@ -40,13 +40,13 @@ def create_group(*, actor: Actor, resource: ScimGroupResource, now: datetime) ->
         row = ScimGroup.objects.create(
             tenant_id=actor.tenant_id,
             team_id=team.id,
-            external_id=_external_id(resource),
+            external_id=_get_external_id(resource),
             role="",
             created_at=now,
             changed_at=now,
         )
         _set_members(actor, row, resource, now)
-        return groups_of([row])[0]
+        return build_group_resources([row])[0]
 
 
 def replace_group(
@@ -76,7 +76,7 @@ def patch_group(
                 member for member in current.members or [] if member.value not in removed_ids
             ] or None
         else:
-            _require_little_work(current, patch)
+            _require_few_changes(current, patch)
             patch.patch(current, POLICY)
         return current
 
@@ -88,9 +88,9 @@ def delete_group(*, actor: Actor, group_id: str, check: Precondition, now: datet
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        row = group_row(actor, group_id)
-        check(groups_of([row])[0])
-        member_ids = _member_ids(row)
+        row = find_group_row(actor, group_id)
+        check(build_group_resources([row])[0])
+        member_ids = _find_member_ids(row)
         # Deleting the team also deletes the group's rows.
         delete_team(actor=actor, team_id=row.team_id, now=now, by_scim=True)
         _sync_members(actor, member_ids, now, groups_decide=row.role != "")
@@ -107,12 +107,12 @@ def set_group_role(
         )
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        row = group_row(actor, str(group_id))
+        row = find_group_row(actor, str(group_id))
         old_role = row.role
         row.role = "" if role is None else role.value
         ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=group_id).update(role=row.role)
         everybody = ScimUser.objects.filter(tenant_id=actor.tenant_id).values_list("id", flat=True)
-        affected_ids = _member_ids(row) if role is None else set(everybody)
+        affected_ids = _find_member_ids(row) if role is None else set(everybody)
         _sync_members(actor, affected_ids, now, groups_decide=old_role != "")
         _record_change(
             actor, "scim_group.role_changed", row, ({"role": old_role}, {"role": row.role}), now
@@ -130,17 +130,17 @@ def _change_group(
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        row = group_row(actor, group_id)
-        current = groups_of([row])[0]
+        row = find_group_row(actor, group_id)
+        current = build_group_resources([row])[0]
         check(current)
         resource = change(current)
         rename_team(
             actor=actor, team_id=row.team_id, name=_read_name(resource), now=now, by_scim=True
         )
-        row.external_id, row.changed_at = _external_id(resource), now
+        row.external_id, row.changed_at = _get_external_id(resource), now
         row.save(update_fields=["external_id", "changed_at"])
         _set_members(actor, row, resource, now)
-        return groups_of([row])[0]
+        return build_group_resources([row])[0]
 
 
 def _find_removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
@@ -159,7 +159,7 @@ def _find_removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
     return member_ids if len(member_ids) == len(operations) else None
 
 
-def _require_little_work(current: ScimGroupResource, patch: PatchOp[ScimGroupResource]) -> None:
+def _require_few_changes(current: ScimGroupResource, patch: PatchOp[ScimGroupResource]) -> None:
     """Check that the patch does not take too long. Raises InvalidValue."""
     filtered = sum("[" in str(operation.path) for operation in patch.operations or [])
     if filtered * len(current.members or []) > MAX_TRIED_MEMBERS:
@@ -170,8 +170,8 @@ def _require_little_work(current: ScimGroupResource, patch: PatchOp[ScimGroupRes
 
 def _set_members(actor: Actor, row: ScimGroup, resource: ScimGroupResource, now: datetime) -> None:
     """Set the group's members. Raises InvalidValue for an unknown member, or too many changes."""
-    new_ids = {_user_id(member.value) for member in resource.members or []}
-    old_ids = _member_ids(row)
+    new_ids = {_parse_user_id(member.value) for member in resource.members or []}
+    old_ids = _find_member_ids(row)
     if len(new_ids ^ old_ids) > MAX_CHANGED_MEMBERS:
         raise InvalidValue(
             "members", "Add or remove at most {most} members per request.", most=MAX_CHANGED_MEMBERS
@@ -195,7 +195,7 @@ def _set_members(actor: Actor, row: ScimGroup, resource: ScimGroupResource, now:
     _record_change(actor, "scim_group.members_changed", row, change, now)
 
 
-def _member_ids(row: ScimGroup) -> set[uuid.UUID]:
+def _find_member_ids(row: ScimGroup) -> set[uuid.UUID]:
     rows = ScimGroupMember.objects.filter(tenant_id=row.tenant_id, team_id=row.team_id)
     return set(rows.values_list("scim_user_id", flat=True))
 
@@ -208,7 +208,7 @@ def _sync_members(
         sync_member(actor=actor, row=row, now=now, groups_decide=groups_decide)
 
 
-def _user_id(value: str | None) -> uuid.UUID:
+def _parse_user_id(value: str | None) -> uuid.UUID:
     try:
         return uuid.UUID(value or "")
     except ValueError as error:
@@ -219,7 +219,7 @@ def _read_name(resource: ScimGroupResource) -> str:
     return (resource.display_name or "").strip()
 
 
-def _external_id(resource: ScimGroupResource) -> str:
+def _get_external_id(resource: ScimGroupResource) -> str:
     text = resource.external_id or ""
     if len(text) > MAX_TEXT_CHARS or "\0" in text:
         raise InvalidValue("externalId", "Enter at most {most} characters.", most=MAX_TEXT_CHARS)

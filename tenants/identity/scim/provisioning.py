@@ -14,14 +14,14 @@ from django.db import IntegrityError, transaction
 from caret.foundation.ids import UserId
 from tenants.base.errors import Conflict, DomainError, InvalidValue
 from tenants.base.permissions import Role
-from tenants.base.validation.email_domains import domain_of
+from tenants.base.validation.email_domains import get_email_domain
 from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.billing.budgets.limits import require_budget_limit_per_user
 from tenants.identity.invitations.operations import revoke_invitations_by
 from tenants.identity.member_lifecycle import end_membership, require_another_owner
 from tenants.identity.members.operations import insert_membership
 from tenants.identity.scim.resources import User as Person
-from tenants.identity.scim.resources import full_name
+from tenants.identity.scim.resources import get_full_name
 from tenants.models import (
     AlertDelivery,
     Domain,
@@ -61,9 +61,9 @@ def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bo
     if membership is None:
         insert_membership(tenant_id=actor.tenant_id, user_id=user_id, role=Role.DEVELOPER, now=now)
         _record_change(actor, "member.invitation_accepted", user_id, (None, Role.DEVELOPER), now)
-    groups = _groups_of(actor, row)
-    _settle_teams(actor, row.user_id, groups, now)
-    _settle_role(actor, row.user_id, groups, now, groups_decide=groups_decide)
+    groups = _find_group_ids(actor, row)
+    _sync_teams(actor, row.user_id, groups, now)
+    _sync_role(actor, row.user_id, groups, now, groups_decide=groups_decide)
 
 
 def sync_domain_members(*, actor: Actor, name: str, now: datetime) -> None:
@@ -79,7 +79,7 @@ def sync_domain_members(*, actor: Actor, name: str, now: datetime) -> None:
             logger.warning("scim.not_settled", tenant_id=actor.tenant_id, reason=error.code)
 
 
-def deprovision(*, actor: Actor, row: ScimUser, now: datetime) -> None:
+def deprovision_member(*, actor: Actor, row: ScimUser, now: datetime) -> None:
     """End the membership of a deleted SCIM user. Raises Conflict for the last owner."""
     if row.user_id is None:
         return
@@ -119,7 +119,7 @@ def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
                 "emails", "This e-mail address is not in one of your verified domains."
             )
         _change_address(actor, user, row.email, now)
-    name = full_name(Person.model_validate(row.document))[:_MAX_NAME_CHARS]
+    name = get_full_name(Person.model_validate(row.document))[:_MAX_NAME_CHARS]
     if name and name != user.name and may_have:
         User.objects.filter(id=user.id).update(name=name)
 
@@ -127,7 +127,7 @@ def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
 def _bind_user(actor: Actor, row: ScimUser, now: datetime) -> None:
     user = User.objects.filter(email=row.email).order_by("id").first()
     if user is None:
-        name = full_name(Person.model_validate(row.document))[:_MAX_NAME_CHARS]
+        name = get_full_name(Person.model_validate(row.document))[:_MAX_NAME_CHARS]
         user = User(email=row.email, name=name, created_at=now)
         user.set_unusable_password()
         user.save(force_insert=True)
@@ -166,7 +166,7 @@ def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None
 
 
 def _is_verified(actor: Actor, email: str) -> bool:
-    domain = domain_of(email)
+    domain = get_email_domain(email)
     return (
         bool(domain)
         and Domain.objects.filter(
@@ -175,7 +175,7 @@ def _is_verified(actor: Actor, email: str) -> bool:
     )
 
 
-def _settle_teams(actor: Actor, user_id: uuid.UUID, new_ids: set[uuid.UUID], now: datetime) -> None:
+def _sync_teams(actor: Actor, user_id: uuid.UUID, new_ids: set[uuid.UUID], now: datetime) -> None:
     """Set the memberships of teams that the identity provider manages. Other teams stay unchanged.
 
     Raises Conflict.
@@ -194,7 +194,7 @@ def _settle_teams(actor: Actor, user_id: uuid.UUID, new_ids: set[uuid.UUID], now
         require_budget_limit_per_user(actor.tenant_id)
 
 
-def _settle_role(
+def _sync_role(
     actor: Actor,
     user_id: uuid.UUID,
     groups: set[uuid.UUID],
@@ -219,7 +219,7 @@ def _settle_role(
     _record_change(actor, "member.role_changed", member_id, (old_role, new_role), now)
 
 
-def _groups_of(actor: Actor, row: ScimUser) -> set[uuid.UUID]:
+def _find_group_ids(actor: Actor, row: ScimUser) -> set[uuid.UUID]:
     rows = ScimGroupMember.objects.filter(tenant_id=actor.tenant_id, scim_user_id=row.id)
     return set(rows.values_list("team_id", flat=True))
 

@@ -29,7 +29,7 @@ from tenants.identity.scim.resources import (
 )
 from tenants.identity.scim.resources import (
     GroupMember,
-    etag_of,
+    compute_etag,
 )
 from tenants.identity.scim.resources import (
     User as ScimUserResource,
@@ -38,7 +38,7 @@ from tenants.identity.scim.search import (
     FilterColumns,
     ResourceBuilders,
     SearchResult,
-    by_id,
+    make_id_filter,
     search_rows,
 )
 from tenants.models import ScimGroup, ScimGroupMember, ScimUser, Team
@@ -54,8 +54,8 @@ def list_users(
     """Return the users that match a search. Raises TooManyException."""
     builders = ResourceBuilders(
         row_id=lambda row: row.id,
-        outline=users_of if _asks_version(search) else _outlines_of_users,
-        whole=users_of,
+        outline=build_user_resources if _needs_version(search) else _build_users_without_version,
+        whole=build_user_resources,
     )
     with tenant_scope(actor.tenant_id):
         rows = ScimUser.objects.filter(tenant_id=actor.tenant_id).order_by("created_at", "id")
@@ -69,13 +69,13 @@ def list_groups(
     asks = f"{search.filter or ''} {search.sort_by or ''}".lower()
     builders = ResourceBuilders(
         row_id=lambda row: row.team_id,
-        outline=partial(groups_of, with_members=_MEMBERS in asks),
-        whole=partial(groups_of, with_members=_wants_members(search)),
+        outline=partial(build_group_resources, with_members=_MEMBERS in asks),
+        whole=partial(build_group_resources, with_members=_includes_members(search)),
     )
     with tenant_scope(actor.tenant_id):
         rows = ScimGroup.objects.filter(tenant_id=actor.tenant_id)
         rows = rows.order_by("created_at", "team_id")
-        return search_rows(rows, search, _group_columns(actor), builders)
+        return search_rows(rows, search, _list_group_columns(actor), builders)
 
 
 def _filter_emails(value: str) -> Q | None:
@@ -89,14 +89,14 @@ def _filter_emails(value: str) -> Q | None:
 _USER_COLUMNS: Final[FilterColumns] = {
     "username": lambda value: Q(user_name__iexact=value),
     "externalid": lambda value: Q(external_id=value),
-    "id": by_id("id"),
+    "id": make_id_filter("id"),
     "displayname": lambda value: Q(document__displayName__iexact=value),
     "emails": _filter_emails,
     "emails.value": _filter_emails,
 }
 
 
-def _group_columns(actor: Actor) -> FilterColumns:
+def _list_group_columns(actor: Actor) -> FilterColumns:
     def named(value: str) -> Q:
         teams = Team.objects.filter(tenant_id=actor.tenant_id, name__iexact=value)
         return Q(team_id__in=teams.values("id"))
@@ -111,7 +111,7 @@ def _group_columns(actor: Actor) -> FilterColumns:
     return {
         "displayname": named,
         "externalid": lambda value: Q(external_id=value),
-        "id": by_id("team_id"),
+        "id": make_id_filter("team_id"),
         "members": having,
         "members.value": having,
     }
@@ -129,7 +129,7 @@ def list_group_roles(*, actor: Actor) -> list[GroupRole]:
     actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = list(ScimGroup.objects.filter(tenant_id=actor.tenant_id))
-        names = _team_names(row.team_id for row in rows)
+        names = _find_team_names(row.team_id for row in rows)
     group_roles = [
         GroupRole(row.team_id, names[row.team_id], Role(row.role) if row.role else None)
         for row in rows
@@ -142,7 +142,7 @@ def find_user(
 ) -> ScimUserResource:
     """Return a user with all attributes. Raises NotFound."""
     with tenant_scope(actor.tenant_id):
-        return users_of([user_row(actor, user_id)])[0]
+        return build_user_resources([find_user_row(actor, user_id)])[0]
 
 
 def find_group(
@@ -152,12 +152,14 @@ def find_group(
     parameters: "ResponseParameters[ScimGroupResource] | None" = None,
 ) -> ScimGroupResource:
     """Return a group, with its members only if they are requested. Raises NotFound."""
-    with_members = parameters is None or _wants_members(parameters)
+    with_members = parameters is None or _includes_members(parameters)
     with tenant_scope(actor.tenant_id):
-        return groups_of([group_row(actor, group_id)], with_members=with_members)[0]
+        return build_group_resources([find_group_row(actor, group_id)], with_members=with_members)[
+            0
+        ]
 
 
-def user_row(actor: Actor, user_id: str) -> ScimUser:
+def find_user_row(actor: Actor, user_id: str) -> ScimUser:
     """Return a user's row, inside the tenant's scope. Raises NotFound."""
     try:
         return ScimUser.objects.get(tenant_id=actor.tenant_id, id=UUID(user_id))
@@ -165,7 +167,7 @@ def user_row(actor: Actor, user_id: str) -> ScimUser:
         raise NotFound("This user does not exist.") from error
 
 
-def group_row(actor: Actor, group_id: str) -> ScimGroup:
+def find_group_row(actor: Actor, group_id: str) -> ScimGroup:
     """Return a group's row, inside the tenant's scope. Raises NotFound."""
     try:
         return ScimGroup.objects.get(tenant_id=actor.tenant_id, team_id=UUID(group_id))
@@ -173,34 +175,37 @@ def group_row(actor: Actor, group_id: str) -> ScimGroup:
         raise NotFound("This group does not exist.") from error
 
 
-def users_of(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
+def build_user_resources(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
     """Build the resources of users, with versions. Three queries for any number."""
     return [
-        _add_version(user, user.model_dump(exclude={"meta"})) for user in _outlines_of_users(rows)
+        _add_version(user, user.model_dump(exclude={"meta"}))
+        for user in _build_users_without_version(rows)
     ]
 
 
-def _outlines_of_users(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
+def _build_users_without_version(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
     """Build resources without versions: serializing them for a version takes most of the time."""
     members = ScimGroupMember.objects.filter(scim_user_id__in=[row.id for row in rows])
     teams = defaultdict(list)
     for scim_user_id, team_id in members.order_by("team_id").values_list("scim_user_id", "team_id"):
         teams[scim_user_id].append(team_id)
-    names = _team_names({team_id for user_teams in teams.values() for team_id in user_teams})
+    names = _find_team_names({team_id for user_teams in teams.values() for team_id in user_teams})
     return [
         _to_user_resource(row, [(team_id, names[team_id]) for team_id in teams[row.id]])
         for row in rows
     ]
 
 
-def groups_of(rows: Sequence[ScimGroup], *, with_members: bool = True) -> list[ScimGroupResource]:
+def build_group_resources(
+    rows: Sequence[ScimGroup], *, with_members: bool = True
+) -> list[ScimGroupResource]:
     """Build the resources of groups. The version covers the members even if they are left out.
 
     Three queries for any number of groups, and one for the members.
     """
     team_ids = [row.team_id for row in rows]
-    names, digests = _team_names(team_ids), _digests_of_members(team_ids)
-    members = _members_of(team_ids) if with_members else {}
+    names, digests = _find_team_names(team_ids), _compute_member_digests(team_ids)
+    members = _find_group_members(team_ids) if with_members else {}
     groups = []
     for row in rows:
         group = _to_group_resource(row, names[row.team_id])
@@ -210,7 +215,7 @@ def groups_of(rows: Sequence[ScimGroup], *, with_members: bool = True) -> list[S
     return groups
 
 
-def _digests_of_members(team_ids: list[UUID]) -> dict[UUID, str]:
+def _compute_member_digests(team_ids: list[UUID]) -> dict[UUID, str]:
     """Return a digest of the members of each group, computed by Postgres.
 
     A group may have thousands of members, which are not loaded if they are not requested.
@@ -220,7 +225,7 @@ def _digests_of_members(team_ids: list[UUID]) -> dict[UUID, str]:
     return dict(rows.annotate(digest=MD5(member_list)).values_list("team_id", "digest"))
 
 
-def _members_of(team_ids: list[UUID]) -> dict[UUID, list[GroupMember]]:
+def _find_group_members(team_ids: list[UUID]) -> dict[UUID, list[GroupMember]]:
     rows = ScimGroupMember.objects.filter(team_id__in=team_ids).order_by("scim_user_id")
     members: defaultdict[UUID, list[GroupMember]] = defaultdict(list)
     for team_id, user_id in rows.values_list("team_id", "scim_user_id"):
@@ -229,7 +234,7 @@ def _members_of(team_ids: list[UUID]) -> dict[UUID, list[GroupMember]]:
     return dict(members)
 
 
-def _team_names(team_ids: Iterable[UUID]) -> dict[UUID, str]:
+def _find_team_names(team_ids: Iterable[UUID]) -> dict[UUID, str]:
     return dict(Team.objects.filter(id__in=list(team_ids)).values_list("id", "name"))
 
 
@@ -245,7 +250,7 @@ def _to_user_resource(row: ScimUser, groups: list[tuple[UUID, str]]) -> ScimUser
         )
         for team_id, name in groups
     ] or None
-    return _with_meta(user, "User", _build_location("Users", row.id), row)
+    return _add_meta(user, "User", _build_location("Users", row.id), row)
 
 
 def _to_group_resource(row: ScimGroup, name: str) -> ScimGroupResource:
@@ -254,10 +259,10 @@ def _to_group_resource(row: ScimGroup, name: str) -> ScimGroupResource:
         external_id=row.external_id or None,
         display_name=name,
     )
-    return _with_meta(group, "Group", _build_location("Groups", row.team_id), row)
+    return _add_meta(group, "Group", _build_location("Groups", row.team_id), row)
 
 
-def _with_meta(resource: _Found, kind: str, location: str, row: ScimUser | ScimGroup) -> _Found:
+def _add_meta(resource: _Found, kind: str, location: str, row: ScimUser | ScimGroup) -> _Found:
     resource.meta = Meta(
         resource_type=kind,
         created=row.created_at,
@@ -269,25 +274,25 @@ def _with_meta(resource: _Found, kind: str, location: str, row: ScimUser | ScimG
 
 def _add_version(resource: _Found, document: object) -> _Found:
     assert resource.meta is not None, "each resource is built with its meta"
-    resource.meta.version = etag_of(json.dumps(document, sort_keys=True))
+    resource.meta.version = compute_etag(json.dumps(document, sort_keys=True))
     return resource
 
 
-def _asks_version(search: "SearchRequest[Any]") -> bool:
+def _needs_version(search: "SearchRequest[Any]") -> bool:
     return "version" in f"{search.filter or ''} {search.sort_by or ''}".lower()
 
 
-def _wants_members(parameters: "ResponseParameters[ScimGroupResource]") -> bool:
+def _includes_members(parameters: "ResponseParameters[ScimGroupResource]") -> bool:
     """Return whether `attributes` and `excludedAttributes` request the members."""
     if parameters.attributes:
-        return any(_top_level_name(name) == _MEMBERS for name in parameters.attributes)
+        return any(_get_top_level_name(name) == _MEMBERS for name in parameters.attributes)
     return all(
         str(name).rpartition(":")[2].lower() != _MEMBERS
         for name in parameters.excluded_attributes or []
     )
 
 
-def _top_level_name(name: object) -> str:
+def _get_top_level_name(name: object) -> str:
     return str(name).rpartition(":")[2].partition(".")[0].lower()
 
 

@@ -63,7 +63,7 @@ class Group(Resource[Any]):
     members: list[GroupMember] | None = None
 
 
-def address_of(user: User) -> str:
+def get_address(user: User) -> str:
     """Return the primary address in lower case, else the first, else a userName that is an address.
 
     Returns "" if there is none.
@@ -76,7 +76,7 @@ def address_of(user: User) -> str:
     return name if "@" in name else ""
 
 
-def full_name(user: User) -> str:
+def get_full_name(user: User) -> str:
     """Return the user's display name or full name; "" if unknown."""
     if user.display_name:
         return user.display_name.strip()
@@ -87,6 +87,6 @@ def full_name(user: User) -> str:
     return (name.formatted or " ".join(parts)).strip()
 
 
-def etag_of(document: str) -> str:
+def compute_etag(document: str) -> str:
     """Return a weak ETag: it identifies the contents in any order of their members."""
     return f'W/"{hashlib.sha256(document.encode()).hexdigest()[:16]}"'

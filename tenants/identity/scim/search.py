@@ -77,7 +77,7 @@ def search_rows(
     return SearchResult(builders.whole(page), len(ids), start + 1)
 
 
-def by_id(column: str) -> Callable[[str], Q]:
+def make_id_filter(column: str) -> Callable[[str], Q]:
     def narrow(value: str) -> Q:
         try:
             return Q(**{column: uuid.UUID(value)})

@@ -10,7 +10,7 @@ from django.db.models import Q
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import LookupId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.bearer_tokens import BearerTokenKind, new_token, parse_token, token_digest
+from tenants.base.bearer_tokens import BearerTokenKind, create_token, parse_token, token_digest
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission, Role
 from tenants.models import ScimToken, Tenant
@@ -53,7 +53,7 @@ def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimT
         raise InvalidValue(
             "name", "Enter a token name of 1 to {most} characters.", most=MAX_NAME_CHARS
         )
-    token = new_token(BearerTokenKind.SCIM, actor.tenant_id)
+    token = create_token(BearerTokenKind.SCIM, actor.tenant_id)
     with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         in_force = ScimToken.objects.filter(tenant_id=actor.tenant_id, revoked_at=None)
@@ -93,7 +93,9 @@ def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> Sc
         return _to_view(row)
 
 
-def bearer_of(text: str, *, address: str | None, request_id: str, now: datetime) -> Actor | None:
+def authenticate_scim_token(
+    text: str, *, address: str | None, request_id: str, now: datetime
+) -> Actor | None:
     """Return the actor of a SCIM token, an administrator without a user.
 
     Returns None for an invalid token or a tenant that is not active.

@@ -12,9 +12,9 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import is_storable
-from tenants.identity.scim.provisioning import deprovision, sync_member
-from tenants.identity.scim.queries import user_row, users_of
-from tenants.identity.scim.resources import POLICY, address_of
+from tenants.identity.scim.provisioning import deprovision_member, sync_member
+from tenants.identity.scim.queries import build_user_resources, find_user_row
+from tenants.identity.scim.resources import POLICY, get_address
 from tenants.identity.scim.resources import User as ScimUserResource
 from tenants.models import ScimUser
 from tenants.policy.snapshot_version import mark_snapshot_stale
@@ -37,7 +37,7 @@ def create_user(*, actor: Actor, resource: ScimUserResource, now: datetime) -> S
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = ScimUser(tenant_id=actor.tenant_id, id=uuid.uuid4(), created_at=now)
         _write_user(actor, row, resource, now, action="scim_user.created")
-        return users_of([row])[0]
+        return build_user_resources([row])[0]
 
 
 def replace_user(
@@ -75,9 +75,9 @@ def delete_user(*, actor: Actor, user_id: str, check: Precondition, now: datetim
     actor.require(Permission.WRITE_MEMBERS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        row = user_row(actor, user_id)
-        check(users_of([row])[0])
-        deprovision(actor=actor, row=row, now=now)
+        row = find_user_row(actor, user_id)
+        check(build_user_resources([row])[0])
+        deprovision_member(actor=actor, row=row, now=now)
         ScimUser.objects.filter(tenant_id=actor.tenant_id, id=row.id).delete()
         _record_change(actor, "scim_user.deleted", row, (_to_change_fields(row), None), now)
 
@@ -92,11 +92,11 @@ def _change_user(
     actor.require(Permission.WRITE_MEMBERS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        row = user_row(actor, user_id)
-        current = users_of([row])[0]
+        row = find_user_row(actor, user_id)
+        current = build_user_resources([row])[0]
         check(current)
         _write_user(actor, row, change(current), now, action="scim_user.changed")
-        return users_of([row])[0]
+        return build_user_resources([row])[0]
 
 
 def _write_user(
@@ -128,7 +128,7 @@ def _fill_row(row: ScimUser, resource: ScimUserResource) -> None:
     texts = {
         "userName": (resource.user_name or "").strip(),
         "externalId": resource.external_id or "",
-        "emails": address_of(resource),
+        "emails": get_address(resource),
     }
     for field, text in texts.items():
         if len(text) > MAX_TEXT_CHARS:

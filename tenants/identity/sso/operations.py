@@ -19,12 +19,17 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Permission, Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.validation.text import is_storable, parse_reason, validate_text
 from tenants.identity.domains.queries import find_owning_tenant
 from tenants.identity.members.sessions import end_sessions_at
-from tenants.identity.sso.queries import SignInRules, bound_to, get_rules, secret_key
-from tenants.identity.sso.saml_metadata import SamlMetadata, fingerprint, read_metadata
+from tenants.identity.sso.queries import (
+    SignInRules,
+    build_associated_data,
+    derive_provider_key,
+    get_rules,
+)
+from tenants.identity.sso.saml_metadata import SamlMetadata, compute_fingerprint, parse_metadata
 from tenants.models import Domain, IdentityProvider, SignInProtocol, Tenant, User
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
@@ -65,7 +70,9 @@ def set_provider(
     _check_provider(new)
     provider_id = uuid.uuid4()
     sealed_secret = seal(
-        secret_key(), new.client_secret.encode(), bound_to=bound_to(actor.tenant_id, provider_id)
+        derive_provider_key(),
+        new.client_secret.encode(),
+        bound_to=build_associated_data(actor.tenant_id, provider_id),
     )
     provider = IdentityProvider(
         tenant_id=actor.tenant_id,
@@ -90,7 +97,7 @@ def set_saml_provider(
     Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
-    new = read_metadata(_fetch_metadata(config))
+    new = parse_metadata(_fetch_metadata(config))
     _check_saml(new)
     provider = IdentityProvider(
         tenant_id=actor.tenant_id,
@@ -105,7 +112,7 @@ def set_saml_provider(
     facts: ChangeFields = {
         "issuer": new.entity_id,
         "sso_url": new.sso_url,
-        "certificates": " ".join(map(fingerprint, new.certificates)),
+        "certificates": " ".join(map(compute_fingerprint, new.certificates)),
     }
     return _set_provider(actor, provider, facts, spared_session)
 
@@ -276,7 +283,7 @@ def record_refused_sign_in(
 
 def _is_below_refused_limit(tenant_id: TenantId, reason: str) -> bool:
     name = f"caret:refused-sign-ins:{tenant_id}:{reason}"
-    pipeline = connect().pipeline(transaction=True)
+    pipeline = connect_to_redis().pipeline(transaction=True)
     pipeline.set(name, 0, ex=_HOUR_S, nx=True)
     pipeline.incr(name)
     return int(pipeline.execute()[1]) <= MAX_REFUSED_ENTRIES

@@ -12,7 +12,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
 from tenants.identity.domains.queries import find_owning_tenant
-from tenants.identity.sso.saml_metadata import fingerprint
+from tenants.identity.sso.saml_metadata import compute_fingerprint
 from tenants.models import IdentityProvider, SignInProtocol, Tenant
 from tenants.security.authorization.actor import Actor
 
@@ -75,21 +75,25 @@ def find_provider(tenant_id: TenantId) -> Provider | None:
         return None
     if row.protocol == SignInProtocol.SAML:
         return SamlProvider(tenant_id, row.issuer, row.sso_url, tuple(row.certificates.split()))
-    secret = unseal(secret_key(), bytes(row.sealed_secret), bound_to=bound_to(tenant_id, row.id))
+    secret = unseal(
+        derive_provider_key(),
+        bytes(row.sealed_secret),
+        bound_to=build_associated_data(tenant_id, row.id),
+    )
     return OpenIdProvider(tenant_id, row.issuer, row.client_id, secret.decode())
 
 
-def provider_for(email: str) -> Provider | None:
+def find_provider_for_email(email: str) -> Provider | None:
     """Return the identity provider that signs in an address; None: a password."""
     holder = find_owning_tenant(email)
     return None if holder is None else find_provider(holder)
 
 
-def secret_key() -> bytes:
+def derive_provider_key() -> bytes:
     return derive_key(settings.ROOT_SECRET, "identity-providers/1")
 
 
-def bound_to(tenant_id: TenantId, provider_id: uuid.UUID) -> bytes:
+def build_associated_data(tenant_id: TenantId, provider_id: uuid.UUID) -> bytes:
     return f"identity-provider|{tenant_id}|{provider_id}".encode()
 
 
@@ -99,7 +103,7 @@ def _to_view(row: IdentityProvider) -> ProviderView:
         issuer=row.issuer,
         client_id=row.client_id or None,
         sso_url=row.sso_url or None,
-        fingerprints=[fingerprint(text) for text in row.certificates.split()],
+        fingerprints=[compute_fingerprint(text) for text in row.certificates.split()],
         created_at=row.created_at,
     )
 

@@ -36,7 +36,7 @@ class SamlMetadata:
     certificates: tuple[str, ...]  # DER in base64; any of them may sign
 
 
-def read_metadata(text: str) -> SamlMetadata:
+def parse_metadata(text: str) -> SamlMetadata:
     """Parse metadata. Raises InvalidValue."""
     entities = Xml.query(_parse_xml(text), "/md:EntityDescriptor[md:IDPSSODescriptor]")
     if len(entities) != 1:
@@ -53,12 +53,12 @@ def read_metadata(text: str) -> SamlMetadata:
     )
 
 
-def fingerprint(certificate: str) -> str:
+def compute_fingerprint(certificate: str) -> str:
     """Return the SHA-256 of the DER, in hex."""
     return hashlib.sha256(base64.b64decode(certificate)).hexdigest()
 
 
-def last_expiry(certificates: Iterable[str]) -> datetime:
+def find_last_expiry(certificates: Iterable[str]) -> datetime:
     """Return when the last of the stored certificates expires: until then the provider can sign."""
     parsed = (x509.load_der_x509_certificate(base64.b64decode(text)) for text in certificates)
     return max(each.not_valid_after_utc for each in parsed)

@@ -37,7 +37,7 @@ def create_team(*, actor: Actor, name: str, now: datetime) -> TeamView:
         if Team.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_TEAMS:
             raise Conflict("You already have {most} teams, which is the limit.", most=MAX_TEAMS)
         team_id = uuid.uuid4()
-        with _unique_name(name):
+        with _raise_conflict_for_duplicate_name(name):
             Team.objects.create(tenant_id=actor.tenant_id, id=team_id, name=name, created_at=now)
         _record_change(actor, "team.created", team_id, (None, {"name": name}), now)
         return find_team(actor=actor, team_id=team_id)
@@ -62,12 +62,12 @@ def rename_team(
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         team = find_team(actor=actor, team_id=team_id)
         if not by_scim:
-            _require_kept_by_people(actor, team_id)
+            _require_not_managed_by_scim(actor, team_id)
         if expected_name not in (None, team.name):
             raise Conflict("Not undone: someone has renamed the team since.")
         if team.name == name:
             return team
-        with _unique_name(name):
+        with _raise_conflict_for_duplicate_name(name):
             Team.objects.filter(tenant_id=actor.tenant_id, id=team_id).update(name=name)
         _record_change(actor, "team.renamed", team_id, ({"name": team.name}, {"name": name}), now)
         return find_team(actor=actor, team_id=team_id)
@@ -80,7 +80,7 @@ def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime, by_scim: boo
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         team = find_team(actor=actor, team_id=team_id)
         if not by_scim:
-            _require_kept_by_people(actor, team_id)
+            _require_not_managed_by_scim(actor, team_id)
         Team.objects.filter(tenant_id=actor.tenant_id, id=team_id).delete()
         _record_change(actor, "team.deleted", team_id, ({"name": team.name}, None), now)
 
@@ -97,7 +97,7 @@ def add_team_member(
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # the member cannot be removed meanwhile
         find_team(actor=actor, team_id=team_id)
         find_membership(tenant_id=actor.tenant_id, user_id=user_id)
-        _require_kept_by_people(actor, team_id)
+        _require_not_managed_by_scim(actor, team_id)
         _, is_new = TeamMembership.objects.get_or_create(
             tenant_id=actor.tenant_id,
             team_id=team_id,
@@ -119,7 +119,7 @@ def remove_team_member(
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         find_team(actor=actor, team_id=team_id)
         find_membership(tenant_id=actor.tenant_id, user_id=user_id)
-        _require_kept_by_people(actor, team_id)
+        _require_not_managed_by_scim(actor, team_id)
         rows = TeamMembership.objects.filter(
             tenant_id=actor.tenant_id, team_id=team_id, user_id=user_id
         )
@@ -132,10 +132,10 @@ def require_changeable_team(*, actor: Actor, team_id: uuid.UUID) -> None:
     """Check that people may change the team's members. Raises Forbidden, NotFound, Conflict."""
     with tenant_scope(actor.tenant_id):
         find_team(actor=actor, team_id=team_id)
-        _require_kept_by_people(actor, team_id)
+        _require_not_managed_by_scim(actor, team_id)
 
 
-def _require_kept_by_people(actor: Actor, team_id: uuid.UUID) -> None:
+def _require_not_managed_by_scim(actor: Actor, team_id: uuid.UUID) -> None:
     """Check that SCIM does not manage the team. Raises Conflict."""
     if ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=team_id).exists():
         raise Conflict(
@@ -154,7 +154,7 @@ def _read_name(name: str) -> str:
 
 
 @contextmanager
-def _unique_name(name: str) -> Iterator[None]:
+def _raise_conflict_for_duplicate_name(name: str) -> Iterator[None]:
     """Translate a duplicate name, in any case, into Conflict."""
     try:
         with transaction.atomic():

@@ -13,9 +13,9 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.models import Team, TeamMembership
@@ -34,7 +34,7 @@ def page_of_teams(*, actor: Actor, limit: int, cursor: str | None) -> Page[TeamV
     """Return a page of teams, newest first. One query. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_TEAMS)
     with tenant_scope(actor.tenant_id):
-        rows = fetch_first(annotate_counts(actor), limit=limit, after=read_cursor(cursor))
+        rows = fetch_page_rows(annotate_counts(actor), limit=limit, after=decode_cursor(cursor))
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
     )

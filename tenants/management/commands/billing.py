@@ -16,12 +16,12 @@ from caret.contracts.pricing import TierPrices
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError, InvalidValue
 from tenants.base.money import MICROS, MICROS_PER_CENT, Currency
-from tenants.billing.invoices.billing_profile import set_profile
+from tenants.billing.invoices.billing_profile import set_billing_profile
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
-from tenants.billing.invoices.operations import issue_credit_note, issue_due
+from tenants.billing.invoices.operations import issue_credit_note, issue_due_invoices
 from tenants.billing.ledger.credits import grant_credit
-from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
-from tenants.billing.rating.clock import safe_billing_time
+from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe_tenant
+from tenants.billing.rating.clock import choose_billing_time
 from tenants.billing.rating.operations import rate_tenant
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import find_tenant
@@ -102,7 +102,7 @@ def _add_price(options: dict[str, Any]) -> str:
 
 
 def _subscribe_tenant(options: dict[str, Any]) -> str:
-    subscribe(
+    subscribe_tenant(
         actor=_read_actor(options),
         plan=options["plan"],
         starts_on=options["day"],
@@ -115,7 +115,7 @@ def _set_profile(options: dict[str, Any]) -> str:
     profile = json.loads(options["file"].read_text())
     customer = msgspec.convert(profile["customer"], InvoiceParty)
     tax = msgspec.convert(profile.get("tax", {"name": "", "basis_points": 0}), InvoiceTax)
-    set_profile(actor=_read_actor(options), customer=customer, tax=tax, now=timezone.now())
+    set_billing_profile(actor=_read_actor(options), customer=customer, tax=tax, now=timezone.now())
     return f"Future invoices of {options['tenant']} are addressed to {customer.name}."
 
 
@@ -130,9 +130,9 @@ def _grant_credit(options: dict[str, Any]) -> str:
 
 
 def _issue_invoices(options: dict[str, Any]) -> str:
-    tenant_id, now = _read_actor(options).tenant_id, safe_billing_time(timezone.now())
+    tenant_id, now = _read_actor(options).tenant_id, choose_billing_time(timezone.now())
     rate_tenant(tenant_id, now=now)
-    issued = issue_due(tenant_id, now=now)
+    issued = issue_due_invoices(tenant_id, now=now)
     return f"Issued: {', '.join(issued)}." if issued else "No invoice is due."
 
 
@@ -145,7 +145,7 @@ def _credit_note(options: dict[str, Any]) -> str:
         number=options["number"],
         net_cents=cents,
         reason=options["reason"],
-        now=safe_billing_time(timezone.now()),
+        now=choose_billing_time(timezone.now()),
     )
     return f"Issued: {note.document.head.number}."
 

@@ -10,7 +10,7 @@ from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
 from tenants.compliance.data_subjects.erasure_worker import run_erasure
 from tenants.compliance.data_subjects.operations import request_tenant_erasure
-from tenants.compliance.data_subjects.queries import under_way
+from tenants.compliance.data_subjects.queries import find_unfinished_erasure
 from tenants.security.authorization.actor import system_actor
 from tenants.security.authorization.directory import find_tenant
 
@@ -33,9 +33,9 @@ class Command(NoSystemChecksCommand):
             raise CommandError(f"There is no tenant {options['tenant']}.")
         actor, now = system_actor(tenant_id), timezone.now()
         try:
-            erasure_id = under_way(tenant_id=tenant_id, user_id=None) or request_tenant_erasure(
-                actor=actor, reason=options["reason"], now=now
-            )
+            erasure_id = find_unfinished_erasure(
+                tenant_id=tenant_id, user_id=None
+            ) or request_tenant_erasure(actor=actor, reason=options["reason"], now=now)
         except DomainError as error:
             raise CommandError(error.message) from error
         if not run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=now):

@@ -9,8 +9,8 @@ from django.utils import timezone
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
 from tenants.compliance.data_subjects.erasure_worker import run_erasure
-from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
-from tenants.compliance.data_subjects.queries import find_person, under_way
+from tenants.compliance.data_subjects.operations import ErasureRequest, request_user_erasure
+from tenants.compliance.data_subjects.queries import find_unfinished_erasure, find_user_id
 from tenants.security.authorization.actor import system_actor
 from tenants.security.authorization.directory import find_tenant
 
@@ -29,11 +29,11 @@ class Command(NoSystemChecksCommand):
             raise CommandError(f"There is no tenant {options['tenant']}.")
         actor, now = system_actor(tenant_id), timezone.now()
         try:
-            user_id = find_person(options["person"])
+            user_id = find_user_id(options["person"])
             demand = ErasureRequest(user_id, options["reason"], is_rejected_under_hold=True)
-            erasure_id = under_way(tenant_id=tenant_id, user_id=user_id) or demand_erasure(
-                actor=actor, demand=demand, now=now
-            )
+            erasure_id = find_unfinished_erasure(
+                tenant_id=tenant_id, user_id=user_id
+            ) or request_user_erasure(actor=actor, demand=demand, now=now)
         except DomainError as error:
             raise CommandError(error.message) from error
         if not run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=now):

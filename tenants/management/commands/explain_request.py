@@ -13,9 +13,9 @@ from django.utils import timezone
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import InvalidValue, NotFound
 from tenants.base.validation.text import parse_reason
-from tenants.usage.requests.latency_explanation import explain
+from tenants.usage.requests.latency_explanation import explain_latency
 from tenants.usage.requests.lookup import find_request_as_operator
-from tenants.usage.requests.waterfall import lines
+from tenants.usage.requests.waterfall import format_waterfall
 
 
 class Command(NoSystemChecksCommand):
@@ -37,7 +37,7 @@ class Command(NoSystemChecksCommand):
             )
         except (NotFound, InvalidValue) as error:
             raise CommandError(error.message) from error
-        explanation = explain(record)
+        explanation = explain_latency(record)
         if options["json"]:
             document = {
                 "tenant": slug,
@@ -46,7 +46,7 @@ class Command(NoSystemChecksCommand):
             }
             self.stdout.write(json.dumps(document))
             return
-        self.stdout.write("\n".join(lines(record, explanation, slug=slug)))
+        self.stdout.write("\n".join(format_waterfall(record, explanation, slug=slug)))
 
 
 def _request_id(text: str) -> uuid.UUID:

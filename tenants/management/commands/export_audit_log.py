@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.base.validation.text import parse_reason
 from tenants.security.audit.export import AuditExportPeriod, ChainRange, write_export
 from tenants.security.authorization.actor import Actor, system_actor
@@ -61,7 +61,7 @@ def _write_export(actor: Actor, period: AuditExportPeriod, path: Path, reason: s
                 actor=actor,
                 period=period,
                 out=out.file,
-                keys=signing_keys(),
+                keys=load_signing_keys(),
                 now=timezone.now(),
                 reason=reason,
             )

@@ -15,7 +15,7 @@ from django.utils import timezone
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
 from tenants.compliance.data_subjects.export_bundle import BundleRequest, write_bundle
-from tenants.compliance.data_subjects.queries import find_person
+from tenants.compliance.data_subjects.queries import find_user_id
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import find_tenant
 from tenants.security.encryption.errors import EncryptionFailed
@@ -35,7 +35,7 @@ class Command(NoSystemChecksCommand):
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['tenant']}.")
         try:
-            bundle_request = BundleRequest(find_person(options["person"]), options["reason"])
+            bundle_request = BundleRequest(find_user_id(options["person"]), options["reason"])
             manifest = _write_bundle(system_actor(tenant_id), bundle_request, options["out"])
         except DomainError as error:
             raise CommandError(error.message) from error

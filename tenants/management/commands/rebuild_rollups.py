@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.security.authorization.directory import find_tenant
 from tenants.usage.ingestion.redis_stream import UsageStream
-from tenants.usage.rollups.operations import MAX_DAYS, mark_period_dirty, roll_up
+from tenants.usage.rollups.operations import MAX_DAYS, mark_period_dirty, roll_up_tenant
 
 _FORM: Final = "a day, such as 2026-11-01"
 
@@ -37,13 +37,13 @@ class Command(NoSystemChecksCommand):
         first, end = options["first"], options["end"]
         if not 0 < (end - first).days <= MAX_DAYS:
             raise CommandError(f"The period must have 1 to {MAX_DAYS} days; --to is exclusive.")
-        stream = UsageStream(connect(), consumer="roll-up")
+        stream = UsageStream(connect_to_redis(), consumer="roll-up")
         arrived_until = stream.find_arrived_until(now=timezone.now())
         try:
             mark_period_dirty(tenant_id=tenant_id, start=first, end=end)
         except DomainError as error:
             raise CommandError(error.message) from error
-        days = roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
+        days = roll_up_tenant(tenant_id=tenant_id, arrived_until=arrived_until)
         self.stdout.write(f"{options['slug']}: {days} days counted anew.")
 
 

@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.billing.stripe.client import HttpStripe
 from tenants.billing.stripe.port import StripeFailed
-from tenants.billing.stripe.reconciliation import reconcile
+from tenants.billing.stripe.reconciliation import reconcile_month
 from tenants.security.authorization.directory import list_tenants
 
 _COLUMNS = "{:<24} {:<36} {:>16} {:>16} {:>16} {:>8} {:>6}"
@@ -42,7 +42,7 @@ class Command(NoSystemChecksCommand):
             if options["tenant"] not in (None, slug):
                 continue
             try:
-                comparisons = reconcile(stripe, tenant_id, month=options["month"])
+                comparisons = reconcile_month(stripe, tenant_id, month=options["month"])
             except StripeFailed as error:
                 raise CommandError(f"Stripe: {error}") from error
             for each in comparisons:

@@ -5,8 +5,8 @@ from typing import Any
 from django.utils import timezone
 
 from caret.foundation.management_command import NoSystemChecksCommand
-from tenants.base.redis_connection import connect
-from tenants.fleet.pools.daily_usage import MAX_DAYS, count_days
+from tenants.base.redis_connection import connect_to_redis
+from tenants.fleet.pools.daily_usage import MAX_DAYS, count_pool_usage
 
 
 class Command(NoSystemChecksCommand):
@@ -16,5 +16,5 @@ class Command(NoSystemChecksCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        num_days = count_days(connect(), num_days=MAX_DAYS, now=timezone.now())
+        num_days = count_pool_usage(connect_to_redis(), num_days=MAX_DAYS, now=timezone.now())
         self.stdout.write(f"{num_days} days with requests counted.")

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
-from tenants.demo.operations import DemoDataExists, SeedOptions, seed
+from tenants.demo.operations import DemoDataExists, SeedOptions, seed_tenant
 from tenants.demo.tenants import NAMES
 
 _DAYS_IN_MONTH: Final = 28  # minimum
@@ -40,7 +40,7 @@ class Command(NoSystemChecksCommand):
 
     def _seed_tenants(self, seed_options: SeedOptions, *, again: bool) -> None:
         try:
-            row_counts = seed(
+            row_counts = seed_tenant(
                 seed_options,
                 now=timezone.now(),
                 say=lambda text: self.stdout.write(f"{seed_options.slug}: {text}"),

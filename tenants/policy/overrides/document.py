@@ -10,13 +10,13 @@ from tenants.policy.document import (
     check_exclusions,
     check_names,
     check_rate,
-    convert,
+    convert_document,
 )
 
 
 def parse_override(document: object) -> PolicyOverride:
     """Parse an override. Raises InvalidValue, which names the field and the valid values."""
-    override = convert(document, PolicyOverride, name="override")
+    override = convert_document(document, PolicyOverride, name="override")
     check_names("models", override.models)
     check_names("regions", override.regions)
     check_exclusions(override.content_exclusion)
@@ -26,7 +26,7 @@ def parse_override(document: object) -> PolicyOverride:
     return override
 
 
-def override_document(override: PolicyOverride) -> dict[str, Any]:
+def serialize_override(override: PolicyOverride) -> dict[str, Any]:
     """Serialize an override, without the fields that it does not set."""
     document: dict[str, Any] = msgspec.to_builtins(override, order="deterministic")
     return document

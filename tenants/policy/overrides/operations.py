@@ -11,7 +11,7 @@ from tenants.base.permissions import Permission
 from tenants.base.validation.text import require_reason
 from tenants.models import PolicyOverrideVersion
 from tenants.policy.availability.model_offers import check_override_models
-from tenants.policy.overrides.document import override_document, parse_override
+from tenants.policy.overrides.document import parse_override, serialize_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,
     OverrideSubject,
@@ -57,7 +57,7 @@ def set_override(
         check_override_models(
             tenant_id=actor.tenant_id, current=current.override, wanted=override, on=utc_day(now)
         )
-        _require_room(actor, subject, override)
+        _require_size_limits(actor, subject, override)
         _insert_version(actor, current, override, reason, now)
         record_change(
             actor=actor,
@@ -70,7 +70,7 @@ def set_override(
         return find_override(actor=actor, subject=subject)
 
 
-def _require_room(actor: Actor, subject: OverrideSubject, override: PolicyOverride) -> None:
+def _require_size_limits(actor: Actor, subject: OverrideSubject, override: PolicyOverride) -> None:
     """Check the tenant's limits of overrides and globs. Raises Conflict."""
     in_force = read_overrides(tenant_id=actor.tenant_id).all
     if override != PolicyOverride() and subject not in in_force and len(in_force) >= MAX_OVERRIDES:
@@ -79,14 +79,14 @@ def _require_room(actor: Actor, subject: OverrideSubject, override: PolicyOverri
             most=MAX_OVERRIDES,
         )
     others = (each.override for each in in_force.values() if each.subject != subject)
-    if sum(map(_num_globs, (*others, override))) > MAX_GLOBS:
+    if sum(map(_count_globs, (*others, override))) > MAX_GLOBS:
         raise Conflict(
             "The tenant and all overrides together can have at most {most} exclusion patterns.",
             most=MAX_GLOBS,
         )
 
 
-def _num_globs(override: PolicyOverride) -> int:
+def _count_globs(override: PolicyOverride) -> int:
     return sum(map(len, override.content_exclusion.values()))
 
 
@@ -98,7 +98,7 @@ def _insert_version(
         subject_kind=current.subject.kind,
         subject_id=current.subject.id,
         version=current.version + 1,
-        document=override_document(override),
+        document=serialize_override(override),
         author_id=actor.user_id,
         author_key=actor.key or "",
         reason=reason,
@@ -107,4 +107,4 @@ def _insert_version(
 
 
 def _to_change_fields(override: PolicyOverride) -> ChangeFields:
-    return {"override": override_document(override)}
+    return {"override": serialize_override(override)}

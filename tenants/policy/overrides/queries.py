@@ -13,13 +13,13 @@ from caret.contracts.policy_override import apply_overrides
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import NotFound
-from tenants.base.pagination import Page, PagePosition, build_page, read_cursor
+from tenants.base.pagination import Page, PagePosition, build_page, decode_cursor
 from tenants.base.permissions import Permission
 from tenants.models import Membership, PolicyOverrideVersion, Team, TeamMembership
 from tenants.policy.overrides.document import parse_override
-from tenants.policy.queries import find_policy_document
+from tenants.policy.queries import load_active_policy
 from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.erased_users import find_erased_users, visible_email
+from tenants.security.authorization.erased_users import find_erased_users, get_visible_email
 
 
 class SubjectKind(StrEnum):
@@ -72,9 +72,11 @@ class PolicyOverrides:
 def list_overrides(*, actor: Actor, limit: int, cursor: str | None) -> Page[OverrideInForce]:
     """Return a page of the overrides in force, newest first. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_OVERRIDES)
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     overrides = read_overrides(tenant_id=actor.tenant_id).all.values()
-    places = sorted(((_to_position(each), each) for each in overrides), key=_by_place, reverse=True)
+    places = sorted(
+        ((_to_position(each), each) for each in overrides), key=_get_sort_key, reverse=True
+    )
     remaining = [
         each
         for place, each in places
@@ -92,7 +94,7 @@ def _from_position(place: PagePosition) -> tuple[datetime, UUID]:
     return place.at, place.id
 
 
-def _by_place(pair: tuple[PagePosition, OverrideInForce]) -> tuple[datetime, UUID]:
+def _get_sort_key(pair: tuple[PagePosition, OverrideInForce]) -> tuple[datetime, UUID]:
     return _from_position(pair[0])
 
 
@@ -100,14 +102,14 @@ def find_override(*, actor: Actor, subject: OverrideSubject) -> OverrideInForce:
     """Return a subject's override; version 0 if none was ever set. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_OVERRIDES)
     with tenant_scope(actor.tenant_id):
-        name = find_name(tenant_id=actor.tenant_id, subject=subject)
+        name = find_subject_name(tenant_id=actor.tenant_id, subject=subject)
         rows = PolicyOverrideVersion.objects.filter(
             tenant_id=actor.tenant_id, subject_kind=subject.kind, subject_id=subject.id
         )
         row = rows.select_related("author").order_by("-version").first()
         if row is None:
             return OverrideInForce(subject, name, 0, PolicyOverride(), None, "", "", None)
-        return _in_force(row, name, find_erased_users(actor.tenant_id, [row.author_id]))
+        return _to_override_in_force(row, name, find_erased_users(actor.tenant_id, [row.author_id]))
 
 
 def find_override_version(
@@ -129,12 +131,12 @@ def find_override_version(
     return parse_override(row.document)
 
 
-def effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPolicy:
+def load_effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPolicy:
     """Return the effective policy of one user. Checks no permission. Two queries.
 
     Raises NotFound.
     """
-    policy = find_policy_document(tenant_id=tenant_id)
+    policy = load_active_policy(tenant_id=tenant_id)
     with tenant_scope(tenant_id):
         memberships = TeamMembership.objects.filter(tenant_id=tenant_id, user_id=user_id)
         of_teams = Q(subject_kind=SubjectKind.TEAM, subject_id__in=memberships.values("team_id"))
@@ -160,13 +162,13 @@ def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
         }
         rows = list(_read_newest(tenant_id).select_related("author"))
         erased_ids = find_erased_users(tenant_id, [row.author_id for row in rows])
-        teams_of = _teams_of(tenant_id)
+        teams_of = _find_teams_by_user(tenant_id)
     subjects = (
         (OverrideSubject(SubjectKind(row.subject_kind), row.subject_id), row) for row in rows
     )
     return PolicyOverrides(
         all={
-            subject: _in_force(row, names[subject], erased_ids)
+            subject: _to_override_in_force(row, names[subject], erased_ids)
             for subject, row in subjects
             if subject in names and row.document
         },
@@ -174,7 +176,7 @@ def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
     )
 
 
-def find_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
+def find_subject_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
     """Return the name of a team or a member, inside the tenant's scope. Raises NotFound."""
     if subject.kind is SubjectKind.TEAM:
         rows = Team.objects.filter(tenant_id=tenant_id, id=subject.id)
@@ -201,7 +203,7 @@ def _read_newest(tenant_id: TenantId) -> QuerySet[PolicyOverrideVersion]:
     return newest.order_by("subject_kind", "subject_id")
 
 
-def _teams_of(tenant_id: TenantId) -> dict[UserId, tuple[UUID, ...]]:
+def _find_teams_by_user(tenant_id: TenantId) -> dict[UserId, tuple[UUID, ...]]:
     teams: defaultdict[UserId, list[UUID]] = defaultdict(list)
     rows = TeamMembership.objects.filter(tenant_id=tenant_id).order_by("team_id")
     for user_id, team_id in rows.values_list("user_id", "team_id"):
@@ -209,7 +211,7 @@ def _teams_of(tenant_id: TenantId) -> dict[UserId, tuple[UUID, ...]]:
     return {user_id: tuple(ids) for user_id, ids in teams.items()}
 
 
-def _in_force(
+def _to_override_in_force(
     row: PolicyOverrideVersion, name: str, erased_ids: frozenset[UUID]
 ) -> OverrideInForce:
     return OverrideInForce(
@@ -217,7 +219,7 @@ def _in_force(
         name=name,
         version=row.version,
         override=parse_override(row.document),
-        author_email=visible_email(row.author, erased_ids),
+        author_email=get_visible_email(row.author, erased_ids),
         author_key=row.author_key,
         reason=row.reason,
         created_at=row.created_at,

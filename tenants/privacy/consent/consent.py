@@ -36,14 +36,14 @@ class UserConsent:
 NO_CONSENT: Final = UserConsent(content_capture=False, training=False)
 
 
-def tenant_consent(policy: ContentCapturePolicy | None) -> UserConsent:
+def get_tenant_consent(policy: ContentCapturePolicy | None) -> UserConsent:
     """Return the consent that the tenant allows its users to give."""
     if policy is None or policy.consent_text != TENANT_CONSENT_TEXT:
         return NO_CONSENT
     return UserConsent(content_capture=True, training=policy.training)
 
 
-def consent_of(statements: Iterable[ConsentStatement]) -> UserConsent:
+def compute_user_consent(statements: Iterable[ConsentStatement]) -> UserConsent:
     """Return a user's consent from their receipts, oldest first, whatever the tenant allows."""
     last = {each.kind: each for each in statements}
     content_capture, training = (
@@ -53,7 +53,7 @@ def consent_of(statements: Iterable[ConsentStatement]) -> UserConsent:
     return UserConsent(content_capture=content_capture, training=content_capture and training)
 
 
-def effective_consent(consent: UserConsent, allowance: UserConsent) -> UserConsent:
+def compute_effective_consent(consent: UserConsent, allowance: UserConsent) -> UserConsent:
     """Return the consent that both the user gives and the tenant allows."""
     return UserConsent(
         content_capture=consent.content_capture and allowance.content_capture,

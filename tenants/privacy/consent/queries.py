@@ -16,19 +16,19 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.models import ConsentReceipt, ContentErasure, Membership
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.consent import (
     ConsentStatement,
     UserConsent,
-    consent_of,
-    effective_consent,
-    tenant_consent,
+    compute_effective_consent,
+    compute_user_consent,
+    get_tenant_consent,
 )
 from tenants.privacy.consent.consent_texts import ConsentKind
 from tenants.security.authorization.actor import Actor
@@ -71,22 +71,22 @@ def get_own_consent(*, actor: Actor) -> OwnConsent:
     """Return the actor's consent. Three queries. Raises Forbidden."""
     own = _require_user(actor)
     with tenant_scope(actor.tenant_id):
-        policy = find_policy(tenant_id=actor.tenant_id).policy.content_capture
+        policy = find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
         statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=own).get(own, [])
-    allowance = tenant_consent(policy)
+    allowance = get_tenant_consent(policy)
     return OwnConsent(
         allowance=allowance,
-        given=effective_consent(consent_of(statements), allowance),
+        given=compute_effective_consent(compute_user_consent(statements), allowance),
         retention_days=policy.retention_days if policy and allowance.content_capture else None,
     )
 
 
-def get_consent_of(*, actor: Actor, user_id: UserId) -> UserConsent:
+def get_user_consent(*, actor: Actor, user_id: UserId) -> UserConsent:
     """Return a user's consent, whatever the tenant allows. One query. Raises Forbidden."""
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
         statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id)
-    return consent_of(statements.get(user_id, []))
+    return compute_user_consent(statements.get(user_id, []))
 
 
 def list_receipts(
@@ -96,12 +96,12 @@ def list_receipts(
 
     Actors without READ_CONSENT get only their own. Raises Forbidden, InvalidValue.
     """
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         receipts = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
         if only_own or not actor.has_permission(Permission.READ_CONSENT):
             receipts = receipts.filter(user_id=_require_user(actor))
-        rows = fetch_first(receipts.select_related("user", "actor"), limit=limit, after=after)
+        rows = fetch_page_rows(receipts.select_related("user", "actor"), limit=limit, after=after)
         people = [person for row in rows for person in (row.user_id, row.actor_id)]
         erased_ids = find_erased_users(actor.tenant_id, people)
     page = build_page(
@@ -142,15 +142,15 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
     """Return the consent overview. Up to six queries. Raises Forbidden."""
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
-        policy = find_policy(tenant_id=actor.tenant_id).policy
-        consents = find_consents(tenant_id=actor.tenant_id, policy=policy).values()
+        policy = find_policy_in_force(tenant_id=actor.tenant_id).policy
+        consents = find_all_effective_consents(tenant_id=actor.tenant_id, policy=policy).values()
         members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None).count()
         own = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id, user_id__isnull=True)
         row = own.select_related("actor", "user").order_by("-number").first()
         erased_ids = find_erased_users(actor.tenant_id, [] if row is None else [row.actor_id])
     content_capture = policy.content_capture
     return ConsentOverview(
-        allowance=tenant_consent(content_capture),
+        allowance=get_tenant_consent(content_capture),
         wording=None if content_capture is None else content_capture.consent_text,
         retention_days=None if content_capture is None else content_capture.retention_days,
         num_members=members,
@@ -160,20 +160,24 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
     )
 
 
-def consents_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, UserConsent]:
+def find_effective_consents(
+    *, actor: Actor, user_ids: Collection[UserId]
+) -> dict[UserId, UserConsent]:
     """Return the effective consents of the users, without those who consent to nothing.
 
     Two queries. Raises Forbidden.
     """
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
-        allowance = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.content_capture)
+        allowance = get_tenant_consent(
+            find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
+        )
         rows = ConsentReceipt.objects.filter(
             tenant_id=actor.tenant_id, user_id__in=[UUID(each) for each in user_ids]
         )
-        statements = _last_said(rows)
+        statements = _find_last_statements(rows)
     consents = {
-        user_id: effective_consent(consent_of(each), allowance)
+        user_id: compute_effective_consent(compute_user_consent(each), allowance)
         for user_id, each in statements.items()
     }
     return {user_id: consent for user_id, consent in consents.items() if consent.content_capture}
@@ -186,16 +190,18 @@ def list_content_erasures(
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
         erasures = ContentErasure.objects.filter(tenant_id=actor.tenant_id).select_related("user")
-        after = read_cursor(cursor)
-        rows = fetch_first(erasures, limit=limit, after=after, time_field="requested_at")
+        after = decode_cursor(cursor)
+        rows = fetch_page_rows(erasures, limit=limit, after=after, time_field="requested_at")
         erased_ids = find_erased_users(actor.tenant_id, [row.user_id for row in rows])
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.requested_at, row.id)
     )
-    return map_page(page, lambda row: _content_erasure(row, erased_ids))
+    return map_page(page, lambda row: _to_content_erasure_view(row, erased_ids))
 
 
-def _content_erasure(row: ContentErasure, erased_ids: Collection[UUID]) -> ContentErasureView:
+def _to_content_erasure_view(
+    row: ContentErasure, erased_ids: Collection[UUID]
+) -> ContentErasureView:
     is_known = row.user is not None and row.user_id not in erased_ids
     return ContentErasureView(
         id=row.id,
@@ -210,7 +216,7 @@ def _content_erasure(row: ContentErasure, erased_ids: Collection[UUID]) -> Conte
     )
 
 
-def find_holders(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
+def find_users_with_stored_content(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
     """Return the members whose content may stay stored. Checks no permission.
 
     Their last statement is a yes, even if it is to an earlier text.
@@ -236,10 +242,12 @@ def find_latest_statements(
     Must run inside the tenant's scope.
     """
     rows = ConsentReceipt.objects.filter(tenant_id=tenant_id, user_id__isnull=False)
-    return _last_said(rows if user_id is None else rows.filter(user_id=user_id))
+    return _find_last_statements(rows if user_id is None else rows.filter(user_id=user_id))
 
 
-def _last_said(receipts: QuerySet[ConsentReceipt]) -> dict[UserId, list[ConsentStatement]]:
+def _find_last_statements(
+    receipts: QuerySet[ConsentReceipt],
+) -> dict[UserId, list[ConsentStatement]]:
     statements_by_user = defaultdict[UserId, list[ConsentStatement]](list)
     for row in receipts.order_by("user_id", "kind", "-number").distinct("user_id", "kind"):
         statement = ConsentStatement(
@@ -256,19 +264,19 @@ def find_active_consent(
 
     Must run inside the tenant's scope. No query if the tenant allows nothing, otherwise three.
     """
-    allowance = tenant_consent(policy.content_capture)
+    allowance = get_tenant_consent(policy.content_capture)
     members = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at=None)
     if not allowance.content_capture or not members.exists():
         return None
     receipts = ConsentReceipt.objects.filter(tenant_id=tenant_id)
     own, tenants = (
-        _find_last(receipts.filter(user_id=user_id)),
-        _find_last(receipts.filter(user_id__isnull=True)),
+        _find_last_receipts(receipts.filter(user_id=user_id)),
+        _find_last_receipts(receipts.filter(user_id__isnull=True)),
     )
     statements = [
         ConsentStatement(ConsentKind(row.kind), row.is_given, row.wording) for row in own.values()
     ]
-    consent = effective_consent(consent_of(statements), allowance)
+    consent = compute_effective_consent(compute_user_consent(statements), allowance)
     if not consent.content_capture:
         return None
     since = {
@@ -279,24 +287,26 @@ def find_active_consent(
     return ActiveConsent(since[ConsentKind.CONTENT_CAPTURE], since.get(ConsentKind.TRAINING))
 
 
-def _find_last(rows: QuerySet[ConsentReceipt]) -> dict[str, ConsentReceipt]:
+def _find_last_receipts(rows: QuerySet[ConsentReceipt]) -> dict[str, ConsentReceipt]:
     """Return the last receipt of each kind. One query."""
     newest = rows.order_by("user_id", "kind", "-number").distinct("user_id", "kind")
     return {row.kind: row for row in newest}
 
 
-def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, UserConsent]:
+def find_all_effective_consents(
+    *, tenant_id: TenantId, policy: TenantPolicy
+) -> dict[UserId, UserConsent]:
     """Return the effective consents of all members who consent to content capture.
 
     Checks no permission. Must run inside the tenant's scope. No query if the tenant allows nothing,
     otherwise two.
     """
-    allowance = tenant_consent(policy.content_capture)
+    allowance = get_tenant_consent(policy.content_capture)
     if not allowance.content_capture:
         return {}
     members = _list_member_ids(tenant_id)
     consents = {
-        user_id: effective_consent(consent_of(statements), allowance)
+        user_id: compute_effective_consent(compute_user_consent(statements), allowance)
         for user_id, statements in find_latest_statements(tenant_id=tenant_id).items()
         if user_id in members
     }

@@ -55,7 +55,7 @@ def write_receipts(
     )
 
 
-def answers_of_choice(
+def draft_receipts_of_choice(
     user_id: UserId, statements: Iterable[ConsentStatement], consent: UserConsent
 ) -> list[ReceiptDraft]:
     """Return receipts for the parts of a user's choice that are new.
@@ -66,17 +66,17 @@ def answers_of_choice(
     return [
         ReceiptDraft(user_id, kind, is_given=consent.is_given(kind))
         for kind in ConsentKind
-        if _is_news(consent.is_given(kind), last.get(kind))
+        if _is_change(consent.is_given(kind), last.get(kind))
     ]
 
 
-def _is_news(is_given: bool, statement: ConsentStatement | None) -> bool:
+def _is_change(is_given: bool, statement: ConsentStatement | None) -> bool:
     if is_given:
         return not is_current_yes(statement)
     return statement is not None and statement.is_given
 
 
-def answers_of_policy(
+def draft_receipts_of_policy(
     before: ContentCapturePolicy | None, after: ContentCapturePolicy | None
 ) -> list[ReceiptDraft]:
     """Return receipts for what a change of policy newly allows or no longer allows."""

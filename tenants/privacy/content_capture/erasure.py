@@ -21,11 +21,11 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import ContentErasure, ContentObject, Tenant
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
-from tenants.policy.queries import find_policy
-from tenants.privacy.consent.queries import find_holders
+from tenants.policy.queries import find_policy_in_force
+from tenants.privacy.consent.queries import find_users_with_stored_content
 from tenants.privacy.content_capture import object_store
 from tenants.privacy.retention.certificates import issue_certificate
-from tenants.privacy.retention.rules_in_force import holds_of
+from tenants.privacy.retention.rules_in_force import load_hold_periods
 from tenants.privacy.retention.tables import RetentionTable
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, system_actor
@@ -50,12 +50,12 @@ class ContentErasureReason(StrEnum):
     UNFINISHED = "unfinished"  # never completely stored
 
 
-def scope_of(user_id: UserId) -> str:
+def build_scope(user_id: UserId) -> str:
     """Return the scope of a user's data keys. It is below the user's scope and erased with it."""
     return f"user:{user_id}/content"
 
 
-def request_erasure(
+def request_content_erasure(
     *, actor: Actor, user_id: UserId, reason: ContentErasureReason, now: datetime
 ) -> None:
     """Make a user's content unreadable and mark it for deletion, with the tenant's row locked.
@@ -63,16 +63,18 @@ def request_erasure(
     Call this in the transaction that ends consent. A user without content gets no erasure record.
     """
     with tenant_scope(actor.tenant_id):
-        shredded = shred_scope(tenant_id=actor.tenant_id, scope=scope_of(user_id), now=now)
+        shredded = shred_scope(tenant_id=actor.tenant_id, scope=build_scope(user_id), now=now)
         objects = _list_stored(actor.tenant_id).filter(user_id=user_id)
-        _request_erasure(actor, objects, user_id=user_id, reason=reason, shredded=shredded, now=now)
+        _request_erasure_of_objects(
+            actor, objects, user_id=user_id, reason=reason, shredded=shredded, now=now
+        )
 
 
-def request_erasure_of_all(*, tenant_id: TenantId, now: datetime) -> None:
+def request_erasure_of_all_content(*, tenant_id: TenantId, now: datetime) -> None:
     """Request the erasure of all users' content, inside the tenant's scope with its row locked."""
     stored_objects = _list_stored(tenant_id).order_by("user_id").values_list("user_id", flat=True)
     for user_id in list(stored_objects.distinct()):
-        request_erasure(
+        request_content_erasure(
             actor=system_actor(tenant_id),
             user_id=UserId(str(user_id)),
             reason=ContentErasureReason.ERASED,
@@ -86,14 +88,18 @@ def exclude_from_training(*, tenant_id: TenantId, user_ids: Iterable[UserId]) ->
         _list_stored(tenant_id).filter(user_id__in=list(user_ids)).update(is_for_training=False)
 
 
-def erase_requested(*, tenant_id: TenantId, now: datetime, at_most: int | None = None) -> int:
+def erase_requested_content(
+    *, tenant_id: TenantId, now: datetime, at_most: int | None = None
+) -> int:
     """Delete objects and rows whose erasure was requested, and return how many.
 
     If the storage fails, deleted objects stay deleted, and the next run continues. Raises what the
     storage raises.
     """
     num_erased = 0
-    while (at_most is None or num_erased < at_most) and (ids := _some_demanded(tenant_id)):
+    while (at_most is None or num_erased < at_most) and (
+        ids := _list_object_ids_to_erase(tenant_id)
+    ):
         for object_id in ids:
             object_store.delete_object(tenant_id, object_id)
         with tenant_scope(tenant_id):
@@ -103,20 +109,20 @@ def erase_requested(*, tenant_id: TenantId, now: datetime, at_most: int | None =
     return num_erased
 
 
-def sweep(*, now: datetime) -> None:
+def clean_up_content(*, now: datetime) -> None:
     """Request and complete erasures for all tenants.
 
     Covers expired retention, missing consent and uploads of killed workers. A storage failure for
     one tenant does not stop the others.
     """
     for tenant_id in Tenant.objects.values_list("id", flat=True).iterator():
-        _sweep_tenant(TenantId(str(tenant_id)), now)
+        _clean_up_content_of_tenant(TenantId(str(tenant_id)), now)
 
 
-def _sweep_tenant(tenant_id: TenantId, now: datetime) -> None:
+def _clean_up_content_of_tenant(tenant_id: TenantId, now: datetime) -> None:
     try:
-        _demand_what_is_over(tenant_id, now)
-        num_erased = erase_requested(tenant_id=tenant_id, now=now)
+        _request_due_erasures(tenant_id, now)
+        num_erased = erase_requested_content(tenant_id=tenant_id, now=now)
     # Storages raise exceptions of their libraries.
     except Exception as error:  # noqa: BLE001
         logger.error("content.erasure_failed", tenant_id=tenant_id, error=type(error).__name__)
@@ -125,39 +131,47 @@ def _sweep_tenant(tenant_id: TenantId, now: datetime) -> None:
         logger.info("content.erased", tenant_id=tenant_id, objects=num_erased)
 
 
-def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
+def _request_due_erasures(tenant_id: TenantId, now: datetime) -> None:
     actor = system_actor(tenant_id)
     with tenant_scope(tenant_id):
         stored_objects = _list_stored(tenant_id)
         if not stored_objects.exists():
             return
         row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
-        policy = find_policy(tenant_id=tenant_id).policy
+        policy = find_policy_in_force(tenant_id=tenant_id).policy
         is_closed = row.status == TenantStatus.CLOSED
-        holders = set() if is_closed else find_holders(tenant_id=tenant_id, policy=policy)
+        holders = (
+            set()
+            if is_closed
+            else find_users_with_stored_content(tenant_id=tenant_id, policy=policy)
+        )
         users = {
             UserId(str(user))
             for user in stored_objects.values_list("user_id", flat=True).distinct()
         }
         for user_id in sorted(users - holders):
-            request_erasure(
+            request_content_erasure(
                 actor=actor, user_id=user_id, reason=ContentErasureReason.NO_CONSENT, now=now
             )
         if policy.content_capture is not None:
             expired_objects = stored_objects.filter(
                 created_at__lt=now - timedelta(days=policy.content_capture.retention_days)
             )
-            erasable_objects = CONTENT.exclude_held(expired_objects, holds_of(tenant_id=tenant_id))
-            _request_erasure(
+            erasable_objects = CONTENT.exclude_held(
+                expired_objects, load_hold_periods(tenant_id=tenant_id)
+            )
+            _request_erasure_of_objects(
                 actor, erasable_objects, reason=ContentErasureReason.RETENTION, now=now
             )
         unfinished_objects = stored_objects.filter(
             stored_at=None, created_at__lt=now - MAX_UNSTORED
         )
-        _request_erasure(actor, unfinished_objects, reason=ContentErasureReason.UNFINISHED, now=now)
+        _request_erasure_of_objects(
+            actor, unfinished_objects, reason=ContentErasureReason.UNFINISHED, now=now
+        )
 
 
-def _request_erasure(
+def _request_erasure_of_objects(
     actor: Actor,
     objects: QuerySet[ContentObject],
     *,
@@ -198,7 +212,7 @@ def _list_stored(tenant_id: TenantId) -> QuerySet[ContentObject]:
     return ContentObject.objects.filter(tenant_id=tenant_id, erasure_id=None)
 
 
-def _some_demanded(tenant_id: TenantId) -> list[UUID]:
+def _list_object_ids_to_erase(tenant_id: TenantId) -> list[UUID]:
     with tenant_scope(tenant_id):
         rows = ContentObject.objects.filter(tenant_id=tenant_id, erasure_id__isnull=False)
         return list(rows.order_by("id").values_list("id", flat=True)[:BATCH])

@@ -28,7 +28,9 @@ class ContentIngestion:
         self.dropped[reason] = self.dropped.get(reason, 0) + num_items
 
 
-def ingest(connection: redis.Redis, sealer: ContentSealer, *, now: datetime) -> ContentIngestion:
+def ingest_content(
+    connection: redis.Redis, sealer: ContentSealer, *, now: datetime
+) -> ContentIngestion:
     """Ingest all content in the stream.
 
     Content taken from the stream is lost if this raises. Raises redis.RedisError,
@@ -36,7 +38,7 @@ def ingest(connection: redis.Redis, sealer: ContentSealer, *, now: datetime) -> 
     """
     result = ContentIngestion()
     while messages := _read_batch(connection):
-        for (tenant_id, user_id), items in _by_user(sealer, messages, result).items():
+        for (tenant_id, user_id), items in _group_items_by_user(sealer, messages, result).items():
             _store_items(tenant_id, user_id, items, result, now)
     if result.num_stored or result.dropped:
         logger.info("content.ingested", kept=result.num_stored, dropped=result.dropped)
@@ -48,7 +50,7 @@ def _read_batch(connection: redis.Redis) -> list[bytes]:
     return [extract_sealed(fields) for _, fields in entries]
 
 
-def _by_user(
+def _group_items_by_user(
     sealer: ContentSealer, messages: list[bytes], result: ContentIngestion
 ) -> dict[tuple[TenantId, UserId], list[Item]]:
     items_by_user = defaultdict[tuple[TenantId, UserId], list[Item]](list)

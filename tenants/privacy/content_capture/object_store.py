@@ -17,13 +17,13 @@ from tenants.security.encryption.envelope import SealContext
 STORAGE: Final = "content"
 
 
-def put(tenant_id: TenantId, object_id: UUID, envelope: bytes) -> None:
+def store_object(tenant_id: TenantId, object_id: UUID, envelope: bytes) -> None:
     name = _name_object(tenant_id, object_id)
     saved_name = _get_storage().save(name, ContentFile(envelope))
     assert saved_name == name, "object IDs are random: no name exists twice"
 
 
-def get_object(tenant_id: TenantId, object_id: UUID) -> bytes:
+def read_object(tenant_id: TenantId, object_id: UUID) -> bytes:
     """Read an object. Raises FileNotFoundError."""
     with _get_storage().open(_name_object(tenant_id, object_id)) as file:
         data: bytes = file.read()
@@ -35,7 +35,7 @@ def delete_object(tenant_id: TenantId, object_id: UUID) -> None:
     _get_storage().delete(_name_object(tenant_id, object_id))
 
 
-def delete_all(tenant_id: TenantId) -> int:
+def delete_all_objects(tenant_id: TenantId) -> int:
     """Delete all objects of a tenant, with or without a row, and return how many."""
     try:
         _, names = _get_storage().listdir(str(tenant_id))
@@ -46,7 +46,7 @@ def delete_all(tenant_id: TenantId) -> int:
     return len(names)
 
 
-def seal_context(object_id: UUID) -> SealContext:
+def build_seal_context(object_id: UUID) -> SealContext:
     """Return the context of an object's seal."""
     return SealContext(table="content_object", column="content", row=str(object_id))
 

@@ -22,11 +22,11 @@ from caret.foundation.clock import from_unix_ms
 from caret.foundation.ids import TenantId, UserId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import ContentObject, Tenant
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.queries import find_active_consent
 from tenants.privacy.content_capture import object_store
-from tenants.privacy.content_capture.erasure import scope_of
-from tenants.security.encryption.operations import seal_for
+from tenants.privacy.content_capture.erasure import build_scope
+from tenants.security.encryption.operations import seal_in_scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def store_content(
     sealed_object = _seal_items(tenant_id, user_id, items, now)
     if sealed_object is None:
         return 0
-    object_store.put(tenant_id, sealed_object.object_id, sealed_object.data)
+    object_store.store_object(tenant_id, sealed_object.object_id, sealed_object.data)
     with tenant_scope(tenant_id):
         is_stored = ContentObject.objects.filter(
             tenant_id=tenant_id, id=sealed_object.object_id, erasure_id=None
@@ -67,17 +67,17 @@ def _seal_items(
         row = Tenant.objects.select_for_update(no_key=True).filter(id=tenant_id).first()
         if row is None or row.status != TenantStatus.ACTIVE:
             return None
-        policy = find_policy(tenant_id=tenant_id).policy
+        policy = find_policy_in_force(tenant_id=tenant_id).policy
         active_consent = find_active_consent(tenant_id=tenant_id, user_id=user_id, policy=policy)
         if active_consent is None or not (
             consented_items := _select_since(items, active_consent.content_capture_since)
         ):
             return None
         data = b"".join(msgspec.json.encode(item) + b"\n" for item in consented_items)
-        envelope = seal_for(
+        envelope = seal_in_scope(
             tenant_id,
-            scope_of(user_id),
-            place=object_store.seal_context(object_id),
+            build_scope(user_id),
+            place=object_store.build_seal_context(object_id),
             data=data,
             now=now,
         )

@@ -12,8 +12,8 @@ from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import ContentObject
-from tenants.policy.queries import find_policy
-from tenants.privacy.consent.queries import find_consents
+from tenants.policy.queries import find_policy_in_force
+from tenants.privacy.consent.queries import find_all_effective_consents
 from tenants.privacy.content_capture import object_store
 from tenants.security.audit.operations import record_read
 from tenants.security.authorization.actor import Actor
@@ -44,8 +44,8 @@ def export_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
 
 def _fetch_page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
     with tenant_scope(tenant_id):
-        policy = find_policy(tenant_id=tenant_id).policy
-        consents = find_consents(tenant_id=tenant_id, policy=policy).items()
+        policy = find_policy_in_force(tenant_id=tenant_id).policy
+        consents = find_all_effective_consents(tenant_id=tenant_id, policy=policy).items()
         rows = ContentObject.objects.filter(
             tenant_id=tenant_id,
             user_id__in=[user_id for user_id, consent in consents if consent.training],
@@ -59,8 +59,10 @@ def _fetch_page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
 
 def _write_lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:
     try:
-        envelope = object_store.get_object(tenant_id, object_id)
-        data = open_sealed(tenant_id, place=object_store.seal_context(object_id), envelope=envelope)
+        envelope = object_store.read_object(tenant_id, object_id)
+        data = open_sealed(
+            tenant_id, place=object_store.build_seal_context(object_id), envelope=envelope
+        )
     except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
         return  # erased since the page was read, or changed in the store
     for line in data.splitlines():

@@ -35,7 +35,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.models import IdempotencyRecord
 from tenants.policy.data_classes import DataClass
-from tenants.privacy.retention.rules_in_force import holds_of
+from tenants.privacy.retention.rules_in_force import load_hold_periods
 from tenants.privacy.retention.tables import RETENTION_TABLES
 from tenants.security.authorization.directory import list_tenants
 
@@ -150,7 +150,7 @@ def store_response(request: IdempotentRequest, response: StoredResponse, *, now:
     )
 
 
-def delete_expired(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
+def delete_expired_records(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
     """Delete expired responses of the tenants (None: of all), and return their number."""
     num_deleted = 0
     for tenant_id in list_tenants().values() if tenant_ids is None else tenant_ids:
@@ -178,7 +178,7 @@ def _delete_record(row: IdempotencyRecord) -> None:
 
 def _delete_without_hold(tenant_id: TenantId, rows: QuerySet[IdempotencyRecord]) -> int:
     (table,) = RETENTION_TABLES[DataClass.REPLAYS]
-    deleted, _ = table.exclude_held(rows, holds_of(tenant_id=tenant_id)).delete()
+    deleted, _ = table.exclude_held(rows, load_hold_periods(tenant_id=tenant_id)).delete()
     return deleted
 
 

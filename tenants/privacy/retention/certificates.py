@@ -14,7 +14,7 @@ from typing import Any
 
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.ids import TenantId
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.models import DeletionCertificate, Tenant
 from tenants.privacy.retention.verification import KIND, PURPOSE
 
@@ -27,7 +27,7 @@ def issue_certificate(*, tenant_id: TenantId, facts: Mapping[str, Any], now: dat
     row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
     number = DeletionCertificate.objects.filter(tenant_id=tenant_id).count() + 1
     certificate_id = uuid.uuid4()
-    document = signing_keys().sign_document(
+    document = load_signing_keys().sign_document(
         {
             "kind": KIND,
             "format": 1,

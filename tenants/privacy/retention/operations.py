@@ -14,9 +14,9 @@ from tenants.models import LegalHold, Membership, RetentionRule, Tenant
 from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
 from tenants.privacy.retention.rules_in_force import (
     EffectiveRule,
-    default_days,
-    previous_days,
-    rule_of,
+    find_previous_days,
+    get_default_days,
+    load_rule,
 )
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
@@ -81,7 +81,7 @@ def undo_rule(
     """
     actor.require(Permission.WRITE_RETENTION)
     with tenant_scope(actor.tenant_id):
-        days = previous_days(data_class, version, tenant_id=actor.tenant_id)
+        days = find_previous_days(data_class, version, tenant_id=actor.tenant_id)
     if days is not None:
         require_days(DATA_CLASSES[data_class], days)
     return _put_in_force(
@@ -101,7 +101,7 @@ def _put_in_force(
     """Put days in force; None: the default."""
     with tenant_scope(actor.tenant_id):
         _lock_tenant(actor.tenant_id)
-        current = rule_of(data_class, tenant_id=actor.tenant_id)
+        current = load_rule(data_class, tenant_id=actor.tenant_id)
         version = current.version or 0
         if expected_version not in (None, version):
             raise Conflict(
@@ -113,7 +113,7 @@ def _put_in_force(
             tenant_id=actor.tenant_id,
             data_class=data_class,
             version=version + 1,
-            days=default_days(data_class, tenant_id=actor.tenant_id) if days is None else days,
+            days=get_default_days(data_class, tenant_id=actor.tenant_id) if days is None else days,
             is_default=days is None,
             reason=reason,
             author_id=actor.user_id,
@@ -127,7 +127,7 @@ def _put_in_force(
             reason=reason,
             now=now,
         )
-        return rule_of(data_class, tenant_id=actor.tenant_id)
+        return load_rule(data_class, tenant_id=actor.tenant_id)
 
 
 def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:

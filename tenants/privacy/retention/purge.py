@@ -24,8 +24,8 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import PurgeRun, Tenant
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.privacy.retention.certificates import issue_certificate
-from tenants.privacy.retention.rules_in_force import holds_of, rule_of
-from tenants.privacy.retention.tables import RETENTION_TABLES, count, delete_batch
+from tenants.privacy.retention.rules_in_force import load_hold_periods, load_rule
+from tenants.privacy.retention.tables import RETENTION_TABLES, count_records, delete_due_batch
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import system_actor
 from tenants.security.authorization.directory import list_tenants
@@ -41,19 +41,19 @@ def purge_due(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) ->
     """Purge all tenants, or those named, and return how many records were deleted."""
     tenants_to_purge = list(list_tenants().values()) if tenant_ids is None else tenant_ids
     return sum(
-        _purge_or_say(tenant_id, data_class, now)
+        _purge_or_log(tenant_id, data_class, now)
         for tenant_id in tenants_to_purge
         for data_class in RETENTION_TABLES
     )
 
 
-def _purge_or_say(tenant_id: TenantId, data_class: DataClass, now: datetime) -> int:
+def _purge_or_log(tenant_id: TenantId, data_class: DataClass, now: datetime) -> int:
     """Purge a class and log any error, so that the others continue.
 
     The report shows a failed class as overdue.
     """
     try:
-        return purge(tenant_id=tenant_id, data_class=data_class, now=now)
+        return purge_data_class(tenant_id=tenant_id, data_class=data_class, now=now)
     # A failure of one class must not stop the others.
     except Exception as error:  # noqa: BLE001
         log.error(
@@ -65,7 +65,9 @@ def _purge_or_say(tenant_id: TenantId, data_class: DataClass, now: datetime) -> 
         return 0
 
 
-def purge(*, tenant_id: TenantId, data_class: DataClass, now: datetime, batch: int = BATCH) -> int:
+def purge_data_class(
+    *, tenant_id: TenantId, data_class: DataClass, now: datetime, batch: int = BATCH
+) -> int:
     """Purge a class, and return how many records were deleted, including an interrupted run's."""
     run = _begin_run(tenant_id, data_class, now)
     while _delete_batch(run, batch, now):
@@ -81,13 +83,15 @@ def _begin_run(tenant_id: TenantId, data_class: DataClass, now: datetime) -> Pur
         under_way = runs.filter(finished_at=None).order_by("id").first()
         if under_way is not None:
             return under_way
-        rule = rule_of(data_class, tenant_id=tenant_id)
+        rule = load_rule(data_class, tenant_id=tenant_id)
         before = runs.order_by("-created_at", "-id").first()
         if before is not None and data_class not in _ERASED_OTHERWISE:
-            _say_what_vanished(before)
+            _log_vanished_records(before)
         cutoff = rule.compute_cutoff(now)
         if data_class in _ERASED_OTHERWISE or before is None or before.closing is None:
-            opening = count(data_class, tenant_id=tenant_id, cutoff=cutoff, holds=()).records
+            opening = count_records(
+                data_class, tenant_id=tenant_id, cutoff=cutoff, holds=()
+            ).records
         else:
             opening = before.closing
         return PurgeRun.objects.create(
@@ -101,7 +105,7 @@ def _begin_run(tenant_id: TenantId, data_class: DataClass, now: datetime) -> Pur
         )
 
 
-def _say_what_vanished(before: PurgeRun) -> None:
+def _log_vanished_records(before: PurgeRun) -> None:
     """Log records that vanished since the last run.
 
     Records that arrived late with an older time can hide as many; these are few.
@@ -137,13 +141,13 @@ def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
         if data_class is DataClass.USAGE:
             # A rollup sees all records of an hour, or sees from this run that some were deleted.
             lock_rollups(tenant_id)
-        allowed = rule_of(data_class, tenant_id=tenant_id).compute_cutoff(now)
+        allowed = load_rule(data_class, tenant_id=tenant_id).compute_cutoff(now)
         run.cutoff = min(run.cutoff, allowed)
-        deleted = delete_batch(
+        deleted = delete_due_batch(
             data_class,
             tenant_id=tenant_id,
             cutoff=run.cutoff,
-            holds=holds_of(tenant_id=tenant_id),
+            holds=load_hold_periods(tenant_id=tenant_id),
             limit=batch,
         )
         PurgeRun.objects.filter(tenant_id=tenant_id, id=run.id).update(
@@ -156,11 +160,11 @@ def _finish_run(run: PurgeRun, now: datetime) -> int:
     tenant_id, data_class = TenantId(str(run.tenant_id)), DataClass(run.data_class)
     with tenant_scope(tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
-        counts = count(
+        counts = count_records(
             data_class,
             tenant_id=tenant_id,
             cutoff=run.cutoff,
-            holds=holds_of(tenant_id=tenant_id),
+            holds=load_hold_periods(tenant_id=tenant_id),
         )
         ended = PurgeRun.objects.filter(tenant_id=tenant_id, id=run.id, finished_at=None).update(
             closing=counts.records,

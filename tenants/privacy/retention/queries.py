@@ -13,23 +13,23 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.models import DeletionCertificate, LegalHold, PurgeRun, RetentionRule
 from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
 from tenants.privacy.retention.operations import NewHold, check_coverage, require_days
-from tenants.privacy.retention.rules_in_force import EffectiveRule, holds_of, rules_of
+from tenants.privacy.retention.rules_in_force import EffectiveRule, load_hold_periods, load_rules
 from tenants.privacy.retention.tables import (
     RETENTION_TABLES,
     HoldPeriod,
     RecordCounts,
-    count,
-    count_covered,
+    count_overdue_records,
+    count_records,
+    count_records_on_hold,
     find_oldest_records,
-    overdue_of_each,
 )
 from tenants.security.authorization.actor import Actor
 
@@ -92,12 +92,12 @@ class CertificateView:
     document: str  # canonical JSON, as it was signed
 
 
-def report(*, actor: Actor, now: datetime) -> list[DataClassReport]:
+def list_data_class_reports(*, actor: Actor, now: datetime) -> list[DataClassReport]:
     """Return the report of all data classes. About four queries for each. Raises Forbidden."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
-        rules = rules_of(tenant_id=actor.tenant_id)
-        return [_class_report(actor, each, rules[each], now) for each in DATA_CLASSES]
+        rules = load_rules(tenant_id=actor.tenant_id)
+        return [_build_class_report(actor, each, rules[each], now) for each in DATA_CLASSES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +114,18 @@ class DataClassStatus:
     last_run: RunView | None
 
 
-def list_standings(*, actor: Actor, now: datetime) -> list[DataClassStatus]:
+def list_data_class_statuses(*, actor: Actor, now: datetime) -> list[DataClassStatus]:
     """Return the status of all data classes. Seven queries. Raises Forbidden."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
-        rules = rules_of(tenant_id=actor.tenant_id)
+        rules = load_rules(tenant_id=actor.tenant_id)
         oldest = find_oldest_records(actor.tenant_id)
-        overdue = overdue_of_each(
+        overdue = count_overdue_records(
             actor.tenant_id,
             {each: rules[each].compute_cutoff(now) - GRACE for each in RETENTION_TABLES},
-            holds_of(tenant_id=actor.tenant_id),
+            load_hold_periods(tenant_id=actor.tenant_id),
         )
-        last = _last_runs(actor)
+        last = _find_last_runs(actor)
     return [
         DataClassStatus(
             data_class=each,
@@ -145,7 +145,7 @@ def find_rule(*, actor: Actor, data_class: DataClass) -> EffectiveRule:
     """Return the rule of a data class. Two queries. Raises Forbidden."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
-        return rules_of(tenant_id=actor.tenant_id)[data_class]
+        return load_rules(tenant_id=actor.tenant_id)[data_class]
 
 
 def has_own_period(*, actor: Actor) -> bool:
@@ -155,10 +155,10 @@ def has_own_period(*, actor: Actor) -> bool:
         return RetentionRule.objects.filter(tenant_id=actor.tenant_id).exists()
 
 
-def _last_runs(actor: Actor) -> dict[DataClass, RunView]:
+def _find_last_runs(actor: Actor) -> dict[DataClass, RunView]:
     rows = PurgeRun.objects.filter(tenant_id=actor.tenant_id)
     newest = rows.order_by("data_class", "-created_at", "-id").distinct("data_class")
-    return {DataClass(row.data_class): _run_view(row) for row in newest}
+    return {DataClass(row.data_class): _to_run_view(row) for row in newest}
 
 
 def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
@@ -169,19 +169,19 @@ def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
         row = rows.order_by("id").first()
     if row is None:
         raise NotFound("This legal hold does not exist.")
-    return _hold_view(row)
+    return _to_hold_view(row)
 
 
-def preview(*, actor: Actor, data_class: DataClass, days: int, now: datetime) -> PurgePreview:
+def preview_purge(*, actor: Actor, data_class: DataClass, days: int, now: datetime) -> PurgePreview:
     """Preview what the next purge would delete with this number of days. Raises as set_rule."""
     actor.require(Permission.READ_RETENTION)
     require_days(DATA_CLASSES[data_class], days)
     with tenant_scope(actor.tenant_id):
-        counts = count(
+        counts = count_records(
             data_class,
             tenant_id=actor.tenant_id,
             cutoff=now - timedelta(days=days),
-            holds=holds_of(tenant_id=actor.tenant_id),
+            holds=load_hold_periods(tenant_id=actor.tenant_id),
         )
     return PurgePreview(days, counts.records, counts.due, counts.held, counts.oldest_at)
 
@@ -205,15 +205,18 @@ def preview_hold(*, actor: Actor, new: NewHold, now: datetime) -> list[HoldEffec
     hold = HoldPeriod(new.user_id, new.since, new.until)
     with tenant_scope(actor.tenant_id):
         check_coverage(actor, new)
-        rules, held = rules_of(tenant_id=actor.tenant_id), holds_of(tenant_id=actor.tenant_id)
+        rules, held = (
+            load_rules(tenant_id=actor.tenant_id),
+            load_hold_periods(tenant_id=actor.tenant_id),
+        )
         effects = []
         for data_class in RETENTION_TABLES:
             cutoff = now - timedelta(days=rules[data_class].days)
             due_now, due_then = (
-                count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds).due
+                count_records(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds).due
                 for holds in (held, (*held, hold))
             )
-            covered = count_covered(data_class, tenant_id=actor.tenant_id, hold=hold)
+            covered = count_records_on_hold(data_class, tenant_id=actor.tenant_id, hold=hold)
             title = DATA_CLASSES[data_class].title
             effects.append(HoldEffect(data_class, title, covered, due_now - due_then))
     return effects
@@ -221,17 +224,17 @@ def preview_hold(*, actor: Actor, new: NewHold, now: datetime) -> list[HoldEffec
 
 def list_runs(*, actor: Actor, limit: int, cursor: str | None) -> Page[RunView]:
     """Return a page of purge runs, newest first. Raises Forbidden, InvalidValue."""
-    return map_page(_list_newest(PurgeRun, actor, limit, cursor), _run_view)
+    return map_page(_list_newest(PurgeRun, actor, limit, cursor), _to_run_view)
 
 
 def list_holds(*, actor: Actor, limit: int, cursor: str | None) -> Page[HoldView]:
     """Return a page of holds, newest first, with released ones. Raises Forbidden, InvalidValue."""
-    return map_page(_list_newest(LegalHold, actor, limit, cursor), _hold_view)
+    return map_page(_list_newest(LegalHold, actor, limit, cursor), _to_hold_view)
 
 
 def list_certificates(*, actor: Actor, limit: int, cursor: str | None) -> Page[CertificateView]:
     """Return a page of certificates, newest first. Raises Forbidden, InvalidValue."""
-    return map_page(_list_newest(DeletionCertificate, actor, limit, cursor), _certificate_view)
+    return map_page(_list_newest(DeletionCertificate, actor, limit, cursor), _to_certificate_view)
 
 
 def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateView:
@@ -245,39 +248,39 @@ def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateV
         )
     if row is None:
         raise NotFound("This certificate does not exist.")
-    return _certificate_view(row)
+    return _to_certificate_view(row)
 
 
 def _list_newest(model: type[Model], actor: Actor, limit: int, cursor: str | None) -> Page[Any]:
     actor.require(Permission.READ_RETENTION)
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         queryset = model._default_manager.filter(tenant_id=actor.tenant_id)
-        rows: list[Any] = fetch_first(queryset, limit=limit, after=after)
+        rows: list[Any] = fetch_page_rows(queryset, limit=limit, after=after)
     return build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
     )
 
 
-def _class_report(
+def _build_class_report(
     actor: Actor, data_class: DataClass, rule: EffectiveRule, now: datetime
 ) -> DataClassReport:
     terms = DATA_CLASSES[data_class]
     if data_class not in RETENTION_TABLES:
         return DataClassReport(data_class, terms, rule, None, 0, None)
-    holds = holds_of(tenant_id=actor.tenant_id)
+    holds = load_hold_periods(tenant_id=actor.tenant_id)
     cutoff = rule.compute_cutoff(now)
-    counts = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds)
-    overdue_counts = count(
+    counts = count_records(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds)
+    overdue_counts = count_records(
         data_class, tenant_id=actor.tenant_id, cutoff=cutoff - GRACE, holds=holds
     )
     runs = PurgeRun.objects.filter(tenant_id=actor.tenant_id, data_class=data_class)
     last = runs.order_by("-created_at", "-id").first()
-    last_run = None if last is None else _run_view(last)
+    last_run = None if last is None else _to_run_view(last)
     return DataClassReport(data_class, terms, rule, counts, overdue_counts.due, last_run)
 
 
-def _run_view(row: PurgeRun) -> RunView:
+def _to_run_view(row: PurgeRun) -> RunView:
     return RunView(
         id=row.id,
         data_class=DataClass(row.data_class),
@@ -294,7 +297,7 @@ def _run_view(row: PurgeRun) -> RunView:
     )
 
 
-def _hold_view(row: LegalHold) -> HoldView:
+def _to_hold_view(row: LegalHold) -> HoldView:
     return HoldView(
         id=row.id,
         name=row.name,
@@ -307,5 +310,5 @@ def _hold_view(row: LegalHold) -> HoldView:
     )
 
 
-def _certificate_view(row: DeletionCertificate) -> CertificateView:
+def _to_certificate_view(row: DeletionCertificate) -> CertificateView:
     return CertificateView(row.id, row.number, row.created_at, row.document)

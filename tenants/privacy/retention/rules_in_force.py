@@ -11,9 +11,9 @@ from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
 from tenants.models import LegalHold, RetentionRule
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
-from tenants.policy.queries import find_policy_document
+from tenants.policy.queries import load_active_policy
 from tenants.privacy.retention.tables import HoldPeriod
-from tenants.security.authorization.erased_users import find_erased_users, visible_email
+from tenants.security.authorization.erased_users import find_erased_users, get_visible_email
 
 _OF_CONTENT_CAPTURE: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
 
@@ -39,11 +39,11 @@ def _shorten_rule(rule: EffectiveRule, days: int | None) -> EffectiveRule:
     return replace(rule, days=days, is_shortened=True)
 
 
-def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> EffectiveRule:
-    return rules_of(tenant_id=tenant_id)[data_class]
+def load_rule(data_class: DataClass, *, tenant_id: TenantId) -> EffectiveRule:
+    return load_rules(tenant_id=tenant_id)[data_class]
 
 
-def previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -> int | None:
+def find_previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -> int | None:
     """Return the tenant's own days before a version; None: the default was in force.
 
     Raises NotFound.
@@ -56,19 +56,19 @@ def previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -
     return None if before is None or before.is_default else before.days
 
 
-def default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
+def get_default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
     """Return the default days of a class for the tenant."""
     return _make_default_rule(
-        data_class, find_policy_document(tenant_id=tenant_id).content_capture
+        data_class, load_active_policy(tenant_id=tenant_id).content_capture
     ).days
 
 
-def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
+def load_rules(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
     """Return the rules of all classes: the tenant's or a default, shortened by the policy.
 
     Four queries.
     """
-    policy = find_policy_document(tenant_id=tenant_id)
+    policy = load_active_policy(tenant_id=tenant_id)
     newest = (
         RetentionRule.objects.filter(tenant_id=tenant_id)
         .select_related("author")
@@ -100,7 +100,7 @@ def _make_default_rule(
     )
 
 
-def holds_of(*, tenant_id: TenantId) -> tuple[HoldPeriod, ...]:
+def load_hold_periods(*, tenant_id: TenantId) -> tuple[HoldPeriod, ...]:
     """Return the holds in force. One query."""
     rows = LegalHold.objects.filter(tenant_id=tenant_id, released_at=None).order_by("id")
     return tuple(HoldPeriod(row.user_id, row.since, row.until) for row in rows)
@@ -111,7 +111,7 @@ def _to_effective_rule(
 ) -> EffectiveRule:
     if row is None:
         return default
-    email = visible_email(row.author, erased_ids)
+    email = get_visible_email(row.author, erased_ids)
     rule = EffectiveRule(row.days, row.version, email, row.reason, row.created_at)
     if not row.is_default:
         return rule

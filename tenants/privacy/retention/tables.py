@@ -46,7 +46,7 @@ class RetentionTable:
     def select_older(self, tenant_id: TenantId, cutoff: datetime) -> QuerySet[Any]:
         return self.select_rows(tenant_id).filter(**{f"{self.time_field}__lt": cutoff})
 
-    def held_condition(self, holds: Iterable[HoldPeriod]) -> Q:
+    def make_hold_condition(self, holds: Iterable[HoldPeriod]) -> Q:
         """Return the filter of rows on hold; without holds it matches nothing."""
         condition = Q(pk__in=[])
         for hold in holds:
@@ -61,26 +61,26 @@ class RetentionTable:
         return condition
 
     def exclude_held(self, rows: QuerySet[Any], holds: tuple[HoldPeriod, ...]) -> QuerySet[Any]:
-        return rows.exclude(self.held_condition(holds)) if holds else rows
+        return rows.exclude(self.make_hold_condition(holds)) if holds else rows
 
     def select_due(
         self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
     ) -> QuerySet[Any]:
         """Return the rows that are older than the cutoff and not on hold."""
-        return self.select_rows(tenant_id).filter(self.due_condition(tenant_id, cutoff, holds))
+        return self.select_rows(tenant_id).filter(self.make_due_condition(tenant_id, cutoff, holds))
 
-    def due_condition(
+    def make_due_condition(
         self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
     ) -> Q:
         """Return the filter of rows that are due. One query for a chain."""
         due = Q(**{f"{self.time_field}__lt": cutoff})
         if holds:
-            due &= ~self.held_condition(holds)
+            due &= ~self.make_hold_condition(holds)
         if self.chain_field is None:
             return due
         young = Q(**{f"{self.time_field}__gte": cutoff})
         kept_rows = self.select_rows(tenant_id).filter(
-            young | self.held_condition(holds) if holds else young
+            young | self.make_hold_condition(holds) if holds else young
         )
         first = (
             kept_rows.order_by(self.chain_field).values_list(self.chain_field, flat=True).first()
@@ -110,7 +110,7 @@ class RecordCounts:
     oldest_at: datetime | None  # of all records; None: no records
 
 
-def count(
+def count_records(
     data_class: DataClass, *, tenant_id: TenantId, cutoff: datetime, holds: Iterable[HoldPeriod]
 ) -> RecordCounts:
     """Count a class's records. Reads all rows of the tenant.
@@ -119,7 +119,8 @@ def count(
     """
     holds = tuple(holds)
     table_counts = [
-        _count_records(table, tenant_id, cutoff, holds) for table in RETENTION_TABLES[data_class]
+        _count_table_records(table, tenant_id, cutoff, holds)
+        for table in RETENTION_TABLES[data_class]
     ]
     return RecordCounts(
         records=sum(each.records for each in table_counts),
@@ -129,12 +130,12 @@ def count(
     )
 
 
-def _count_records(
+def _count_table_records(
     table: RetentionTable, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
 ) -> RecordCounts:
     totals = table.select_rows(tenant_id).aggregate(
         records=Number("*"),
-        due=Number(table.time_field, filter=table.due_condition(tenant_id, cutoff, holds)),
+        due=Number(table.time_field, filter=table.make_due_condition(tenant_id, cutoff, holds)),
         older=Number(table.time_field, filter=Q(**{f"{table.time_field}__lt": cutoff})),
         oldest_at=Min(table.time_field),
     )
@@ -163,7 +164,7 @@ def find_oldest_records(tenant_id: TenantId) -> dict[DataClass, datetime]:
     return oldest
 
 
-def overdue_of_each(
+def count_overdue_records(
     tenant_id: TenantId, cutoffs: Mapping[DataClass, datetime], holds: tuple[HoldPeriod, ...]
 ) -> dict[DataClass, int]:
     """Return how many records of each class are due by its cutoff, without classes that have none.
@@ -186,7 +187,7 @@ def overdue_of_each(
     return dict(overdue)
 
 
-def delete_batch(
+def delete_due_batch(
     data_class: DataClass,
     *,
     tenant_id: TenantId,
@@ -205,9 +206,9 @@ def delete_batch(
     return 0
 
 
-def count_covered(data_class: DataClass, *, tenant_id: TenantId, hold: HoldPeriod) -> int:
+def count_records_on_hold(data_class: DataClass, *, tenant_id: TenantId, hold: HoldPeriod) -> int:
     """Count the records that a hold covers, of any age. One query for each table."""
     return sum(
-        table.select_rows(tenant_id).filter(table.held_condition((hold,))).count()
+        table.select_rows(tenant_id).filter(table.make_hold_condition((hold,))).count()
         for table in RETENTION_TABLES[data_class]
     )

@@ -41,7 +41,7 @@ class Chunk:
     text: str  # whole lines, without the last newline
 
 
-def chunk(path: str, text: str) -> list[Chunk]:
+def split_into_chunks(path: str, text: str) -> list[Chunk]:
     """Return up to MAX_CHUNKS chunks in the order of lines, without overlaps."""
     lines = text.split("\n")
     if any(len(line) > MAX_LINE_CHARS for line in lines):

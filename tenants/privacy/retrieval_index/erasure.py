@@ -19,7 +19,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk, Tenant
 from tenants.policy.data_classes import DataClass
 from tenants.policy.operations import PolicyChange
-from tenants.privacy.retention.rules_in_force import holds_of
+from tenants.privacy.retention.rules_in_force import load_hold_periods
 from tenants.privacy.retention.tables import RETENTION_TABLES
 from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.privacy.retrieval_index.consent import IndexConsent
@@ -72,18 +72,18 @@ def evict_least_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
         rows.filter(id__in=surplus_ids).delete()
 
 
-def sweep(*, now: datetime) -> int:
+def clean_up_index(*, now: datetime) -> int:
     """Erase chunks of all tenants that are unused or without consent, and return how many.
 
     Unused means for KEEP_UNUSED. Chunks without consent can come from a restored backup.
     """
     return sum(
-        _sweep_tenant(TenantId(str(tenant_id)), now=now)
+        _clean_up_index_of_tenant(TenantId(str(tenant_id)), now=now)
         for tenant_id in Tenant.objects.values_list("id", flat=True).iterator()
     )
 
 
-def _sweep_tenant(tenant_id: TenantId, *, now: datetime) -> int:
+def _clean_up_index_of_tenant(tenant_id: TenantId, *, now: datetime) -> int:
     with tenant_scope(tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
         if not rows.exists():
@@ -91,7 +91,7 @@ def _sweep_tenant(tenant_id: TenantId, *, now: datetime) -> int:
         lock_tenant(tenant_id)
         unused = rows.filter(used_at__lt=now - KEEP_UNUSED)
         (table,) = RETENTION_TABLES[DataClass.RETRIEVAL]
-        free = table.exclude_held(unused, holds_of(tenant_id=tenant_id))
+        free = table.exclude_held(unused, load_hold_periods(tenant_id=tenant_id))
         num_erased = _erase_rows(tenant_id, free, reason="unused")
         consent = find_consent(tenant_id=tenant_id)
         return num_erased + erase_disallowed(

@@ -19,7 +19,7 @@ from caret.foundation.ids import TenantId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import RetrievalChunk
 from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
-from tenants.privacy.retrieval_index.chunking import chunk
+from tenants.privacy.retrieval_index.chunking import split_into_chunks
 from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder
 from tenants.privacy.retrieval_index.erasure import evict_least_used, lock_tenant
 from tenants.privacy.retrieval_index.queries import find_consent
@@ -74,17 +74,17 @@ def index_file(
         ]
         # Another worker may have indexed the same file meanwhile.
         RetrievalChunk.objects.bulk_create(rows, ignore_conflicts=True)
-        _note_use(place.rows, now=now)
+        _record_use(place.rows, now=now)
         if rows:
             _make_room(place)
     return len(new)
 
 
-def note_found(*, tenant_id: TenantId, chunk_ids: Iterable[UUID], now: datetime) -> None:
+def record_matches(*, tenant_id: TenantId, chunk_ids: Iterable[UUID], now: datetime) -> None:
     """Mark chunks that a query found as used."""
     with tenant_scope(tenant_id):
         chunks = RetrievalChunk.objects.filter(tenant_id=tenant_id, id__in=list(chunk_ids))
-        _note_use(chunks, now=now)
+        _record_use(chunks, now=now)
 
 
 def _locate_file(tenant_id: TenantId, upload: FileUpload) -> _IndexedFile:
@@ -98,7 +98,7 @@ def _texts_by_digest(place: _IndexedFile, text: str, *, model: str) -> dict[byte
         return {}
     return {
         place.vault.chunk_digest(place.file_digest, text=each.text, model=model): each.text
-        for each in chunk(place.path, text)
+        for each in split_into_chunks(place.path, text)
     }
 
 
@@ -131,7 +131,7 @@ def _build_row(
     )
 
 
-def _note_use(rows: QuerySet[RetrievalChunk], *, now: datetime) -> None:
+def _record_use(rows: QuerySet[RetrievalChunk], *, now: datetime) -> None:
     rows.filter(used_at__lt=now - USED_TO_THE).update(used_at=now)
 
 

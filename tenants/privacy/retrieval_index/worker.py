@@ -27,7 +27,7 @@ from caret.foundation.clock import Clock, from_unix_ms
 from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
 from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder, EmbeddingFailed
-from tenants.privacy.retrieval_index.operations import index_file, note_found
+from tenants.privacy.retrieval_index.operations import index_file, record_matches
 from tenants.privacy.retrieval_index.queries import find_consent, search_chunks
 from tenants.privacy.retrieval_index.redis_streams import RetrievalStreams
 
@@ -73,7 +73,7 @@ def run_worker(desk: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunStats
     """
     served = RunStats()
     end_s = desk.clock.monotonic_s() + max_run_s
-    while desk.clock.monotonic_s() < end_s and _serve_some(desk, served):
+    while desk.clock.monotonic_s() < end_s and _serve_messages(desk, served):
         pass
     if not served.is_empty:
         logger.info(
@@ -86,7 +86,7 @@ def run_worker(desk: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunStats
     return served
 
 
-def _serve_some(desk: WorkerContext, served: RunStats) -> bool:
+def _serve_messages(desk: WorkerContext, served: RunStats) -> bool:
     """Handle some messages. Return False if there are none, or the engine fails."""
     try:
         if messages := desk.streams.read(QUESTIONS, count=MAX_TEXTS):
@@ -123,7 +123,9 @@ def _answer_queries(
         matches = search_chunks(tenant_id=tenant_id, question=question, vector=vector)
         answer = SnippetResult(question.question_id, tuple(each.snippet for each in matches))
         desk.streams.send_result(question.gateway, desk.sealer.seal(tenant_id, answer))
-        note_found(tenant_id=tenant_id, chunk_ids=[each.chunk_id for each in matches], now=desk.now)
+        record_matches(
+            tenant_id=tenant_id, chunk_ids=[each.chunk_id for each in matches], now=desk.now
+        )
         served.queries += 1
 
 

@@ -20,13 +20,17 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 from tenants.models import AuditEntry, SignedAuditHead
 from tenants.security.audit.hash_chain import GENESIS, HEAD_PURPOSE
 from tenants.security.audit.operations import record_read
 from tenants.security.audit.queries import ChainHead, find_head, read_range
-from tenants.security.audit.signed_heads import ChainBroken, require_unbroken_chain, signed_document
+from tenants.security.audit.signed_heads import (
+    ChainBroken,
+    build_signed_document,
+    require_unbroken_chain,
+)
 from tenants.security.authorization.actor import Actor
 
 # A few seconds of work. In a longer chain the newest entries are checked, from a signed head if
@@ -88,7 +92,7 @@ def check_chain(
     """
     actor.require(Permission.READ_AUDIT)
     over_at_s = clock() + MAX_S
-    with redis_lock(connect(), f"audit-check:{actor.tenant_id}") as is_alone:
+    with redis_lock(connect_to_redis(), f"audit-check:{actor.tenant_id}") as is_alone:
         if not is_alone:
             raise Conflict("A verification is already running. Try again in a few seconds.")
         with tenant_scope(actor.tenant_id):
@@ -103,7 +107,7 @@ def _follow_chain(
     """Follow the chain from signed head to signed head, up to the end of the section."""
     last, broken_at = part.after, None
     try:
-        begins = _read_kept_head(part.tenant_id, part.after)
+        begins = _read_stored_head(part.tenant_id, part.after)
         for ends in _verify_heads(part, keys):
             entries = read_range(
                 tenant_id=part.tenant_id, first=begins.sequence + 1, last=ends.sequence
@@ -125,7 +129,7 @@ def _verify_heads(part: _ChainSection, keys: PublicKeys) -> Iterator[ChainHead]:
         if sequence in part.heads:
             yield _verify_head(part.heads[sequence], keys)
         elif sequence < part.end.sequence:
-            yield _read_kept_head(part.tenant_id, sequence)
+            yield _read_stored_head(part.tenant_id, sequence)
     if part.last == part.end.sequence:
         yield part.end
 
@@ -134,7 +138,7 @@ def _read_section(tenant_id: TenantId, after: int | None) -> _ChainSection:
     """Return the section to check, inside the tenant's scope. Raises InvalidValue."""
     end = find_head(tenant_id=tenant_id)
     if after is None:
-        after = _newest_from(tenant_id, end.sequence)
+        after = _find_newest_start(tenant_id, end.sequence)
     elif not 0 <= after < end.sequence:
         raise InvalidValue("after", "This entry does not exist.")
     last = min(end.sequence, after + MAX_ENTRIES)
@@ -146,7 +150,7 @@ def _read_section(tenant_id: TenantId, after: int | None) -> _ChainSection:
     return _ChainSection(tenant_id, after, last, heads, end)
 
 
-def _newest_from(tenant_id: TenantId, end: int) -> int:
+def _find_newest_start(tenant_id: TenantId, end: int) -> int:
     """Return the oldest signed entry among the last MAX_ENTRIES; 0: the beginning of the chain."""
     if end <= MAX_ENTRIES:
         return 0
@@ -157,7 +161,7 @@ def _newest_from(tenant_id: TenantId, end: int) -> int:
     return 0 if head is None else head.sequence
 
 
-def _read_kept_head(tenant_id: TenantId, sequence: int) -> ChainHead:
+def _read_stored_head(tenant_id: TenantId, sequence: int) -> ChainHead:
     """Return the chain head that the stored entry implies. Raises ChainBroken."""
     if sequence == 0:
         return ChainHead(0, GENESIS)
@@ -172,7 +176,7 @@ def _read_kept_head(tenant_id: TenantId, sequence: int) -> ChainHead:
 def _verify_head(row: SignedAuditHead, keys: PublicKeys) -> ChainHead:
     """Return the head if its signature is valid. Raises ChainBroken."""
     try:
-        verify_document(keys, signed_document(row), purpose=HEAD_PURPOSE)
+        verify_document(keys, build_signed_document(row), purpose=HEAD_PURPOSE)
     except (BadSignature, UnknownKey) as error:
         raise ChainBroken(row.sequence) from error
     return ChainHead(row.sequence, bytes(row.hash))

@@ -30,11 +30,11 @@ from tenants.security.audit.hash_chain import (
     HEADER_PURPOSE,
     TRAILER_PURPOSE,
     build_document,
-    timestamp,
+    format_timestamp,
 )
 from tenants.security.audit.operations import ChangeFields, record_read
-from tenants.security.audit.queries import ChainHead, find_head, in_period, read_range
-from tenants.security.audit.signed_heads import signed_document
+from tenants.security.audit.queries import ChainHead, filter_period, find_head, read_range
+from tenants.security.audit.signed_heads import build_signed_document
 from tenants.security.authorization.actor import Actor
 
 
@@ -88,7 +88,9 @@ def write_export(
         )
         slug = Tenant.objects.values_list("slug", flat=True).get(id=actor.tenant_id)
         span = _find_span(actor.tenant_id, period)
-    header = _build_header(actor.tenant_id, slug, period, span) | {"generated_at": timestamp(now)}
+    header = _build_header(actor.tenant_id, slug, period, span) | {
+        "generated_at": format_timestamp(now)
+    }
     digest = hashlib.sha256()
     for line in _write_lines(
         keys.sign_document(header, purpose=HEADER_PURPOSE), actor.tenant_id, span
@@ -102,7 +104,7 @@ def write_export(
 
 def _find_span(tenant_id: TenantId, period: AuditExportPeriod) -> ChainRange:
     entries = AuditEntry.objects.filter(tenant_id=tenant_id)
-    ends = in_period(entries, period.since, period.until).aggregate(
+    ends = filter_period(entries, period.since, period.until).aggregate(
         first=Min("sequence"), last=Max("sequence")
     )
     head = find_head(tenant_id=tenant_id)
@@ -127,8 +129,8 @@ def _build_header(
         "definition": DEFINITION,
         "tenant_id": tenant_id,
         "tenant": slug,
-        "since": None if period.since is None else timestamp(period.since),
-        "until": None if period.until is None else timestamp(period.until),
+        "since": None if period.since is None else format_timestamp(period.since),
+        "until": None if period.until is None else format_timestamp(period.until),
         "rows": span.num_entries,
         "first_sequence": span.first,
         "last_sequence": span.last,
@@ -146,7 +148,7 @@ def _write_lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) 
         # Export the stored hash, not a computed one: a change in the database must show.
         yield _write_line({**build_document(entry), "hash": bytes(entry.hash).hex()})
         if head is not None and head.sequence == entry.sequence:
-            yield _write_line(signed_document(head))
+            yield _write_line(build_signed_document(head))
             head = next(heads, None)
 
 
@@ -174,6 +176,6 @@ def _write_line(document: dict[str, Any]) -> bytes:
 
 def _to_change_fields(period: AuditExportPeriod) -> ChangeFields:
     return {
-        "since": None if period.since is None else timestamp(period.since),
-        "until": None if period.until is None else timestamp(period.until),
+        "since": None if period.since is None else format_timestamp(period.since),
+        "until": None if period.until is None else format_timestamp(period.until),
     }

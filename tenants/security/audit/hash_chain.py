@@ -55,7 +55,7 @@ def build_document(entry: AuditEntryFields) -> dict[str, Any]:
         "sequence": entry.sequence,
         "previous_hash": bytes(entry.previous_hash).hex(),
         "id": str(entry.id),
-        "at": timestamp(entry.at),
+        "at": format_timestamp(entry.at),
         "actor": {
             "kind": entry.actor_kind,
             "user_id": None if entry.actor_id is None else str(entry.actor_id),
@@ -84,7 +84,7 @@ def add_hash(document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "hash": hash_document(document).hex()}
 
 
-def head_document(
+def build_head_document(
     *, tenant_id: Any, sequence: int, hash: bytes, signed_at: datetime
 ) -> dict[str, Any]:
     """Return the document that is signed: the sequence and hash of the chain's last entry."""
@@ -94,11 +94,11 @@ def head_document(
         "tenant_id": str(tenant_id),
         "sequence": sequence,
         "hash": hash.hex(),
-        "signed_at": timestamp(signed_at),
+        "signed_at": format_timestamp(signed_at),
     }
 
 
-def timestamp(moment: datetime) -> str:
+def format_timestamp(moment: datetime) -> str:
     """Return UTC with microseconds, as Postgres stores it: 2026-11-21T22:09:00.000000Z."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 

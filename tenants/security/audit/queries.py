@@ -16,15 +16,15 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import validate_text
 from tenants.base.validation.time_bounds import validate_datetime
 from tenants.models import AuditEntry, AuditHead
-from tenants.security.audit.hash_chain import GENESIS, timestamp
+from tenants.security.audit.hash_chain import GENESIS, format_timestamp
 from tenants.security.audit.operations import ChangeFields, record_read
 from tenants.security.authorization.actor import Actor, ActorKind
 from tenants.security.authorization.erased_users import find_erased_users
@@ -98,10 +98,10 @@ def fetch_entries(
     Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.READ_AUDIT)
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         entries = _filter_entries(actor, audit_filter).select_related("actor")
-        rows = fetch_first(entries, limit=limit, after=after, time_field="at")
+        rows = fetch_page_rows(entries, limit=limit, after=after, time_field="at")
         erased_ids = find_erased_users(actor.tenant_id, [row.actor_id for row in rows])
     page = build_page(rows, limit=limit, get_position=lambda row: PagePosition(row.at, row.id))
     return map_page(page, lambda row: _to_view(row, erased_ids))
@@ -132,7 +132,7 @@ def read_range(*, tenant_id: TenantId, first: int, last: int) -> Iterator[AuditE
         first = batch[-1].sequence + 1
 
 
-def in_period(
+def filter_period(
     entries: QuerySet[AuditEntry], since: datetime | None, until: datetime | None
 ) -> QuerySet[AuditEntry]:
     if since is not None:
@@ -147,14 +147,15 @@ def _filter_entries(actor: Actor, audit_filter: AuditFilter) -> QuerySet[AuditEn
     validate_datetime("until", audit_filter.until)
     entries = AuditEntry.objects.filter(tenant_id=actor.tenant_id)
     entries = entries.filter(
-        **_match("action", audit_filter.action), **_match("target", audit_filter.target)
+        **_make_text_filter("action", audit_filter.action),
+        **_make_text_filter("target", audit_filter.target),
     )
     if audit_filter.actor is not None:
-        entries = entries.filter(**_of_actor(audit_filter.actor))
-    return in_period(entries, audit_filter.since, audit_filter.until)
+        entries = entries.filter(**_make_actor_filter(audit_filter.actor))
+    return filter_period(entries, audit_filter.since, audit_filter.until)
 
 
-def _match(name: str, text: str | None) -> dict[str, str]:
+def _make_text_filter(name: str, text: str | None) -> dict[str, str]:
     """Return the filter for a field: its text, or a prefix that ends with "*"."""
     if text is None:
         return {}
@@ -163,7 +164,7 @@ def _match(name: str, text: str | None) -> dict[str, str]:
     return {name: text}
 
 
-def _of_actor(text: str) -> dict[str, Any]:
+def _make_actor_filter(text: str) -> dict[str, Any]:
     """Return the filter for an actor. Raises InvalidValue."""
     if text == ActorKind.PLATFORM:
         return {"actor_kind": ActorKind.PLATFORM}
@@ -178,7 +179,7 @@ def _of_actor(text: str) -> dict[str, Any]:
 def _to_change_fields(audit_filter: AuditFilter) -> ChangeFields:
     values = {each.name: getattr(audit_filter, each.name) for each in fields(audit_filter)}
     return {
-        name: timestamp(value) if isinstance(value, datetime) else value
+        name: format_timestamp(value) if isinstance(value, datetime) else value
         for name, value in values.items()
         if value is not None
     }

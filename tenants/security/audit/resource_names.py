@@ -59,7 +59,7 @@ def find_resource_names(*, actor: Actor, references: Iterable[str]) -> dict[str,
     }
 
 
-def _by_field(
+def _make_name_query(
     model: type[Model], id_field: str, name_field: str, **filters: Any
 ) -> Callable[[Actor, set[str]], _Names]:
     def find(actor: Actor, keys: set[str]) -> _Names:
@@ -96,16 +96,16 @@ def _read_ids(keys: Iterable[str]) -> list[UUID]:
 
 _FINDERS: Final[Mapping[str, Callable[[Actor, set[str]], _Names]]] = MappingProxyType(
     {
-        "audit_sink": _by_field(AuditSink, "id", "name"),
+        "audit_sink": _make_name_query(AuditSink, "id", "name"),
         "budget": lambda _actor, _keys: {},  # find_resource_names names it after its holder
-        "export": _by_field(ExportJob, "id", "definition"),
-        "hold": _by_field(LegalHold, "id", "name"),
-        "invitation": _by_field(Invitation, "id", "email"),
-        "key": _by_field(ApiKey, "lookup_id", "name"),
-        "scim_token": _by_field(ScimToken, "id", "name"),
-        "scim_user": _by_field(ScimUser, "id", "user_name"),
-        "team": _by_field(Team, "id", "name"),
-        "tenant": _by_field(Tenant, "slug", "name"),
-        "user": _by_field(Membership, "user_id", "user__email", erased_at=None),
+        "export": _make_name_query(ExportJob, "id", "definition"),
+        "hold": _make_name_query(LegalHold, "id", "name"),
+        "invitation": _make_name_query(Invitation, "id", "email"),
+        "key": _make_name_query(ApiKey, "lookup_id", "name"),
+        "scim_token": _make_name_query(ScimToken, "id", "name"),
+        "scim_user": _make_name_query(ScimUser, "id", "user_name"),
+        "team": _make_name_query(Team, "id", "name"),
+        "tenant": _make_name_query(Tenant, "slug", "name"),
+        "user": _make_name_query(Membership, "user_id", "user__email", erased_at=None),
     }
 )

@@ -18,8 +18,8 @@ from tenants.security.audit.hash_chain import (
     GENESIS,
     HEAD_PURPOSE,
     build_document,
+    build_head_document,
     hash_document,
-    head_document,
 )
 from tenants.security.audit.queries import ChainHead, find_head, read_range
 from tenants.security.authorization.directory import list_tenants
@@ -62,7 +62,7 @@ def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
         ChainHead(0, GENESIS) if last is None else ChainHead(last.sequence, bytes(last.hash))
     )
     if head.sequence == last_signed.sequence or (
-        last is not None and _in_one_hour(last.signed_at, now)
+        last is not None and _are_in_same_hour(last.signed_at, now)
     ):
         return False
     entries = read_range(tenant_id=tenant_id, first=last_signed.sequence + 1, last=head.sequence)
@@ -93,9 +93,9 @@ def require_unbroken_chain(
         raise ChainBroken(last.sequence + 1)
 
 
-def signed_document(row: SignedAuditHead) -> dict[str, Any]:
+def build_signed_document(row: SignedAuditHead) -> dict[str, Any]:
     """Return the head's document with its signature, as exports contain it."""
-    head = head_document(
+    head = build_head_document(
         tenant_id=row.tenant_id,
         sequence=row.sequence,
         hash=bytes(row.hash),
@@ -108,7 +108,9 @@ def _sign_head(
     tenant_id: TenantId, head: ChainHead, keys: SigningKeys, now: datetime
 ) -> SignedAuditHead:
     document = keys.sign_document(
-        head_document(tenant_id=tenant_id, sequence=head.sequence, hash=head.hash, signed_at=now),
+        build_head_document(
+            tenant_id=tenant_id, sequence=head.sequence, hash=head.hash, signed_at=now
+        ),
         purpose=HEAD_PURPOSE,
     )
     return SignedAuditHead(
@@ -121,7 +123,7 @@ def _sign_head(
     )
 
 
-def _in_one_hour(one: datetime, other: datetime) -> bool:
+def _are_in_same_hour(one: datetime, other: datetime) -> bool:
     """Return whether both times are in the same hour.
 
     A clock that was set back is in another hour, so the head is signed again.

@@ -46,7 +46,7 @@ def find_memberships(*, user_id: UserId) -> list[MembershipRow]:
             .select_related("tenant")
             .order_by("tenant__name", "tenant_id")
         )
-        return [_membership_row(row) for row in rows]
+        return [_build_membership_row(row) for row in rows]
 
 
 def list_members(*, tenant_id: TenantId) -> list[MemberRow]:
@@ -57,7 +57,7 @@ def list_members(*, tenant_id: TenantId) -> list[MemberRow]:
             .select_related("user")
             .order_by("user__email")
         )
-        return [member_row(row) for row in rows]
+        return [build_member_row(row) for row in rows]
 
 
 def find_membership(*, tenant_id: TenantId, user_id: UserId) -> Membership:
@@ -86,7 +86,7 @@ def find_user(*, email: str) -> UserId | None:
     return None if user_id is None else UserId(str(user_id))
 
 
-def member_row(row: Membership) -> MemberRow:
+def build_member_row(row: Membership) -> MemberRow:
     return MemberRow(
         user_id=UserId(str(row.user_id)),
         email=row.user.email,
@@ -96,7 +96,7 @@ def member_row(row: Membership) -> MemberRow:
     )
 
 
-def _membership_row(row: Membership) -> MembershipRow:
+def _build_membership_row(row: Membership) -> MembershipRow:
     return MembershipRow(
         tenant_id=TenantId(str(row.tenant_id)),
         slug=row.tenant.slug,

@@ -24,6 +24,6 @@ def find_erased_users(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> f
     return frozenset(rows.values_list("user_id", flat=True))
 
 
-def visible_email(person: User | None, erased_ids: frozenset[UUID]) -> str | None:
+def get_visible_email(person: User | None, erased_ids: frozenset[UUID]) -> str | None:
     """Return the user's e-mail address; None: no user, or an erased one."""
     return None if person is None or person.id in erased_ids else person.email

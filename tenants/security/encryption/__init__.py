@@ -5,7 +5,7 @@
         data key      random, one for each scope (a user, a day), wrapped by the tenant key
           sealed data   bound to its context: tenant, table, column, row and data key
 
-operations.py     seal_for, shred_scope, shred_tenant
+operations.py     seal_in_scope, shred_scope, shred_tenant
 queries.py        open_sealed, find_destruction_proofs
 rotation.py       replaces root keys and tenant keys without downtime
 startup_check.py  refuses to start a process that cannot open the data

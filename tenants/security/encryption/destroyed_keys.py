@@ -27,12 +27,12 @@ from tenants.security.authorization.directory import list_tenants
 from tenants.security.encryption.key_cache import key_cache
 
 
-def note_once_committed(tenant_id: TenantId, key_ids: Iterable[UUID]) -> None:
+def record_destroyed_keys_on_commit(tenant_id: TenantId, key_ids: Iterable[UUID]) -> None:
     """Write tombstones after the commit. Call this in the transaction that destroys the keys."""
-    tombstones.write_on_commit(tenant_id, map(str, key_ids))
+    tombstones.write_tombstones_on_commit(tenant_id, map(str, key_ids))
 
 
-def write_missing(*, now: datetime) -> int:
+def record_missing_destroyed_keys(*, now: datetime) -> int:
     """Write the missing tombstones of all tenants, and return how many were missing.
 
     Raises what the storage raises.
@@ -41,7 +41,7 @@ def write_missing(*, now: datetime) -> int:
     for tenant_id in list_tenants().values():
         with tenant_scope(tenant_id):
             ids = _list_shredded(tenant_id, since=now - tombstones.LOOKS_BACK)
-        num_noted += tombstones.write(tenant_id, map(str, ids))
+        num_noted += tombstones.write_tombstones(tenant_id, map(str, ids))
     return num_noted
 
 
@@ -64,7 +64,7 @@ def replay_destruction(*, now: datetime) -> int:
 
 
 def _destroy_again(tenant_id: TenantId, now: datetime) -> int:
-    ids = [uuid.UUID(name) for name in tombstones.list_names(tenant_id) if _is_id(name)]
+    ids = [uuid.UUID(name) for name in tombstones.list_tombstones(tenant_id) if _is_id(name)]
     alive = {"tenant_id": tenant_id, "id__in": ids, "destroyed_at": None}
     with tenant_scope(tenant_id):
         num_keys = DataKey.objects.filter(**alive).update(wrapped=None, destroyed_at=now)

@@ -37,11 +37,11 @@ class SealContext:
         assert "|" not in f"{self.table}{self.column}{self.row}"
 
 
-def new_key() -> bytes:
+def generate_key() -> bytes:
     return os.urandom(KEY_BYTES)
 
 
-def fingerprint(key: bytes) -> bytes:
+def compute_key_fingerprint(key: bytes) -> bytes:
     """Return a fingerprint that identifies a key of 256 random bits and reveals nothing of it."""
     return hashlib.sha256(b"caret key fingerprint|" + key).digest()[:FINGERPRINT_BYTES]
 
@@ -55,11 +55,11 @@ def seal_at(
 
 def unseal_at(place: SealContext, envelope: bytes, *, tenant_id: TenantId, key: bytes) -> bytes:
     """Open sealed data with its data key. Raises DecryptionFailed."""
-    bound_to = _build_associated_data(place, tenant_id, data_key_id(envelope))
+    bound_to = _build_associated_data(place, tenant_id, read_data_key_id(envelope))
     return unseal(key, envelope[_HEADER_BYTES:], bound_to=bound_to)
 
 
-def data_key_id(envelope: bytes) -> UUID:
+def read_data_key_id(envelope: bytes) -> UUID:
     """Return the ID of the data key that sealed the data. Raises DecryptionFailed."""
     if len(envelope) < _HEADER_BYTES or envelope[0] != _VERSION:
         raise DecryptionFailed
@@ -75,12 +75,14 @@ def unwrap_data_key(wrapped: bytes, *, tenant_key: bytes, bound_to: str) -> byte
     return unseal(tenant_key, wrapped, bound_to=bound_to.encode())
 
 
-def tenant_key_place(tenant_id: TenantId, key_id: UUID) -> str:
+def build_tenant_key_context(tenant_id: TenantId, key_id: UUID) -> str:
     """Return the context that a wrapped tenant key is bound to."""
     return f"{_VERSION}|{tenant_id}|keyring_tenant_key|{key_id}"
 
 
-def data_key_place(tenant_id: TenantId, *, scope: str, key_id: UUID, tenant_key_id: UUID) -> str:
+def build_data_key_context(
+    tenant_id: TenantId, *, scope: str, key_id: UUID, tenant_key_id: UUID
+) -> str:
     """Return the context that a wrapped data key is bound to.
 
     The scope is the last part, because it may contain any character.
@@ -93,7 +95,7 @@ def create_canary(key: bytes, key_id: UUID) -> bytes:
     return seal(key, _WITNESS, bound_to=key_id.bytes)
 
 
-def opens_canary(key: bytes, witness: bytes, key_id: UUID) -> bool:
+def can_open_canary(key: bytes, witness: bytes, key_id: UUID) -> bool:
     try:
         return unseal(key, witness, bound_to=key_id.bytes) == _WITNESS
     except DecryptionFailed:

@@ -11,16 +11,16 @@ from django.db import IntegrityError, transaction
 from caret.foundation.ids import TenantId
 from tenants.models import DataKey, TenantKey
 from tenants.security.encryption.envelope import (
+    build_data_key_context,
+    build_tenant_key_context,
+    compute_key_fingerprint,
     create_canary,
-    data_key_place,
-    fingerprint,
-    new_key,
-    tenant_key_place,
+    generate_key,
     wrap_data_key,
 )
 from tenants.security.encryption.errors import KeyDestroyed
-from tenants.security.encryption.key_unwrapping import tenant_key_of
-from tenants.security.encryption.root_keys import RootKey, root_keys
+from tenants.security.encryption.key_unwrapping import unwrap_stored_tenant_key
+from tenants.security.encryption.root_keys import RootKey, load_root_keys
 from tenants.security.encryption.startup_check import record_root_key_use
 
 
@@ -46,14 +46,14 @@ def create_tenant_key(*, tenant_id: TenantId, root_key: RootKey, now: datetime) 
 
     Raises RootKeyUnavailable, and django.db.IntegrityError if one is in force already.
     """
-    key_id, key = uuid.uuid4(), new_key()
+    key_id, key = uuid.uuid4(), generate_key()
     record_root_key_use(root_key, now=now)
     return TenantKey.objects.create(
         tenant_id=tenant_id,
         id=key_id,
         root_key_id=root_key.id,
-        wrapped=root_key.wrap(key, bound_to=tenant_key_place(tenant_id, key_id)),
-        fingerprint=fingerprint(key),
+        wrapped=root_key.wrap(key, bound_to=build_tenant_key_context(tenant_id, key_id)),
+        fingerprint=compute_key_fingerprint(key),
         created_at=now,
     )
 
@@ -70,7 +70,9 @@ def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
     if not keys.exists():
         try:
             with transaction.atomic():
-                return create_tenant_key(tenant_id=tenant_id, root_key=root_keys().current, now=now)
+                return create_tenant_key(
+                    tenant_id=tenant_id, root_key=load_root_keys().current, now=now
+                )
         except IntegrityError:
             pass  # another transaction has created it meanwhile
     # Rotation has retired the key that we waited for and created its successor. The next rotation
@@ -82,15 +84,19 @@ def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
 
 
 def _make_data_key(tenant_key: TenantKey, scope: str, now: datetime) -> DataKey:
-    tenant_id, key_id, key = TenantId(str(tenant_key.tenant_id)), uuid.uuid4(), new_key()
-    bound_to = data_key_place(tenant_id, scope=scope, key_id=key_id, tenant_key_id=tenant_key.id)
+    tenant_id, key_id, key = TenantId(str(tenant_key.tenant_id)), uuid.uuid4(), generate_key()
+    bound_to = build_data_key_context(
+        tenant_id, scope=scope, key_id=key_id, tenant_key_id=tenant_key.id
+    )
     return DataKey.objects.create(
         tenant_id=tenant_id,
         id=key_id,
         tenant_key_id=tenant_key.id,
         scope=scope,
-        wrapped=wrap_data_key(key, tenant_key=tenant_key_of(tenant_key), bound_to=bound_to),
-        fingerprint=fingerprint(key),
+        wrapped=wrap_data_key(
+            key, tenant_key=unwrap_stored_tenant_key(tenant_key), bound_to=bound_to
+        ),
+        fingerprint=compute_key_fingerprint(key),
         witness=create_canary(key, key_id),
         created_at=now,
     )

@@ -4,13 +4,17 @@ from uuid import UUID
 
 from caret.foundation.ids import TenantId
 from tenants.models import DataKey, TenantKey
-from tenants.security.encryption.envelope import data_key_place, tenant_key_place, unwrap_data_key
+from tenants.security.encryption.envelope import (
+    build_data_key_context,
+    build_tenant_key_context,
+    unwrap_data_key,
+)
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.key_cache import key_cache
-from tenants.security.encryption.root_keys import root_keys
+from tenants.security.encryption.root_keys import load_root_keys
 
 
-def data_key_of(row: DataKey) -> bytes:
+def unwrap_stored_data_key(row: DataKey) -> bytes:
     """Unwrap a data key, inside the tenant's scope. One query if the tenant key is not cached.
 
     `row` may be as old as the transaction: rotation may since have wrapped it again and destroyed
@@ -29,18 +33,18 @@ def data_key_of(row: DataKey) -> bytes:
 
 
 def _unwrap_key(row: DataKey) -> bytes:
-    """Unwrap a data key by the tenant key that the row names. Raises as data_key_of."""
+    """Unwrap a data key by the tenant key that the row names. Raises as unwrap_stored_data_key."""
     if row.wrapped is None:
         raise KeyDestroyed("The key was destroyed.")
     tenant_id = TenantId(str(row.tenant_id))
-    bound_to = data_key_place(
+    bound_to = build_data_key_context(
         tenant_id, scope=row.scope, key_id=row.id, tenant_key_id=row.tenant_key_id
     )
-    tenant_key = _tenant_key(tenant_id, row.tenant_key_id)
+    tenant_key = _get_or_unwrap_tenant_key(tenant_id, row.tenant_key_id)
     return unwrap_data_key(bytes(row.wrapped), tenant_key=tenant_key, bound_to=bound_to)
 
 
-def tenant_key_of(row: TenantKey) -> bytes:
+def unwrap_stored_tenant_key(row: TenantKey) -> bytes:
     """Return the unwrapped tenant key; it is cached for HOLD_S.
 
     Raises KeyDestroyed, DecryptionFailed, RootKeyMissing, RootKeyUnavailable.
@@ -50,13 +54,13 @@ def tenant_key_of(row: TenantKey) -> bytes:
         raise KeyDestroyed("The tenant's key was destroyed.")
     if (cached_key := key_cache.get(row.id)) is not None:
         return cached_key
-    bound_to = tenant_key_place(TenantId(str(row.tenant_id)), row.id)
-    key = root_keys().get(row.root_key_id).unwrap(bytes(row.wrapped), bound_to=bound_to)
+    bound_to = build_tenant_key_context(TenantId(str(row.tenant_id)), row.id)
+    key = load_root_keys().get(row.root_key_id).unwrap(bytes(row.wrapped), bound_to=bound_to)
     key_cache.set(row.id, key)
     return key
 
 
-def _tenant_key(tenant_id: TenantId, key_id: UUID) -> bytes:
+def _get_or_unwrap_tenant_key(tenant_id: TenantId, key_id: UUID) -> bytes:
     if (cached_key := key_cache.get(key_id)) is not None:
         return cached_key
-    return tenant_key_of(TenantKey.objects.get(tenant_id=tenant_id, id=key_id))
+    return unwrap_stored_tenant_key(TenantKey.objects.get(tenant_id=tenant_id, id=key_id))

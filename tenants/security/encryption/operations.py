@@ -12,12 +12,12 @@ from django.db.models import QuerySet
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey, TenantKey
-from tenants.security.encryption.destroyed_keys import note_once_committed
+from tenants.security.encryption.destroyed_keys import record_destroyed_keys_on_commit
 from tenants.security.encryption.envelope import SealContext, seal_at
 from tenants.security.encryption.key_cache import key_cache
 from tenants.security.encryption.key_creation import get_or_create_data_key
-from tenants.security.encryption.key_unwrapping import data_key_of
-from tenants.security.encryption.queries import scope_and_children
+from tenants.security.encryption.key_unwrapping import unwrap_stored_data_key
+from tenants.security.encryption.queries import make_scope_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class DestroyedKey:
     scope: str | None  # None: the tenant key
 
 
-def seal_for(
+def seal_in_scope(
     tenant_id: TenantId, scope: str, *, place: SealContext, data: bytes, now: datetime
 ) -> bytes:
     """Seal data for a tenant and a scope.
@@ -43,7 +43,7 @@ def seal_for(
     """
     with tenant_scope(tenant_id):
         row = get_or_create_data_key(tenant_id=tenant_id, scope=scope, now=now)
-        key = data_key_of(row)
+        key = unwrap_stored_data_key(row)
     return seal_at(place, data, tenant_id=tenant_id, key_id=row.id, key=key)
 
 
@@ -55,9 +55,9 @@ def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[Destr
     """
     with tenant_scope(tenant_id):
         shredded = _shred_keys(
-            DataKey.objects.filter(scope_and_children(scope), tenant_id=tenant_id), now
+            DataKey.objects.filter(make_scope_condition(scope), tenant_id=tenant_id), now
         )
-        note_once_committed(tenant_id, [key.key_id for key in shredded])
+        record_destroyed_keys_on_commit(tenant_id, [key.key_id for key in shredded])
     return shredded
 
 
@@ -75,7 +75,7 @@ def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[DestroyedKey]:
             )
             key_cache.remove(row.id)
             shredded.append(DestroyedKey(row.id, bytes(row.fingerprint).hex(), None))
-        note_once_committed(tenant_id, [key.key_id for key in shredded])
+        record_destroyed_keys_on_commit(tenant_id, [key.key_id for key in shredded])
     return shredded
 
 

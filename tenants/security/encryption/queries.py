@@ -15,12 +15,12 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey
 from tenants.security.encryption.envelope import (
     SealContext,
-    data_key_id,
-    opens_canary,
+    can_open_canary,
+    read_data_key_id,
     unseal_at,
 )
 from tenants.security.encryption.errors import KeyDestroyed
-from tenants.security.encryption.key_unwrapping import data_key_of
+from tenants.security.encryption.key_unwrapping import unwrap_stored_data_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +36,20 @@ class KeyDestructionProof:
 
 
 def open_sealed(tenant_id: TenantId, *, place: SealContext, envelope: bytes) -> bytes:
-    """Open data that seal_for has sealed. One query.
+    """Open data that seal_in_scope has sealed. One query.
 
     The key's row is read each time, so a key that any process has shredded opens nothing here.
 
     Raises DecryptionFailed for data that was changed, moved or belongs to another tenant,
     KeyDestroyed, RootKeyMissing, RootKeyUnavailable.
     """
-    key_id = data_key_id(envelope)
+    key_id = read_data_key_id(envelope)
     with tenant_scope(tenant_id):
         try:
             row = DataKey.objects.get(tenant_id=tenant_id, id=key_id)
         except DataKey.DoesNotExist as error:
             raise DecryptionFailed from error
-        key = data_key_of(row)
+        key = unwrap_stored_data_key(row)
     return unseal_at(place, envelope, tenant_id=tenant_id, key=key)
 
 
@@ -63,7 +63,7 @@ def find_destruction_proofs(
     """
     with tenant_scope(tenant_id):
         keys = DataKey.objects.filter(tenant_id=tenant_id).order_by("created_at", "id")
-        rows = keys if scope is None else keys.filter(scope_and_children(scope))
+        rows = keys if scope is None else keys.filter(make_scope_condition(scope))
         return [_to_destruction_proof(row) for row in rows]
 
 
@@ -80,12 +80,12 @@ def _to_destruction_proof(row: DataKey) -> KeyDestructionProof:
 
 def _can_open(row: DataKey) -> bool:
     try:
-        return opens_canary(data_key_of(row), bytes(row.witness), row.id)
+        return can_open_canary(unwrap_stored_data_key(row), bytes(row.witness), row.id)
     except (KeyDestroyed, DecryptionFailed):
         return False
 
 
-def scope_and_children(scope: str) -> Q:
+def make_scope_condition(scope: str) -> Q:
     """Return the filter for the data keys of a scope and of those below it.
 
     A scope `a/b` is shredded with its parent `a`, or alone.

@@ -19,7 +19,7 @@ from django.conf import settings
 from caret.foundation.crypto.aead import seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.environment import BadSetting
-from tenants.security.encryption.envelope import KEY_BYTES, fingerprint
+from tenants.security.encryption.envelope import KEY_BYTES, compute_key_fingerprint
 from tenants.security.encryption.errors import RootKeyMissing
 
 _PURPOSE: Final = "root-key/1"
@@ -42,7 +42,7 @@ class SecretRootKey:
 
     def __init__(self, secret: bytes) -> None:
         self._key = derive_key(secret, _PURPOSE)
-        self.id = f"secret:{fingerprint(self._key).hex()}"
+        self.id = f"secret:{compute_key_fingerprint(self._key).hex()}"
 
     def wrap(self, key: bytes, *, bound_to: str) -> bytes:
         return seal(self._key, key, bound_to=bound_to.encode())
@@ -64,33 +64,33 @@ class RootKeys:
             raise RootKeyMissing(f"CARET_ROOT_KEYS lacks the root key {key_id}.") from None
 
 
-def root_keys() -> RootKeys:
+def load_root_keys() -> RootKeys:
     """Return the root keys of the settings. Raises BadSetting, RootKeyUnavailable."""
-    return read_root_keys(tuple(settings.ROOT_KEYS), settings.ROOT_SECRET)
+    return open_root_keys(tuple(settings.ROOT_KEYS), settings.ROOT_SECRET)
 
 
 @cache
-def read_root_keys(names: tuple[str, ...], root_secret: bytes) -> RootKeys:
+def open_root_keys(names: tuple[str, ...], root_secret: bytes) -> RootKeys:
     """Open root keys by their names in CARET_ROOT_KEYS. Raises BadSetting, RootKeyUnavailable."""
     if not names:
         raise BadSetting("CARET_ROOT_KEYS is empty; name a root key, such as root-secret.")
-    return collect(_read_root_key(name, root_secret) for name in names)
+    return build_root_keys(_open_root_key(name, root_secret) for name in names)
 
 
-def collect(keys: Iterable[RootKey]) -> RootKeys:
+def build_root_keys(keys: Iterable[RootKey]) -> RootKeys:
     """Collect root keys; the first is the current one."""
     root_keys_ = list(keys)
     return RootKeys(current=root_keys_[0], by_id={key.id: key for key in root_keys_})
 
 
-def _read_root_key(name: str, root_secret: bytes) -> RootKey:
+def _open_root_key(name: str, root_secret: bytes) -> RootKey:
     kind, _, place = name.partition(":")
     if name == "root-secret":
         return SecretRootKey(root_secret)
     if kind == "file" and place:
         return SecretRootKey(_read_file(Path(place)))
     if kind == "kms" and place:
-        return _kms_root_key(place)
+        return _open_kms_root_key(place)
     raise BadSetting(
         f"CARET_ROOT_KEYS names {name!r}; write root-secret, file:PATH or kms:KEY, with commas"
         " between them."
@@ -109,7 +109,7 @@ def _read_file(file: Path) -> bytes:
     return secret
 
 
-def _kms_root_key(name: str) -> RootKey:
+def _open_kms_root_key(name: str) -> RootKey:
     try:
         # Imported here: boto3 is an optional dependency and takes half a second to import.
         from tenants.security.encryption.aws_kms import open_kms_root_key

@@ -19,11 +19,18 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey, RootKeyUse, Tenant, TenantKey
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import system_actor
-from tenants.security.encryption.envelope import data_key_place, tenant_key_place, wrap_data_key
+from tenants.security.encryption.envelope import (
+    build_data_key_context,
+    build_tenant_key_context,
+    wrap_data_key,
+)
 from tenants.security.encryption.key_cache import key_cache
 from tenants.security.encryption.key_creation import create_tenant_key
-from tenants.security.encryption.key_unwrapping import data_key_of, tenant_key_of
-from tenants.security.encryption.root_keys import root_keys
+from tenants.security.encryption.key_unwrapping import (
+    unwrap_stored_data_key,
+    unwrap_stored_tenant_key,
+)
+from tenants.security.encryption.root_keys import load_root_keys
 from tenants.security.encryption.startup_check import record_root_key_use
 
 BATCH: Final = 200  # data keys in one transaction
@@ -47,7 +54,7 @@ def rotate_tenant_keys(
     is_replaced = older_than is not None and _replace_keys(tenant_id, now, older_than)
     num_tenant_keys = _rewrap_tenant_keys(tenant_id, now)
     num_data_keys = 0
-    while num := _rewrap_some(tenant_id):
+    while num := _rewrap_data_key_batch(tenant_id):
         num_data_keys += num
     _destroy_unused(tenant_id, now)
     return RotationResult(num_tenant_keys, int(is_replaced), num_data_keys)
@@ -77,7 +84,7 @@ def _replace_keys(tenant_id: TenantId, now: datetime, older_than: datetime) -> b
         )
         if not in_force.exists():
             return False
-        current = root_keys().current
+        current = load_root_keys().current
         # Lock order: root keys before tenant keys.
         record_root_key_use(current, now=now)
         old_key = in_force.select_for_update().first()
@@ -96,7 +103,7 @@ def _replace_keys(tenant_id: TenantId, now: datetime, older_than: datetime) -> b
 
 
 def _rewrap_tenant_keys(tenant_id: TenantId, now: datetime) -> int:
-    current = root_keys().current
+    current = load_root_keys().current
     with tenant_scope(tenant_id):
         rows = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         old = rows.exclude(root_key_id=current.id).order_by("created_at", "id")
@@ -104,12 +111,14 @@ def _rewrap_tenant_keys(tenant_id: TenantId, now: datetime) -> int:
 
 
 def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
-    current, tenant_id = root_keys().current, TenantId(str(row.tenant_id))
+    current, tenant_id = load_root_keys().current, TenantId(str(row.tenant_id))
     record_root_key_use(current, now=now)
-    place = tenant_key_place(tenant_id, row.id)
+    place = build_tenant_key_context(tenant_id, row.id)
     changed = TenantKey.objects.filter(
         tenant_id=tenant_id, id=row.id, root_key_id=row.root_key_id, destroyed_at=None
-    ).update(wrapped=current.wrap(tenant_key_of(row), bound_to=place), root_key_id=current.id)
+    ).update(
+        wrapped=current.wrap(unwrap_stored_tenant_key(row), bound_to=place), root_key_id=current.id
+    )
     if changed:
         record_change(
             actor=system_actor(tenant_id),
@@ -121,7 +130,7 @@ def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
     return bool(changed)
 
 
-def _rewrap_some(tenant_id: TenantId) -> int:
+def _rewrap_data_key_batch(tenant_id: TenantId) -> int:
     """Rewrap up to BATCH data keys, and return how many; 0: none is left."""
     with tenant_scope(tenant_id):
         keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
@@ -141,10 +150,14 @@ def _rewrap_some(tenant_id: TenantId) -> int:
 
 def _rewrap_data_key(row: DataKey, in_force: TenantKey) -> None:
     """Rewrap a data key by the tenant key in force. Its row must be locked."""
-    bound_to = data_key_place(
+    bound_to = build_data_key_context(
         TenantId(str(row.tenant_id)), scope=row.scope, key_id=row.id, tenant_key_id=in_force.id
     )
-    wrapped = wrap_data_key(data_key_of(row), tenant_key=tenant_key_of(in_force), bound_to=bound_to)
+    wrapped = wrap_data_key(
+        unwrap_stored_data_key(row),
+        tenant_key=unwrap_stored_tenant_key(in_force),
+        bound_to=bound_to,
+    )
     DataKey.objects.filter(tenant_id=row.tenant_id, id=row.id).update(
         wrapped=wrapped, tenant_key_id=in_force.id
     )

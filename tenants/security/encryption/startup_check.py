@@ -15,7 +15,7 @@ from caret.foundation.environment import BadSetting
 from caret.foundation.postgres import OWNER_ALIAS
 from tenants.models import RootKeyUse
 from tenants.security.encryption.errors import EncryptionFailed
-from tenants.security.encryption.root_keys import RootKey, RootKeys, root_keys
+from tenants.security.encryption.root_keys import RootKey, RootKeys, load_root_keys
 
 _CANARY: Final = b"caret canary"
 _BOUND_TO: Final = "1|keyring_root_key"
@@ -51,7 +51,7 @@ def require_root_keys() -> None:
 def find_problems() -> list[str]:
     """Return the reasons why tenant keys could not be opened, as sentences."""
     try:
-        keys = root_keys()
+        keys = load_root_keys()
         _try_to_wrap(keys.current)
     except (EncryptionFailed, BadSetting) as error:
         return [f"The root key cannot be used: {error}"]

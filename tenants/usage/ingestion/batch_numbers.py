@@ -26,7 +26,7 @@ def allocate_batch(tenant_id: TenantId) -> int:
     return feed.values_list("last_batch", flat=True).get()
 
 
-def latest_batch(tenant_id: TenantId) -> int:
+def read_latest_batch(tenant_id: TenantId) -> int:
     """Return the latest batch, inside the tenant's scope; all batches up to it are visible.
 
     0: no batch exists.

@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import Model
 
 
-def insert_new(model: type[Model], rows: Sequence[Model]) -> None:
+def insert_new_rows(model: type[Model], rows: Sequence[Model]) -> None:
     """Insert rows and skip those that exist. One statement.
 
     Raises DataError and IntegrityError; then no row is inserted.

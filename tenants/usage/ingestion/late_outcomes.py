@@ -17,7 +17,7 @@ from django.db import connection
 from caret.contracts.usage import MAX_PARTS, OutcomeEvent
 from caret.foundation.ids import TenantId
 from tenants.models import Outcome, UsageRecord
-from tenants.usage.ingestion.bulk_insert import insert_new
+from tenants.usage.ingestion.bulk_insert import insert_new_rows
 from tenants.usage.ingestion.row_mapping import LateOutcome
 
 # A gateway creates the ID when it reads the clock. A big tenant has 100,000 rows in a minute.
@@ -34,11 +34,11 @@ def insert_late_outcomes(
     """
     if not late_outcomes:
         return []
-    _wait_for_others(tenant_id)
+    _lock_late_outcomes(tenant_id)
     return [row for each in late_outcomes if (row := _insert_if_it_counts(each)) is not None]
 
 
-def _wait_for_others(tenant_id: TenantId) -> None:
+def _lock_late_outcomes(tenant_id: TenantId) -> None:
     """Lock the tenant's late outcomes until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -47,16 +47,16 @@ def _wait_for_others(tenant_id: TenantId) -> None:
 
 
 def _insert_if_it_counts(late_outcome: LateOutcome) -> Outcome | None:
-    completion = _completion_of(late_outcome)
-    if completion is None or _was_told(late_outcome.outcome):
+    completion = _find_completion(late_outcome)
+    if completion is None or _is_reported(late_outcome.outcome):
         return None
-    late_outcome.outcome.chars = _at_most(completion.num_chars, late_outcome.chars)
-    late_outcome.outcome.lines = _at_most(completion.num_lines, late_outcome.lines)
-    insert_new(Outcome, [late_outcome.outcome])
+    late_outcome.outcome.chars = _limit_count(completion.num_chars, late_outcome.chars)
+    late_outcome.outcome.lines = _limit_count(completion.num_lines, late_outcome.lines)
+    insert_new_rows(Outcome, [late_outcome.outcome])
     return late_outcome.outcome
 
 
-def _completion_of(late_outcome: LateOutcome) -> UsageRecord | None:
+def _find_completion(late_outcome: LateOutcome) -> UsageRecord | None:
     requester = {"user_id": late_outcome.outcome.user_id}
     if late_outcome.outcome.user_id is None:
         requester["key_id"] = late_outcome.key_id
@@ -72,7 +72,7 @@ def _completion_of(late_outcome: LateOutcome) -> UsageRecord | None:
     )
 
 
-def _was_told(outcome: Outcome) -> bool:
+def _is_reported(outcome: Outcome) -> bool:
     """Return whether the outcome was reported before.
 
     Partial acceptances are distinguished by the millisecond. Other events occur once.
@@ -86,7 +86,7 @@ def _was_told(outcome: Outcome) -> bool:
     return len(moments) >= MAX_PARTS or outcome.after_ms in moments
 
 
-def _at_most(suggested_count: int | None, reported_count: int | None) -> int:
+def _limit_count(suggested_count: int | None, reported_count: int | None) -> int:
     """Return the lesser number. Records from before it was counted have no `suggested_count`."""
     maximum = suggested_count or 0
     return maximum if reported_count is None else min(maximum, reported_count)

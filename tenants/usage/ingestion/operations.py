@@ -19,7 +19,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import Erasure, Outcome, Tenant, TypingReport, UsageRecord
 from tenants.usage.ingestion.batch_numbers import allocate_batch
-from tenants.usage.ingestion.bulk_insert import insert_new
+from tenants.usage.ingestion.bulk_insert import insert_new_rows
 from tenants.usage.ingestion.key_last_used import record_key_use
 from tenants.usage.ingestion.late_outcomes import insert_late_outcomes
 from tenants.usage.ingestion.redis_stream import RejectedRecord, StreamEntry, UsageStream
@@ -30,7 +30,7 @@ from tenants.usage.ingestion.row_mapping import (
     decode_entry,
     decode_row,
 )
-from tenants.usage.rollups.dirty_hours import dirty_hours_for, mark_dirty
+from tenants.usage.rollups.dirty_hours import list_dirty_hours, mark_hours_dirty
 
 # A run ends after this many batches, so that the task ends. The next one starts within a second.
 MAX_BATCHES: Final = 50
@@ -55,7 +55,7 @@ class _UsageBatch:
     rejected: list[RejectedRecord] = field(default_factory=list)
 
 
-def ingest_all(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -> UsageIngestion:
+def ingest_all_entries(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -> UsageIngestion:
     """Ingest until the stream is empty. Concurrent runs are harmless.
 
     Raises redis.RedisError or django.db.OperationalError; then nothing is lost.
@@ -78,7 +78,7 @@ def _ingest_entries(
     batch = _decode_entries(entries)
     _reject_unknown_tenants(batch)
     for tenant_id, rows in batch.rows.items():
-        done.records += _insert(tenant_id, rows, batch.rejected)
+        done.records += _insert_batch(tenant_id, rows, batch.rejected)
     # Everything is committed here. A crash now repeats the batch, which only stores rejected
     # records twice.
     stream.acknowledge(entries, batch.rejected)
@@ -115,7 +115,7 @@ def _reject_unknown_tenants(batch: _UsageBatch) -> None:
             batch.rejected.append(RejectedRecord("tenant_id: unknown", data))
 
 
-def _insert(
+def _insert_batch(
     tenant_id: TenantId,
     rows: list[tuple[Row | LateOutcome, bytes]],
     rejections: list[RejectedRecord],
@@ -164,11 +164,11 @@ def _insert_rows(tenant_id: TenantId, batch_rows: list[Row | LateOutcome]) -> No
         batch = allocate_batch(tenant_id)
         for row in usage:
             row.batch = batch
-    insert_new(UsageRecord, usage)
-    insert_new(Outcome, [row for row in rows if isinstance(row, Outcome)])
-    insert_new(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
+    insert_new_rows(UsageRecord, usage)
+    insert_new_rows(Outcome, [row for row in rows if isinstance(row, Outcome)])
+    insert_new_rows(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
     rows += insert_late_outcomes(
         tenant_id, [each for each in batch_rows if isinstance(each, LateOutcome)]
     )
-    mark_dirty(tenant_id, dirty_hours_for(rows))
+    mark_hours_dirty(tenant_id, list_dirty_hours(rows))
     record_key_use({(row.key_id, row.occurred_at) for row in usage})

@@ -98,7 +98,7 @@ class UsageStream:
         pipeline.execute()
 
 
-def forget_rejected(connection: redis.Redis, tenant_id: TenantId) -> None:
+def delete_rejected_records(connection: redis.Redis, tenant_id: TenantId) -> None:
     """Rewrite the stream of rejected records without those of a tenant.
 
     XDEL would only mark an entry: its bytes stay in memory and in the file until all entries of its

@@ -110,33 +110,35 @@ def _check_persistence(record: OutcomeRecord | LateOutcomeRecord) -> None:
 def _to_row(record: Record) -> Row | LateOutcome:
     match record:
         case CompletionRecord():
-            return _usage_row(record)
+            return _to_usage_row(record)
         case OutcomeRecord():
-            return _outcome_row(record, chars=record.chars, lines=record.lines)
+            return _to_outcome_row(record, chars=record.chars, lines=record.lines)
         case LateOutcomeRecord():
             return _to_late_outcome(record)
         case TypingRecord():
-            return _typed_row(record)
+            return _to_typing_report(record)
 
 
-def _usage_row(record: CompletionRecord) -> UsageRecord:
+def _to_usage_row(record: CompletionRecord) -> UsageRecord:
     return UsageRecord(
         tenant_id=uuid.UUID(record.tenant_id),
         occurred_at=from_unix_ms(record.occurred_at_ms),
         request_id=uuid.UUID(record.request_id),
-        user_id=_optional_id(record.user_id),
+        user_id=_parse_optional_id(record.user_id),
         key_id=uuid.UUID(record.key_id),
         **{name: getattr(record, name) for name in _PLAIN_FIELDS},
     )
 
 
-def _outcome_row(record: OutcomeRecord | LateOutcomeRecord, *, chars: int, lines: int) -> Outcome:
+def _to_outcome_row(
+    record: OutcomeRecord | LateOutcomeRecord, *, chars: int, lines: int
+) -> Outcome:
     return Outcome(
         tenant_id=uuid.UUID(record.tenant_id),
         occurred_at=from_unix_ms(record.occurred_at_ms),
         outcome_id=uuid.UUID(record.outcome_id),
         request_id=uuid.UUID(record.request_id),
-        user_id=_optional_id(record.user_id),
+        user_id=_parse_optional_id(record.user_id),
         event=record.event,
         chars=chars,
         after_ms=record.after_ms,
@@ -149,7 +151,7 @@ def _outcome_row(record: OutcomeRecord | LateOutcomeRecord, *, chars: int, lines
 
 def _to_late_outcome(record: LateOutcomeRecord) -> LateOutcome:
     return LateOutcome(
-        outcome=_outcome_row(record, chars=0, lines=0),
+        outcome=_to_outcome_row(record, chars=0, lines=0),
         key_id=uuid.UUID(record.key_id),
         asked_at=from_unix_ms(uuid.UUID(record.request_id).int >> 80),
         chars=record.chars,
@@ -157,17 +159,17 @@ def _to_late_outcome(record: LateOutcomeRecord) -> LateOutcome:
     )
 
 
-def _typed_row(record: TypingRecord) -> TypingReport:
+def _to_typing_report(record: TypingRecord) -> TypingReport:
     return TypingReport(
         tenant_id=uuid.UUID(record.tenant_id),
         occurred_at=from_unix_ms(record.occurred_at_ms),
         typed_id=uuid.UUID(record.typed_id),
-        user_id=_optional_id(record.user_id),
+        user_id=_parse_optional_id(record.user_id),
         language=record.language,
         editor=record.editor,
         chars=record.chars,
     )
 
 
-def _optional_id(text: str | None) -> uuid.UUID | None:
+def _parse_optional_id(text: str | None) -> uuid.UUID | None:
     return None if text is None else uuid.UUID(text)

@@ -1,7 +1,7 @@
 """Breakdown of a period's usage by several dimensions from one read of the rollups, for pages.
 
-The dimensions are time, language, editor, model and variant. `queries.report` has the same numbers
-for one dimension.
+The dimensions are time, language, editor, model and variant. `queries.read_report` has the
+same numbers for one dimension.
 """
 
 from collections import defaultdict
@@ -19,8 +19,8 @@ from tenants.usage.reports.queries import (
     GroupBy,
     ReportQuery,
     ReportRow,
-    people,
-    time_key,
+    exclude_services,
+    format_time_key,
 )
 from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
 
@@ -65,21 +65,21 @@ def compute_breakdown(
     total, groups = _NOTHING, defaultdict[GroupBy, dict[str, GroupCounters]](dict)
     for index, key, users, *sums in sums_by_group:
         counts = UsageCounters(**dict(zip(names, map(int, sums), strict=True)))
-        group = GroupCounters(counts, people((users or "").split()))
+        group = GroupCounters(counts, exclude_services((users or "").split()))
         if index is None:
             total = group
         else:
             is_time = by[index] is GroupBy.DAY
-            name = time_key(query, datetime.fromisoformat(key)) if is_time else key
+            name = format_time_key(query, datetime.fromisoformat(key)) if is_time else key
             groups[by[index]][name] = group
     return Breakdown(total, groups)
 
 
-def rows_of(
+def build_rows(
     groups: Mapping[str, GroupCounters], suppressed: Mapping[str, Suppression]
 ) -> list[ReportRow]:
     """Return the rows sorted by key."""
-    return [row_of(key, groups[key], suppressed.get(key)) for key in sorted(groups)]
+    return [build_row(key, groups[key], suppressed.get(key)) for key in sorted(groups)]
 
 
 def find_small_groups(
@@ -90,7 +90,7 @@ def find_small_groups(
     return find_suppressed_groups(users_of, min_users=min_users)
 
 
-def row_of(key: str, group: GroupCounters, suppression: Suppression | None) -> ReportRow:
+def build_row(key: str, group: GroupCounters, suppression: Suppression | None) -> ReportRow:
     if suppression is not None:
         return ReportRow(key, key, users=None, counts=None, suppression=suppression)
     return ReportRow(key, key, users=len(group.users), counts=group.counts)

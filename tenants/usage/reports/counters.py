@@ -73,7 +73,7 @@ SOURCES: Final = {
 }
 
 
-def total(parts: Iterable[UsageCounters]) -> UsageCounters:
+def sum_counters(parts: Iterable[UsageCounters]) -> UsageCounters:
     values = [_values(part) for part in parts]
     return UsageCounters(*map(sum, zip(*values, strict=True)))
 

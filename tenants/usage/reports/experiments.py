@@ -18,7 +18,7 @@ from caret.contracts.usage import FinishReason
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import UsageRecord
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.breakdown import compute_breakdown, rows_of
+from tenants.usage.reports.breakdown import build_rows, compute_breakdown
 from tenants.usage.reports.confidence_intervals import (
     IntervalEstimate,
     difference_interval,
@@ -26,19 +26,19 @@ from tenants.usage.reports.confidence_intervals import (
     proportion_interval,
 )
 from tenants.usage.reports.filters import apply_filter
-from tenants.usage.reports.latency import measured_since
+from tenants.usage.reports.latency import get_measured_since
 from tenants.usage.reports.queries import (
     GroupBy,
     ReportKind,
     ReportQuery,
     ReportRow,
-    check,
+    check_report_period,
     is_limited_to_own,
-    min_group_size,
-    rollups_for,
+    read_min_group_size,
+    select_rollups,
 )
 from tenants.usage.reports.suppression.suppressed_figures import find_suppressed
-from tenants.usage.rollups.operations import complete_until
+from tenants.usage.rollups.operations import find_complete_until
 
 CONTROL: Final = "control"
 # Fewer suggestions give an interval of more than about one in ten, which says nothing.
@@ -95,23 +95,23 @@ def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
     Raises Forbidden, InvalidValue.
     """
     is_own = is_limited_to_own(actor, ReportKind.QUALITY)
-    check(query)
-    since = measured_since(begins_at=query.starts_at, ends_at=query.ends_at)
+    check_report_period(query)
+    since = get_measured_since(begins_at=query.starts_at, ends_at=query.ends_at)
     with tenant_scope(actor.tenant_id):
-        rows = rollups_for(actor, query, is_own=is_own)
+        rows = select_rollups(actor, query, is_own=is_own)
         breakdown = compute_breakdown(rows, query, (GroupBy.VARIANT,), names=_NAMES)
-        min_users = 1 if is_own else min_group_size(actor)
+        min_users = 1 if is_own else read_min_group_size(actor)
         suppressed = find_suppressed(
             actor, ReportKind.QUALITY, query, breakdown, min_users=min_users
         )
         means = _first_tokens(actor, query, since, is_own=is_own, min_users=min_users)
-        until = complete_until(actor.tenant_id)
+        until = find_complete_until(actor.tenant_id)
     groups, suppressed_variants = (
         breakdown.by.get(GroupBy.VARIANT, {}),
         suppressed.groups.get(GroupBy.VARIANT, {}),
     )
     by_experiment: defaultdict[str, list[ReportRow]] = defaultdict(list)
-    for row in rows_of(groups, suppressed_variants):
+    for row in build_rows(groups, suppressed_variants):
         # Users without a variant are the rest, so that group is included in the suppression.
         if row.key != _IN_NONE:
             by_experiment[row.key.rpartition("/")[0]].append(row)

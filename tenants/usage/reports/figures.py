@@ -6,20 +6,20 @@ from datetime import datetime
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.breakdown import compute_breakdown, row_of, rows_of
-from tenants.usage.reports.filter_options import FilterOptions, choices_of, names_of_teams
+from tenants.usage.reports.breakdown import build_row, build_rows, compute_breakdown
+from tenants.usage.reports.filter_options import FilterOptions, read_options, read_team_names
 from tenants.usage.reports.queries import (
     GroupBy,
     ReportKind,
     ReportQuery,
     ReportRow,
-    check,
+    check_report_period,
     is_limited_to_own,
-    min_group_size,
-    rollups_for,
+    read_min_group_size,
+    select_rollups,
 )
 from tenants.usage.reports.suppression.suppressed_figures import find_suppressed
-from tenants.usage.rollups.operations import complete_until
+from tenants.usage.rollups.operations import find_complete_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +46,20 @@ def read_figures(
     Raises Forbidden, InvalidValue.
     """
     is_own = is_limited_to_own(actor, kind)
-    check(query)
+    check_report_period(query)
     with tenant_scope(actor.tenant_id):
         breakdown = compute_breakdown(
-            rollups_for(actor, query, is_own=is_own), query, by, names=names
+            select_rollups(actor, query, is_own=is_own), query, by, names=names
         )
-        min_users = 1 if is_own else min_group_size(actor)
+        min_users = 1 if is_own else read_min_group_size(actor)
         suppressed = find_suppressed(actor, kind, query, breakdown, min_users=min_users)
-        until = complete_until(actor.tenant_id)
-        choices, teams = choices_of(actor, query, is_own=is_own), names_of_teams(actor)
+        until = find_complete_until(actor.tenant_id)
+        choices, teams = read_options(actor, query, is_own=is_own), read_team_names(actor)
     return UsageFigures(
         is_own=is_own,
-        total=row_of("", breakdown.every, suppressed.whole),
+        total=build_row("", breakdown.every, suppressed.whole),
         by={
-            each: rows_of(breakdown.by.get(each, {}), suppressed.groups.get(each, {}))
+            each: build_rows(breakdown.by.get(each, {}), suppressed.groups.get(each, {}))
             for each in by
         },
         complete_until=until,

@@ -9,7 +9,7 @@ from tenants.base.permissions import Permission
 from tenants.models import Team
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.filters import COLUMNS
-from tenants.usage.reports.queries import ReportKind, ReportQuery, is_limited_to_own, rollups_for
+from tenants.usage.reports.queries import ReportKind, ReportQuery, is_limited_to_own, select_rollups
 
 FilterOptions = dict[str, list[str]]  # by column
 
@@ -20,18 +20,18 @@ def read_filter_options(
     """Return the filter options, and the teams' names by ID. Two queries. Raises Forbidden."""
     is_own = is_limited_to_own(actor, kind)
     with tenant_scope(actor.tenant_id):
-        return choices_of(actor, query, is_own=is_own), names_of_teams(actor)
+        return read_options(actor, query, is_own=is_own), read_team_names(actor)
 
 
-def choices_of(actor: Actor, query: ReportQuery, *, is_own: bool) -> FilterOptions:
+def read_options(actor: Actor, query: ReportQuery, *, is_own: bool) -> FilterOptions:
     """Return the options of the period's usage without its filter, inside the tenant's scope."""
     rows = list(
-        rollups_for(actor, query.without_filter, is_own=is_own).values_list(*COLUMNS).distinct()
+        select_rollups(actor, query.without_filter, is_own=is_own).values_list(*COLUMNS).distinct()
     )
     return {column: sorted({row[place] for row in rows}) for place, column in enumerate(COLUMNS)}
 
 
-def names_of_teams(
+def read_team_names(
     actor: Actor, *, known_names: Mapping[str, str] | None = None
 ) -> Mapping[str, str]:
     """Return the teams' names by ID, inside the tenant's scope; empty without READ_TEAMS.

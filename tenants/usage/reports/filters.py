@@ -54,7 +54,7 @@ def _find_member_ids(actor: Actor, team_id: UUID) -> QuerySet[Any, Any]:
     return rows.values("user_id")
 
 
-def visible_to(actor: Actor, records: QuerySet[Any]) -> QuerySet[Any]:
+def filter_visible_records(actor: Actor, records: QuerySet[Any]) -> QuerySet[Any]:
     """Return all records of the tenant, or the actor's own. Raises Forbidden."""
     records = records.filter(tenant_id=actor.tenant_id)
     if actor.has_permission(Permission.READ_USAGE):

@@ -30,7 +30,7 @@ from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason
 from caret.foundation.ids import TenantId
 from tenants.models import LatencyDay, LatencyHour, UsageRecord
-from tenants.usage.rollups.latency_histogram import merge_histograms, percentile_ms
+from tenants.usage.rollups.latency_histogram import compute_percentile_ms, merge_histograms
 
 # Of a longer period only the last days: sorting the records of a quarter takes seconds.
 MAX_EXACT: Final = timedelta(days=7)
@@ -86,11 +86,11 @@ class _Percentiles(Aggregate):
     output_field = ArrayField(FloatField())
 
 
-def measured_since(*, begins_at: datetime, ends_at: datetime) -> datetime:
+def get_measured_since(*, begins_at: datetime, ends_at: datetime) -> datetime:
     return max(begins_at, ends_at - MAX_EXACT)
 
 
-def read_speeds(
+def measure_latency(
     records: QuerySet[UsageRecord], *, begins_at: datetime, ends_at: datetime, min_users: int = 1
 ) -> LatencyReport:
     """Measure latency from usage records, inside the tenant's scope.
@@ -98,7 +98,7 @@ def read_speeds(
     One query over the primary key. Modes with fewer users than `min_users` are left out, unless
     they have none.
     """
-    since = measured_since(begins_at=begins_at, ends_at=ends_at)
+    since = get_measured_since(begins_at=begins_at, ends_at=ends_at)
     rows_by_period: dict[bool, dict[Mode, LatencyRow]] = {True: {}, False: {}}
     measured = _select_measured(records, since, ends_at)
     # Counting users takes most of the time, so it is done only if needed.
@@ -111,7 +111,7 @@ def read_speeds(
     return LatencyReport(since, rows_by_period[True], rows_by_period[False], is_exact=True)
 
 
-def add_speeds(
+def read_latency_rollups(
     tenant_id: TenantId, *, begins_at: datetime, ends_at: datetime, by_hour: bool
 ) -> LatencyReport:
     """Read latency from rollups of hours or UTC days, inside the tenant's scope. One query."""
@@ -147,8 +147,8 @@ def _sum_rows(mode: Mode, rows: list[_LatencyRow]) -> LatencyRow:
     return LatencyRow(
         mode,
         completed=sum(histogram.values()),
-        p50_ms=percentile_ms(histogram, 50),
-        p99_ms=percentile_ms(histogram, 99),
+        p50_ms=compute_percentile_ms(histogram, 50),
+        p99_ms=compute_percentile_ms(histogram, 99),
         at_replica=sum(row.at_replica for row in rows),
         sent=sum(row.sent for row in rows),
         display_p50_ms=percentile_ms(displays, 50),

@@ -1,7 +1,7 @@
 """The figures of a period for the console's overview, in few queries.
 
-`usage_summary` is for administrators: figures of all users and the use of seats. `overview` adds
-latency, groups and filters, for engineers.
+`read_usage_summary` is for administrators: figures of all users and the use of seats.
+`read_overview` adds latency, groups and filters, for engineers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,25 +18,25 @@ from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.breakdown import (
     Breakdown,
     GroupCounters,
+    build_row,
+    build_rows,
     compute_breakdown,
-    row_of,
-    rows_of,
 )
-from tenants.usage.reports.filter_options import choices_of, names_of_teams
-from tenants.usage.reports.filters import COLUMNS, apply_filter, visible_to
-from tenants.usage.reports.latency import LatencyReport, add_speeds, read_speeds
+from tenants.usage.reports.filter_options import read_options, read_team_names
+from tenants.usage.reports.filters import COLUMNS, apply_filter, filter_visible_records
+from tenants.usage.reports.latency import LatencyReport, measure_latency, read_latency_rollups
 from tenants.usage.reports.queries import (
     GroupBy,
     ReportKind,
     ReportQuery,
     ReportRow,
-    check,
+    check_report_period,
     is_limited_to_own,
-    rollups_for,
+    select_rollups,
 )
 from tenants.usage.reports.suppression.suppressed_figures import (
     SuppressedOverview,
-    hidden_in_overview,
+    find_suppressed_in_overview,
 )
 
 _NAMES: Final = (
@@ -94,10 +94,10 @@ class _UsageCounts:
     hidden: SuppressedOverview
 
 
-def usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
+def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
     """Return the summary of a period without filter. Four queries. Raises Forbidden."""
     actor.require(Permission.READ_USAGE)
-    check(query)
+    check_report_period(query)
     with tenant_scope(actor.tenant_id):
         min_users = _read_scope(actor).min_users
         counted = _read_counts(actor, query, (GroupBy.DAY,), is_own=False, min_users=min_users)
@@ -105,11 +105,11 @@ def usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
     sees_quality = actor.has_permission(Permission.READ_QUALITY)
     found, before, hidden = counted.found, counted.before, counted.hidden
     return UsageSummary(
-        total=row_of("", found.every, hidden.usage),
-        before=row_of("", before, hidden.usage_before),
-        quality=row_of("", found.every, hidden.quality) if sees_quality else None,
-        quality_before=row_of("", before, hidden.quality_before) if sees_quality else None,
-        days=rows_of(found.by.get(GroupBy.DAY, {}), hidden.groups.get(GroupBy.DAY, {})),
+        total=build_row("", found.every, hidden.usage),
+        before=build_row("", before, hidden.usage_before),
+        quality=build_row("", found.every, hidden.quality) if sees_quality else None,
+        quality_before=build_row("", before, hidden.quality_before) if sees_quality else None,
+        days=build_rows(found.by.get(GroupBy.DAY, {}), hidden.groups.get(GroupBy.DAY, {})),
         seats=seats,
     )
 
@@ -120,10 +120,10 @@ def _read_seats(actor: Actor, active_users: frozenset[str]) -> SeatUse:
     return SeatUse(num_seats=len(seats), num_active=len(seats & active_users))
 
 
-def overview(*, actor: Actor, query: ReportQuery) -> Overview:
+def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
     """Return the overview. Six queries; two more with a filter. Raises Forbidden, InvalidValue."""
     is_own = is_limited_to_own(actor, ReportKind.USAGE)
-    check(query)
+    check_report_period(query)
     with tenant_scope(actor.tenant_id):
         scope = _read_scope(actor)
         min_users = 1 if is_own else scope.min_users
@@ -135,16 +135,16 @@ def overview(*, actor: Actor, query: ReportQuery) -> Overview:
             else _read_latency(actor, query, suppressed, is_own=is_own, min_users=min_users)
         )
         choices = _list_choices(actor, query, breakdown, suppressed, is_own=is_own)
-        teams = names_of_teams(actor, known_names=suppressed.team_names)
-    sees_quality = _sees_quality(actor)
+        teams = read_team_names(actor, known_names=suppressed.team_names)
+    sees_quality = _can_see_quality(actor)
     return Overview(
         is_own=is_own,
-        total=row_of("", breakdown.every, suppressed.usage),
-        before=row_of("", before, suppressed.usage_before),
-        quality=row_of("", breakdown.every, suppressed.quality) if sees_quality else None,
-        quality_before=row_of("", before, suppressed.quality_before) if sees_quality else None,
+        total=build_row("", breakdown.every, suppressed.usage),
+        before=build_row("", before, suppressed.usage_before),
+        quality=build_row("", breakdown.every, suppressed.quality) if sees_quality else None,
+        quality_before=build_row("", before, suppressed.quality_before) if sees_quality else None,
         by={
-            each: rows_of(breakdown.by.get(each, {}), suppressed.groups.get(each, {}))
+            each: build_rows(breakdown.by.get(each, {}), suppressed.groups.get(each, {}))
             for each in BY
         },
         speeds=speeds,
@@ -159,15 +159,15 @@ def _read_counts(
     actor: Actor, query: ReportQuery, by: Sequence[GroupBy], *, is_own: bool, min_users: int
 ) -> _UsageCounts:
     rows, earlier = (
-        rollups_for(actor, each, is_own=is_own) for each in (query, query.previous_period)
+        select_rollups(actor, each, is_own=is_own) for each in (query, query.previous_period)
     )
     found = compute_breakdown(rows, query, by, names=_NAMES)
     before = compute_breakdown(earlier, query, (), names=_NAMES).every
-    hidden = hidden_in_overview(actor, query, found, before, min_users=min_users)
+    hidden = find_suppressed_in_overview(actor, query, found, before, min_users=min_users)
     return _UsageCounts(found, before, hidden)
 
 
-def _sees_quality(actor: Actor) -> bool:
+def _can_see_quality(actor: Actor) -> bool:
     return actor.has_permission(Permission.READ_QUALITY) or actor.has_permission(
         Permission.READ_OWN_QUALITY
     )
@@ -182,14 +182,14 @@ def _read_latency(
     min_users: int,
 ) -> LatencyReport:
     if query.filter.is_empty and not is_own:
-        return add_speeds(
+        return read_latency_rollups(
             actor.tenant_id,
             begins_at=query.starts_at,
             ends_at=query.ends_at,
             by_hour=query.hours_until is not None,
         )
-    latency = read_speeds(
-        visible_to(
+    latency = measure_latency(
+        filter_visible_records(
             actor, UsageRecord.objects.filter(apply_filter(actor, query.filter, is_raw=True))
         ),
         begins_at=query.starts_at,
@@ -219,4 +219,4 @@ def _list_choices(
 ) -> Mapping[str, list[str]]:
     if query.filter.is_empty:
         return {column: sorted(breakdown.by[GroupBy(column)]) for column in COLUMNS}
-    return suppressed.choices or choices_of(actor, query, is_own=is_own)
+    return suppressed.choices or read_options(actor, query, is_own=is_own)

@@ -22,11 +22,11 @@ from tenants.base.permissions import Permission
 from tenants.models import Membership, Team, TeamMembership, Tenant, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters, total
+from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters, sum_counters
 from tenants.usage.reports.filters import NO_FILTER, ReportFilter, apply_filter
 from tenants.usage.reports.suppression.filtered_suppression import NO_TEAM, filter_usage
 from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
-from tenants.usage.rollups.operations import complete_until
+from tenants.usage.rollups.operations import find_complete_until
 
 MAX_DAYS: Final = 366
 SERVICE_KEYS: Final = str(SERVICES)  # the key of their group in reports by user
@@ -115,23 +115,23 @@ class _GroupCounters:
     users: frozenset[str]
 
 
-def report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report:
+def read_report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report:
     """Return a report. Three to seven queries of daily rollups. Raises Forbidden, InvalidValue."""
     is_own = is_limited_to_own(actor, kind)
-    check(query)
+    check_report_period(query)
     with tenant_scope(actor.tenant_id):
-        days = rollups_for(actor, query, is_own=is_own)
-        min_users = 1 if is_own else min_group_size(actor)
+        days = select_rollups(actor, query, is_own=is_own)
+        min_users = 1 if is_own else read_min_group_size(actor)
         if min_users > 1 and query.group_by is GroupBy.USER:
             query = replace(query, group_by=None)
-        groups, every = _groups_and_total(actor, days, query)
+        groups, every = _read_groups_and_total(actor, days, query)
         labels = _read_labels(actor, query.group_by)
         if query.filter.is_empty:
             suppressed_total = suppress_total(kind, every.users, min_users)
-            suppressed = _find_hidden(groups, every, query.group_by, min_users)
+            suppressed = _find_suppressed_groups(groups, every, query.group_by, min_users)
         else:
-            suppressed_total, suppressed = _hidden_of_part(actor, query, min_users)
-        until = complete_until(actor.tenant_id)
+            suppressed_total, suppressed = _find_suppressed_of_filter(actor, query, min_users)
+        until = find_complete_until(actor.tenant_id)
     if suppressed_total is not None and not query.filter.is_empty:
         # Together the groups would reveal the suppressed total.
         suppressed = dict.fromkeys(groups, suppressed_total)
@@ -159,14 +159,14 @@ def get_min_group_size(*, actor: Actor) -> int:
     """Return the smallest group that reports show. One query. Raises Forbidden."""
     actor.require(Permission.READ_USAGE)
     with tenant_scope(actor.tenant_id):
-        return min_group_size(actor)
+        return read_min_group_size(actor)
 
 
-def min_group_size(actor: Actor) -> int:
+def read_min_group_size(actor: Actor) -> int:
     return Tenant.objects.values_list("min_group_users", flat=True).get(id=actor.tenant_id)
 
 
-def check(query: ReportQuery) -> None:
+def check_report_period(query: ReportQuery) -> None:
     """Check the number of days. Raises InvalidValue."""
     if query.hours_until is None and not 1 <= (query.end - query.start).days <= MAX_DAYS:
         raise InvalidValue(
@@ -174,18 +174,18 @@ def check(query: ReportQuery) -> None:
         )
 
 
-def rollups_for(
+def select_rollups(
     actor: Actor, query: ReportQuery, *, is_own: bool
 ) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
     """Return the rollups of the query's period and filter."""
-    of_all = rollups_for_everybody(actor, begins_at=query.starts_at, query=query)
+    of_all = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
     rows = of_all.filter(apply_filter(actor, query.filter))
     if not is_own:
         return rows
     return rows.none() if actor.user_id is None else rows.filter(user_id=actor.user_id)
 
 
-def rollups_for_everybody(
+def select_rollups_of_everybody(
     actor: Actor, *, begins_at: datetime, query: ReportQuery
 ) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
     """Return the rollups of the whole usage, from `begins_at` to the query's end."""
@@ -196,29 +196,29 @@ def rollups_for_everybody(
     )
 
 
-def _groups_and_total(
+def _read_groups_and_total(
     actor: Actor, days: QuerySet[Any], query: ReportQuery
 ) -> tuple[dict[str, _GroupCounters], _GroupCounters]:
     if query.group_by is None:
         return {}, _read_total(days)
     if query.group_by in (GroupBy.TEAM, GroupBy.USER):
-        of_user = _by_user(days)
+        of_user = _read_counters_by_user(days)
         if query.group_by is GroupBy.USER:
-            by_user = {str(user): _of_users(of_user, [user]) for user in of_user}
-            return by_user, _of_users(of_user, of_user)
-        return _sum_by_team(actor, of_user, query.filter), _of_users(of_user, of_user)
+            by_user = {str(user): _sum_users(of_user, [user]) for user in of_user}
+            return by_user, _sum_users(of_user, of_user)
+        return _sum_by_team(actor, of_user, query.filter), _sum_users(of_user, of_user)
     groups = _read_groups(days, query)
     return groups, _sum_groups(groups)
 
 
 def _sum_groups(groups: Mapping[str, _GroupCounters]) -> _GroupCounters:
     users = frozenset[str]().union(*(group.users for group in groups.values()))
-    return _GroupCounters(total(group.counts for group in groups.values()), users)
+    return _GroupCounters(sum_counters(group.counts for group in groups.values()), users)
 
 
 def _read_total(days: QuerySet[Any]) -> _GroupCounters:
     who = days.values_list("user_id", flat=True).distinct()
-    return _GroupCounters(_to_counters(days.aggregate(**_SUMS)), people(map(str, who)))
+    return _GroupCounters(_to_counters(days.aggregate(**_SUMS)), exclude_services(map(str, who)))
 
 
 def _read_groups(days: QuerySet[Any], query: ReportQuery) -> dict[str, _GroupCounters]:
@@ -227,8 +227,8 @@ def _read_groups(days: QuerySet[Any], query: ReportQuery) -> dict[str, _GroupCou
     column = "starts_at" if group_by is GroupBy.DAY else group_by.value
     if group_by is GroupBy.DAY:
         return {
-            time_key(query, sums[column]): _GroupCounters(
-                _to_counters(sums), people(sums["who"].split())
+            format_time_key(query, sums[column]): _GroupCounters(
+                _to_counters(sums), exclude_services(sums["who"].split())
             )
             for sums in days.values(column).annotate(**_SUMS, who=_WHO)
         }
@@ -236,21 +236,22 @@ def _read_groups(days: QuerySet[Any], query: ReportQuery) -> dict[str, _GroupCou
     for key, user_id in days.values_list(column, "user_id").distinct():
         users[key].append(str(user_id))
     return {
-        sums[column]: _GroupCounters(_to_counters(sums), people(users[sums[column]]))
+        sums[column]: _GroupCounters(_to_counters(sums), exclude_services(users[sums[column]]))
         for sums in days.values(column).annotate(**_SUMS)
     }
 
 
-def _by_user(days: QuerySet[Any]) -> dict[UUID, UsageCounters]:
+def _read_counters_by_user(days: QuerySet[Any]) -> dict[UUID, UsageCounters]:
     return {
         sums["user_id"]: _to_counters(sums) for sums in days.values("user_id").annotate(**_SUMS)
     }
 
 
-def _of_users(of_user: Mapping[UUID, UsageCounters], users: Iterable[UUID]) -> _GroupCounters:
+def _sum_users(of_user: Mapping[UUID, UsageCounters], users: Iterable[UUID]) -> _GroupCounters:
     user_ids = list(users)
     return _GroupCounters(
-        total([UsageCounters(), *(of_user[user] for user in user_ids)]), people(map(str, user_ids))
+        sum_counters([UsageCounters(), *(of_user[user] for user in user_ids)]),
+        exclude_services(map(str, user_ids)),
     )
 
 
@@ -262,7 +263,7 @@ def _sum_by_team(
     Another team's share of its members would be a filter of its own.
     """
     if only.team_id is not None:
-        return {str(only.team_id): _of_users(of_user, of_user)} if of_user else {}
+        return {str(only.team_id): _sum_users(of_user, of_user)} if of_user else {}
     members: defaultdict[str, set[Any]] = defaultdict(set)
     for team_id, user_id in TeamMembership.objects.filter(tenant_id=actor.tenant_id).values_list(
         "team_id", "user_id"
@@ -271,7 +272,7 @@ def _sum_by_team(
             members[str(team_id)].add(user_id)
     if rest := of_user.keys() - set().union(*members.values()):
         members[NO_TEAM] = set(rest)
-    return {key: _of_users(of_user, users) for key, users in members.items()}
+    return {key: _sum_users(of_user, users) for key, users in members.items()}
 
 
 def _read_labels(actor: Actor, group_by: GroupBy | None) -> dict[str, str]:
@@ -289,7 +290,7 @@ def _read_user_labels(actor: Actor) -> dict[str, str]:
     return {str(user): email for user, email in rows.values_list("user_id", "user__email")}
 
 
-def _find_hidden(
+def _find_suppressed_groups(
     groups: Mapping[str, _GroupCounters],
     every: _GroupCounters,
     group_by: GroupBy | None,
@@ -309,7 +310,7 @@ def suppress_total(kind: ReportKind, users: frozenset[str], min_users: int) -> S
     return Suppression.TOO_FEW_USERS if is_hidden else None
 
 
-def _hidden_of_part(
+def _find_suppressed_of_filter(
     actor: Actor, query: ReportQuery, min_users: int
 ) -> tuple[Suppression | None, dict[str, Suppression]]:
     """Return why the filtered part and its groups are suppressed.
@@ -320,9 +321,11 @@ def _hidden_of_part(
         return None, {}
     group_by = query.group_by
     part = filter_usage(actor, query.filter, min_users=min_users, by_team=group_by is GroupBy.TEAM)
-    rows = rollups_for_everybody(actor, begins_at=query.starts_at, query=query)
+    rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
     if group_by is GroupBy.DAY:
-        times = {time_key(query, at): parts for at, parts in part.users_by_time(rows).items()}
+        times = {
+            format_time_key(query, at): parts for at, parts in part.users_by_time(rows).items()
+        }
         return part.find_suppression(part.merge(times.values())), part.find_suppressed_times(times)
     if group_by is None:
         return part.find_suppression(part.users_by_cell(rows)), {}
@@ -343,11 +346,11 @@ def _to_counters(sums: Mapping[str, Any]) -> UsageCounters:
     return UsageCounters(**{name: int(sums[f"sum_{name}"]) for name in COUNTER_NAMES})
 
 
-def people(who: Iterable[str]) -> frozenset[str]:
+def exclude_services(who: Iterable[str]) -> frozenset[str]:
     return frozenset(who) - {str(SERVICES)}
 
 
-def time_key(query: ReportQuery, starts_at: datetime) -> str:
+def format_time_key(query: ReportQuery, starts_at: datetime) -> str:
     at = starts_at.astimezone(UTC)
     return at.date().isoformat() if query.hours_until is None else at.isoformat()
 

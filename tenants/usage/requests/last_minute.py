@@ -12,7 +12,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
 from tenants.models import Outcome, Tenant, UsageRecord
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.filters import visible_to
+from tenants.usage.reports.filters import filter_visible_records
 
 MINUTE: Final = timedelta(minutes=1)
 _FINISHED: Final = Q(
@@ -41,7 +41,7 @@ class _LastMinutePercentiles(Aggregate):
     output_field = ArrayField(FloatField())
 
 
-def sees_accepted(actor: Actor) -> bool:
+def can_see_accepted(actor: Actor) -> bool:
     return actor.has_permission(Permission.READ_QUALITY) or actor.has_permission(
         Permission.READ_OWN_QUALITY
     )
@@ -53,7 +53,9 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
     Raises Forbidden.
     """
     with tenant_scope(actor.tenant_id):
-        records = visible_to(actor, UsageRecord.objects.filter(occurred_at__gt=now - MINUTE))
+        records = filter_visible_records(
+            actor, UsageRecord.objects.filter(occurred_at__gt=now - MINUTE)
+        )
         totals = records.aggregate(
             requests=Count("*"),
             percentiles=_LastMinutePercentiles("first_token_ms", filter=_FINISHED),
@@ -61,10 +63,10 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
             cached=Sum("cached_tokens", default=0),
         )
         outcomes = Outcome.objects.filter(occurred_at__gt=now - MINUTE, event__in=_TAKEN)
-        acceptances = visible_to(actor, outcomes).aggregate(
+        acceptances = filter_visible_records(actor, outcomes).aggregate(
             num=Count("request_id", distinct=True),
             users=Count("user_id", distinct=True),
-            min_users=Max(_min_users(actor)),
+            min_users=Max(_select_min_users(actor)),
         )
     is_own = not actor.has_permission(Permission.READ_USAGE)
     is_visible = is_own or not 0 < acceptances["users"] < acceptances["min_users"]
@@ -80,6 +82,6 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
     )
 
 
-def _min_users(actor: Actor) -> Subquery:
+def _select_min_users(actor: Actor) -> Subquery:
     """Return the tenant's minimum as a sub-query, to save a query."""
     return Subquery(Tenant.objects.filter(id=actor.tenant_id).values("min_group_users"))

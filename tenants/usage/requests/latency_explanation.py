@@ -46,7 +46,7 @@ class LatencyExplanation:
     verdicts: tuple[Finding, ...]  # most important first
 
 
-def explain(record: CompletionRecord) -> LatencyExplanation:
+def explain_latency(record: CompletionRecord) -> LatencyExplanation:
     stages = tuple(_split_into_stages(record))
     target_ms = FIRST_TOKEN_TARGETS_MS[record.mode]
     waited_ms = record.total_ms if record.first_token_ms is None else record.first_token_ms
@@ -76,7 +76,7 @@ def _split_into_stages(record: CompletionRecord) -> Iterator[LatencyStage]:
         # The times come from different clock readings and may differ by rounding.
         took_ms = max(0.0, until_ms - began_ms)
         yield LatencyStage(
-            name, began_ms, took_ms, _budget_ms(record.mode, name), ended_here=is_last
+            name, began_ms, took_ms, _get_budget_ms(record.mode, name), ended_here=is_last
         )
         if is_last:
             return
@@ -95,7 +95,7 @@ def _list_marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
     yield "filter", record.first_token_ms
 
 
-def _budget_ms(mode: Mode, stage: str) -> float | None:
+def _get_budget_ms(mode: Mode, stage: str) -> float | None:
     """Return a stage's budget. The engine's part grows with the mode's target."""
     if stage == "authenticate":
         return STAGE_BUDGETS_MS["receive"] + STAGE_BUDGETS_MS["authenticate"]
@@ -149,10 +149,10 @@ def _explain_generate(record: CompletionRecord, stage: LatencyStage) -> Iterator
     if not stage.is_over:
         return
     reasons = [*_explain_cold_prompt(record), *_explain_queueing(record)]
-    yield from reasons or [_slow_engine(record, stage)]
+    yield from reasons or [_describe_slow_engine(record, stage)]
 
 
-def _slow_engine(record: CompletionRecord, stage: LatencyStage) -> Finding:
+def _describe_slow_engine(record: CompletionRecord, stage: LatencyStage) -> Finding:
     if record.cached_tokens is None:
         return Finding(
             gettext_noop(

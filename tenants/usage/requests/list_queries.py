@@ -18,12 +18,17 @@ from django.db.models import F, Q, QuerySet
 from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.pagination import MAX_PAGE, Page, PagePosition, build_page, read_cursor
+from tenants.base.pagination import MAX_PAGE, Page, PagePosition, build_page, decode_cursor
 from tenants.models import UsageRecord
 from tenants.security.audit.operations import ChangeFields, record_read
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.filters import NO_FILTER, ReportFilter, apply_filter, visible_to
-from tenants.usage.reports.queries import min_group_size
+from tenants.usage.reports.filters import (
+    NO_FILTER,
+    ReportFilter,
+    apply_filter,
+    filter_visible_records,
+)
+from tenants.usage.reports.queries import read_min_group_size
 
 # The longest periods, newest first and in other orders. If a period is longer, the list covers its
 # end. Without a limit, a filter that rarely matches would read all records.
@@ -115,7 +120,7 @@ def list_requests(
     Raises Forbidden, InvalidValue.
     """
     assert 1 <= limit <= MAX_PAGE
-    after = read_cursor(cursor)
+    after = decode_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         rows = list(
             _sort_records(_filter_records(actor, request_filter), request_filter.order, after)[
@@ -142,7 +147,7 @@ def _is_small_group(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
     The actor's own rows alone are no small group.
     """
     people = {str(row.user_id) for row in rows if row.user_id is not None}
-    return bool(people - {actor.user_id}) and len(people) < min_group_size(actor)
+    return bool(people - {actor.user_id}) and len(people) < read_min_group_size(actor)
 
 
 def _to_change_fields(request_filter: RequestFilter) -> ChangeFields:
@@ -171,7 +176,7 @@ def _filter_records(actor: Actor, request_filter: RequestFilter) -> QuerySet[Usa
         records = records.filter(mode=request_filter.mode)
     if request_filter.ended is not None:
         records = records.filter(finish_reason__in=_FINISH_REASONS[request_filter.ended])
-    return visible_to(actor, records)
+    return filter_visible_records(actor, records)
 
 
 def _sort_records(

@@ -16,7 +16,7 @@ from tenants.models import Outcome, UsageRecord
 from tenants.security.audit.operations import record_read
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import list_tenants
-from tenants.usage.reports.filters import visible_to
+from tenants.usage.reports.filters import filter_visible_records
 
 # An ID contains its time of creation, which is close to the request's time.
 _AROUND: Final = timedelta(seconds=60)
@@ -37,10 +37,10 @@ def find_request(
         made_at = from_unix_ms(request_id.int >> 80)
         first, last = made_at - _AROUND, made_at + _AROUND
     except OverflowError:  # not a version 7 UUID
-        raise _not_found() from None
+        raise _make_not_found_error() from None
     with tenant_scope(actor.tenant_id):
         row = (
-            visible_to(actor, UsageRecord.objects.all())
+            filter_visible_records(actor, UsageRecord.objects.all())
             .filter(
                 occurred_at__gt=first,
                 occurred_at__lt=last,
@@ -50,7 +50,7 @@ def find_request(
             .first()
         )
         if row is None:
-            raise _not_found()
+            raise _make_not_found_error()
         if actor.user_id is None or actor.user_id != str(row.user_id):
             record_read(
                 actor=actor,
@@ -89,10 +89,10 @@ def find_request_as_operator(
             return each, find_request(actor=actor, request_id=request_id, now=now, reason=reason)
         except NotFound:
             continue
-    raise _not_found()
+    raise _make_not_found_error()
 
 
-def _not_found() -> NotFound:
+def _make_not_found_error() -> NotFound:
     return NotFound("This request does not exist, or its record has not arrived yet.")
 
 

@@ -11,7 +11,7 @@ from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import Outcome, UsageRecord
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.filters import visible_to
+from tenants.usage.reports.filters import filter_visible_records
 
 RECENT: Final = timedelta(hours=24)
 MAX_DAYS: Final = 90
@@ -57,14 +57,14 @@ class UsageDayView:
     generated_tokens: int
 
 
-def recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
+def read_recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
     """Return the usage of the last 24 hours.
 
     Three queries over the primary key. Raises Forbidden.
     """
     first_hour = now.replace(minute=0, second=0, microsecond=0) - RECENT + timedelta(hours=1)
     with tenant_scope(actor.tenant_id):
-        records = visible_to(actor, UsageRecord.objects.all())
+        records = filter_visible_records(actor, UsageRecord.objects.all())
         recent = records.filter(occurred_at__gt=now - RECENT)
         totals = recent.aggregate(
             **_COUNTS,
@@ -77,7 +77,7 @@ def recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
             .annotate(requests=Count("*"))
         )
         accepted = (
-            visible_to(actor, Outcome.objects.all())
+            filter_visible_records(actor, Outcome.objects.all())
             .filter(occurred_at__gt=now - RECENT, event=OutcomeEvent.ACCEPTED)
             .count()
         )
@@ -85,7 +85,7 @@ def recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
     return RecentUsage(**totals, accepted=accepted, hourly_requests=hourly)
 
 
-def usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDayView]:
+def list_usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDayView]:
     """Return the last `num_days` days including today, oldest first, with days without usage.
 
     `num_days` is at most MAX_DAYS. One query. Raises Forbidden.
@@ -95,7 +95,7 @@ def usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDay
     first = today - timedelta(days=num_days - 1)
     with tenant_scope(actor.tenant_id):
         rows = (
-            visible_to(actor, UsageRecord.objects.filter(occurred_at__gte=first))
+            filter_visible_records(actor, UsageRecord.objects.filter(occurred_at__gte=first))
             .annotate(day=TruncDay("occurred_at"))
             .values("day")
             .annotate(**_COUNTS)

@@ -13,7 +13,9 @@ _BAR_WIDTH: Final = 36
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
 
-def lines(record: CompletionRecord, explanation: LatencyExplanation, *, slug: str) -> Iterator[str]:
+def format_waterfall(
+    record: CompletionRecord, explanation: LatencyExplanation, *, slug: str
+) -> Iterator[str]:
     yield f"Request {record.request_id}"
     yield from wrap(f"  {_describe_request(record, slug)}", WIDTH, subsequent_indent="  ")
     yield from wrap(f"  {_format_numbers(record)}", WIDTH, subsequent_indent="  ")

@@ -28,34 +28,34 @@ def lock_rollups(tenant_id: TenantId) -> None:
         )
 
 
-def hour_of(moment: datetime) -> datetime:
+def get_hour(moment: datetime) -> datetime:
     return moment.replace(minute=0, second=0, microsecond=0)
 
 
-def dirty_hours_for(rows: Iterable[UsageRecord | Outcome | TypingReport]) -> set[datetime]:
+def list_dirty_hours(rows: Iterable[UsageRecord | Outcome | TypingReport]) -> set[datetime]:
     """Return the hours of the rows; for an outcome the possible hours of its completion."""
     hours: set[datetime] = set()
     for row in rows:
         if isinstance(row, Outcome):
-            hours.update(_hours_of_request(row.request_id))
+            hours.update(_list_hours_of_request(row.request_id))
         else:
-            hours.add(hour_of(row.occurred_at))
+            hours.add(get_hour(row.occurred_at))
     return hours
 
 
-def mark_dirty(tenant_id: TenantId, hours: Iterable[datetime]) -> None:
+def mark_hours_dirty(tenant_id: TenantId, hours: Iterable[datetime]) -> None:
     """Mark hours, inside the tenant's scope and the transaction that changes their records."""
     # Sorted, so that neighbouring marks are stored together. Marks never collide.
     marks = [DirtyHour(tenant_id=tenant_id, hour=hour) for hour in sorted(hours)]
     DirtyHour.objects.bulk_create(marks)
 
 
-def _hours_of_request(request_id: uuid.UUID) -> Iterator[datetime]:
+def _list_hours_of_request(request_id: uuid.UUID) -> Iterator[datetime]:
     if request_id.version != _VERSION_WITH_TIME:
         return  # not created by a gateway, so it has no completion
     try:
         made_at = from_unix_ms(request_id.int >> 80)
-        yield hour_of(made_at - AROUND)
-        yield hour_of(made_at + AROUND)
+        yield get_hour(made_at - AROUND)
+        yield get_hour(made_at + AROUND)
     except OverflowError:
         return

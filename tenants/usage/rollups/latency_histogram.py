@@ -15,7 +15,7 @@ MIN_MS: Final = 0.01
 _BASE: Final = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 
 
-def bucket_sql(column: str) -> str:
+def build_bucket_sql(column: str) -> str:
     """Return the SQL expression of a time's bucket. `column` is a name of the code."""
     return f"ceil(ln(greatest({column}, {MIN_MS})) / {log(_BASE)!r})::int"
 
@@ -29,7 +29,7 @@ def merge_histograms(histograms: Iterable[tuple[Iterable[int], Iterable[int]]]) 
     return merged
 
 
-def percentile_ms(histogram: Mapping[int, int], percent: float) -> float | None:
+def compute_percentile_ms(histogram: Mapping[int, int], percent: float) -> float | None:
     """Return a percentile; None: no values."""
     rank = percent / 100 * (sum(histogram.values()) - 1)
     num_smaller = 0

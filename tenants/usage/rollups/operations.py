@@ -39,7 +39,7 @@ from tenants.models.rollup import SERVICES
 from tenants.policy.data_classes import DataClass
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.rollups import sql
-from tenants.usage.rollups.dirty_hours import AROUND, HOUR, hour_of, lock_rollups, mark_dirty
+from tenants.usage.rollups.dirty_hours import AROUND, HOUR, get_hour, lock_rollups, mark_hours_dirty
 
 DAY: Final = timedelta(days=1)
 # A record is written when its request has ended (30 s at most), and takes a moment to arrive.
@@ -49,7 +49,7 @@ MAX_DAYS: Final = 400
 logger = structlog.get_logger(__name__)
 
 
-def roll_up_all(*, arrived_until: datetime) -> int:
+def roll_up_all_tenants(*, arrived_until: datetime) -> int:
     """Roll up all tenants, and return the number of days counted.
 
     `arrived_until`: everything that had reached Redis by then is in the tables.
@@ -57,7 +57,7 @@ def roll_up_all(*, arrived_until: datetime) -> int:
     num_days = 0
     for tenant_id in list_tenants().values():
         try:
-            num_days += roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
+            num_days += roll_up_tenant(tenant_id=tenant_id, arrived_until=arrived_until)
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
             logger.error("metrics.not_rolled_up", tenant_id=tenant_id, error=type(error).__name__)
@@ -66,7 +66,7 @@ def roll_up_all(*, arrived_until: datetime) -> int:
     return num_days
 
 
-def roll_up(*, tenant_id: TenantId, arrived_until: datetime) -> int:
+def roll_up_tenant(*, tenant_id: TenantId, arrived_until: datetime) -> int:
     """Count the marked hours, and return the number of days counted.
 
     Concurrent runs are harmless: the second waits for the first, day by day.
@@ -87,15 +87,15 @@ def mark_period_dirty(*, tenant_id: TenantId, start: datetime, end: datetime) ->
     """
     validate_datetime("start", start)
     validate_datetime("end", end)
-    first, hours = hour_of(start), []
+    first, hours = get_hour(start), []
     while first < end:
         hours.append(first)
         first += HOUR
     with tenant_scope(tenant_id):
-        mark_dirty(tenant_id, hours)
+        mark_hours_dirty(tenant_id, hours)
 
 
-def complete_until(tenant_id: TenantId) -> datetime | None:
+def find_complete_until(tenant_id: TenantId) -> datetime | None:
     """Return until when rollups are complete, inside the tenant's scope; None: never counted."""
     states = RollupState.objects.filter(tenant_id=tenant_id)
     return states.values_list("complete_until", flat=True).first()
@@ -108,14 +108,14 @@ def _read_dirty_hours(tenant_id: TenantId) -> dict[datetime, list[datetime]]:
         )
     by_day: defaultdict[datetime, list[datetime]] = defaultdict(list)
     for hour in hours:
-        by_day[_day_of(hour)].append(hour.astimezone(UTC))
+        by_day[_get_day(hour)].append(hour.astimezone(UTC))
     return by_day
 
 
 def _count_day(tenant_id: TenantId, day: datetime, hours: Iterable[datetime]) -> None:
     with tenant_scope(tenant_id), connection.cursor() as cursor:
         lock_rollups(tenant_id)
-        purged_until = _purged_until(tenant_id)
+        purged_until = _find_purged_until(tenant_id)
         for hour in hours:
             DirtyHour.objects.filter(tenant_id=tenant_id, hour=hour).delete()
             if purged_until is None or hour >= purged_until or not _is_counted(tenant_id, hour):
@@ -127,7 +127,7 @@ def _count_day(tenant_id: TenantId, day: datetime, hours: Iterable[datetime]) ->
         cursor.execute(sql.COUNT_SPEED_DAY, of_day)
 
 
-def _purged_until(tenant_id: TenantId) -> datetime | None:
+def _find_purged_until(tenant_id: TenantId) -> datetime | None:
     """Return the time before which records were purged; None: none were."""
     runs = PurgeRun.objects.filter(tenant_id=tenant_id, data_class=DataClass.USAGE, deleted__gt=0)
     last: datetime | None = runs.aggregate(last=Max("cutoff"))["last"]
@@ -143,8 +143,8 @@ def _count_hour(cursor: Any, tenant_id: TenantId, hour: datetime) -> None:
         "tenant": tenant_id,
         "start": hour,
         "end": hour + HOUR,
-        "first_id": _id_at(hour - AROUND, filled="0"),
-        "last_id": _id_at(hour + HOUR + AROUND, filled="f"),
+        "first_id": _build_request_id_at(hour - AROUND, filled="0"),
+        "last_id": _build_request_id_at(hour + HOUR + AROUND, filled="f"),
         "services": SERVICES,
     }
     cursor.execute(f"SELECT {sql.HAS_RECORDS}", parameters)
@@ -168,10 +168,10 @@ def _set_complete(tenant_id: TenantId, until: datetime) -> None:
             )
 
 
-def _day_of(hour: datetime) -> datetime:
+def _get_day(hour: datetime) -> datetime:
     return hour.astimezone(UTC).replace(hour=0)
 
 
-def _id_at(moment: datetime, *, filled: str) -> str:
+def _build_request_id_at(moment: datetime, *, filled: str) -> str:
     """Return the lowest or highest ID that a request at `moment` can have."""
     return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filled * 20}"

@@ -10,7 +10,7 @@ from typing import Final
 
 from caret.contracts.usage import SPANS_S
 from tenants.models.rollup import CHECKED_AFTER, RETAINED_AFTER, ROLLUP_COLUMNS
-from tenants.usage.rollups.latency_histogram import bucket_sql
+from tenants.usage.rollups.latency_histogram import build_bucket_sql
 
 KEYS: Final = ("user_id", "editor", "language", "model", "variant")
 
@@ -151,7 +151,7 @@ WITH u AS MATERIALIZED (
     FROM tenants_usage_record
     WHERE tenant_id = %(tenant)s AND occurred_at >= %(start)s AND occurred_at < %(end)s
 ), each AS (
-    SELECT mode, {bucket_sql("first_token_ms")} AS size, count(*) AS number FROM u
+    SELECT mode, {build_bucket_sql("first_token_ms")} AS size, count(*) AS number FROM u
     WHERE {_ENDED} AND first_token_ms IS NOT NULL GROUP BY 1, 2
 ), {_EACH_SPEED}, told AS (
     SELECT request_id, min(display_ms) AS display_ms FROM tenants_outcome

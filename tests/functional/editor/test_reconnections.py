@@ -15,7 +15,7 @@ from caret.contracts.usage import LateOutcomeRecord, OutcomeRecord
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import Outcome, UsageRecord
-from tenants.usage.ingestion.operations import ingest_all
+from tenants.usage.ingestion.operations import ingest_all_entries
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tests.benchmarks.installation import new_credential, new_tenant, publish, root_secret_of
 from tests.fixtures.companies import make_company
@@ -108,7 +108,7 @@ def _late_outcomes(ada: Developer) -> list[LateOutcomeRecord]:
 
 def _ingest(site: Site) -> None:
     with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
-        ingest_all(UsageStream(connection, consumer="test"))
+        ingest_all_entries(UsageStream(connection, consumer="test"))
 
 
 def _outcomes(tenant_id: TenantId, request_id: str) -> list[tuple[str, str, int]]:

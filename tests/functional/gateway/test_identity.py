@@ -7,7 +7,7 @@ from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.pools.discovery.replica_identity import PROBE_TEXT
 from inference.pools.pool_config import read_catalog
 from inference.pools.vllm.identity import VllmIdentity
-from tenants.fleet.pools.scraping.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tests.functional.gateway.gateway_stack import Site
 
 pytestmark = pytest.mark.engine
@@ -24,4 +24,4 @@ async def test_a_real_engine_reports_its_identity_and_is_accepted(site: Site) ->
     assert identity.block_tokens == 32
     assert identity.token_ids == tuple(load_tokenizer(pool.tokenizer).encode(PROBE_TEXT))
     assert (identity.max_context_tokens or {})[pool.model] == pool.max_context_tokens
-    assert list(parse(await site.metrics()).all_values("caret_replica_rejected")) == []
+    assert list(parse_metrics(await site.metrics()).all_values("caret_replica_rejected")) == []

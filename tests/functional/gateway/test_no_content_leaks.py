@@ -20,7 +20,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.operations import CreatedKey
 from tenants.models import ContentObject, UsageRecord
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_WORDINGS
@@ -218,7 +218,7 @@ def _new_consenting_customer() -> tuple[Company, CreatedKey]:
     content_capture = {"consent_text": TENANT_CONSENT_TEXT, "retention_days": 30}
     set_policy(
         actor=company.administrator.actor,
-        document=write_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
+        document=serialize_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
         reason="a test",
         now=timezone.now(),
     )
@@ -237,8 +237,8 @@ def _kept_content(tenant_id: TenantId) -> bytes:
     return b"".join(
         open_sealed(
             tenant_id,
-            place=object_store.seal_context(id_),
-            envelope=object_store.get_object(tenant_id, id_),
+            place=object_store.build_seal_context(id_),
+            envelope=object_store.read_object(tenant_id, id_),
         )
         for id_ in ids
     )

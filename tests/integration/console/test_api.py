@@ -14,7 +14,7 @@ from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import is_key_active
 from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import User
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
 from tests.fixtures.users import make_colleague
@@ -159,7 +159,7 @@ def test_a_body_over_a_mebibyte_is_refused(administrator: Client) -> None:
 
 
 def test_a_policy_is_changed_with_a_reason(company: Company, administrator: Client) -> None:
-    policy = write_policy(DEFAULT_POLICY) | {"max_concurrent_completions": 3}
+    policy = serialize_policy(DEFAULT_POLICY) | {"max_concurrent_completions": 3}
 
     changed = put_policy(
         administrator, {"policy": policy, "reason": "fewer", "expected_version": 1}
@@ -173,7 +173,7 @@ def test_a_policy_is_changed_with_a_reason(company: Company, administrator: Clie
 
 
 def test_a_concurrent_change_of_the_policy_is_a_conflict(administrator: Client) -> None:
-    policy = write_policy(DEFAULT_POLICY)
+    policy = serialize_policy(DEFAULT_POLICY)
     put_policy(administrator, {"policy": policy, "reason": "first", "expected_version": 1})
 
     response = put_policy(
@@ -185,7 +185,7 @@ def test_a_concurrent_change_of_the_policy_is_a_conflict(administrator: Client) 
 
 
 def test_an_error_in_a_policy_names_the_field(administrator: Client) -> None:
-    policy = write_policy(DEFAULT_POLICY) | {"isolation": "none"}
+    policy = serialize_policy(DEFAULT_POLICY) | {"isolation": "none"}
 
     response = put_policy(administrator, {"policy": policy, "reason": "x"})
 
@@ -226,7 +226,7 @@ def test_an_invalid_reason_is_rejected_with_the_fields_name(
     company: Company, administrator: Client, text: str
 ) -> None:
     created = make_key(company, company.developer)
-    policy = write_policy(DEFAULT_POLICY)
+    policy = serialize_policy(DEFAULT_POLICY)
 
     answers = [
         post(administrator, f"keys/{created.key.lookup_id}/revoke", {"reason": text}),

@@ -17,7 +17,7 @@ from django.test import Client
 
 from console.api.api import api
 from tenants.base.permissions import Permission, Role, role_has_permission
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tests.fakes.billing import ensure_customer, ensure_invoice, make_users_budget
 from tests.fakes.exports import make_export
 from tests.fakes.retention import make_certificate, make_hold
@@ -197,8 +197,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "retention/{data_class}"): {"days": 120, "reason": "annex"},
     ("PUT", "reports/settings"): {"min_users": 5, "reason": "test"},
     ("POST", "keys/{lookup_id}/rotate"): {"overlap_hours": 1},
-    ("PUT", "policy"): {"policy": write_policy(DEFAULT_POLICY), "reason": "test"},
-    ("POST", "policy/preview"): {"policy": write_policy(DEFAULT_POLICY)},
+    ("PUT", "policy"): {"policy": serialize_policy(DEFAULT_POLICY), "reason": "test"},
+    ("POST", "policy/preview"): {"policy": serialize_policy(DEFAULT_POLICY)},
     ("PUT", "policy/overrides/{kind}/{subject_id}"): {"override": {}, "reason": "test"},
     ("POST", "policy/overrides/{kind}/{subject_id}/preview"): {"override": {}},
 }

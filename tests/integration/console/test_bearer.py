@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.identity.api_keys.scopes import PERMISSIONS_OF, KeyScope, permissions_of
+from tenants.identity.api_keys.scopes import PERMISSIONS_OF, KeyScope, list_permissions
 from tenants.models import ApiKey, AuditEntry
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key, make_service_key
 from tests.integration.console.conftest import SignIn
@@ -113,7 +113,7 @@ def test_another_tenants_key_gets_none_of_the_data(
     response = ask(client, endpoint, cast.acme)
 
     if "{" in endpoint.path.replace(SHARED_NAME, ""):
-        is_for_keys = endpoint.permissions & permissions_of(PERMISSIONS_OF)
+        is_for_keys = endpoint.permissions & list_permissions(PERMISSIONS_OF)
         assert response.status_code == (404 if is_for_keys else 403)
     assert cast.acme.tenant_id not in response.content.decode()
     assert f"@{cast.acme.slug}" not in response.content.decode()

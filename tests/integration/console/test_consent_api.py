@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
@@ -23,7 +23,7 @@ def consenting_company() -> Company:
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
         actor=company.administrator.actor,
-        document=write_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
+        document=serialize_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
         reason="a test",
         now=timezone.now(),
     )

@@ -30,7 +30,7 @@ from tenants.policy.data_classes import DataClass
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 from tenants.privacy.consent.consent_texts import ConsentKind
-from tenants.privacy.retention.purge import purge
+from tenants.privacy.retention.purge import purge_data_class
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 from tests.fakes.billing import ensure_invoice
@@ -83,7 +83,7 @@ def add_objects(company: Company) -> None:
     make_hold(company)
     make_certificate(company)
     add_receipt(company)
-    purge(tenant_id=company.tenant_id, data_class=DataClass.REPLAYS, now=timezone.now())
+    purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.REPLAYS, now=timezone.now())
     set_override(
         actor=company.platform,
         subject=OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(company))),

@@ -14,8 +14,8 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.api import rate_limit
 from console.views.export_download import MAX_AT_ONCE, running
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.redis_connection import connect_to_redis
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.verification import verify_export
 from tenants.identity.api_keys.operations import revoke_key
@@ -83,7 +83,7 @@ def test_an_auditor_requests_downloads_and_verifies_an_export(
     assert answer["Cache-Control"] == "no-store"
     assert found["name"] in answer["Content-Disposition"]
     proof = auditor.get(f"{API}/{export_id}/proof").content
-    verify_export(io.BytesIO(data), proof, signing_keys().public_keys())
+    verify_export(io.BytesIO(data), proof, load_signing_keys().public_keys())
     emails = {json.loads(line)["email"] for line in data.splitlines()}
     assert company.developer.email in emails
 
@@ -161,7 +161,7 @@ def test_downloads_are_rate_limited_per_tenant(
 ) -> None:
     path = create_link(auditor, make_export(company))
     theirs = create_link(sign_in(cast.globex.administrator), make_export(cast.globex))
-    connect().delete(
+    connect_to_redis().delete(
         *(f"caret:throttle:api:export-file:{each.tenant_id}" for each in (company, cast.globex))
     )
     monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 1)

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from console.limits.throttling import MAX_TRIES_OF_NETWORK
-from tenants.base.bearer_tokens import BearerTokenKind, new_token
+from tenants.base.bearer_tokens import BearerTokenKind, create_token
 from tenants.identity.member_lifecycle import remove_member
 from tenants.security.authorization.directory import find_memberships, find_user
 from tests.fixtures.companies import PASSWORD, Cast
@@ -147,7 +147,7 @@ def test_an_invalid_token_creates_no_session(token: str) -> None:
 
 
 def test_a_well_formed_unknown_token_sets_no_cookie(cast: Cast) -> None:
-    token = new_token(BearerTokenKind.INVITATION, cast.acme.tenant_id)
+    token = create_token(BearerTokenKind.INVITATION, cast.acme.tenant_id)
     client = fresh_client()
 
     assert client.get(f"/invitation/{token.text}").status_code == 404

@@ -16,7 +16,7 @@ from django.utils import timezone
 from caret.contracts.api_key import KeyKind, generate_key
 from console.api import rate_limit
 from console.api.leak_report_auth import KEY_ID_HEADER, SIGNATURE_HEADER
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.leak_reports import REPORT_QUEUE
 from tenants.identity.api_keys.leak_response import process_leak_reports
 from tenants.identity.api_keys.queries import KeyState, find_key
@@ -38,8 +38,8 @@ def _scanners(tmp_path: Path) -> Iterator[None]:
     keys = tmp_path / "keys.json"
     entry = {"key_identifier": "k1", "key": pem.decode(), "is_current": True}
     keys.write_text(json.dumps({"public_keys": [entry]}))
-    connect().delete(REPORT_QUEUE)
-    connect().delete("caret:throttle:api:leaks:127.0.0.1")
+    connect_to_redis().delete(REPORT_QUEUE)
+    connect_to_redis().delete("caret:throttle:api:leaks:127.0.0.1")
     with override_settings(LEAK_REPORT_SECRET=SECRET, GITHUB_SCANNING_KEYS=str(keys)):
         yield
 
@@ -62,7 +62,7 @@ def report_as_github(
 
 
 def is_revoked(company: Company, lookup_id: Any) -> bool:
-    process_leak_reports(connect(), now=timezone.now())
+    process_leak_reports(connect_to_redis(), now=timezone.now())
     view = find_key(actor=company.platform, lookup_id=lookup_id, now=timezone.now())
     return view.state is KeyState.REVOKED
 

@@ -18,7 +18,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.api import rate_limit
 from tenants.base.operator_roles import OperatorScope
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.operators.keys import create_operator_key, revoke_operator_key
 from tenants.identity.api_keys.scopes import PERMISSIONS_OF
 from tenants.identity.invitations.operations import find_open_invitation
@@ -227,7 +227,7 @@ def test_a_script_suspends_and_resumes(company: Company) -> None:
 
     suspended = ask(key, "PATCH", path, {"status": "suspended", "reason": "unpaid"})
     again = ask(key, "PATCH", path, {"status": "suspended", "reason": "unpaid"})
-    data = connect().hget(SNAPSHOTS, company.tenant_id)
+    data = connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
     resumed = ask(key, "PATCH", path, {"status": "active", "name": "Umbrella AG", "reason": "paid"})
 
     assert suspended.json()["status"] == "suspended"

@@ -11,7 +11,7 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import ApiKey, PolicyVersion
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_completion, make_key
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
@@ -45,7 +45,7 @@ def send(client: Client, method: str, path: str, body: object, **headers: str) -
 
 
 def a_policy(**fields: object) -> dict[str, object]:
-    return write_policy(DEFAULT_POLICY) | fields
+    return serialize_policy(DEFAULT_POLICY) | fields
 
 
 def override_path(company: Company) -> str:

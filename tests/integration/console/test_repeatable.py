@@ -17,7 +17,7 @@ from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.api import sign_in_settings
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.operations import KeyRotation, rotate_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import ApiKey, IdempotencyRecord, Membership
@@ -25,7 +25,7 @@ from tenants.privacy.idempotency import operations
 from tenants.privacy.idempotency.operations import (
     RETENTION,
     IdempotentRequest,
-    delete_expired,
+    delete_expired_records,
     find_response,
 )
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_service_key
@@ -186,7 +186,7 @@ def test_requests_to_other_hosts_are_repeated_outside_of_a_transaction(
         seen.append(connection.in_atomic_block)
         return []
 
-    monkeypatch.setattr(sign_in_settings, "txt_records", resolve)
+    monkeypatch.setattr(sign_in_settings, "look_up_txt_records", resolve)
     owner = sign_in(make_colleague(company, Role.OWNER))
     domain = post(owner, "domains", None, {"name": f"{company.slug}.example"}).json()
 
@@ -201,11 +201,11 @@ def test_an_idempotent_request_counts_once_against_the_rate_limit(
     company: Company, administrator: Client
 ) -> None:
     caller = company.administrator.actor.rate_limit_key
-    connect().delete(f"caret:throttle:api:{caller}")
+    connect_to_redis().delete(f"caret:throttle:api:{caller}")
 
     make(administrator, "a")
 
-    assert connect().get(f"caret:throttle:api:{caller}") == b"1"
+    assert connect_to_redis().get(f"caret:throttle:api:{caller}") == b"1"
 
 
 def test_an_unauthenticated_request_runs_no_extra_queries() -> None:
@@ -306,8 +306,8 @@ def test_stored_responses_are_encrypted(company: Company, administrator: Client)
 def test_expired_records_are_deleted(company: Company, administrator: Client) -> None:
     make(administrator, "a")
 
-    early = delete_expired(now=timezone.now(), tenant_ids=[company.tenant_id])
-    late = delete_expired(now=timezone.now() + RETENTION, tenant_ids=[company.tenant_id])
+    early = delete_expired_records(now=timezone.now(), tenant_ids=[company.tenant_id])
+    late = delete_expired_records(now=timezone.now() + RETENTION, tenant_ids=[company.tenant_id])
 
     assert (early, late) == (0, 1)
 
@@ -361,7 +361,7 @@ def test_a_changed_response_is_sent(administrator: Client) -> None:
 def set_request_count() -> Callable[[Company, int], None]:
     def take(company: Company, count: int) -> None:
         caller = company.administrator.actor.rate_limit_key
-        connect().set(f"caret:throttle:api:{caller}", count, ex=60)
+        connect_to_redis().set(f"caret:throttle:api:{caller}", count, ex=60)
 
     return take
 

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tenants.usage.rollups.operations import roll_up
+from tenants.usage.rollups.operations import roll_up_tenant
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.tenants.records import add_completion, add_outcome
@@ -18,7 +18,7 @@ def company() -> Company:
 @pytest.fixture
 def developer(company: Company, sign_in: SignIn) -> Client:
     add_outcome(company, add_completion(company), "accepted")
-    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
     return sign_in(company.developer)
 
 

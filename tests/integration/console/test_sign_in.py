@@ -83,12 +83,12 @@ def test_successful_sign_ins_do_not_count_against_the_limit(cast: Cast) -> None:
 
 
 def test_sign_in_is_unavailable_without_redis(cast: Cast) -> None:
-    redis_connection.connect.cache_clear()
+    redis_connection.connect_to_redis.cache_clear()
     with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
         response = Client().post(
             "/sign-in", {"email": cast.acme.developer.email, "password": PASSWORD}
         )
-        redis_connection.connect.cache_clear()
+        redis_connection.connect_to_redis.cache_clear()
 
     assert response.status_code == 503
     assert b"Redis does not respond" in response.content

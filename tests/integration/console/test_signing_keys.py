@@ -7,7 +7,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from caret.foundation.crypto.signing import read_public_keys, verify
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 
 ADDRESS = "/.well-known/caret-signing-keys.json"
 
@@ -16,7 +16,7 @@ def test_the_public_keys_are_available_without_sign_in() -> None:
     answer = Client().get(ADDRESS)
 
     keys = read_public_keys(answer.content)
-    verify(keys, b"data", signing_keys().sign(b"data", purpose="t"), purpose="t")
+    verify(keys, b"data", load_signing_keys().sign(b"data", purpose="t"), purpose="t")
     assert answer["Content-Type"] == "application/json"
     assert answer["Cache-Control"] == "public, max-age=300"
 

@@ -17,9 +17,9 @@ def _database(database: None) -> None:
     """Give all of these tests Postgres and Valkey."""
     # Imported here: pytest may load this file before Django is set up.
     from caret.contracts.captured_content import CONTENT
-    from tenants.base.redis_connection import connect
+    from tenants.base.redis_connection import connect_to_redis
 
-    connect().delete(CONTENT)  # left by earlier tests
+    connect_to_redis().delete(CONTENT)  # left by earlier tests
 
 
 @pytest.fixture(autouse=True)

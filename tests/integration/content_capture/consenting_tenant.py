@@ -26,16 +26,16 @@ from caret.contracts.usage import FinishReason
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import new_request_id
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.models import ContentErasure, ContentObject
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_WORDINGS
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tenants.privacy.content_capture import erasure
-from tenants.privacy.content_capture.ingestion import ContentIngestion, ingest
+from tenants.privacy.content_capture.ingestion import ContentIngestion, ingest_content
 from tests.fixtures.companies import ACME, Company, Person, make_company
 
 YES: Final = UserConsent(content_capture=True, training=False)
@@ -51,10 +51,10 @@ class ConsentingTenant:
         set_consent(actor=person.actor, choice=choice, now=timezone.now())
 
     def change_policy(self, **changes: Any) -> None:
-        policy = find_policy(tenant_id=self.company.tenant_id).policy
+        policy = find_policy_in_force(tenant_id=self.company.tenant_id).policy
         set_policy(
             actor=self.company.platform,
-            document=write_policy(policy) | changes,
+            document=serialize_policy(policy) | changes,
             reason="a test",
             now=timezone.now(),
         )
@@ -71,7 +71,9 @@ class ConsentingTenant:
         sealed = ContentSealer(settings.ROOT_SECRET).seal(
             self.company.tenant_id, ContentBatch(items)
         )
-        connect().eval(ADD_SCRIPT, 1, CONTENT, sealed, FIELD, str(STREAM_MS), str(MAX_QUEUED))
+        connect_to_redis().eval(
+            ADD_SCRIPT, 1, CONTENT, sealed, FIELD, str(STREAM_MS), str(MAX_QUEUED)
+        )
 
     def capture(self, person: Person, *prefixes: str) -> ContentIngestion:
         self.send_items(*(make_captured_completion(person, prefix) for prefix in prefixes))
@@ -90,7 +92,9 @@ class ConsentingTenant:
 
 def ingest_queued() -> ContentIngestion:
     """Store the content that gateways have sent, as the worker does."""
-    return ingest(connect(), ContentSealer(settings.ROOT_SECRET), now=timezone.now())
+    return ingest_content(
+        connect_to_redis(), ContentSealer(settings.ROOT_SECRET), now=timezone.now()
+    )
 
 
 def make_captured_completion(person: Person, prefix: str) -> CapturedCompletion:
@@ -122,7 +126,7 @@ def list_files(folder: Path) -> list[Path]:
 
 def erase_due_content(*, days: float = 0.0) -> None:
     """Run the erasure that is due in this number of days from now."""
-    erasure.sweep(now=timezone.now() + timedelta(days=days))
+    erasure.clean_up_content(now=timezone.now() + timedelta(days=days))
 
 
 def export_training_prefixes(tenant: ConsentingTenant, tmp_path: Path) -> list[str]:

@@ -24,7 +24,7 @@ from tenants.models import (
     Membership,
     TenantKey,
 )
-from tenants.privacy.content_capture.erasure import scope_of
+from tenants.privacy.content_capture.erasure import build_scope
 from tenants.security.encryption import destroyed_keys
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.operations import shred_scope, shred_tenant
@@ -114,7 +114,7 @@ def test_data_shredded_after_the_backup_stays_shredded(
     if whole_tenant:
         shredded = shred_tenant(tenant_id=tenant_id, now=now)
     else:
-        scope = scope_of(acme.company.developer.user_id)
+        scope = build_scope(acme.company.developer.user_id)
         shredded = shred_scope(tenant_id=tenant_id, scope=scope, now=now)
 
     with empty_database(services, monkeypatch):
@@ -141,7 +141,7 @@ def test_a_rotated_key_is_not_destroyed_by_a_restore(
     back_up(backup)
     later = timezone.now() + timedelta(days=1)
     rotate_tenant_keys(tenant_id=acme.company.tenant_id, now=later, older_than=later)
-    destroyed_keys.write_missing(now=later)
+    destroyed_keys.record_missing_destroyed_keys(now=later)
 
     with empty_database(services, monkeypatch):
         restore(backup)
@@ -191,7 +191,7 @@ def test_a_command_completes_the_erasures_of_an_interrupted_restore(
     acme.give_consent(acme.company.developer)
     acme.capture(acme.company.developer, SECRET)
     back_up(backup)
-    scope = scope_of(acme.company.developer.user_id)
+    scope = build_scope(acme.company.developer.user_id)
     shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=timezone.now())
     storage = storages[tombstones.STORAGE]
 
@@ -219,17 +219,17 @@ def test_a_tombstone_that_could_not_be_stored_is_stored_later(
     acme.give_consent(acme.company.developer)
     acme.capture(acme.company.developer, SECRET)
     storage = storages[tombstones.STORAGE]
-    scope, now = scope_of(acme.company.developer.user_id), timezone.now()
+    scope, now = build_scope(acme.company.developer.user_id), timezone.now()
     with monkeypatch.context() as patched:
         patched.setattr(type(storage), "save", _raise_unreachable)
         shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=now)
     before = [path.name for path in tombstone_folder.rglob("*")]
 
-    num_written = destroyed_keys.write_missing(now=now)
+    num_written = destroyed_keys.record_missing_destroyed_keys(now=now)
 
     assert before == ["README"]
     assert num_written >= 1
-    assert destroyed_keys.write_missing(now=now) == 0
+    assert destroyed_keys.record_missing_destroyed_keys(now=now) == 0
 
 
 def test_backups_are_private_and_never_overwrite_files(backup: tuple[Path, Path]) -> None:

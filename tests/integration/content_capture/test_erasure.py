@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.identity.member_lifecycle import remove_member
 from tenants.models import Membership, Tenant
 from tenants.privacy.consent.consent import NO_CONSENT
@@ -33,13 +33,13 @@ def test_withdrawing_consent_destroys_the_key_immediately_and_deletes_objects(
     acme.give_consent(ada)
     acme.capture(ada, "planted")
     (row,) = acme.objects
-    sealed = object_store.get_object(acme.company.tenant_id, row.id)
+    sealed = object_store.read_object(acme.company.tenant_id, row.id)
 
     acme.give_consent(ada, NO_CONSENT)
 
     with pytest.raises(KeyDestroyed):
         open_sealed(
-            acme.company.tenant_id, place=object_store.seal_context(row.id), envelope=sealed
+            acme.company.tenant_id, place=object_store.build_seal_context(row.id), envelope=sealed
         )
     erase_due_content()
     assert (acme.objects, list_files(folder)) == ([], [])
@@ -60,7 +60,7 @@ def test_withdrawing_consent_leaves_a_record_for_the_certificate(acme: Consentin
     assert record.finished_at is not None
     (key,) = record.keys
     (evidence,) = find_destruction_proofs(
-        tenant_id=acme.company.tenant_id, scope=erasure.scope_of(ada.user_id)
+        tenant_id=acme.company.tenant_id, scope=erasure.build_scope(ada.user_id)
     )
     assert (key["id"], key["fingerprint"]) == (str(evidence.key_id), evidence.fingerprint)
     assert not evidence.opens
@@ -79,7 +79,7 @@ def test_the_certificate_of_a_withdrawal_proves_that_the_keys_are_destroyed(
 
     alice = acme.company.administrator.actor
     (certificate,) = list_certificates(actor=alice, limit=10, cursor=None).rows
-    document = verify_certificate(certificate.document.encode(), signing_keys().public_keys())
+    document = verify_certificate(certificate.document.encode(), load_signing_keys().public_keys())
     assert (document["data_class"], document["reason"]) == ("captured_content", "withdrawn")
     assert (document["deleted_objects"], document["deleted_items"]) == (1, 2)
     assert [key["opens"] for key in document["keys"]] == [False]
@@ -208,7 +208,7 @@ def test_an_object_left_by_a_killed_worker_is_deleted(
 
     acme.give_consent(acme.company.developer)
     with monkeypatch.context() as patch:
-        patch.setattr(object_store, "put", get_killed)
+        patch.setattr(object_store, "store_object", get_killed)
         with pytest.raises(KeyboardInterrupt):
             acme.capture(acme.company.developer, "planted")
     num_after_kill = len(acme.objects)
@@ -223,7 +223,7 @@ def test_an_object_left_by_a_killed_worker_is_deleted(
 def test_an_object_stored_after_the_withdrawal_is_deleted_immediately(
     acme: ConsentingTenant, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada, put = acme.company.developer, object_store.put
+    ada, put = acme.company.developer, object_store.store_object
 
     def put_after_withdrawal(*arguments: object) -> None:
         acme.give_consent(ada, NO_CONSENT)
@@ -231,7 +231,7 @@ def test_an_object_stored_after_the_withdrawal_is_deleted_immediately(
         put(*arguments)  # type: ignore[arg-type]
 
     acme.give_consent(ada)
-    monkeypatch.setattr(object_store, "put", put_after_withdrawal)
+    monkeypatch.setattr(object_store, "store_object", put_after_withdrawal)
 
     ingestion = acme.capture(ada, "planted")
 

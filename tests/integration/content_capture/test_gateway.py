@@ -17,7 +17,7 @@ from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
 from inference.content_capture import ContentCapture
 from inference.content_capture.send_queue import MAX_OF_TENANT
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.privacy.consent.consent import NO_CONSENT
 from tests.fakes.requests import make_admitted, make_arrival
@@ -89,7 +89,7 @@ def test_without_consent_nothing_is_sent(acme: ConsentingTenant) -> None:
 
     deliver(lambda content_capture: complete_request(content_capture, principal, "planted"))
 
-    assert connect().exists(CONTENT) == 0
+    assert connect_to_redis().exists(CONTENT) == 0
 
 
 def test_a_withdrawal_disables_capture_in_the_snapshot(acme: ConsentingTenant) -> None:
@@ -109,8 +109,8 @@ def test_queued_content_is_sealed_and_expires(acme: ConsentingTenant) -> None:
 
     deliver(lambda content_capture: complete_request(content_capture, principal, "planted"))
 
-    assert b"planted" not in (connect().dump(CONTENT) or b"")
-    assert 0 < int(str(connect().pttl(CONTENT))) <= MAX_AGE_S * 1000
+    assert b"planted" not in (connect_to_redis().dump(CONTENT) or b"")
+    assert 0 < int(str(connect_to_redis().pttl(CONTENT))) <= MAX_AGE_S * 1000
 
 
 def test_a_gateway_limits_the_queued_content_of_each_tenant(

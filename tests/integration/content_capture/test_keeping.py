@@ -16,7 +16,7 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.settings.service_urls import storage_from
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import ContentObject
 from tenants.privacy.consent.consent import NO_CONSENT
@@ -49,8 +49,8 @@ def test_content_is_stored_sealed_with_consent_of_tenant_and_user(
     assert b"planted" not in file.read_bytes()
     opened = open_sealed(
         acme.company.tenant_id,
-        place=object_store.seal_context(row.id),
-        envelope=object_store.get_object(acme.company.tenant_id, row.id),
+        place=object_store.build_seal_context(row.id),
+        envelope=object_store.read_object(acme.company.tenant_id, row.id),
     )
     assert [json.loads(line)["prefix"] for line in opened.splitlines()] == [
         "planted one",
@@ -76,8 +76,8 @@ def test_content_captured_before_the_current_consent_is_dropped(
     assert (row.num_items, len(row.request_ids)) == (1, 1)
     opened = open_sealed(
         acme.company.tenant_id,
-        place=object_store.seal_context(row.id),
-        envelope=object_store.get_object(acme.company.tenant_id, row.id),
+        place=object_store.build_seal_context(row.id),
+        envelope=object_store.read_object(acme.company.tenant_id, row.id),
     )
     assert json.loads(opened)["prefix"] == "captured after"
 
@@ -169,7 +169,7 @@ def test_a_suspended_tenants_content_is_dropped(acme: ConsentingTenant) -> None:
 
 
 def test_an_unreadable_message_is_dropped(acme: ConsentingTenant) -> None:
-    connect().xadd(CONTENT, {"sealed": b"garbage"})
+    connect_to_redis().xadd(CONTENT, {"sealed": b"garbage"})
 
     assert ingest_queued().dropped == {"unreadable: format": 1}
 
@@ -193,11 +193,11 @@ def test_an_object_moved_to_another_tenant_cannot_be_opened(
         tenant.give_consent(tenant.company.developer)
         tenant.capture(tenant.company.developer, "planted")
     (row,) = acme.objects
-    sealed = object_store.get_object(acme.company.tenant_id, row.id)
+    sealed = object_store.read_object(acme.company.tenant_id, row.id)
 
     with pytest.raises(DecryptionFailed):
         open_sealed(
-            globex.company.tenant_id, place=object_store.seal_context(row.id), envelope=sealed
+            globex.company.tenant_id, place=object_store.build_seal_context(row.id), envelope=sealed
         )
 
 

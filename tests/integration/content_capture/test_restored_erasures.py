@@ -14,8 +14,8 @@ from tenants.compliance.data_subjects import erasure_tombstones
 from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
 from tenants.compliance.data_subjects.operations import (
     ErasureRequest,
-    demand_erasure,
     request_tenant_erasure,
+    request_user_erasure,
 )
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import (
@@ -38,7 +38,7 @@ from tests.stack.services import Services
 
 def request_erasure(company: Company, person: Person) -> None:
     erasure_request = ErasureRequest(person.user_id, "her letter")
-    demand_erasure(
+    request_user_erasure(
         actor=company.people[Role.OWNER].actor, demand=erasure_request, now=timezone.now()
     )
 
@@ -97,7 +97,7 @@ def test_the_last_owner_in_the_backup_is_erased_again_as_well(
     with tenant_scope(company.tenant_id):
         Membership.objects.filter(user_id=ada.user_id).update(role=Role.OWNER)
     erasure_request = ErasureRequest(olga.user_id, "her letter")
-    demand_erasure(actor=company.platform, demand=erasure_request, now=timezone.now())
+    request_user_erasure(actor=company.platform, demand=erasure_request, now=timezone.now())
     run_due_erasures(now=timezone.now())
 
     with empty_database(services, monkeypatch):
@@ -144,9 +144,9 @@ def test_an_erasure_that_could_not_be_recorded_is_recorded_later(
         request_erasure(acme.company, acme.company.developer)
     run_due_erasures(now=timezone.now())
 
-    erasure_tombstones.note_missed(now=timezone.now())
+    erasure_tombstones.write_missing_erasure_tombstones(now=timezone.now())
 
-    (tombstone,) = erasure_tombstones.newest_noted(acme.company.tenant_id)
+    (tombstone,) = erasure_tombstones.list_newest_tombstones(acme.company.tenant_id)
     assert str(tombstone.user_id) == acme.company.developer.user_id
 
 

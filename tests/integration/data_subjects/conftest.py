@@ -19,11 +19,11 @@ def _database(database: None) -> None:
     from django.utils import timezone
 
     from caret.contracts.captured_content import CONTENT
-    from tenants.base.redis_connection import connect
+    from tenants.base.redis_connection import connect_to_redis
     from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
 
     # Earlier tests leave queued content and requested erasures.
-    connect().delete(CONTENT)
+    connect_to_redis().delete(CONTENT)
     run_due_erasures(now=timezone.now())
 
 

@@ -6,7 +6,7 @@ from django.db import connection
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 
 
 def find_occurrences(text: str, tenant_id: TenantId, folder: Path) -> set[str]:
@@ -34,7 +34,7 @@ def _search_tables(text: str, tenant_id: TenantId) -> set[str]:
 
 
 def _search_keys(text: str) -> set[str]:
-    redis, needle = connect(), text.encode()
+    redis, needle = connect_to_redis(), text.encode()
     names = set()
     for key in redis.scan_iter():
         dumped = redis.dump(key) or b""
@@ -45,7 +45,7 @@ def _search_keys(text: str) -> set[str]:
 
 def _read_value(key: bytes) -> object:
     """Return the value of a key. DUMP alone does not suffice, because it may compress the value."""
-    redis = connect()
+    redis = connect_to_redis()
     readers = {
         b"string": redis.get,
         b"hash": redis.hgetall,

@@ -17,7 +17,7 @@ from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.data_subjects.data_inventory import OWN_SOURCES, SOURCES
 from tenants.compliance.data_subjects.export_bundle import BundleLimits, BundleRequest, write_bundle
 from tenants.compliance.data_subjects.verification import main as verify
@@ -29,7 +29,7 @@ from tests.fixtures.companies import make_key
 from tests.integration.content_capture.consenting_tenant import YES
 from tests.integration.data_subjects.traces import REPOSITORY, TracedTenant
 
-KEYS = signing_keys().public_keys()
+KEYS = load_signing_keys().public_keys()
 
 
 def read_rows(bundle: BytesIO, name: str) -> list[dict[str, object]]:

@@ -14,7 +14,7 @@ from caret.contracts.api_key import KeyKind
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
-from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
+from tenants.compliance.data_subjects.operations import ErasureRequest, request_user_erasure
 from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import find_key, list_keys
 from tenants.identity.api_keys.search import KeyFilter, find_keys
@@ -24,7 +24,7 @@ from tenants.identity.invitations.queries import page_of_invitations
 from tenants.identity.members.operations import insert_membership
 from tenants.models import User
 from tenants.policy.data_classes import DataClass
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import (
@@ -35,7 +35,7 @@ from tenants.policy.overrides.queries import (
 )
 from tenants.policy.queries import get_policy, page_of_versions
 from tenants.privacy.retention.operations import set_rule
-from tenants.privacy.retention.rules_in_force import rules_of
+from tenants.privacy.retention.rules_in_force import load_rules
 from tests.fixtures.companies import ACME, Company, Person, make_company
 from tests.fixtures.users import Mailbox, make_colleague, make_team
 
@@ -52,7 +52,7 @@ class AuthoredDecisions:
         actor, now = self.company.people[Role.OWNER].actor, timezone.now()
         page: dict[str, Any] = {"actor": actor, "limit": 10, "cursor": None}
         with tenant_scope(self.company.tenant_id):
-            rule = rules_of(tenant_id=self.company.tenant_id)[DataClass.USAGE]
+            rule = load_rules(tenant_id=self.company.tenant_id)[DataClass.USAGE]
         keys = [key for key in list_keys(**page, now=now).rows if key.lookup_id == self.lookup_id]
         key_filter = KeyFilter(text=self.lookup_id)
         keys += find_keys(**page, key_filter=key_filter, now=now).rows
@@ -81,7 +81,7 @@ def decisions() -> AuthoredDecisions:
         )
     team = OverrideSubject(SubjectKind.TEAM, UUID(make_team(company)))
     common: dict[str, Any] = {"actor": dan.actor, "reason": "as agreed", "now": now}
-    set_policy(document=write_policy(get_policy(actor=dan.actor).policy), **common)
+    set_policy(document=serialize_policy(get_policy(actor=dan.actor).policy), **common)
     set_override(subject=team, document={"features": []}, **common)
     set_rule(data_class=DataClass.USAGE, days=100, **common)
     create_invitation(
@@ -99,7 +99,7 @@ def decisions() -> AuthoredDecisions:
 def erase_author(decisions: AuthoredDecisions) -> None:
     owner = decisions.company.people[Role.OWNER].actor
     demand = ErasureRequest(decisions.dan.user_id, "their letter")
-    demand_erasure(actor=owner, demand=demand, now=timezone.now())
+    request_user_erasure(actor=owner, demand=demand, now=timezone.now())
     assert run_due_erasures(now=timezone.now()) == 1
 
 

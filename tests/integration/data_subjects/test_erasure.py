@@ -15,19 +15,19 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance import tasks
 from tenants.compliance.data_subjects import anonymization
 from tenants.compliance.data_subjects.erasure_worker import (
     pseudonymize_late_records,
     run_due_erasures,
 )
-from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
+from tenants.compliance.data_subjects.operations import ErasureRequest, request_user_erasure
 from tenants.compliance.data_subjects.queries import list_erasures
 from tenants.compliance.exports.jobs import run as jobs_run
-from tenants.compliance.exports.jobs.claim import ClaimLost, claim_next
+from tenants.compliance.exports.jobs.claim import ClaimLost, claim_next_job
 from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.identity.members.operations import insert_membership
@@ -66,7 +66,7 @@ def request_erasure(
     traced: TracedTenant, *, by: Actor | None = None, user_id: str | None = None
 ) -> uuid.UUID:
     erasure_request = ErasureRequest(user_id or traced.ada.user_id, "her letter of 3 May")  # type: ignore[arg-type]  # tests pass any text as an ID
-    return demand_erasure(actor=by or traced.olga, demand=erasure_request, now=timezone.now())
+    return request_user_erasure(actor=by or traced.olga, demand=erasure_request, now=timezone.now())
 
 
 def erase(traced: TracedTenant) -> None:
@@ -81,7 +81,7 @@ def read_certificate(traced: TracedTenant) -> dict[str, Any]:
     """
     rows = list_certificates(actor=traced.olga, limit=50, cursor=None).rows
     newest = max(rows, key=lambda row: row.number)
-    return verify_certificate(newest.document.encode(), signing_keys().public_keys())
+    return verify_certificate(newest.document.encode(), load_signing_keys().public_keys())
 
 
 def user_ids_of(traced: TracedTenant) -> dict[str, set[str]]:
@@ -119,7 +119,7 @@ def test_an_erased_user_is_in_no_table_stream_or_file(
 def test_only_one_worker_erases_and_the_others_skip(acme: TracedTenant, folder: Path) -> None:
     request_erasure(acme)
 
-    with redis_lock(connect(), "erasures"):
+    with redis_lock(connect_to_redis(), "erasures"):
         tasks.run_due_erasures()
 
     assert "tenants_user" in find_traces(acme, folder)
@@ -193,7 +193,7 @@ def test_an_interrupted_erasure_continues_with_the_same_anonymous_id(
 ) -> None:
     request_erasure(acme)
     with monkeypatch.context() as patched:
-        patched.setattr(anonymization, "anonymize", lambda *_: pytest.fail("killed"))
+        patched.setattr(anonymization, "anonymize_subject", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             run_due_erasures(now=timezone.now())
     (anonymous_id,) = user_ids_of(acme)["UsageRecord"]
@@ -267,7 +267,7 @@ def test_an_erasure_is_retried_after_a_storage_failure(
         raise OSError
 
     with monkeypatch.context() as patched:
-        patched.setattr(content_erasure, "erase_requested", fail)
+        patched.setattr(content_erasure, "erase_requested_content", fail)
         failed = run_due_erasures(now=timezone.now())
 
     assert (failed, run_due_erasures(now=timezone.now())) == (0, 1)
@@ -292,11 +292,11 @@ def test_a_running_export_restarts_without_the_erased_user(
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
     acme_export, globex_export = (start_export(t.company, "members") for t in (acme, globex))
     for traced in (acme, globex):  # all data is read, no file is written yet
-        assert jobs_run.visit(traced.company.tenant_id, timezone.now)
+        assert jobs_run.run_slice_of_oldest_job(traced.company.tenant_id, timezone.now)
     tenant_id = acme.company.tenant_id
-    part_ids = sealed_objects.object_ids(tenant_id, acme_export, member=0)
-    parts = [sealed_objects.get(tenant_id, acme_export, part_id) for part_id in part_ids]
-    claim = claim_next(acme.company.tenant_id, timezone.now)
+    part_ids = sealed_objects.list_object_ids(tenant_id, acme_export, member=0)
+    parts = [sealed_objects.read_object(tenant_id, acme_export, part_id) for part_id in part_ids]
+    claim = claim_next_job(acme.company.tenant_id, timezone.now)
     assert claim is not None
 
     erase(acme)
@@ -305,9 +305,11 @@ def test_a_running_export_restarts_without_the_erased_user(
         claim.renew()
     with tenant_scope(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
-        scopes = DataKey.objects.filter(scope=sealed_objects.scope_of(acme_export))
+        scopes = DataKey.objects.filter(scope=sealed_objects.build_scope(acme_export))
         assert not scopes.filter(destroyed_at=None).exists()
-    assert len(sealed_objects.object_ids(globex.company.tenant_id, globex_export, member=0)) == 1
+    assert (
+        len(sealed_objects.list_object_ids(globex.company.tenant_id, globex_export, member=0)) == 1
+    )
     assert any(acme.mark.encode() in zlib.decompress(part) for part in parts)
     build_all(acme.company)
     export = find_export(acme.company, acme_export)
@@ -362,7 +364,7 @@ def test_erasing_needs_permission_and_a_valid_request(
     with pytest.raises(NotFound):
         request_erasure(acme, by=globex.olga)
     with pytest.raises(InvalidValue):
-        demand_erasure(
+        request_user_erasure(
             actor=acme.olga, demand=ErasureRequest(acme.ada.user_id, " "), now=timezone.now()
         )
 

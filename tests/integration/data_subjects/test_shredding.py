@@ -12,7 +12,7 @@ from django.utils import timezone
 from caret.contracts.snapshot import SNAPSHOTS, TenantStatus, decode_snapshot
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.compliance.data_subjects import tenant_purge
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import AuditEntry, DirtyHour, Outcome, PolicyVersion, Tenant, TenantKey
@@ -21,9 +21,9 @@ from tenants.privacy.content_capture import object_store
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
 from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.errors import KeyDestroyed
-from tenants.security.encryption.operations import seal_for
+from tenants.security.encryption.operations import seal_in_scope
 from tenants.security.encryption.queries import open_sealed
-from tenants.usage.ingestion.operations import ingest_all
+from tenants.usage.ingestion.operations import ingest_all_entries
 from tenants.usage.ingestion.redis_stream import REJECTED_STREAM, UsageStream
 from tests.fixtures.users import make_domain, make_team
 from tests.integration.content_capture.consenting_tenant import list_files
@@ -54,10 +54,12 @@ def add_tenant_data(traced: TracedTenant) -> None:
     make_domain(traced.company, f"{traced.mark}.example", verified=True)
     traced.tenant.change_policy(content_exclusion={f"{traced.mark}/shop": ["*"]})
     # left by a worker that was killed
-    object_store.put(tenant_id, uuid.uuid4(), traced.mark.encode())
-    connect().set(f"caret:spend:{{{tenant_id}}}:x", traced.mark)
-    connect().xadd(REJECTED_STREAM, {"reason": "x", "data": f"{tenant_id} {traced.mark}"})
-    connect().xadd(REJECTED_STREAM, {"reason": "another's", "data": "beside it, in one node"})
+    object_store.store_object(tenant_id, uuid.uuid4(), traced.mark.encode())
+    connect_to_redis().set(f"caret:spend:{{{tenant_id}}}:x", traced.mark)
+    connect_to_redis().xadd(REJECTED_STREAM, {"reason": "x", "data": f"{tenant_id} {traced.mark}"})
+    connect_to_redis().xadd(
+        REJECTED_STREAM, {"reason": "another's", "data": "beside it, in one node"}
+    )
 
 
 def test_a_shredded_tenants_text_is_in_no_table_stream_or_file(
@@ -67,7 +69,7 @@ def test_a_shredded_tenants_text_is_in_no_table_stream_or_file(
     globex_traces = find_traces(globex, folder)
     epoch_before = Tenant.objects.get(id=acme.company.tenant_id).cache_epoch
     seal_context = SealContext("x", "y", "z")
-    sealed = seal_for(
+    sealed = seal_in_scope(
         acme.company.tenant_id, "day:1", place=seal_context, data=b"x", now=timezone.now()
     )
     close_tenant(acme)
@@ -90,21 +92,21 @@ def test_a_shredded_tenants_text_is_in_no_table_stream_or_file(
 def test_late_usage_records_of_a_shredded_tenant_are_rejected_without_their_data(
     acme: TracedTenant, globex: TracedTenant
 ) -> None:
-    stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
-    ingest_all(stream)  # left by earlier tests
+    stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
+    ingest_all_entries(stream)  # left by earlier tests
     close_tenant(acme)
     shred_tenant(acme)
     for traced in (acme, globex):
         late_outcome = msgspec.structs.replace(outcome(traced.company), user_id=traced.ada.user_id)
-        connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([late_outcome])})
+        connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([late_outcome])})
 
-    ingestion = ingest_all(stream)
+    ingestion = ingest_all_entries(stream)
 
     assert (ingestion.records, ingestion.rejected) == (1, 1)
     with tenant_scope(acme.company.tenant_id):
         assert not Outcome.objects.filter(user_id=acme.ada.user_id).exists()
         assert not DirtyHour.objects.exists()
-    rejected: Any = connect().xrevrange(REJECTED_STREAM, count=1)
+    rejected: Any = connect_to_redis().xrevrange(REJECTED_STREAM, count=1)
     assert rejected[0][1] == {b"reason": b"tenant_id: shredded", b"data": b""}
 
 
@@ -112,7 +114,7 @@ def test_gateways_get_an_empty_snapshot(acme: TracedTenant) -> None:
     close_tenant(acme)
     shred_tenant(acme)
 
-    text = connect().hget(SNAPSHOTS, acme.company.tenant_id)
+    text = connect_to_redis().hget(SNAPSHOTS, acme.company.tenant_id)
     snapshot = decode_snapshot(text)  # type: ignore[arg-type]  # the snapshot exists
     assert snapshot.status is TenantStatus.CLOSED
     assert (snapshot.policy, snapshot.overrides) == (DEFAULT_POLICY, ())

@@ -28,7 +28,7 @@ from tenants.models.retrieval_chunk import EMBEDDING_DIMENSIONS
 from tenants.privacy.idempotency.operations import IdempotentRequest, StoredResponse, store_response
 from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.security.authorization.actor import Actor
-from tenants.usage.rollups.operations import mark_period_dirty, roll_up
+from tenants.usage.rollups.operations import mark_period_dirty, roll_up_tenant
 from tests.fixtures.companies import Company, Person, make_completion, make_key
 from tests.fixtures.users import send_invitation
 from tests.integration.content_capture.consenting_tenant import (
@@ -110,7 +110,7 @@ def add_usage(traced: TracedTenant) -> None:
         start=now - timedelta(hours=1),
         end=now + timedelta(hours=1),
     )
-    roll_up(tenant_id=traced.company.tenant_id, arrived_until=now)
+    roll_up_tenant(tenant_id=traced.company.tenant_id, arrived_until=now)
 
 
 def add_spending(traced: TracedTenant) -> None:

@@ -30,8 +30,8 @@ from tenants.fleet.pools.added_replicas import (
 )
 from tenants.fleet.pools.draining import LastReplicaOfPool
 from tenants.fleet.pools.fleet_state import FleetStateStore
-from tenants.fleet.pools.pool_status import members_of, places_of
-from tenants.fleet.pools.scraping.metric_samples import MetricSamples, parse
+from tenants.fleet.pools.pool_status import list_allowed_hosts_by_pool, list_replicas_by_pool
+from tenants.fleet.pools.scraping.metric_samples import MetricSamples, parse_metrics
 from tests.benchmarks.installation import create_home
 from tests.functional.gateway.gateway_stack import Site, start_site, wait_until
 from tests.integration.gateway.requests import find_serving_replicas
@@ -68,12 +68,14 @@ def _other_url(site: Site) -> str:
 
 
 async def _read_metrics(site: Site) -> MetricSamples:
-    return parse(await site.metrics())
+    return parse_metrics(await site.metrics())
 
 
 async def _read_fleet(site: Site, *drained: str) -> FleetView:
     samples = await _read_metrics(site)
-    return FleetView(members_of(samples), places_of(samples), frozenset(drained))
+    return FleetView(
+        list_replicas_by_pool(samples), list_allowed_hosts_by_pool(samples), frozenset(drained)
+    )
 
 
 async def _add_replica(
@@ -117,7 +119,7 @@ async def _remove_replica(
 
 async def _wait_for_membership(site: Site, replica: str, *, is_member: bool) -> bool:
     async def is_as_expected() -> bool:
-        return (replica in members_of(await _read_metrics(site))[POOL]) == is_member
+        return (replica in list_replicas_by_pool(await _read_metrics(site))[POOL]) == is_member
 
     return await wait_until(is_as_expected)
 
@@ -148,7 +150,7 @@ async def test_a_restarted_gateway_knows_the_added_replica(
     await asyncio.to_thread(site.gateway.child.stop)
     await asyncio.to_thread(site.launch_gateway)
 
-    assert added in members_of(await _read_metrics(site))[POOL]
+    assert added in list_replicas_by_pool(await _read_metrics(site))[POOL]
 
 
 async def test_a_forged_addition_in_redis_receives_no_prompts(

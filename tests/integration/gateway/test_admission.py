@@ -24,7 +24,7 @@ from caret.contracts.usage import CompletionRecord
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.local.processes.service import await_ready
 from tenants.models import UsageRecord
-from tenants.usage.ingestion.operations import ingest_all
+from tenants.usage.ingestion.operations import ingest_all_entries
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tests.benchmarks.installation import (
     create_home,
@@ -210,7 +210,7 @@ async def _complete_for(site: Site, key: str, seconds: float) -> list[str]:
 def _count_ingested(site: Site, company: Company) -> dict[str, int]:
     """Count the rows of each completion, after the control plane's ingestion."""
     with redis.Redis.from_url(site.home.paths.redis_url.read_text().strip()) as connection:
-        ingest_all(UsageStream(connection, consumer="test"))
+        ingest_all_entries(UsageStream(connection, consumer="test"))
     with tenant_scope(company.tenant_id):
         rows = UsageRecord.objects.values_list("request_id", flat=True)
         return dict(Counter(str(request_id) for request_id in rows))

@@ -13,7 +13,7 @@ from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.operator_roles import OperatorRole
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.draining import DrainRequest, LastReplicaOfPool, read_drains, set_drain
-from tenants.fleet.pools.scraping.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tests.benchmarks.installation import create_home
 from tests.functional.gateway.gateway_stack import Site, request_completion, start_site, wait_until
 from tests.integration.gateway.requests import find_serving_replicas, small_frame
@@ -63,7 +63,7 @@ def _set_drain(connection: redis.Redis, site: Site, replica: str, **fields: obje
 
 
 async def _read_metric(site: Site, name: str, **labels: str) -> float:
-    return parse(await site.metrics()).sum(name, **labels)
+    return parse_metrics(await site.metrics()).sum(name, **labels)
 
 
 async def _is_drained(site: Site, replica: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from inference.pools.discovery.pool_members import ROUND_S
-from tenants.fleet.pools.scraping.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tests.benchmarks.installation import create_home
 from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server_in_thread
 from tests.fakes.scripted_engine import scripted_engine
@@ -32,7 +32,7 @@ class Environment:
     api: KubernetesServer
 
     async def read_members(self) -> set[str]:
-        samples = parse(await self.site.metrics())
+        samples = parse_metrics(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]
             for labels, _ in samples.all_values("caret_pool_replica_info", pool="demo-fast")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from caret.client.websocket_client import CompletionStream
-from tenants.fleet.pools.scraping.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tests.benchmarks.installation import create_home
 from tests.fakes.dns_server import DnsServer, dns_server_in_thread
 from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
@@ -34,14 +34,14 @@ class Environment:
     two: ScriptedEngine
 
     async def read_members(self) -> set[str]:
-        samples = parse(await self.site.metrics())
+        samples = parse_metrics(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]
             for labels, _ in samples.all_values("caret_pool_replica_info", pool="demo-fast")
         }
 
     async def read_rejected_replicas(self) -> dict[str, str]:
-        samples = parse(await self.site.metrics())
+        samples = parse_metrics(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]: labels["reason"]
             for labels, _ in samples.all_values("caret_replica_rejected", pool="demo-fast")

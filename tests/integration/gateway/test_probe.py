@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from caret.client.synthetic_probe import ProbeResult, SyntheticProbe, run_probe
-from tenants.fleet.pools.scraping.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tests.functional.gateway.gateway_stack import Site
 from tests.stack.ports import free_port
 
@@ -39,11 +39,13 @@ async def test_a_cancellation_is_counted_in_the_gateways_metrics(quick_site: Sit
         frame = {"type": "complete", "id": "1", "mode": "fim", "prefix": "a = ", "suffix": "\n"}
         await socket.send(json.dumps(frame | {"max_tokens": 400}))
         await socket.recv()
-        num_before = parse(await quick_site.metrics()).sum("caret_cancellation_seconds_count")
+        num_before = parse_metrics(await quick_site.metrics()).sum(
+            "caret_cancellation_seconds_count"
+        )
         await socket.send(json.dumps({"type": "cancel", "id": "1"}))
         while json.loads(await socket.recv())["type"] == "delta":
             pass
-    after = parse(await quick_site.metrics())
+    after = parse_metrics(await quick_site.metrics())
 
     assert after.sum("caret_cancellation_seconds_count") == num_before + 1
 
@@ -53,7 +55,7 @@ def test_the_probes_results_are_in_its_metrics() -> None:
     probe.record(ProbeResult("text", "", 0.03))
     probe.record(ProbeResult("refused", "invalid_api_key", None))
 
-    page = parse(generate_latest(probe.registry).decode())
+    page = parse_metrics(generate_latest(probe.registry).decode())
 
     assert page.sum("caret_probe_requests_total", result="text") == 1
     assert page.sum("caret_probe_requests_total", code="invalid_api_key") == 1

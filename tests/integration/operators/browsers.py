@@ -35,7 +35,7 @@ class Account:
     def code(self, *, later_by: int = 0) -> str:
         query = parse_qs(urlsplit(self.credentials.totp_uri).query)
         secret = base64.b32decode(query["secret"][0])
-        return totp.code_at(secret, int(time.time()) // totp.STEP_S + later_by)
+        return totp.compute_code(secret, int(time.time()) // totp.STEP_S + later_by)
 
     def form(self, **other: str) -> dict[str, str]:
         password = self.credentials.password

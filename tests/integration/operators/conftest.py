@@ -22,9 +22,9 @@ def _database(database: None) -> None:
 def _no_earlier_guesses(database: None) -> None:
     """Reset the attempts: tests share one operator of each role, and wrong codes count for 15
     minutes."""
-    from tenants.base.redis_connection import connect
+    from tenants.base.redis_connection import connect_to_redis
 
-    redis = connect()
+    redis = connect_to_redis()
     for key in redis.scan_iter("caret:throttle:*"):
         redis.delete(key)
 

@@ -9,7 +9,7 @@ import structlog
 
 from caret.contracts.added_replicas import ADDITIONS, ReplicaChange, encode_addition
 from tenants.base.operator_roles import OperatorRole
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.added_replicas import read_additions
 from tests.integration.operators.browsers import Browser, signed_in, with_recent_step_up
 from tests.integration.operators.gateways import Gateway, forget_additions
@@ -22,7 +22,7 @@ UNREACHABLE = "localhost:1"  # allowed, but nothing listens there
 @pytest.fixture(autouse=True)
 def _nothing_is_added(gateway: Gateway) -> Iterator[None]:
     yield
-    forget_additions(connect())
+    forget_additions(connect_to_redis())
 
 
 def _add(browser: Browser, pool: str = POOL, **form: str) -> Any:
@@ -62,7 +62,7 @@ def test_an_addition_that_no_gateway_has_read_is_shown_as_waiting(gateway: Gatew
     other = "10.12.0.9:8000"
     addition = ReplicaChange(1, POOL, f"http://{other}", True, "ola", REASON, 1_770_000_000_000)
     # The version is not raised, so gateways do not read it.
-    connect().hset(ADDITIONS, f"{POOL} {other}", encode_addition(addition))
+    connect_to_redis().hset(ADDITIONS, f"{POOL} {other}", encode_addition(addition))
 
     text = _pools(signed_in())
 
@@ -107,7 +107,7 @@ def test_an_invalid_form_gets_an_error_and_keeps_its_input(gateway: Gateway) -> 
     assert 'value="tcp://10.12.0.1:5"' in text
     assert "<option selected>ngram</option>" in text
     assert f'value="{REASON}"' in text
-    assert read_additions(connect()).replicas == {}
+    assert read_additions(connect_to_redis()).replicas == {}
 
 
 def test_a_replica_that_is_already_in_the_pool_is_a_conflict(gateway: Gateway) -> None:
@@ -129,7 +129,7 @@ def test_the_support_role_gets_no_links_and_is_refused(gateway: Gateway) -> None
 
     assert f"/operators/pools/{POOL}/add" not in _pools(browser)
     assert [each.status_code for each in answers] == [403, 403, 403, 403]
-    assert read_additions(connect()).replicas == {}
+    assert read_additions(connect_to_redis()).replicas == {}
 
 
 def test_an_unknown_pool_is_not_found(gateway: Gateway) -> None:
@@ -149,4 +149,4 @@ def test_adding_a_replica_requires_a_code(gateway: Gateway) -> None:
     assert response.status_code == 400
     assert "This code is wrong, expired or already used" in response.content.decode()
     assert f'value="http://{UNREACHABLE}"' in response.content.decode()
-    assert read_additions(connect()).replicas == {}
+    assert read_additions(connect_to_redis()).replicas == {}

@@ -16,19 +16,19 @@ from pytest_django import Settings
 
 from caret.foundation.ids import uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.daily_usage import (
     ALL_COUNTED,
     DAYS,
     REPLICA_SECONDS,
     PoolCounts,
-    count_days,
-    count_recent_days,
-    read_days,
+    count_pool_usage,
+    count_recent_pool_usage,
+    read_pool_usage,
     read_replica_seconds,
     record_replica_seconds,
 )
-from tenants.fleet.pools.scraping.installation_status import read_installation
+from tenants.fleet.pools.scraping.installation_status import read_installation_status
 from tenants.models import Outcome, UsageRecord
 from tests.fixtures.companies import ACME, GLOBEX, Company, completion_fields, make_company
 from tests.integration.operators.browsers import signed_in
@@ -38,9 +38,9 @@ from tests.stack.services import Services
 
 @pytest.fixture(autouse=True)
 def _nothing_is_counted() -> Iterator[None]:
-    connect().delete(DAYS, REPLICA_SECONDS, ALL_COUNTED)
+    connect_to_redis().delete(DAYS, REPLICA_SECONDS, ALL_COUNTED)
     yield
-    connect().delete(DAYS, REPLICA_SECONDS, ALL_COUNTED)
+    connect_to_redis().delete(DAYS, REPLICA_SECONDS, ALL_COUNTED)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def _complete(
 
 def _counted(pool: str, *, num_days: int = 3, now: datetime | None = None) -> list[PoolCounts]:
     """Return the counts of this pool, newest day first."""
-    days = read_days(connect(), num_days=num_days, now=now or timezone.now())
+    days = read_pool_usage(connect_to_redis(), num_days=num_days, now=now or timezone.now())
     return [days[day][pool] for day in sorted(days, reverse=True) if pool in days[day]]
 
 
@@ -98,7 +98,7 @@ def test_usage_of_all_tenants_is_summed_by_day_and_pool(
     _complete(globex, pool)
     _complete(acme, pool, ago=timedelta(days=1))
 
-    count_days(connect(), num_days=3, now=timezone.now())
+    count_pool_usage(connect_to_redis(), num_days=3, now=timezone.now())
 
     assert _counted(pool) == [PoolCounts(3, 5_700, 30, 15), PoolCounts(1, 1_900, 10, 0)]
 
@@ -107,7 +107,7 @@ def test_counting_twice_gives_the_same_counts(acme: Company, pool: str) -> None:
     _complete(acme, pool, accepted=50)
 
     for _ in range(2):
-        count_days(connect(), num_days=3, now=timezone.now())
+        count_pool_usage(connect_to_redis(), num_days=3, now=timezone.now())
 
     assert _counted(pool) == [PoolCounts(1, 1_900, 10, 5)]
 
@@ -117,7 +117,7 @@ def test_a_day_keeps_its_counts_after_its_records_are_deleted(
 ) -> None:
     for _ in range(3):
         _complete(acme, pool)
-    count_days(connect(), num_days=3, now=timezone.now())
+    count_pool_usage(connect_to_redis(), num_days=3, now=timezone.now())
     with tenant_scope(acme.tenant_id):
         kept = UsageRecord.objects.filter(pool=pool).latest("occurred_at").request_id
     # As the tables' owner: the application may not delete such young records. One remains, so that
@@ -130,7 +130,7 @@ def test_a_day_keeps_its_counts_after_its_records_are_deleted(
         owner.execute("ALTER TABLE tenants_usage_record FORCE ROW LEVEL SECURITY")
     assert gone.rowcount == 2
 
-    count_days(connect(), num_days=3, now=timezone.now())
+    count_pool_usage(connect_to_redis(), num_days=3, now=timezone.now())
 
     assert _counted(pool) == [PoolCounts(3, 5_700, 30, 0)]
 
@@ -141,11 +141,11 @@ def test_older_days_are_counted_once_a_day_and_recent_ones_each_time(
     # In this or the previous month: the tests have partitions of these.
     old = timedelta(days=5)
     _complete(acme, pool, ago=old)
-    count_recent_days(connect(), now=timezone.now())
+    count_recent_pool_usage(connect_to_redis(), now=timezone.now())
     _complete(acme, pool, ago=old)
     _complete(acme, pool)
 
-    count_recent_days(connect(), now=timezone.now())
+    count_recent_pool_usage(connect_to_redis(), now=timezone.now())
 
     assert [each.requests for each in _counted(pool, num_days=30)] == [1, 1]
 
@@ -154,26 +154,28 @@ def test_counts_older_than_a_quarter_are_deleted() -> None:
     now = timezone.now()
     for days in (89, 95):
         day = (now - timedelta(days=days)).date().isoformat()
-        connect().hset(DAYS, day, b"\x80")
-        connect().hset(REPLICA_SECONDS, f"{day}|fast", 60)
+        connect_to_redis().hset(DAYS, day, b"\x80")
+        connect_to_redis().hset(REPLICA_SECONDS, f"{day}|fast", 60)
 
-    count_days(connect(), num_days=3, now=now)
+    count_pool_usage(connect_to_redis(), num_days=3, now=now)
 
     kept = (now - timedelta(days=89)).date().isoformat().encode()
-    assert kept in connect().hkeys(DAYS)
-    assert connect().hkeys(REPLICA_SECONDS) == [kept + b"|fast"]
-    assert (now - timedelta(days=95)).date().isoformat().encode() not in connect().hkeys(DAYS)
+    assert kept in connect_to_redis().hkeys(DAYS)
+    assert connect_to_redis().hkeys(REPLICA_SECONDS) == [kept + b"|fast"]
+    assert (now - timedelta(days=95)).date().isoformat().encode() not in connect_to_redis().hkeys(
+        DAYS
+    )
 
 
 def test_replica_seconds_are_recorded(gateway: Gateway) -> None:
     now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    found = read_installation(now=now)
+    found = read_installation_status(now=now)
 
     for minute in range(3):
-        record_replica_seconds(connect(), found, now=now + timedelta(minutes=minute))
+        record_replica_seconds(connect_to_redis(), found, now=now + timedelta(minutes=minute))
 
     # Two replicas, each in two pools.
-    seconds = read_replica_seconds(connect(), num_days=7, now=now)
+    seconds = read_replica_seconds(connect_to_redis(), num_days=7, now=now)
     assert seconds == {now.date(): {"demo-fast": 180, "demo-quality": 180}}
 
 
@@ -182,8 +184,8 @@ def _plant(pool: str, counts: PoolCounts, *, hours: float) -> None:
     day = timezone.now().astimezone(UTC).date().isoformat()
     from msgspec import msgpack
 
-    connect().hset(DAYS, day, msgpack.encode({pool: counts}))
-    connect().hset(REPLICA_SECONDS, f"{day}|{pool}", int(hours * 3_600))
+    connect_to_redis().hset(DAYS, day, msgpack.encode({pool: counts}))
+    connect_to_redis().hset(REPLICA_SECONDS, f"{day}|{pool}", int(hours * 3_600))
 
 
 def _page(**query: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from tenants.base.operator_roles import OperatorRole
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.draining import read_drains
 from tests.integration.operators.browsers import (
     Account,
@@ -27,7 +27,7 @@ REASON = "Ticket 4711: its GPU is to be replaced"
 @pytest.fixture(autouse=True)
 def _nothing_is_drained(gateway: Gateway) -> Iterator[None]:
     yield
-    forget_drains(connect())
+    forget_drains(connect_to_redis())
     for replica in gateway.replicas:
         gateway.wait_for_metric(_line(replica, is_drained=False))
 
@@ -79,7 +79,7 @@ def test_a_drained_replica_can_be_undrained(gateway: Gateway) -> None:
 
     assert "If its cache is cold" in confirmation.content.decode()
     assert response["Location"] == "/operators/pools?done=undrained"
-    assert read_drains(connect()).drained == {}
+    assert read_drains(connect_to_redis()).drained == {}
     gateway.wait_for_metric(_line(one, is_drained=False))
 
 
@@ -97,7 +97,7 @@ def test_draining_the_last_replica_requires_its_name(gateway: Gateway) -> None:
     assert (refused.status_code, wrong.status_code, done.status_code) == (400, 400, 302)
     assert f'name="reason" value="{REASON}"' in wrong.content.decode()
     assert 'name="confirmation" value="demo-fast"' in wrong.content.decode()
-    assert set(read_drains(connect()).drained) == {one, two}
+    assert set(read_drains(connect_to_redis()).drained) == {one, two}
 
 
 def test_the_support_role_gets_no_links_and_is_refused(gateway: Gateway) -> None:
@@ -113,7 +113,7 @@ def test_the_support_role_gets_no_links_and_is_refused(gateway: Gateway) -> None
 
     assert _address(one) not in page
     assert [each.status_code for each in answers] == [403, 403, 403]
-    assert read_drains(connect()).drained == {}
+    assert read_drains(connect_to_redis()).drained == {}
 
 
 def test_an_unknown_replica_is_not_found(gateway: Gateway) -> None:
@@ -130,7 +130,7 @@ def test_draining_without_a_reason_is_refused(gateway: Gateway) -> None:
 
     assert response.status_code == 400
     assert "Enter a reason for the change log." in response.content.decode()
-    assert read_drains(connect()).drained == {}
+    assert read_drains(connect_to_redis()).drained == {}
 
 
 @pytest.mark.parametrize("action", ["drain", "undrain"])
@@ -157,7 +157,7 @@ def test_draining_requires_a_code(gateway: Gateway) -> None:
     assert response.status_code == 400
     assert "This code is wrong, expired or already used" in response.content.decode()
     assert f'name="reason" value="{REASON}"' in response.content.decode()
-    assert read_drains(connect()).drained == {}
+    assert read_drains(connect_to_redis()).drained == {}
 
 
 def _sign_in_with_code() -> tuple[Account, Browser, str]:
@@ -187,7 +187,7 @@ def test_a_new_code_is_required_after_ten_minutes(gateway: Gateway) -> None:
     held.save()
 
     assert _post_drain(browser, gateway.replicas[0]).status_code == 400
-    assert read_drains(connect()).drained == {}
+    assert read_drains(connect_to_redis()).drained == {}
 
 
 def test_guessing_codes_is_throttled(gateway: Gateway) -> None:
@@ -199,7 +199,7 @@ def test_guessing_codes_is_throttled(gateway: Gateway) -> None:
     response = _post_drain(browser, one, code=account.code(later_by=1))
 
     assert "Too many attempts." in response.content.decode()
-    assert read_drains(connect()).drained == {}
+    assert read_drains(connect_to_redis()).drained == {}
 
 
 def test_a_drained_replica_that_no_gateway_reports_can_be_undrained(gateway: Gateway) -> None:
@@ -207,11 +207,13 @@ def test_a_drained_replica_that_no_gateway_reports_can_be_undrained(gateway: Gat
     browser = with_recent_step_up()
     _post_drain(browser, one)
     gone = "10.0.0.9:8000"
-    connect().hset("caret:drained-replicas", gone, connect().hget("caret:drained-replicas", one))
+    connect_to_redis().hset(
+        "caret:drained-replicas", gone, connect_to_redis().hget("caret:drained-replicas", one)
+    )
 
     page = browser.client.get("/operators/pools").content.decode()
     response = _post_drain(browser, gone, "undrain")
 
     assert "Drained replicas that no gateway reports" in page
     assert response.status_code == 302
-    assert set(read_drains(connect()).drained) == {one}
+    assert set(read_drains(connect_to_redis()).drained) == {one}

@@ -13,7 +13,7 @@ from caret.contracts.experiments import (
 )
 from caret.contracts.policy import Tier
 from tenants.base.operator_roles import OperatorRole
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.experiments import read_experiment_state
 from tenants.fleet.pools.assignments import list_assignments
 from tenants.fleet.pools.model_catalog import list_catalog, withdraw_model
@@ -41,7 +41,7 @@ def _nothing_is_left() -> Iterator[None]:
     for each in list_catalog():
         if each.is_published:
             withdraw_model(operator="test", name=each.name, tier=each.tier, now=timezone.now())
-    connection = connect()
+    connection = connect_to_redis()
     connection.delete(EXPERIMENTS, EXPERIMENTS_LOG)
     connection.incr(EXPERIMENTS_VERSION)
 
@@ -116,7 +116,7 @@ def test_a_change_needs_a_code_and_the_right_role(
 
     assert (without_code.status_code, by_support.status_code) == (400, 403)
     assert not any(each.is_published for each in list_catalog())
-    assert read_experiment_state(connect()).entries == {}
+    assert read_experiment_state(connect_to_redis()).entries == {}
 
 
 @pytest.mark.parametrize("path", ["models/sell", "experiments/sell"])
@@ -140,7 +140,7 @@ def test_gateways_follow_an_experiment_that_starts_and_stops(gateway: Gateway) -
     gateway.wait_for_metric(f"{capability} 0.0")
     _post("experiments/start", name="suffix-share", reason="Once more")
     gateway.wait_for_metric(f"{capability} 1.0")
-    latest = read_experiment_state(connect()).latest
+    latest = read_experiment_state(connect_to_redis()).latest
     assert [each.is_running for each in latest] == [True, False, True]
 
 
@@ -164,7 +164,7 @@ def test_an_invalid_experiment_is_refused_and_keeps_its_input(changed: dict[str,
 
     assert answer.status_code == 400
     assert 'value="0.' in answer.content.decode() or "suffix_share_1" in changed
-    assert read_experiment_state(connect()).entries == {}
+    assert read_experiment_state(connect_to_redis()).entries == {}
 
 
 def test_an_experiment_is_started_only_once() -> None:

@@ -14,8 +14,8 @@ from caret.contracts.drained_replicas import (
     DrainChange,
     encode_drain,
 )
-from tenants.base.redis_connection import connect
-from tenants.fleet.pools.daily_usage import DAYS, REPLICA_SECONDS, count_recent_days
+from tenants.base.redis_connection import connect_to_redis
+from tenants.fleet.pools.daily_usage import DAYS, REPLICA_SECONDS, count_recent_pool_usage
 from tenants.fleet.pools.scraping.recent_scrapes import KEY as SCRAPES
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import forget_drains
@@ -26,9 +26,9 @@ TODAY = timezone.now().date().isoformat()
 @pytest.fixture(autouse=True)
 def _forgotten() -> Iterator[None]:
     yield
-    connect().delete(DRAINS_VERSION)
-    forget_drains(connect())
-    connect().delete(DAYS, REPLICA_SECONDS, SCRAPES)
+    connect_to_redis().delete(DRAINS_VERSION)
+    forget_drains(connect_to_redis())
+    connect_to_redis().delete(DAYS, REPLICA_SECONDS, SCRAPES)
 
 
 def _drain(replica: str, at_ms: int = 0) -> bytes:
@@ -37,7 +37,7 @@ def _drain(replica: str, at_ms: int = 0) -> bytes:
 
 @pytest.mark.parametrize("replica", ["", "/", "a/b", "a\nb", "..", "?", "\N{SNOWMAN}"])
 def test_a_drained_replica_with_an_unusual_name_is_shown(replica: str) -> None:
-    connect().hset(DRAINS, replica, _drain(replica))
+    connect_to_redis().hset(DRAINS, replica, _drain(replica))
 
     page = signed_in().client.get("/operators/pools")
 
@@ -46,7 +46,7 @@ def test_a_drained_replica_with_an_unusual_name_is_shown(replica: str) -> None:
 
 
 def test_a_replica_with_a_slash_in_its_name_can_be_undrained() -> None:
-    connect().hset(DRAINS, "a/b", _drain("a/b"))
+    connect_to_redis().hset(DRAINS, "a/b", _drain("a/b"))
 
     page = signed_in().client.get("/operators/replicas/a/b/undrain")
 
@@ -56,7 +56,7 @@ def test_a_replica_with_a_slash_in_its_name_can_be_undrained() -> None:
 
 @pytest.mark.parametrize("at_ms", [10**18, -(10**18), 2**63 - 1])
 def test_an_invalid_time_is_shown_as_the_epoch(at_ms: int) -> None:
-    connect().lpush(DRAINS_LOG, _drain("10.0.0.1:8000", at_ms))
+    connect_to_redis().lpush(DRAINS_LOG, _drain("10.0.0.1:8000", at_ms))
 
     page = signed_in().client.get("/operators/pools")
 
@@ -65,18 +65,18 @@ def test_an_invalid_time_is_shown_as_the_epoch(at_ms: int) -> None:
 
 
 def test_an_undecodable_version_does_not_break_the_page() -> None:
-    connect().set(DRAINS_VERSION, b"\xff")
+    connect_to_redis().set(DRAINS_VERSION, b"\xff")
 
     assert signed_in().client.get("/operators/pools").status_code == 200
 
 
 @pytest.mark.parametrize("counted", [b"\xc1", b"\x81\xa1\xff\x90", msgspec.msgpack.encode(["x"])])
 def test_unreadable_counts_are_ignored(counted: bytes) -> None:
-    connect().hset(DAYS, TODAY, counted)
-    connect().hset(REPLICA_SECONDS, f"{TODAY}|fast", "many")
-    connect().hset(REPLICA_SECONDS, b"\xff", "1")
+    connect_to_redis().hset(DAYS, TODAY, counted)
+    connect_to_redis().hset(REPLICA_SECONDS, f"{TODAY}|fast", "many")
+    connect_to_redis().hset(REPLICA_SECONDS, b"\xff", "1")
 
-    count_recent_days(connect(), now=timezone.now())
+    count_recent_pool_usage(connect_to_redis(), now=timezone.now())
 
     assert signed_in().client.get("/operators/cost").status_code == 200
 
@@ -85,14 +85,14 @@ def test_unreadable_counts_are_ignored(counted: bytes) -> None:
     "kept", [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"]
 )
 def test_unreadable_readings_are_ignored(kept: bytes) -> None:
-    connect().lpush(SCRAPES, kept)
+    connect_to_redis().lpush(SCRAPES, kept)
 
     assert signed_in().client.get("/operators/").status_code == 200
 
 
 def test_the_csv_file_escapes_formulas_in_pool_names() -> None:
     days = {"=1+1": [1, 10, 10, 0]}
-    connect().hset(DAYS, TODAY, msgspec.msgpack.encode(days))
+    connect_to_redis().hset(DAYS, TODAY, msgspec.msgpack.encode(days))
 
     file = signed_in().client.get("/operators/cost?as=csv").content.decode()
 

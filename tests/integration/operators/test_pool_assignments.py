@@ -18,9 +18,9 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.money import Currency
 from tenants.base.operator_roles import OperatorRole
-from tenants.billing.plans.operations import create_plan, subscribe
+from tenants.billing.plans.operations import create_plan, subscribe_tenant
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.operators.operations import operator_actor
+from tenants.fleet.operators.operations import build_operator_actor
 from tenants.fleet.pools.assignments import (
     NewAssignment,
     PoolSharing,
@@ -32,9 +32,9 @@ from tenants.fleet.pools.assignments import (
 from tenants.fleet.pools.model_catalog import NewModel, list_catalog, publish_model, withdraw_model
 from tenants.models import AuditEntry, PoolAssignment
 from tenants.policy.availability.model_offers import get_offers
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tests.benchmarks.installation import create_home, gateway_part, started
 from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
@@ -278,7 +278,7 @@ def test_only_operators_who_may_write_assign_pools(fleet: Fleet, acme: Company) 
         disabled_at=None,
         fingerprint="",
     )
-    reader = operator_actor(support, tenant_id=acme.tenant_id, address="", request_id="")
+    reader = build_operator_actor(support, tenant_id=acme.tenant_id, address="", request_id="")
 
     for actor in (acme.administrator.actor, acme.developer.actor, reader):
         with pytest.raises(Forbidden):
@@ -313,10 +313,10 @@ def test_a_request_gets_the_model_that_it_names(fleet: Fleet, acme: Company) -> 
 
 
 def _set_models(company: Company, models: list[str] | None, **fields: Any) -> None:
-    held = find_policy(tenant_id=company.tenant_id).policy
+    held = find_policy_in_force(tenant_id=company.tenant_id).policy
     set_policy(
         actor=company.administrator.actor,
-        document=write_policy(held) | {"models": models} | fields,
+        document=serialize_policy(held) | {"models": models} | fields,
         reason="test",
         now=timezone.now(),
     )
@@ -349,7 +349,9 @@ def test_a_policy_keeps_a_model_that_is_withdrawn(fleet: Fleet, acme: Company) -
 
     _set_models(acme, ["large", "demo"])
 
-    assert find_policy(tenant_id=acme.tenant_id).policy.models == frozenset({"large", "demo"})
+    assert find_policy_in_force(tenant_id=acme.tenant_id).policy.models == frozenset(
+        {"large", "demo"}
+    )
 
 
 def test_a_model_of_another_plan_is_not_offered(fleet: Fleet, acme: Company) -> None:
@@ -362,7 +364,7 @@ def test_a_model_of_another_plan_is_not_offered(fleet: Fleet, acme: Company) -> 
     assert fleet.complete(key, model="large").status_code == 404
 
     today = timezone.now().date()
-    subscribe(actor=acme.platform, plan=slug, starts_on=today, now=timezone.now())
+    subscribe_tenant(actor=acme.platform, plan=slug, starts_on=today, now=timezone.now())
 
     _await_models(fleet, key, "demo", "large")
     yesterday = today - timedelta(days=1)

@@ -11,10 +11,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from console.operator_admin.pools.csv_files import pools_csv
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.draining import read_drains
 from tenants.fleet.pools.pool_status import RejectedReplica
-from tenants.fleet.pools.scraping.installation_status import read_installation
+from tenants.fleet.pools.scraping.installation_status import read_installation_status
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 
@@ -47,7 +47,7 @@ def test_replicas_are_exported_as_csv(gateway: Gateway) -> None:
 
 
 def test_rejected_replicas_are_exported_with_the_reason(gateway: Gateway) -> None:
-    found = read_installation(now=timezone.now())
+    found = read_installation_status(now=timezone.now())
     refused = RejectedReplica("other:8000", "block_size", "16", "32", 2)
     pools = [replace(found.pools[0], rejected=[refused])]
 
@@ -71,7 +71,7 @@ def test_rejected_replicas_are_exported_with_the_reason(gateway: Gateway) -> Non
 def test_a_replica_has_the_same_state_as_on_the_page(
     gateway: Gateway, fields: dict[str, Any], state: str
 ) -> None:
-    found = read_installation(now=timezone.now())
+    found = read_installation_status(now=timezone.now())
     pool = found.pools[0]
     odd = replace(pool.replicas[0], **fields)
 
@@ -96,8 +96,8 @@ def test_first_token_times_are_exported_as_csv(gateway: Gateway) -> None:
 
 
 def test_the_file_of_changes_states_that_redis_is_unreachable() -> None:
-    found = read_installation(now=timezone.now())
-    latest = read_drains(connect()).latest
+    found = read_installation_status(now=timezone.now())
+    latest = read_drains(connect_to_redis()).latest
 
     rows, notes = download(of="changes")
     unknown, away = read(pools_csv(file_request(of="changes"), found, None))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 import pytest
 from pytest_django import Settings
 
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.scraping.gateway_scraper import BOUNDS, Scrape, scrape_gateways
-from tenants.fleet.pools.scraping.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tenants.fleet.pools.scraping.recent_scrapes import KEY, WINDOW_S, count_recent, store_scrapes
 from tenants.fleet.pools.scraping.slow_requests import list_slow_requests
 from tests.fakes.raw_server import raw_server
@@ -79,22 +79,22 @@ def _make_scrape(count: float, *, gateway: str = "http://one", started_s: float 
     page = (
         f'caret_completions_total{{mode="fim"}} {count}\nprocess_start_time_seconds {started_s}\n'
     )
-    return Scrape(gateway, parse(page), "")
+    return Scrape(gateway, parse_metrics(page), "")
 
 
 @pytest.fixture(autouse=True)
 def _delete_stored_scrapes() -> None:
-    connect().delete(KEY)
+    connect_to_redis().delete(KEY)
 
 
 def _recent_count(*scrapes: Scrape) -> tuple[float, float | None]:
-    recent = count_recent(connect(), scrapes, now_s=NOW_S)
+    recent = count_recent(connect_to_redis(), scrapes, now_s=NOW_S)
     return recent.counters.sum("caret_completions_total"), recent.window_s
 
 
 def test_counts_start_at_the_oldest_make_scrape() -> None:
     for minute, count in ((15, 100), (5, 150)):
-        store_scrapes(connect(), [_make_scrape(count)], now_s=NOW_S - minute * 60)
+        store_scrapes(connect_to_redis(), [_make_scrape(count)], now_s=NOW_S - minute * 60)
 
     assert _recent_count(_make_scrape(180)) == (80, 900)
 
@@ -104,13 +104,13 @@ def test_without_a_stored_scrape_counts_start_with_the_gateway() -> None:
 
 
 def test_a_scrape_outside_the_window_is_ignored() -> None:
-    store_scrapes(connect(), [_make_scrape(100)], now_s=NOW_S - 3 * WINDOW_S)
+    store_scrapes(connect_to_redis(), [_make_scrape(100)], now_s=NOW_S - 3 * WINDOW_S)
 
     assert _recent_count(_make_scrape(180)) == (180, None)
 
 
 def test_a_gateway_started_within_the_window_counts_from_its_start() -> None:
-    store_scrapes(connect(), [_make_scrape(100)], now_s=NOW_S - 900)
+    store_scrapes(connect_to_redis(), [_make_scrape(100)], now_s=NOW_S - 900)
 
     new = _make_scrape(7, gateway="http://two", started_s=NOW_S - 60)
     assert _recent_count(_make_scrape(7), new) == (14, 900)
@@ -118,19 +118,19 @@ def test_a_gateway_started_within_the_window_counts_from_its_start() -> None:
 
 def test_a_gateway_without_an_earlier_scrape_is_excluded() -> None:
     unreachable = Scrape("http://two", None, "The request timed out.")
-    store_scrapes(connect(), [_make_scrape(100), unreachable], now_s=NOW_S - 900)
+    store_scrapes(connect_to_redis(), [_make_scrape(100), unreachable], now_s=NOW_S - 900)
 
     assert _recent_count(_make_scrape(110), _make_scrape(5_000, gateway="http://two")) == (10, 900)
 
 
 def test_the_number_of_stored_scrapes_is_limited() -> None:
     for number in range(40):
-        store_scrapes(connect(), [_make_scrape(number)], now_s=NOW_S - 900 + number)
+        store_scrapes(connect_to_redis(), [_make_scrape(number)], now_s=NOW_S - 900 + number)
 
-    assert connect().llen(KEY) == WINDOW_S // 60 + 1
+    assert connect_to_redis().llen(KEY) == WINDOW_S // 60 + 1
 
 
 def test_a_scrape_stored_by_another_version_is_ignored() -> None:
-    connect().lpush(KEY, b"\x93\x01\x02\x03")
+    connect_to_redis().lpush(KEY, b"\x93\x01\x02\x03")
 
     assert _recent_count(_make_scrape(180)) == (180, None)

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
 from tenants.compliance.tenant_closing import close_due_tenants
 from tenants.models import Tenant
@@ -47,7 +47,7 @@ def test_an_operator_downloads_the_certificate_of_a_deleted_tenant(acme: Company
 
     assert before.status_code == 404
     assert f'href="{path}"' in page
-    facts = verify_certificate(document, signing_keys().public_keys())
+    facts = verify_certificate(document, load_signing_keys().public_keys())
     assert facts["tenant"] == acme.slug
 
 

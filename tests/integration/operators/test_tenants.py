@@ -42,7 +42,7 @@ def entries(company: Company, action: str) -> list[AuditEntry]:
 
 
 def read_published(company: Company) -> TenantSnapshot:
-    data = redis_connection.connect().hget(SNAPSHOTS, company.tenant_id)
+    data = redis_connection.connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
 

@@ -16,9 +16,9 @@ def _database(database: None) -> None:
     """Give all of these tests Postgres and Valkey."""
     # Imported here: pytest may load this file before Django is set up.
     from caret.contracts.retrieval import FILES, QUESTIONS
-    from tenants.base.redis_connection import connect
+    from tenants.base.redis_connection import connect_to_redis
 
-    connect().delete(FILES, QUESTIONS)  # messages of earlier tests
+    connect_to_redis().delete(FILES, QUESTIONS)  # messages of earlier tests
 
 
 @pytest.fixture

@@ -23,11 +23,11 @@ from caret.contracts.retrieval import (
 from caret.contracts.sealed_message import ADD_SCRIPT, FIELD
 from caret.foundation.clock import SystemClock
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.models import RetrievalChunk
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.privacy.retrieval_index.embeddings import EmbeddingEngine
 from tenants.privacy.retrieval_index.redis_streams import RetrievalStreams
@@ -82,16 +82,16 @@ class TenantIndex:
 
     def take_results(self, gateway: str) -> list[SnippetResult]:
         sealer = Sealer(settings.ROOT_SECRET)
-        sealed_results: Any = connect().lpop(answers_key(gateway), 100) or []
+        sealed_results: Any = connect_to_redis().lpop(answers_key(gateway), 100) or []
         opened = [sealer.open(data, SnippetResult) for data in sealed_results]
         assert {tenant_id for tenant_id, _ in opened} <= {self.company.tenant_id}
         return [result for _, result in opened]
 
     def change_policy(self, **changes: Any) -> None:
-        policy = find_policy(tenant_id=self.company.tenant_id).policy
+        policy = find_policy_in_force(tenant_id=self.company.tenant_id).policy
         set_policy(
             actor=self.company.platform,
-            document=write_policy(policy) | changes,
+            document=serialize_policy(policy) | changes,
             reason="a test",
             now=timezone.now(),
         )
@@ -112,13 +112,13 @@ class TenantIndex:
 
 def add_to_stream(stream: str, sealed: bytes) -> None:
     limits = (str(STREAM_MS), str(MAX_FILES_QUEUED))
-    connect().eval(ADD_SCRIPT, 1, stream, sealed, FIELD, *limits)
+    connect_to_redis().eval(ADD_SCRIPT, 1, stream, sealed, FIELD, *limits)
 
 
 def make_index(name: str, embeddings: FakeEmbeddings) -> TenantIndex:
     """Return the index of a company that allows indexing of the repository `shop`."""
     context = WorkerContext(
-        streams=RetrievalStreams(connect()),
+        streams=RetrievalStreams(connect_to_redis()),
         sealer=Sealer(settings.ROOT_SECRET),
         embedder=EmbeddingEngine(embeddings.url, model=MODEL),
         clock=SystemClock(),

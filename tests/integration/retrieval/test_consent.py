@@ -12,8 +12,8 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.identity.members.tenant_status import purge_cache, set_status
 from tenants.models import PolicyVersion
-from tenants.policy.document import write_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.document import serialize_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.retrieval_index import erasure
 from tests.fakes.embeddings import FakeEmbeddings
 from tests.integration.retrieval.index_harness import TenantIndex, make_code
@@ -135,7 +135,7 @@ def test_erasing_one_tenants_index_keeps_anothers(
     globex.index_file("invoices.py", INVOICE)
 
     two_repositories.change_policy(retrieval=[])
-    erasure.sweep(now=timezone.now())
+    erasure.clean_up_index(now=timezone.now())
 
     assert globex.indexed_paths() == {"invoices.py"}
 
@@ -162,7 +162,7 @@ def test_the_sweep_erases_files_without_consent(acme: TenantIndex) -> None:
     acme.index_file("invoices.py", INVOICE)
     _restore_policy(acme, retrieval=[])
 
-    erasure.sweep(now=timezone.now())
+    erasure.clean_up_index(now=timezone.now())
 
     assert acme.indexed_paths() == set()
 
@@ -178,7 +178,7 @@ def _restore_policy(index: TenantIndex, **changes: Any) -> None:
     """Change the policy without its effects, as a restored backup does."""
     tenant_id = index.company.tenant_id
     with tenant_scope(tenant_id):
-        document = write_policy(find_policy(tenant_id=tenant_id).policy) | changes
+        document = serialize_policy(find_policy_in_force(tenant_id=tenant_id).policy) | changes
         PolicyVersion.objects.create(
             tenant_id=tenant_id, version=99, document=document, reason="", created_at=timezone.now()
         )

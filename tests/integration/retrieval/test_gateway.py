@@ -25,7 +25,7 @@ from inference.completion.request import AdmittedRequest
 from inference.retrieval import Retrieval
 from inference.retrieval.redis_client import MAX_WAIT_S, RESEND_S
 from inference.retrieval.send_queue import FILE_EVERY_S, FIRST_EMPTY_S, QUESTION_EVERY_S
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tests.fakes.clock import FakeClock
 from tests.fakes.embeddings import FakeEmbeddings
 from tests.fakes.requests import make_admitted
@@ -134,7 +134,7 @@ async def test_generated_files_are_not_sent(acme: TenantIndex, retrieval: Retrie
 
     await retrieval.client.send_pending()
 
-    assert await in_thread(lambda: connect().xlen(FILES)) == 0
+    assert await in_thread(lambda: connect_to_redis().xlen(FILES)) == 0
 
 
 async def test_secrets_do_not_leave_the_gateway(
@@ -178,7 +178,9 @@ async def test_a_result_sealed_for_another_tenant_is_ignored(
 async def test_unreadable_results_are_dropped(acme: TenantIndex, retrieval: Retrieval) -> None:
     retrieval.find(make_request(acme))
     await retrieval.client.send_pending()
-    await in_thread(lambda: connect().rpush(answers_key(retrieval.client._gateway), b"garbage"))
+    await in_thread(
+        lambda: connect_to_redis().rpush(answers_key(retrieval.client._gateway), b"garbage")
+    )
 
     with capture_logs() as logs:
         await retrieval.client.receive_results()
@@ -199,7 +201,7 @@ async def test_a_query_without_a_response_is_repeated(
     retrieval.find(request)
     await retrieval.client.send_pending()
 
-    assert await in_thread(lambda: connect().xlen(QUESTIONS)) == 2
+    assert await in_thread(lambda: connect_to_redis().xlen(QUESTIONS)) == 2
 
 
 async def test_files_are_sent_again_without_a_response(
@@ -209,7 +211,7 @@ async def test_files_are_sent_again_without_a_response(
     retrieval.find(request)
     await retrieval.client.send_pending()
     await in_thread(
-        lambda: connect().delete(FILES, QUESTIONS)
+        lambda: connect_to_redis().delete(FILES, QUESTIONS)
     )  # as if they had expired before a worker ran
     clock.pass_s(MAX_WAIT_S)
     await retrieval.client.receive_results()
@@ -259,7 +261,7 @@ async def test_the_client_delivers_results_in_the_background(
 def _push_result(tenant_id: TenantId, question_id: str, retrieval: Retrieval) -> None:
     result = SnippetResult(question_id, (SnippetMatch("theirs.py", "theirs", 0.9),))
     sealed = Sealer(settings.ROOT_SECRET).seal(tenant_id, result)
-    connect().rpush(answers_key(retrieval.client._gateway), sealed)
+    connect_to_redis().rpush(answers_key(retrieval.client._gateway), sealed)
 
 
 async def _wait_until(condition: Any) -> None:

@@ -108,7 +108,7 @@ def test_files_that_are_unused_for_long_are_erased(acme: TenantIndex) -> None:
 
     acme.search("socket frame")
     acme.index_file("sent.py", make_code("window", "pane"))
-    erasure.sweep(now=timezone.now())
+    erasure.clean_up_index(now=timezone.now())
 
     assert acme.indexed_paths() == {"used.py", "sent.py"}
 

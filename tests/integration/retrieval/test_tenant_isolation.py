@@ -21,7 +21,7 @@ from caret.contracts.retrieval import (
 )
 from caret.contracts.sealed_message import FIELD, Envelope
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.models import RetrievalChunk
 from tests.fakes.embeddings import embedding_of
 from tests.integration.retrieval.index_harness import SHOP, TenantIndex, add_to_stream, make_code
@@ -76,12 +76,12 @@ def test_a_message_forged_for_another_tenant_is_dropped(
 
     assert served.dropped == {"unreadable: seal": 1}
     assert acme.indexed_paths() == {"invoices.py"}
-    assert connect().llen(answers_key(gateway)) == 0
+    assert connect_to_redis().llen(answers_key(gateway)) == 0
 
 
 def test_an_unreadable_message_is_dropped_and_the_others_processed(acme: TenantIndex) -> None:
     add_to_stream(FILES, b"garbage")
-    connect().xadd(FILES, {"other": b"x"})
+    connect_to_redis().xadd(FILES, {"other": b"x"})
 
     acme.index_file("invoices.py", INVOICE)
 
@@ -174,24 +174,24 @@ def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> 
     acme.send_file(f"{plant}.py", make_code(plant, "total"))
     add_to_stream(QUESTIONS, acme.seal(question))
     sent = _all_of_redis()
-    waits = [connect().pttl(name) for name in (FILES, QUESTIONS)]
+    waits = [connect_to_redis().pttl(name) for name in (FILES, QUESTIONS)]
     acme.run_worker()
     answered = _all_of_redis()
 
     assert acme.company.tenant_id.encode() in sent  # in the envelope, in clear text
     assert plant.encode() not in sent + answered
     assert all(0 < wait <= MAX_AGE_S * 1_000 / 2 for wait in waits)
-    assert 0 < connect().pttl(answers_key(gateway)) <= MAX_AGE_S * 1_000
-    assert connect().xlen(FILES) == connect().xlen(QUESTIONS) == 0
+    assert 0 < connect_to_redis().pttl(answers_key(gateway)) <= MAX_AGE_S * 1_000
+    assert connect_to_redis().xlen(FILES) == connect_to_redis().xlen(QUESTIONS) == 0
 
 
 def test_messages_that_no_worker_reads_are_trimmed(acme: TenantIndex) -> None:
     old = f"{int(time.time() * 1_000) - MAX_AGE_S * 1_000}-0"
-    connect().xadd(FILES, {FIELD: b"old"}, id=old)
+    connect_to_redis().xadd(FILES, {FIELD: b"old"}, id=old)
 
     acme.send_file("invoices.py", INVOICE)
 
-    entries: Any = connect().xrange(FILES)
+    entries: Any = connect_to_redis().xrange(FILES)
     assert len(entries) == 1
     assert entries[0][0] != old.encode()
 
@@ -213,8 +213,8 @@ def test_logs_contain_neither_text_nor_names(acme: TenantIndex, services: Servic
 
 
 def _all_of_redis() -> bytes:
-    names: Any = list(connect().scan_iter())
-    dumps: list[Any] = [connect().dump(name) for name in names]
+    names: Any = list(connect_to_redis().scan_iter())
+    dumps: list[Any] = [connect_to_redis().dump(name) for name in names]
     return b"".join([*names, *(dump or b"" for dump in dumps)])
 
 

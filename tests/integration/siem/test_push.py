@@ -7,7 +7,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 from tenants.compliance.audit_sinks import delivery_worker
 from tenants.compliance.audit_sinks.delivery_worker import (
@@ -16,14 +16,14 @@ from tenants.compliance.audit_sinks.delivery_worker import (
     _claim_due,
     _claim_sink,
     _store_result,
-    deliver_due,
+    deliver_due_entries,
 )
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink, delete_sink, replay_sink
 from tenants.compliance.tasks import deliver_audit_entries
 from tenants.models import AuditSink
 from tenants.security.audit.hash_chain import hash_document
 from tenants.security.encryption.envelope import SealContext
-from tenants.security.encryption.operations import seal_for
+from tenants.security.encryption.operations import seal_in_scope
 from tests.fakes.siem_servers import Hook, Syslog, webhook
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.siem.clock import Clock
@@ -41,7 +41,7 @@ def test_a_webhook_gets_every_entry_signed_and_in_order(
     attach_webhook(company, hook)
     add_entries(company, 3)
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert hook.sequences == list(range(1, 11))
     assert [payload["data"]["hash"] for payload in hook.payloads] == [
@@ -56,7 +56,7 @@ def test_a_receivers_library_verifies_the_signature(
 ) -> None:
     attach_webhook(company, hook)
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert hook.last is not None
     body, headers = hook.last
@@ -69,10 +69,10 @@ def test_a_sink_without_pending_entries_gets_no_request(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
     attach_webhook(company, hook)
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
     num_requests = hook.num_requests
 
-    assert deliver_due(clock=clock) == 0
+    assert deliver_due_entries(clock=clock) == 0
     assert hook.num_requests == num_requests
 
 
@@ -80,7 +80,7 @@ def test_a_new_sink_gets_only_later_entries(company: Company, hook: Hook, clock:
     attach_webhook(company, hook, from_sequence=None)
     add_entries(company)
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert [payload["data"]["action"] for payload in hook.payloads] == [
         "audit_sink.created",
@@ -94,7 +94,7 @@ def test_a_large_backlog_is_delivered_in_several_runs(
     attach_webhook(company, hook)
     add_entries(company, 2 * MAX_MESSAGES)
 
-    while deliver_due(clock=clock):
+    while deliver_due_entries(clock=clock):
         clock.advance(seconds=30)
 
     assert hook.sequences == list(range(1, 2 * MAX_MESSAGES + 8))
@@ -106,7 +106,7 @@ def test_a_syslog_backlog_is_delivered_in_one_run(
     attach_syslog(company, syslog)
     add_entries(company, 2 * MAX_MESSAGES)
 
-    assert deliver_due(clock=clock) == 2 * MAX_MESSAGES + 7
+    assert deliver_due_entries(clock=clock) == 2 * MAX_MESSAGES + 7
     assert syslog.sequences == list(range(1, 2 * MAX_MESSAGES + 8))
 
 
@@ -129,18 +129,18 @@ def test_a_rejected_entry_is_reported_and_retried(
     attach_webhook(company, hook)
     hook.statuses = [204, 204, status]
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     sink = get_sink(company)
     assert hook.sequences == [1, 2]
     assert sink.last_error == f"The receiver responded with status {status}."
     assert (sink.failed_since, sink.num_failures) == (clock.now, 1)
     assert sink.next_attempt_at == clock.now + timedelta(seconds=5)
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
     assert hook.num_requests == 3
 
     clock.advance(seconds=6)
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert hook.sequences == list(range(1, 8))
     assert (get_sink(company).failed_since, get_sink(company).last_error) == (None, "")
@@ -154,7 +154,7 @@ def test_a_failing_sink_is_retried_with_increasing_delays(
     began_at = clock.now
     waits = []
     for _ in range(3):
-        deliver_due(clock=clock)
+        deliver_due_entries(clock=clock)
         next_attempt = get_sink(company).next_attempt_at
         assert next_attempt is not None
         waits.append((next_attempt - clock.now).total_seconds())
@@ -167,10 +167,10 @@ def test_a_failing_sink_is_retried_with_increasing_delays(
 def test_a_clock_set_back_does_not_delay_a_sink(company: Company, hook: Hook, clock: Clock) -> None:
     attach_webhook(company, hook)
     hook.statuses = [500]
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     clock.advance(days=-400)
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert hook.sequences == list(range(1, 8))
 
@@ -179,11 +179,11 @@ def test_an_unrecorded_delivery_is_repeated_with_the_same_id(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
     attach_webhook(company, hook)
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
     with tenant_scope(company.tenant_id):
         AuditSink.objects.update(delivered_sequence=5)  # as if the worker had been killed
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert hook.sequences == [1, 2, 3, 4, 5, 6, 7, 6, 7]
     assert hook.ids[5:7] == hook.ids[7:9]
@@ -195,11 +195,11 @@ def test_a_claimed_sink_is_skipped_until_the_claim_expires(
     attach_webhook(company, hook)
     assert len(list(_claim_due(company.tenant_id, clock()))) == 1
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
     assert hook.payloads == []
 
     clock.advance(seconds=61)
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
     assert len(hook.payloads) == 7
 
 
@@ -216,10 +216,10 @@ def test_only_one_of_two_workers_claims_a_sink(company: Company, hook: Hook, clo
 
 def test_a_replay_sends_all_later_entries_again(company: Company, hook: Hook, clock: Clock) -> None:
     sink = attach_webhook(company, hook)
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=3, now=clock())
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert hook.sequences == [1, 2, 3, 4, 5, 6, 7, 3, 4, 5, 6, 7, 8]
 
@@ -239,10 +239,10 @@ def test_a_replay_does_not_shorten_a_failing_sinks_wait(
 ) -> None:
     sink = attach_webhook(company, hook)
     hook.statuses = [500]
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert hook.num_requests == 1
     assert get_sink(company).next_attempt_at == clock.now + timedelta(seconds=5)
@@ -274,7 +274,7 @@ def test_all_sinks_of_a_tenant_with_many_are_served(
     assert len(list(_claim_due(company.tenant_id, clock()))) == 8
 
     clock.advance(seconds=61)
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     with tenant_scope(company.tenant_id):
         assert set(AuditSink.objects.values_list("delivered_sequence", flat=True)) == {16}
@@ -290,7 +290,7 @@ def test_failing_sinks_do_not_delay_the_tenants_other_sinks(
     with tenant_scope(company.tenant_id):
         AuditSink.objects.filter(id=working_sink.id).update(delivered_at=clock.now)
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert hook.payloads
 
@@ -305,7 +305,7 @@ def test_the_order_of_tenants_varies_between_runs(
 
     for _ in range(24):
         syslog.lines.clear()
-        deliver_due(clock=clock)
+        deliver_due_entries(clock=clock)
         first_tenant_ids.add(json.loads(syslog.lines[0][syslog.lines[0].index("{") :])["tenant_id"])
         add_entries(company)
         add_entries(other_company)
@@ -319,7 +319,7 @@ def test_a_deleted_sink_gets_no_entries(company: Company, hook: Hook, clock: Clo
     sink = attach_webhook(company, hook)
     delete_sink(actor=company.administrator.actor, sink_id=sink.id, now=clock())
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert hook.num_requests == 0
 
@@ -330,7 +330,7 @@ def test_a_failing_sink_does_not_stop_another(company: Company, hook: Hook, cloc
         attach_webhook(company, other)
         other.statuses = [500]
 
-        deliver_due(clock=clock)
+        deliver_due_entries(clock=clock)
 
         assert (len(hook.payloads), len(other.payloads)) == (8, 0)
 
@@ -344,12 +344,12 @@ def test_a_broken_sink_of_one_tenant_does_not_stop_another_tenants(
         data = stored.replace(b"URL", other.url.encode())
         seal_context = SealContext("tenants_auditsink", "sealed", str(broken.id))
         scope = f"audit-sink:{broken.id}"
-        sealed = seal_for(company.tenant_id, scope, place=seal_context, data=data, now=clock())
+        sealed = seal_in_scope(company.tenant_id, scope, place=seal_context, data=data, now=clock())
         with tenant_scope(company.tenant_id):
             AuditSink.objects.update(sealed=sealed)
         attach_webhook(other_company, hook)
 
-        assert deliver_due(clock=clock) == 7
+        assert deliver_due_entries(clock=clock) == 7
         assert hook.sequences == list(range(1, 8))
         with tenant_scope(other_company.tenant_id):
             AuditSink.objects.all().delete()
@@ -370,7 +370,7 @@ def test_an_unreachable_receiver_is_reported(
     new = NewSink(name="x", address=address, from_sequence=1)
     create_sink(actor=company.administrator.actor, new=new, now=clock())
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert get_sink(company).last_error == error
 
@@ -386,7 +386,7 @@ def test_the_workers_task_delivers_entries(company: Company, hook: Hook) -> None
 def test_a_concurrent_run_delivers_nothing(company: Company, hook: Hook) -> None:
     attach_webhook(company, hook)
 
-    with redis_lock(connect(), "audit-push") as is_alone:
+    with redis_lock(connect_to_redis(), "audit-push") as is_alone:
         deliver_audit_entries()
 
     assert is_alone

@@ -6,7 +6,7 @@ import pytest
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, NotFound
-from tenants.compliance.audit_sinks.delivery_worker import deliver_due
+from tenants.compliance.audit_sinks.delivery_worker import deliver_due_entries
 from tenants.compliance.audit_sinks.operations import probe_sink, retry_sink
 from tenants.compliance.audit_sinks.queries import SinkView
 from tenants.models import AuditEntry, AuditSink
@@ -23,7 +23,7 @@ def failing_sink(company: Company, hook: Hook, clock: Clock) -> SinkView:
     hook.statuses = [500]
     with tenant_scope(company.tenant_id):
         AuditSink.objects.update(num_failures=12)
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
     assert get_sink(company).next_attempt_at == clock.now + timedelta(hours=1)
     return sink
 
@@ -37,7 +37,7 @@ def test_a_successful_test_message_ends_the_wait(
     company: Company, hook: Hook, clock: Clock, failing_sink: SinkView
 ) -> None:
     result = probe_sink(actor=company.administrator.actor, sink_id=failing_sink.id, clock=clock)
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert result.delivered
     assert (get_sink(company).num_failures, get_sink(company).num_waiting) == (0, 0)
@@ -59,7 +59,7 @@ def test_a_requested_retry_is_immediate_and_audited(
     clock.advance(minutes=1)
 
     retry_sink(actor=company.administrator.actor, sink_id=failing_sink.id, now=clock())
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert hook.sequences[:2] == [1, 2]
     (entry,) = list_entries(company, "audit_sink.retried")
@@ -78,7 +78,7 @@ def test_retries_are_limited_to_one_a_minute(
 
     for _ in range(2):
         retry_sink(actor=actor, sink_id=failing_sink.id, now=clock())
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert get_sink(company).num_failures == 14, "further failures must be counted"
     with pytest.raises(Conflict, match="a moment ago"):

@@ -6,7 +6,7 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.compliance.audit_sinks.delivery_worker import deliver_due
+from tenants.compliance.audit_sinks.delivery_worker import deliver_due_entries
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.models import AuditSink
 from tests.fakes.siem_servers import Hook, Syslog, webhook
@@ -22,7 +22,7 @@ def test_entries_are_sent_only_to_the_tenants_own_sinks(
     other_company = make_company("neighbour", {})
     add_entries(other_company, 3)
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert {payload["data"]["tenant_id"] for payload in hook.payloads} == {company.tenant_id}
 
@@ -32,7 +32,7 @@ def test_no_redirect_is_followed(company: Company, hook: Hook, clock: Clock) -> 
         attach_webhook(company, hook)
         hook.statuses, hook.headers = [307], {"Location": redirect_target.url}
 
-        deliver_due(clock=clock)
+        deliver_due_entries(clock=clock)
 
         assert redirect_target.num_requests == 0
     assert get_sink(company).last_error == "The receiver responded with status 307."
@@ -47,7 +47,7 @@ def test_a_name_that_resolves_to_an_internal_address_is_refused(
     settings.PRIVATE_TARGETS = []
     create_sink(actor=company.administrator.actor, new=new, now=clock())
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert hook.num_requests == 0
     assert get_sink(company).last_error.startswith("The address is neither public")
@@ -59,7 +59,7 @@ def test_networks_that_are_no_longer_allowed_are_refused(
     attach_webhook(company, hook)
     settings.PRIVATE_TARGETS = [ip_network("10.20.0.0/16")]
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert hook.num_requests == 0
     assert get_sink(company).last_error
@@ -70,7 +70,7 @@ def test_neither_log_nor_table_contains_secrets(company: Company, hook: Hook, cl
     hook.statuses = [500]
 
     with capture_logs() as logs:
-        deliver_due(clock=clock)
+        deliver_due_entries(clock=clock)
 
     with tenant_scope(company.tenant_id):
         row = str(AuditSink.objects.values().get())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenants.compliance.audit_sinks.delivery import Destination
-from tenants.compliance.audit_sinks.delivery_worker import deliver_due
+from tenants.compliance.audit_sinks.delivery_worker import deliver_due_entries
 from tenants.compliance.audit_sinks.endpoint import SinkKind, parse_address
 from tenants.compliance.audit_sinks.messages import TEST, SinkMessage
 from tenants.compliance.audit_sinks.secret_storage import new_secret
@@ -36,7 +36,7 @@ def test_syslog_gets_every_entry_over_one_connection(
     attach_syslog(company, syslog)
     add_entries(company, 3)
 
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert syslog.sequences == list(range(1, 11))
     assert syslog.num_connections == 1
@@ -49,12 +49,12 @@ def test_entries_are_sent_again_after_a_syslog_disconnection(
 ) -> None:
     attach_syslog(company, syslog)
     syslog.resets_connections = True
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
     assert get_sink(company).last_error == "The receiver is not reachable."
 
     syslog.resets_connections = False
     clock.advance(seconds=6)
-    deliver_due(clock=clock)
+    deliver_due_entries(clock=clock)
 
     assert syslog.sequences == list(range(1, 8))
 
@@ -65,12 +65,12 @@ def test_syslog_over_tls_requires_a_valid_certificate(
     context, authority = certificate_for_loopback(tmp_path)
     with syslog_server(context) as syslog:
         attach_syslog(company, syslog, scheme="syslog+tls")
-        deliver_due(clock=clock)
+        deliver_due_entries(clock=clock)
         assert get_sink(company).last_error == "The TLS certificate is not valid."
 
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
         clock.advance(seconds=6)
-        deliver_due(clock=clock)
+        deliver_due_entries(clock=clock)
 
         assert syslog.sequences == list(range(1, 8))
         assert get_sink(company).num_waiting == 0
@@ -82,12 +82,12 @@ def test_webhooks_over_tls_require_a_valid_certificate(
     context, authority = certificate_for_loopback(tmp_path)
     with webhook(context) as hook:
         attach_webhook(company, hook)
-        deliver_due(clock=clock)
+        deliver_due_entries(clock=clock)
         assert get_sink(company).last_error == "The TLS certificate is not valid."
 
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
         clock.advance(seconds=6)
-        deliver_due(clock=clock)
+        deliver_due_entries(clock=clock)
 
         assert hook.sequences == list(range(1, 8))
 

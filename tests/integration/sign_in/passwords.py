@@ -24,7 +24,7 @@ _UNUSABLE_LINK: Final = b"This link was already used, or it has expired."
 def keep_mails_in_memory(settings: LazySettings) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     mail.outbox = []
-    redis_connection.connect().delete(QUEUE)
+    redis_connection.connect_to_redis().delete(QUEUE)
 
 
 def entries(company: Company) -> list[AuditEntry]:

@@ -131,7 +131,7 @@ def test_a_provider_cannot_create_an_account_with_an_invalid_address(
 
 
 def redis_keys() -> set[bytes]:
-    return set(redis_connection.connect().scan_iter())
+    return set(redis_connection.connect_to_redis().scan_iter())
 
 
 def test_a_large_token_does_not_fill_redis(owner: Person, provider: OpenIdProvider) -> None:

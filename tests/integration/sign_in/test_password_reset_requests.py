@@ -85,7 +85,7 @@ def test_one_run_looks_up_a_bounded_number_of_addresses(monkeypatch: pytest.Monk
 def test_one_worker_at_a_time_sends_the_emails(olga: Person) -> None:
     request_link(olga.email)
 
-    with redis_lock(redis_connection.connect(), "password-reset-mail"):
+    with redis_lock(redis_connection.connect_to_redis(), "password-reset-mail"):
         mail_reset_links()
         assert mail.outbox == []
     mail_reset_links()
@@ -161,10 +161,10 @@ def test_an_account_without_a_password_can_set_one(olga: Person) -> None:
 def test_redis_holds_no_address(olga: Person) -> None:
     request_link(olga.email)
 
-    (held,) = redis_connection.connect().lrange(QUEUE, 0, -1)
+    (held,) = redis_connection.connect_to_redis().lrange(QUEUE, 0, -1)
 
     assert olga.email.encode() not in held
-    assert redis_connection.connect().ttl(QUEUE) > 0
+    assert redis_connection.connect_to_redis().ttl(QUEUE) > 0
 
 
 def test_a_request_that_waited_too_long_is_dropped(olga: Person) -> None:
@@ -175,7 +175,7 @@ def test_a_request_that_waited_too_long_is_dropped(olga: Person) -> None:
 
 
 def test_a_request_that_cannot_be_read_does_not_stop_the_others(olga: Person) -> None:
-    redis_connection.connect().lpush(QUEUE, b"not ours")
+    redis_connection.connect_to_redis().lpush(QUEUE, b"not ours")
     request_link(olga.email)
 
     mail_requested_links(now=timezone.now())

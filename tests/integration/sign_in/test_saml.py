@@ -94,7 +94,9 @@ def test_a_new_user_gets_an_account_without_membership(
 
 
 def tickets_of(company: Company) -> list[bytes]:
-    return list(redis_connection.connect().scan_iter(f"caret:saml:ticket:{company.tenant_id}:*"))
+    return list(
+        redis_connection.connect_to_redis().scan_iter(f"caret:saml:ticket:{company.tenant_id}:*")
+    )
 
 
 def test_a_large_response_does_not_fill_redis(

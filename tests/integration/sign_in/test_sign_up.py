@@ -31,7 +31,7 @@ from tests.integration.sign_in.passwords import keep_mails_in_memory
 def _enabled(settings: LazySettings) -> None:
     keep_mails_in_memory(settings)
     settings.SELF_SIGN_UP, settings.SIGN_UP_PLAN = True, ""
-    redis_connection.connect().delete("caret:throttle:sign-up")
+    redis_connection.connect_to_redis().delete("caret:throttle:sign-up")
 
 
 @pytest.fixture
@@ -114,13 +114,13 @@ def test_a_link_works_once(form: dict[str, str]) -> None:
 
 def test_a_link_expires_after_an_hour(form: dict[str, str]) -> None:
     submit(form)
-    keys = list(redis_connection.connect().scan_iter("caret:sign-up:*"))
-    lives = [redis_connection.connect().ttl(key) for key in keys]
+    keys = list(redis_connection.connect_to_redis().scan_iter("caret:sign-up:*"))
+    lives = [redis_connection.connect_to_redis().ttl(key) for key in keys]
 
     assert keys
     assert all(0 < int(str(live)) <= 3600 for live in lives)
     for key in keys:
-        redis_connection.connect().delete(key)
+        redis_connection.connect_to_redis().delete(key)
     assert fresh_client().get(link_in_mail()).status_code == 404
 
 

@@ -23,7 +23,7 @@ from console.limits.throttling import (
 )
 from tenants.base import redis_connection
 from tenants.base.permissions import Role
-from tenants.identity.passwords.operations import password_version
+from tenants.identity.passwords.operations import find_password_version
 from tests.fakes.passkey import SoftPasskey
 from tests.fixtures.companies import PASSWORD, Person, make_company
 from tests.integration.sign_in import with_passkey
@@ -53,7 +53,9 @@ def spend_attempts(email: str, secret: Secret = Secret.PASSWORD) -> None:
 
 
 def counters_of_unknown_places() -> set[bytes]:
-    return set(redis_connection.connect().scan_iter(match="caret:throttle:password:*:unknown"))
+    return set(
+        redis_connection.connect_to_redis().scan_iter(match="caret:throttle:password:*:unknown")
+    )
 
 
 def present_passkey(browser: with_passkey.Browser, passkey: SoftPasskey, page: str) -> str:
@@ -107,7 +109,7 @@ def test_further_guesses_do_not_extend_the_wait(owner: Person) -> None:
     before = counters_of_unknown_places()
     spend_attempts(owner.email)
     (name,) = counters_of_unknown_places() - before
-    redis_connection.connect().expire(name, 7)
+    redis_connection.connect_to_redis().expire(name, 7)
 
     throttled = count_attempt(attempt_from(99, owner.email))
 
@@ -190,7 +192,7 @@ def test_a_forged_or_expired_cookie_does_not_make_a_browser_known(
 ) -> None:
     signer = PastSigner(age, key=key, salt=f"caret.known-device/1|{owner.email.lower()}")
     client = fresh_client()
-    version = password_version(email=owner.email)
+    version = find_password_version(email=owner.email)
     client.cookies[device_cookie_name(owner)] = signer.sign_object(["a device's ID", version])
     spend_attempts(owner.email)
 
@@ -203,7 +205,7 @@ def test_a_changed_cookie_does_not_make_a_browser_known(owner: Person) -> None:
     browser.sign_in()
     _, signature = browser.client.cookies[name].value.split(":", 1)
     client = fresh_client()
-    version = password_version(email=owner.email)
+    version = find_password_version(email=owner.email)
     payload = signing.b64_encode(json.dumps(["another ID", version]).encode()).decode()
     client.cookies[name] = f"{payload}:{signature}"
     spend_attempts(owner.email)

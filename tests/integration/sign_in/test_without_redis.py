@@ -22,10 +22,10 @@ NOWHERE = "unix:///nonexistent/valkey.sock"
 @contextmanager
 def no_redis() -> Iterator[None]:
     caches = {"default": {**settings.CACHES["default"], "LOCATION": NOWHERE}}
-    redis_connection.connect.cache_clear()
+    redis_connection.connect_to_redis.cache_clear()
     with override_settings(REDIS_URL=NOWHERE, CACHES=caches):
         yield
-    redis_connection.connect.cache_clear()
+    redis_connection.connect_to_redis.cache_clear()
 
 
 @pytest.fixture

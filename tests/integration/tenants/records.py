@@ -8,7 +8,7 @@ from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import Outcome, TypingReport, UsageRecord
-from tenants.usage.rollups.dirty_hours import dirty_hours_for, mark_dirty
+from tenants.usage.rollups.dirty_hours import list_dirty_hours, mark_hours_dirty
 from tests.fixtures.companies import Company
 
 NOON: Final = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
@@ -68,4 +68,4 @@ def add_outcome(company: Company, request_id: uuid.UUID, event: str, **fields: A
 def insert(company: Company, row: UsageRecord | Outcome | TypingReport) -> None:
     with tenant_scope(company.tenant_id):
         row.save(force_insert=True)
-        mark_dirty(company.tenant_id, dirty_hours_for([row]))
+        mark_hours_dirty(company.tenant_id, list_dirty_hours([row]))

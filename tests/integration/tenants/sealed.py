@@ -4,7 +4,7 @@ from django.utils import timezone
 
 from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.key_cache import key_cache
-from tenants.security.encryption.operations import seal_for
+from tenants.security.encryption.operations import seal_in_scope
 from tenants.security.encryption.queries import open_sealed
 from tenants.security.encryption.rotation import RotationResult, rotate_tenant_keys
 from tests.fixtures.companies import Company
@@ -13,7 +13,7 @@ PLACE = SealContext(table="content_object", column="content", row="7")
 
 
 def seal(company: Company, scope: str = "user:ada") -> bytes:
-    return seal_for(company.tenant_id, scope, place=PLACE, data=b"text", now=timezone.now())
+    return seal_in_scope(company.tenant_id, scope, place=PLACE, data=b"text", now=timezone.now())
 
 
 def unseal(company: Company, sealed: bytes) -> bytes:

@@ -10,9 +10,9 @@ from caret.foundation.crypto.signing import SigningKeys
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.models import AuditEntry
 from tenants.security.audit import chain_check
 from tenants.security.audit.chain_check import ChainCheckResult, check_chain
@@ -55,12 +55,12 @@ def add(company: Company, count: int = 1) -> int:
 
 def sign(company: Company, hours: int = 0) -> None:
     at = NOON + timedelta(hours=hours)
-    assert sign_head(tenant_id=company.tenant_id, keys=signing_keys(), now=at)
+    assert sign_head(tenant_id=company.tenant_id, keys=load_signing_keys(), now=at)
 
 
 def verify_chain(company: Company) -> ChainCheckResult:
     auditor = company.people[Role.AUDITOR].actor
-    return check_chain(actor=auditor, keys=signing_keys().public_keys(), now=NOON)
+    return check_chain(actor=auditor, keys=load_signing_keys().public_keys(), now=NOON)
 
 
 def test_an_unmodified_chain_is_valid(company: Company) -> None:
@@ -158,7 +158,7 @@ def test_a_long_chain_without_signed_heads_is_checked_in_parts(
 ) -> None:
     monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
     add(company, 6)
-    auditor, keys = company.people[Role.AUDITOR].actor, signing_keys().public_keys()
+    auditor, keys = company.people[Role.AUDITOR].actor, load_signing_keys().public_keys()
 
     first = verify_chain(company)
     second = check_chain(actor=auditor, keys=keys, now=NOON, after=first.last)
@@ -174,7 +174,7 @@ def test_a_deleted_entry_is_detected_by_a_continued_check(
     monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
     add(company, 6)
     tamper("tenants_auditentry", "DELETE FROM tenants_auditentry WHERE sequence = 6")
-    auditor, keys = company.people[Role.AUDITOR].actor, signing_keys().public_keys()
+    auditor, keys = company.people[Role.AUDITOR].actor, load_signing_keys().public_keys()
 
     found = check_chain(actor=auditor, keys=keys, now=NOON, after=4)
     gone = check_chain(actor=auditor, keys=keys, now=NOON, after=6)
@@ -192,7 +192,7 @@ def test_a_check_that_takes_too_long_reports_its_position(
 
     found = check_chain(
         actor=company.people[Role.AUDITOR].actor,
-        keys=signing_keys().public_keys(),
+        keys=load_signing_keys().public_keys(),
         now=NOON,
         clock=lambda: next(times),
     )
@@ -203,7 +203,10 @@ def test_a_check_that_takes_too_long_reports_its_position(
 def test_a_tenant_has_one_running_check_at_a_time(company: Company) -> None:
     other = make_company("hooli", ACME)
 
-    with redis_lock(connect(), f"audit-check:{company.tenant_id}"), pytest.raises(Conflict):
+    with (
+        redis_lock(connect_to_redis(), f"audit-check:{company.tenant_id}"),
+        pytest.raises(Conflict),
+    ):
         verify_chain(company)
     assert verify_chain(other).is_whole
     assert verify_chain(company).is_whole
@@ -214,9 +217,9 @@ def test_a_check_from_an_invalid_position_is_rejected(company: Company, after: i
     auditor = company.people[Role.AUDITOR].actor
 
     with pytest.raises(InvalidValue):
-        check_chain(actor=auditor, keys=signing_keys().public_keys(), now=NOON, after=after)
+        check_chain(actor=auditor, keys=load_signing_keys().public_keys(), now=NOON, after=after)
 
 
 def test_checking_requires_permission_to_read_the_audit_log(company: Company) -> None:
     with pytest.raises(Forbidden):
-        check_chain(actor=company.developer.actor, keys=signing_keys().public_keys(), now=NOON)
+        check_chain(actor=company.developer.actor, keys=load_signing_keys().public_keys(), now=NOON)

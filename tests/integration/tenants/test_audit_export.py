@@ -18,7 +18,7 @@ from caret.foundation.crypto.signing import write_public_keys
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.models import AuditEntry
 from tenants.security.audit.export import AuditExportPeriod, write_export
 from tenants.security.audit.export_verification import VerificationFailed, verify_export
@@ -52,12 +52,12 @@ def add(company: Company, *, at: datetime, action: str = "test.done") -> None:
 
 def export(actor: Actor, period: AuditExportPeriod = ALL) -> bytes:
     out = io.BytesIO()
-    write_export(actor=actor, period=period, out=out, keys=signing_keys(), now=timezone.now())
+    write_export(actor=actor, period=period, out=out, keys=load_signing_keys(), now=timezone.now())
     return out.getvalue()
 
 
 def verify(text: bytes) -> dict[str, Any]:
-    return verify_export(io.BytesIO(text), signing_keys().public_keys()).header
+    return verify_export(io.BytesIO(text), load_signing_keys().public_keys()).header
 
 
 def lines(text: bytes, kind: str) -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def test_signed_heads_follow_their_entries(company: Company) -> None:
     for hours in (0, 1):
         sign_head(
             tenant_id=company.tenant_id,
-            keys=signing_keys(),
+            keys=load_signing_keys(),
             now=now + timedelta(hours=hours),
         )
         add(company, at=now)
@@ -90,7 +90,7 @@ def test_signed_heads_follow_their_entries(company: Company) -> None:
 
     heads = lines(text, "head")
     assert [head["sequence"] for head in heads] == [7, 8]
-    assert verify_export(io.BytesIO(text), signing_keys().public_keys()).num_heads == 2
+    assert verify_export(io.BytesIO(text), load_signing_keys().public_keys()).num_heads == 2
 
 
 def test_a_period_is_half_open(company: Company) -> None:
@@ -140,7 +140,7 @@ def test_exporting_requires_permission_to_read_the_audit_log(company: Company, r
             actor=company.people[role].actor,
             period=ALL,
             out=out,
-            keys=signing_keys(),
+            keys=load_signing_keys(),
             now=timezone.now(),
         )
 
@@ -166,7 +166,11 @@ def test_memory_does_not_grow_with_the_export(company: Company) -> None:
         tracemalloc.start()
         with Path("/dev/null").open("wb") as out:
             write_export(
-                actor=company.platform, period=ALL, out=out, keys=signing_keys(), now=timezone.now()
+                actor=company.platform,
+                period=ALL,
+                out=out,
+                keys=load_signing_keys(),
+                now=timezone.now(),
             )
         used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -195,7 +199,7 @@ def test_the_verifier_accepts_the_commands_export(
     company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, keys = tmp_path / "trail.ndjson", tmp_path / "caret-signing-keys.json"
-    keys.write_text(write_public_keys(signing_keys().public_keys()))
+    keys.write_text(write_public_keys(load_signing_keys().public_keys()))
 
     call_command("export_audit_log", company.slug, out=file, reason="yearly", stdout=StringIO())
 

@@ -11,15 +11,15 @@ from structlog.testing import capture_logs
 
 from caret.foundation.crypto.signing import verify_document
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.models import AuditEntry, SignedAuditHead
 from tenants.security.audit.hash_chain import HEAD_PURPOSE
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.signed_heads import (
     ChainBroken,
+    build_signed_document,
     sign_all_heads,
     sign_head,
-    signed_document,
 )
 from tenants.security.tasks import sign_audit_heads
 from tests.fixtures.companies import GLOBEX, Company, make_company
@@ -55,7 +55,7 @@ def add(company: Company) -> None:
 
 
 def sign(company: Company, now: datetime = NOON) -> bool:
-    return sign_head(tenant_id=company.tenant_id, keys=signing_keys(), now=now)
+    return sign_head(tenant_id=company.tenant_id, keys=load_signing_keys(), now=now)
 
 
 def signed_heads(company: Company) -> list[SignedAuditHead]:
@@ -70,7 +70,9 @@ def test_a_signed_head_names_the_last_entry_and_verifies(company: Company) -> No
     with tenant_scope(company.tenant_id):
         last = AuditEntry.objects.order_by("-sequence")[0]
     assert (head.sequence, bytes(head.hash)) == (last.sequence, bytes(last.hash))
-    verify_document(signing_keys().public_keys(), signed_document(head), purpose=HEAD_PURPOSE)
+    verify_document(
+        load_signing_keys().public_keys(), build_signed_document(head), purpose=HEAD_PURPOSE
+    )
 
 
 @pytest.mark.parametrize("minutes", [0, 30, 59])
@@ -142,7 +144,7 @@ def test_a_broken_chain_is_reported_and_other_chains_are_signed(
     tamper("DELETE FROM tenants_auditentry WHERE sequence = 2")
 
     with capture_logs() as logs:
-        sign_all_heads(keys=signing_keys(), now=NOON)
+        sign_all_heads(keys=load_signing_keys(), now=NOON)
 
     reports = [log for log in logs if log["event"] == "audit.chain_broken"]
     assert {"tenant_id": company.tenant_id, "sequence": 2}.items() <= reports[-1].items()

@@ -22,10 +22,10 @@ from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.models import DirtyHour, Outcome, UsageRecord
 from tenants.usage.ingestion.late_outcomes import insert_late_outcomes
-from tenants.usage.ingestion.operations import ingest_all
+from tenants.usage.ingestion.operations import ingest_all_entries
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.ingestion.row_mapping import LateOutcome, decode_row
 from tests.fixtures.companies import Cast, Company, make_company
@@ -41,8 +41,8 @@ def company() -> Company:
 
 @pytest.fixture
 def stream() -> UsageStream:
-    found = UsageStream(connect(), consumer="test", claim_after_ms=0)
-    ingest_all(found)  # left by earlier tests
+    found = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
+    ingest_all_entries(found)  # left by earlier tests
     return found
 
 
@@ -68,8 +68,8 @@ def late_outcome(company: Company, request_id: uuid.UUID, **changes: Any) -> Lat
 def ingest(stream: UsageStream, *records: Record) -> None:
     """Ingest the records one by one, as gateways deliver them."""
     for record in records:
-        connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
-    ingest_all(stream)
+        connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
+    ingest_all_entries(stream)
 
 
 def read_outcomes(company: Company) -> list[tuple[str, int, int | None, int | None]]:
@@ -229,10 +229,10 @@ def test_two_concurrent_workers_count_an_outcome_once(
     company: Company, stream: UsageStream
 ) -> None:
     record = late_outcome(company, add_completion(company))
-    connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
+    connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
 
     def work() -> None:
-        ingest_all(stream)
+        ingest_all_entries(stream)
         connection.close()
 
     other = Thread(target=work)

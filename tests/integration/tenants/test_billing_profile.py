@@ -12,8 +12,8 @@ from tenants.base.permissions import Role
 from tenants.billing.invoices.billing_profile import (
     MAX_CHARS,
     change_customer,
-    read_profile,
-    set_profile,
+    read_billing_profile,
+    set_billing_profile,
 )
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.models import AuditEntry, BillingProfile
@@ -32,7 +32,7 @@ LONG = "x" * (MAX_CHARS + 1)
 @pytest.fixture
 def company() -> Company:
     company = make_company("initech", ACME)
-    set_profile(actor=company.platform, customer=CURRENT, tax=VAT, now=NOW)
+    set_billing_profile(actor=company.platform, customer=CURRENT, tax=VAT, now=NOW)
     return company
 
 
@@ -43,7 +43,7 @@ def change(company: Company, customer: InvoiceParty = CHANGED, role: Role = Role
 
 def read_current(company: Company) -> tuple[InvoiceParty, InvoiceTax]:
     with tenant_scope(company.tenant_id):
-        return read_profile(company.tenant_id)
+        return read_billing_profile(company.tenant_id)
 
 
 def changes_of(company: Company) -> list[AuditEntry]:
@@ -71,7 +71,9 @@ def test_changing_the_customer_keeps_the_tax(company: Company, role: Role) -> No
 
 def test_only_the_platform_sets_the_tax(company: Company) -> None:
     with pytest.raises(Forbidden):
-        set_profile(actor=company.people[Role.OWNER].actor, customer=CHANGED, tax=NONE, now=NOW)
+        set_billing_profile(
+            actor=company.people[Role.OWNER].actor, customer=CHANGED, tax=NONE, now=NOW
+        )
 
     assert read_current(company) == (CURRENT, VAT)
 
@@ -118,7 +120,7 @@ def test_a_value_that_does_not_fit_an_invoice_is_rejected_with_its_field(
     with pytest.raises(InvalidValue) as own:
         change(company, customer)
     with pytest.raises(InvalidValue) as platforms:
-        set_profile(actor=company.platform, customer=customer, tax=VAT, now=NOW)
+        set_billing_profile(actor=company.platform, customer=customer, tax=VAT, now=NOW)
 
     assert (own.value.field, platforms.value.field) == (field, field)
     assert read_current(company) == (CURRENT, VAT)
@@ -138,7 +140,7 @@ def test_values_of_the_maximum_length_are_accepted(company: Company) -> None:
 )
 def test_a_tax_needs_both_a_name_and_a_valid_rate(company: Company, tax: InvoiceTax) -> None:
     with pytest.raises(InvalidValue) as refused:
-        set_profile(actor=company.platform, customer=CURRENT, tax=tax, now=NOW)
+        set_billing_profile(actor=company.platform, customer=CURRENT, tax=tax, now=NOW)
 
     assert refused.value.field == "tax"
 

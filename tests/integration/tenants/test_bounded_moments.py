@@ -12,9 +12,9 @@ from django.utils.timezone import now
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
-from tenants.billing.plans.operations import NewPrice, add_price, subscribe
+from tenants.billing.plans.operations import NewPrice, add_price, subscribe_tenant
 from tenants.compliance.exports.jobs.queries import find_build, list_builds
-from tenants.compliance.exports.jobs.run import build_due
+from tenants.compliance.exports.jobs.run import run_due_jobs
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import DirtyHour, ExportJob
 from tests.fakes.exports import OCTOBER, start_export
@@ -46,7 +46,7 @@ def test_an_unreadable_export_does_not_delay_another_tenant(company: Company, ca
         rows = ExportJob.objects.filter(tenant_id=company.tenant_id, id=mine)
         rows.update(since=beyond)
     try:
-        build_due(clock=now)
+        run_due_jobs(clock=now)
 
         assert find_build(actor=cast.globex.platform, build_id=theirs).state is JobState.FINISHED
     finally:
@@ -71,7 +71,7 @@ def test_rollups_of_unrepresentable_days_are_refused(
 @pytest.mark.parametrize("day", [date.min, date.max])
 def test_plans_and_prices_cannot_start_on_unrepresentable_days(company: Company, day: date) -> None:
     with pytest.raises(InvalidValue) as refused:
-        subscribe(actor=company.platform, plan="team", starts_on=day, now=now())
+        subscribe_tenant(actor=company.platform, plan="team", starts_on=day, now=now())
     assert refused.value.field == "starts_on"
 
     with pytest.raises(InvalidValue) as refused:

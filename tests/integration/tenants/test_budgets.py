@@ -18,9 +18,9 @@ from django.core import mail
 from caret.contracts.pricing import BudgetScope, spend_key
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
-from tenants.base.redis_connection import connect
-from tenants.billing.budgets.alert_delivery import backoff_after, deliver_due_alerts
-from tenants.billing.budgets.alerts import crossed_thresholds
+from tenants.base.redis_connection import connect_to_redis
+from tenants.billing.budgets.alert_delivery import compute_alert_backoff, deliver_due_alerts
+from tenants.billing.budgets.alerts import find_crossed_thresholds
 from tenants.billing.budgets.operations import (
     BudgetTarget,
     BudgetTerms,
@@ -129,18 +129,18 @@ def test_spending_before_the_budget_is_synced_to_redis(company: Company) -> None
     sync_spend_to_redis(company.tenant_id, now=NOW)
 
     key = spend_key(company.tenant_id, str(budget.id), "2026-10")
-    assert connect().hmget(key, "used", "raised") == [str(3 * COST).encode()] * 2
+    assert connect_to_redis().hmget(key, "used", "raised") == [str(3 * COST).encode()] * 2
 
 
 def test_a_larger_amount_in_redis_is_not_overwritten(company: Company) -> None:
     budget = make_budget(company)
     key = spend_key(company.tenant_id, str(budget.id), "2026-10")
-    connect().hset(key, "used", str(10**9))
+    connect_to_redis().hset(key, "used", str(10**9))
     spend(company)
 
     sync_spend_to_redis(company.tenant_id, now=NOW)
 
-    assert connect().hgetall(key) == {b"used": str(10**9).encode()}
+    assert connect_to_redis().hgetall(key) == {b"used": str(10**9).encode()}
 
 
 @pytest.mark.parametrize("is_old", [False, True])
@@ -232,7 +232,7 @@ def test_a_developer_cannot_list_budgets(company: Company) -> None:
     [(0, []), (499, []), (500, [50]), (799, [50]), (800, [50, 80]), (1_500, [50, 80, 100])],
 )
 def test_thresholds_are_reached_at_their_percent(spent: int, percents: list[int]) -> None:
-    assert crossed_thresholds(spent, 1_000) == percents
+    assert find_crossed_thresholds(spent, 1_000) == percents
 
 
 def test_owners_and_billing_are_alerted_once_at_each_threshold(company: Company) -> None:
@@ -295,7 +295,7 @@ def test_a_failed_mail_is_shown_and_retried(company: Company, settings: LazySett
 
 
 def test_retries_have_increasing_delays_and_a_limit() -> None:
-    waits = [backoff_after(attempts) for attempts in range(1, 21)]
+    waits = [compute_alert_backoff(attempts) for attempts in range(1, 21)]
 
     assert waits[:3] == [timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4)]
     assert waits[-2:] == [timedelta(hours=6), None]

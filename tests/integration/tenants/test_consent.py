@@ -12,9 +12,9 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry, ConsentReceipt
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.consent import NO_CONSENT, UserConsent
 from tenants.privacy.consent.consent_texts import (
     TENANT_CONSENT_TEXT,
@@ -25,7 +25,7 @@ from tenants.privacy.consent.consent_texts import (
 from tenants.privacy.consent.queries import (
     ConsentReceiptView,
     OwnConsent,
-    find_consents,
+    find_all_effective_consents,
     get_own_consent,
     list_receipts,
 )
@@ -57,10 +57,10 @@ def allow(company: Company, **content_capture: Any) -> None:
 
 
 def change_policy(company: Company, **changes: Any) -> None:
-    held = find_policy(tenant_id=company.tenant_id).policy
+    held = find_policy_in_force(tenant_id=company.tenant_id).policy
     set_policy(
         actor=company.administrator.actor,
-        document=write_policy(held) | changes,
+        document=serialize_policy(held) | changes,
         reason="a test",
         now=timezone.now(),
     )
@@ -81,8 +81,8 @@ def receipts(company: Company, person: Person | None = None) -> list[ConsentRece
 
 def consents(company: Company) -> dict[UserId, UserConsent]:
     with tenant_scope(company.tenant_id):
-        policy = find_policy(tenant_id=company.tenant_id).policy
-        return find_consents(tenant_id=company.tenant_id, policy=policy)
+        policy = find_policy_in_force(tenant_id=company.tenant_id).policy
+        return find_all_effective_consents(tenant_id=company.tenant_id, policy=policy)
 
 
 def test_users_have_not_consented_by_default(consenting_company: Company) -> None:

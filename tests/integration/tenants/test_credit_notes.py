@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.billing.invoices.billing_profile import set_profile
+from tenants.billing.invoices.billing_profile import set_billing_profile
 from tenants.billing.invoices.document import DocumentKind, InvoiceParty, InvoiceTax
-from tenants.billing.invoices.operations import issue_credit_note, issue_due
+from tenants.billing.invoices.operations import issue_credit_note, issue_due_invoices
 from tenants.billing.invoices.queries import InvoiceView, find_invoice
 from tests.fakes.billing import ingest_completion, make_old_customer, read_balances
 from tests.fixtures.companies import Company
@@ -27,7 +27,7 @@ def company() -> Company:
 
 
 def invoice_of(company: Company) -> InvoiceView:
-    issue_due(company.tenant_id, now=AFTER)
+    issue_due_invoices(company.tenant_id, now=AFTER)
     return find(company)
 
 
@@ -36,7 +36,7 @@ def find(company: Company, number: int = 1) -> InvoiceView:
 
 
 def test_a_credit_note_has_the_next_number_and_reduces_the_receivable(company: Company) -> None:
-    set_profile(
+    set_billing_profile(
         actor=company.platform,
         customer=InvoiceParty("I"),
         tax=InvoiceTax("VAT", 1_900),
@@ -74,7 +74,7 @@ def test_credit_notes_for_a_whole_invoice_refund_its_exact_tax(
     company: Company, basis_points: int
 ) -> None:
     tax = InvoiceTax("VAT", basis_points)
-    set_profile(actor=company.platform, customer=InvoiceParty("I"), tax=tax, now=OCTOBER)
+    set_billing_profile(actor=company.platform, customer=InvoiceParty("I"), tax=tax, now=OCTOBER)
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     document = invoice_of(company).document
     net_cents, parts = document.subtotal_cents, [3, 3, 7, 1]

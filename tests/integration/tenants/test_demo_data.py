@@ -16,7 +16,7 @@ from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.audit_sinks.delivery import UNKNOWN
 from tenants.compliance.exports.definitions.definitions import PACK
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
@@ -101,12 +101,12 @@ def test_the_audit_log_verifies_with_its_signed_heads(globex: TenantId) -> None:
         actor=system_actor(globex),
         period=AuditExportPeriod(datetime(1970, 1, 1, tzinfo=UTC), timezone.now()),
         out=written,
-        keys=signing_keys(),
+        keys=load_signing_keys(),
         now=timezone.now(),
     )
     written.seek(0)
 
-    assert verify_export(written, signing_keys().public_keys()).num_heads > 2
+    assert verify_export(written, load_signing_keys().public_keys()).num_heads > 2
 
 
 def test_rollups_agree_with_the_records(globex: TenantId) -> None:
@@ -138,7 +138,7 @@ def test_every_certificate_verifies(globex: TenantId) -> None:
         rows = list(DeletionCertificate.objects.filter(tenant_id=globex).order_by("number"))
 
     verified = [
-        verify_certificate(row.document.encode(), signing_keys().public_keys()) for row in rows
+        verify_certificate(row.document.encode(), load_signing_keys().public_keys()) for row in rows
     ]
 
     assert [document["number"] for document in verified] == list(range(1, len(rows) + 1))
@@ -158,10 +158,10 @@ def test_the_evidence_pack_verifies_and_another_export_has_failed(globex: Tenant
     failed = builds["usage_days", JobState.FAILED]
     with tenant_scope(globex):
         pieces = [
-            sealed_objects.get(globex, pack.id, each)
-            for each in sealed_objects.object_ids(globex, pack.id, member=None)
+            sealed_objects.read_object(globex, pack.id, each)
+            for each in sealed_objects.list_object_ids(globex, pack.id, member=None)
         ]
-    assert verify_pack(io.BytesIO(b"".join(pieces)), signing_keys().public_keys())
+    assert verify_pack(io.BytesIO(b"".join(pieces)), load_signing_keys().public_keys())
     assert failed.error
     assert ("members", JobState.CANCELLED) in builds
     assert ("invoices", JobState.FINISHED) in builds

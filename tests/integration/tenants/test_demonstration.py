@@ -16,7 +16,7 @@ from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import utc_day
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.billing.budgets.queries import page_of_budgets
 from tenants.billing.plans.queries import read_price_book
 from tenants.demo.tenants import DemoTenant
@@ -51,7 +51,7 @@ def test_both_demo_tenants_can_be_used_immediately(state: Path) -> None:
                 username=entry[f"{who}_email"],  # type: ignore[literal-required]
                 password=entry[f"{who}_password"],  # type: ignore[literal-required]
             )
-        data = connect().hget(SNAPSHOTS, find_tenant(slug=entry["slug"]) or "")
+        data = connect_to_redis().hget(SNAPSHOTS, find_tenant(slug=entry["slug"]) or "")
         assert isinstance(data, bytes)
         assert key.lookup_id in {c.lookup_id for c in decode_snapshot(data).credentials}
 

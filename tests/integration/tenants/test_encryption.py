@@ -19,7 +19,7 @@ from tenants.models import DataKey, TenantKey
 from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.key_cache import key_cache
-from tenants.security.encryption.operations import seal_for, shred_scope, shred_tenant
+from tenants.security.encryption.operations import seal_in_scope, shred_scope, shred_tenant
 from tenants.security.encryption.queries import find_destruction_proofs, open_sealed
 from tests.fixtures.companies import Company, make_company
 
@@ -39,7 +39,9 @@ def globex() -> Company:
 
 
 def seal(company: Company, scope: str = ADA) -> bytes:
-    return seal_for(company.tenant_id, scope, place=PLACE, data=b"planted text", now=timezone.now())
+    return seal_in_scope(
+        company.tenant_id, scope, place=PLACE, data=b"planted text", now=timezone.now()
+    )
 
 
 def unseal(company: Company, sealed: bytes, place: SealContext = PLACE) -> bytes:

@@ -8,16 +8,16 @@ from tenants.compliance.exports.definitions.policies_and_consent import POLICIES
 from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.fleet.pools.scraping.gateway_scraper import Scrape
 from tenants.fleet.pools.scraping.installation_status import record_capabilities
-from tenants.fleet.pools.scraping.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse_metrics
 from tenants.models import CapabilityChange
 from tenants.policy.availability.enforcement import Capability, read_capabilities
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tests.fixtures.companies import ACME, make_company
 
 
 def _scrape(*, has_index: bool, region: str = "eu") -> Scrape:
-    samples = parse(
+    samples = parse_metrics(
         f'caret_gateway_capability{{capability="public_code_filter"}} {int(has_index)}\n'
         f'caret_gateway_region{{region="{region}"}} 1\n'
     )
@@ -43,9 +43,9 @@ def test_only_changes_are_recorded_and_silence_changes_nothing() -> None:
 def test_the_export_says_when_a_rule_was_not_enforced() -> None:
     acme = make_company("acme", ACME)
     actor = acme.administrator.actor
-    on = write_policy(DEFAULT_POLICY) | {"has_public_code_filter": True}
+    on = serialize_policy(DEFAULT_POLICY) | {"has_public_code_filter": True}
     # Long ago, so that no other test records anything in between.
-    for number, document in ((1, on), (5, write_policy(DEFAULT_POLICY))):
+    for number, document in ((1, on), (5, serialize_policy(DEFAULT_POLICY))):
         set_policy(actor=actor, document=document, reason="test", now=_day(number))
     for number, is_available in ((0, True), (3, False), (9, True)):
         CapabilityChange.objects.get_or_create(

@@ -13,7 +13,7 @@ import pytest
 from caret.foundation.crypto.signing import SigningKeys, write_public_keys
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.base.signatures.verifier_cli import BROKEN, OK
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK
 from tenants.compliance.exports.evidence_pack_verification import MANIFEST, TRAIL, verify_pack
@@ -37,7 +37,7 @@ from tests.integration.tenants.records import NOON, add_completion
 from tests.stack.services import Services
 
 ALWAYS = Period(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
-KEYS = signing_keys().public_keys()
+KEYS = load_signing_keys().public_keys()
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.jobs import run as jobs_run
 from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS
-from tenants.compliance.exports.jobs.cleanup import sweep_tenant
+from tenants.compliance.exports.jobs.cleanup import clean_up_tenant_exports
 from tenants.compliance.exports.jobs.files import sealed_objects
-from tenants.compliance.exports.jobs.run import visit
+from tenants.compliance.exports.jobs.run import run_slice_of_oldest_job
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import ExportObject
 from tests.fakes.exports import find_export
@@ -35,7 +35,7 @@ def company(monkeypatch: pytest.MonkeyPatch) -> Company:
 def read_without_writing(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as stopped:
         stopped.setattr(jobs_run, "_finish_job", lambda *_: None)
-        visit(company.tenant_id, timezone.now)
+        run_slice_of_oldest_job(company.tenant_id, timezone.now)
 
 
 def num_stored(company: Company, build_id: uuid.UUID) -> int:
@@ -52,17 +52,17 @@ def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
     monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
     build_id = records(company)
     read_without_writing(company, monkeypatch)
-    last_part = sealed_objects.object_ids(company.tenant_id, build_id, member=0)[-1]
-    sealed_objects.delete(company.tenant_id, last_part)
+    last_part = sealed_objects.list_object_ids(company.tenant_id, build_id, member=0)[-1]
+    sealed_objects.delete_object(company.tenant_id, last_part)
     clock, after_attempts = [timezone.now()], []
 
     for _ in range(MAX_ATTEMPTS + 1):
         clock[0] += CLAIM_FOR
-        visit(company.tenant_id, lambda: clock[0])
+        run_slice_of_oldest_job(company.tenant_id, lambda: clock[0])
         after_attempts.append(num_stored(company, build_id))
 
     assert find_export(company, build_id).state is JobState.FAILED
     assert after_attempts[0] > ROWS, "it must write pieces"
     assert set(after_attempts) == {after_attempts[0]}
-    sweep_tenant(tenant_id=company.tenant_id, now=clock[0])
+    clean_up_tenant_exports(tenant_id=company.tenant_id, now=clock[0])
     assert num_stored(company, build_id) == 0

@@ -22,18 +22,18 @@ from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports import sql_source
 from tenants.compliance.exports.definitions.usage import USAGE_RECORDS
 from tenants.compliance.exports.formats import xlsx
 from tenants.compliance.exports.formats.text import FORMATS
 from tenants.compliance.exports.jobs import operations, run
-from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS, ClaimLost, claim_next
-from tenants.compliance.exports.jobs.cleanup import sweep_tenant
+from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS, ClaimLost, claim_next_job
+from tenants.compliance.exports.jobs.cleanup import clean_up_tenant_exports
 from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.operations import cancel_export, create_signed_url
 from tenants.compliance.exports.jobs.queries import find_build, list_builds, list_definitions
-from tenants.compliance.exports.jobs.run import build_due, visit
+from tenants.compliance.exports.jobs.run import run_due_jobs, run_slice_of_oldest_job
 from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobState
 from tenants.compliance.exports.row_stream import read_rows
 from tenants.compliance.exports.rows import Period, RowQuery
@@ -101,7 +101,9 @@ def test_a_background_export_equals_a_direct_one_and_its_proof_verifies(
     assert (found.rows_done, found.rows_expected, found.num_bytes) == (ROWS, ROWS, len(data))
     if media != "parquet":  # Parquet's row groups depend on the batches
         assert data == export_directly(company, media)
-    document = verify_export(io.BytesIO(data), found.proof.encode(), signing_keys().public_keys())
+    document = verify_export(
+        io.BytesIO(data), found.proof.encode(), load_signing_keys().public_keys()
+    )
     assert (document["export_id"], document["file"]) == (str(build_id), found.name)
     assert (document["rows"], document["media"]) == (ROWS, media)
     assert document["audit"]["before"]["sequence"] > 0
@@ -119,7 +121,7 @@ def test_a_changed_byte_of_file_or_proof_is_detected(company: Company) -> None:
         part[chance.randrange(len(part))] ^= chance.randrange(1, 256)
         with pytest.raises(BrokenExport):
             verify_export(
-                io.BytesIO(bytes(changed[0])), bytes(changed[1]), signing_keys().public_keys()
+                io.BytesIO(bytes(changed[0])), bytes(changed[1]), load_signing_keys().public_keys()
             )
 
 
@@ -128,16 +130,16 @@ def test_an_interrupted_export_continues_without_duplicate_rows(
 ) -> None:
     monkeypatch.setattr(run, "_SLICE_S", 0.0)
     build_id = records(company)
-    assert visit(company.tenant_id, timezone.now)
-    assert visit(company.tenant_id, timezone.now)
+    assert run_slice_of_oldest_job(company.tenant_id, timezone.now)
+    assert run_slice_of_oldest_job(company.tenant_id, timezone.now)
     assert find_export(company, build_id).rows_done == 4
     # As if the previous worker had been killed after sealing a part and before counting it.
-    claim = claim_next(company.tenant_id, timezone.now)
+    claim = claim_next_job(company.tenant_id, timezone.now)
     assert claim is not None
-    sealed_objects.put(claim, b"left", member=0, number=2)
-    assert not visit(company.tenant_id, timezone.now), "it must be claimed"
+    sealed_objects.store_object(claim, b"left", member=0, number=2)
+    assert not run_slice_of_oldest_job(company.tenant_id, timezone.now), "it must be claimed"
 
-    while visit(company.tenant_id, after_claim_expiry):
+    while run_slice_of_oldest_job(company.tenant_id, after_claim_expiry):
         pass
 
     assert file_of(company, build_id) == export_directly(company, "csv")
@@ -145,13 +147,13 @@ def test_an_interrupted_export_continues_without_duplicate_rows(
 
 def test_a_lost_claim_can_store_nothing(company: Company) -> None:
     build_id = records(company)
-    slow = claim_next(company.tenant_id, timezone.now)
-    quick = claim_next(company.tenant_id, after_claim_expiry)
+    slow = claim_next_job(company.tenant_id, timezone.now)
+    quick = claim_next_job(company.tenant_id, after_claim_expiry)
     assert slow is not None
     assert quick is not None
 
     with pytest.raises(ClaimLost):
-        sealed_objects.put(slow, b"late", member=0, number=0)
+        sealed_objects.store_object(slow, b"late", member=0, number=0)
 
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
@@ -163,7 +165,7 @@ def test_stored_exports_cannot_be_read_without_the_tenants_keys(
 ) -> None:
     build_id = records(company, "ndjson")
     build_all(company)
-    (object_id,) = sealed_objects.object_ids(company.tenant_id, build_id, member=None)
+    (object_id,) = sealed_objects.list_object_ids(company.tenant_id, build_id, member=None)
 
     with storages["exports"].open(f"{company.tenant_id}/{object_id}") as file:
         stored = file.read()
@@ -173,9 +175,9 @@ def test_stored_exports_cannot_be_read_without_the_tenants_keys(
     other = records(company)
     storages["exports"].save(f"{cast.globex.tenant_id}/{object_id}", ContentFile(stored))
     with pytest.raises(DecryptionFailed):
-        sealed_objects.get(cast.globex.tenant_id, build_id, object_id)
+        sealed_objects.read_object(cast.globex.tenant_id, build_id, object_id)
     with pytest.raises(DecryptionFailed):
-        sealed_objects.get(company.tenant_id, other, object_id)
+        sealed_objects.read_object(company.tenant_id, other, object_id)
 
 
 def test_parts_are_deleted_when_finished_and_the_file_when_expired(
@@ -184,40 +186,40 @@ def test_parts_are_deleted_when_finished_and_the_file_when_expired(
     build_id = records(company)
     build_all(company)
 
-    sweep_tenant(tenant_id=company.tenant_id, now=timezone.now())
+    clean_up_tenant_exports(tenant_id=company.tenant_id, now=timezone.now())
 
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
         assert [each.member for each in objects] == [None]
-    (object_id,) = sealed_objects.object_ids(company.tenant_id, build_id, member=None)
+    (object_id,) = sealed_objects.list_object_ids(company.tenant_id, build_id, member=None)
     name = f"{company.tenant_id}/{object_id}"
     with storages["exports"].open(name) as file:
         copy = file.read()  # part of a backup
 
-    sweep_tenant(tenant_id=company.tenant_id, now=timezone.now() + timedelta(days=8))
+    clean_up_tenant_exports(tenant_id=company.tenant_id, now=timezone.now() + timedelta(days=8))
 
     assert find_export(company, build_id).state is JobState.EXPIRED
     assert not storages["exports"].exists(name)
     storages["exports"].save(name, ContentFile(copy))
     with pytest.raises(KeyDestroyed):
-        sealed_objects.get(company.tenant_id, build_id, object_id)
+        sealed_objects.read_object(company.tenant_id, build_id, object_id)
 
 
 def test_a_cancelled_export_stops_and_is_deleted(company: Company) -> None:
     build_id = records(company)
-    claim = claim_next(company.tenant_id, timezone.now)
+    claim = claim_next_job(company.tenant_id, timezone.now)
     assert claim is not None
-    sealed_objects.put(claim, b"part", member=0, number=0)
+    sealed_objects.store_object(claim, b"part", member=0, number=0)
 
     cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
 
     with pytest.raises(ClaimLost):
         claim.renew()
-    sweep_tenant(tenant_id=company.tenant_id, now=timezone.now())
+    clean_up_tenant_exports(tenant_id=company.tenant_id, now=timezone.now())
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
         assert objects.exists(), "its worker may still be writing"
-    sweep_tenant(tenant_id=company.tenant_id, now=after_claim_expiry())
+    clean_up_tenant_exports(tenant_id=company.tenant_id, now=after_claim_expiry())
     with tenant_scope(company.tenant_id):
         assert not objects.exists()
     with pytest.raises(Conflict, match="already cancelled"):
@@ -230,7 +232,7 @@ def test_the_audit_entry_of_a_cancellation_has_the_previous_state(
 ) -> None:
     build_id = records(company)
     if state is JobState.RUNNING:
-        assert claim_next(company.tenant_id, timezone.now) is not None
+        assert claim_next_job(company.tenant_id, timezone.now) is not None
 
     cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
 
@@ -264,10 +266,10 @@ def test_an_export_is_given_up_after_repeated_storage_failures(
     with monkeypatch.context() as failing:
         failing.setattr(storages["exports"], "save", broken)
         for _ in range(MAX_ATTEMPTS):
-            assert not visit(company.tenant_id, lambda: clock[0])
+            assert not run_slice_of_oldest_job(company.tenant_id, lambda: clock[0])
             assert find_export(company, build_id).state is JobState.RUNNING
             clock[0] += CLAIM_FOR
-        visit(company.tenant_id, lambda: clock[0])
+        run_slice_of_oldest_job(company.tenant_id, lambda: clock[0])
 
     assert find_export(company, build_id).state is JobState.FAILED
     assert "disk full" not in find_export(company, build_id).error
@@ -351,7 +353,7 @@ def test_one_tenants_failure_does_not_delay_another(
     with tenant_scope(company.tenant_id):
         ExportJob.objects.filter(tenant_id=company.tenant_id, id=mine).update(members=[{}])
 
-    build_due(clock=timezone.now)
+    run_due_jobs(clock=timezone.now)
 
     assert find_build(actor=cast.globex.platform, build_id=theirs).state is JobState.FINISHED
 
@@ -373,7 +375,7 @@ def keep(*args):
     if num_kept == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
 run._store_part = keep
-while run.visit(sys.argv[1], timezone.now):
+while run.run_slice_of_oldest_job(sys.argv[1], timezone.now):
     pass
 """
 
@@ -392,7 +394,7 @@ def test_an_export_survives_a_killed_worker(company: Company, services: Services
     found = find_export(company, build_id)
     assert (found.state, found.rows_done) == ("building", 4)
 
-    while visit(company.tenant_id, after_claim_expiry):
+    while run_slice_of_oldest_job(company.tenant_id, after_claim_expiry):
         pass
 
     ids = [json.loads(line)["request_id"] for line in file_of(company, build_id).splitlines()]

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 from tenants.compliance import tasks
 from tenants.compliance.exports.jobs import claim
@@ -16,7 +16,7 @@ from tenants.compliance.exports.jobs.claim import JobClaim, JobLane
 from tenants.compliance.exports.jobs.files.export_file import ExportFile, write_file
 from tenants.compliance.exports.jobs.progress import ExportProgress
 from tenants.compliance.exports.jobs.queries import find_build
-from tenants.compliance.exports.jobs.run import build_due, visit
+from tenants.compliance.exports.jobs.run import run_due_jobs, run_slice_of_oldest_job
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import AuditEntry, ExportJob
 from tests.fakes.exports import end_all_exports, find_export, start_export
@@ -45,20 +45,20 @@ def state_of(company: Company, build_id: uuid.UUID) -> JobState:
 
 
 def read_all(company: Company) -> None:
-    while visit(company.tenant_id, timezone.now):
+    while run_slice_of_oldest_job(company.tenant_id, timezone.now):
         pass
 
 
 def test_a_long_export_is_written_in_the_long_lane(company: Company) -> None:
     build_id = records(company)
 
-    build_due(clock=timezone.now)
+    run_due_jobs(clock=timezone.now)
 
     assert (find_export(company, build_id).state, find_export(company, build_id).rows_done) == (
         "building",
         ROWS,
     )
-    build_due(clock=timezone.now, lane=JobLane.LONG)
+    run_due_jobs(clock=timezone.now, lane=JobLane.LONG)
     assert find_export(company, build_id).state is JobState.FINISHED
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="export.finished", target=f"export:{build_id}")
@@ -68,7 +68,7 @@ def test_a_long_export_is_written_in_the_long_lane(company: Company) -> None:
 def test_the_long_lane_does_not_read_rows(company: Company) -> None:
     build_id = records(company)
 
-    assert not visit(company.tenant_id, timezone.now, JobLane.LONG)
+    assert not run_slice_of_oldest_job(company.tenant_id, timezone.now, JobLane.LONG)
 
     assert find_export(company, build_id).state is JobState.QUEUED
 
@@ -97,7 +97,7 @@ def test_one_long_export_is_written_at_a_time(company: Company) -> None:
     build_id = records(company)
     read_all(company)
 
-    with redis_lock(connect(), "long-exports"):
+    with redis_lock(connect_to_redis(), "long-exports"):
         tasks.run_long_export_jobs()
 
     assert find_export(company, build_id).state is JobState.RUNNING
@@ -118,6 +118,6 @@ def test_a_tenant_has_one_worker_across_both_lanes(company: Company) -> None:
     read_all(company)
     start_export(company)
 
-    assert claim.claim_next(company.tenant_id, timezone.now, JobLane.LONG) is not None
+    assert claim.claim_next_job(company.tenant_id, timezone.now, JobLane.LONG) is not None
 
-    assert claim.claim_next(company.tenant_id, timezone.now) is None
+    assert claim.claim_next_job(company.tenant_id, timezone.now) is None

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports import sql_source
 from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.definitions.usage import USAGE_DAYS, USAGE_RECORDS
@@ -26,16 +26,16 @@ from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats import xlsx
 from tenants.compliance.exports.formats.parquet import write_parquet
 from tenants.compliance.exports.formats.text import FORMATS, write_csv, write_ndjson
-from tenants.compliance.exports.formats.xlsx import remove_abandoned, scratch_folder
+from tenants.compliance.exports.formats.xlsx import remove_abandoned_folders, scratch_folder
 from tenants.compliance.exports.proof import start_proof
 from tenants.compliance.exports.row_stream import read_rows
 from tenants.compliance.exports.rows import Period, Row, RowQuery
 from tenants.compliance.exports.verification import verify_export
 from tenants.models import AuditEntry
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.queries import ReportKind, report
+from tenants.usage.reports.queries import ReportKind, read_report
 from tenants.usage.reports.queries import ReportQuery as AskedReport
-from tenants.usage.rollups.operations import UNDER_WAY, roll_up
+from tenants.usage.rollups.operations import UNDER_WAY, roll_up_tenant
 from tests.fakes.workbook import read_workbook
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
 from tests.integration.tenants.records import NOON, add_completion
@@ -133,12 +133,12 @@ def test_rows_of_several_batches_come_in_order(
 def test_daily_exports_agree_with_the_report(company: Company) -> None:
     for number in range(7):
         add_completion(company, language="go" if number % 2 else "c", num_chars=number + 1)
-    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
     rows = exported(company, USAGE_DAYS)
 
     query = AskedReport(DAY.start.date(), DAY.end.date())
-    counts = report(
+    counts = read_report(
         actor=company.administrator.actor, kind=ReportKind.USAGE, query=query
     ).total.counts
     assert counts is not None
@@ -159,7 +159,7 @@ def test_an_export_does_not_contain_another_tenant(company: Company, export: Exp
     other_company = make_company("hooli", GLOBEX)
     make_key(company, company.developer)
     add_completion(company)
-    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
     rows = exported(other_company, export, actor=other_company.administrator.actor)
 
@@ -175,7 +175,7 @@ def test_an_export_does_not_contain_another_tenant(company: Company, export: Exp
 def test_an_export_does_not_contain_another_tenants_usage(company: Company, export: Export) -> None:
     other_company = make_company("hooli", GLOBEX)
     add_completion(company)
-    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
     assert exported(other_company, export, actor=other_company.administrator.actor) == []
     assert len(exported(company, export)) == 1
@@ -314,7 +314,7 @@ def test_files_of_a_killed_writer_are_removed(
     (left / "lock").touch()
 
     with scratch_folder() as held:
-        remove_abandoned()
+        remove_abandoned_folders()
         assert list(tmp_path.iterdir()) == [held]
         assert held.stat().st_mode & 0o077 == 0
     assert list(tmp_path.iterdir()) == []
@@ -332,7 +332,7 @@ def test_a_file_and_its_proof_verify(company: Company, tmp_path: Path) -> None:
 
     proof = (tmp_path / "usage.csv.proof.json").read_bytes()
     with out.open("rb") as data:
-        document = verify_export(data, proof, signing_keys().public_keys())
+        document = verify_export(data, proof, load_signing_keys().public_keys())
     assert (document["tenant"], document["file"]) == (company.slug, "usage.csv")
     assert (document["definition"], document["version"], document["rows"]) == (
         "usage_records",
@@ -352,5 +352,5 @@ def test_a_proof_states_until_when_its_rows_are_complete(company: Company) -> No
 
     assert start_proof(USAGE_DAYS, query).complete_until is None
     assert start_proof(USAGE_RECORDS, query).complete_until == NOON - UNDER_WAY
-    roll_up(tenant_id=company.tenant_id, arrived_until=NOON)
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOON)
     assert start_proof(USAGE_DAYS, query).complete_until == NOON - UNDER_WAY

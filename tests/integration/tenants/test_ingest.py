@@ -26,9 +26,9 @@ from caret.contracts.usage import UsageRecord as Record
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import KeyId, RequestId, TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.models import ApiKey, Outcome, TypingReport, UsageRecord
-from tenants.usage.ingestion.operations import ingest_all
+from tenants.usage.ingestion.operations import ingest_all_entries
 from tenants.usage.ingestion.redis_stream import (
     BATCH_ENTRIES,
     MAX_REJECTED,
@@ -47,8 +47,8 @@ def company() -> Company:
 @pytest.fixture
 def stream() -> UsageStream:
     """Return a consumer that immediately claims entries of others."""
-    found = UsageStream(connect(), consumer="test", claim_after_ms=0)
-    ingest_all(found)  # left by earlier tests
+    found = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
+    ingest_all_entries(found)  # left by earlier tests
     return found
 
 
@@ -112,7 +112,7 @@ def send(*records: Record) -> None:
 
 
 def send_bytes(data: bytes) -> None:
-    connect().xadd(USAGE_STREAM, {USAGE_FIELD: data})
+    connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: data})
 
 
 def request_ids(company: Company) -> set[str]:
@@ -121,12 +121,12 @@ def request_ids(company: Company) -> set[str]:
 
 
 def rejected_since(last_id: str) -> list[tuple[str, bytes]]:
-    entries: Any = connect().xrange(REJECTED_STREAM, min=f"({last_id}")
+    entries: Any = connect_to_redis().xrange(REJECTED_STREAM, min=f"({last_id}")
     return [(fields[b"reason"].decode(), fields[b"data"]) for _, fields in entries]
 
 
 def last_rejected() -> str:
-    entries: Any = connect().xrevrange(REJECTED_STREAM, count=1)
+    entries: Any = connect_to_redis().xrevrange(REJECTED_STREAM, count=1)
     return entries[0][0].decode() if entries else "0-0"
 
 
@@ -134,7 +134,7 @@ def test_records_become_rows(company: Company, stream: UsageStream) -> None:
     record = completion(company)
     send(record, outcome(company))
 
-    done = ingest_all(stream)
+    done = ingest_all_entries(stream)
 
     assert (done.records, done.rejected) == (2, 0)
     assert request_ids(company) == {record.request_id}
@@ -151,7 +151,7 @@ def test_persistence_and_typed_characters_become_rows(
     by_hand = typing_report(company)
     send(persisted, by_hand, persisted, by_hand)
 
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
     with tenant_scope(company.tenant_id):
         (kept,), (counted,) = Outcome.objects.all(), TypingReport.objects.all()
@@ -167,7 +167,7 @@ def test_another_tenant_does_not_see_the_rows(
     record = completion(company)
     send(record)
 
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
     assert record.request_id not in request_ids(cast.globex)
 
@@ -177,10 +177,10 @@ def test_ingested_entries_are_removed_from_the_stream(
 ) -> None:
     send(completion(company))
 
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
-    assert connect().xlen(USAGE_STREAM) == 0
-    assert connect().xpending(USAGE_STREAM, USAGE_GROUP)["pending"] == 0
+    assert connect_to_redis().xlen(USAGE_STREAM) == 0
+    assert connect_to_redis().xpending(USAGE_STREAM, USAGE_GROUP)["pending"] == 0
 
 
 def test_a_record_delivered_twice_becomes_one_row(company: Company, stream: UsageStream) -> None:
@@ -188,7 +188,7 @@ def test_a_record_delivered_twice_becomes_one_row(company: Company, stream: Usag
     send(record, record)
     send(record)
 
-    done = ingest_all(stream)
+    done = ingest_all_entries(stream)
 
     assert done.rejected == 0
     assert request_ids(company) == {record.request_id}
@@ -202,15 +202,15 @@ def test_a_crash_before_the_acknowledgement_duplicates_no_rows(
     record = completion(company)
     send(record)
     with pytest.raises(ConnectionResetError):
-        ingest_all(CrashingConsumer(connect(), consumer="dying"))
+        ingest_all_entries(CrashingConsumer(connect_to_redis(), consumer="dying"))
     assert request_ids(company) == {record.request_id}
 
-    done = ingest_all(stream)
+    done = ingest_all_entries(stream)
 
     assert done.rejected == 0
     with tenant_scope(company.tenant_id):
         assert UsageRecord.objects.count() == 1
-    assert connect().xlen(USAGE_STREAM) == 0
+    assert connect_to_redis().xlen(USAGE_STREAM) == 0
 
 
 def test_entries_of_a_dead_consumer_are_ingested_by_another(
@@ -218,20 +218,20 @@ def test_entries_of_a_dead_consumer_are_ingested_by_another(
 ) -> None:
     record = completion(company)
     send(record)
-    dead = UsageStream(connect(), consumer="dead")
+    dead = UsageStream(connect_to_redis(), consumer="dead")
     assert len(dead.read_new()) == 1
 
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
     assert request_ids(company) == {record.request_id}
 
 
 def test_entries_of_a_live_consumer_are_not_claimed(company: Company, stream: UsageStream) -> None:
     send(completion(company))
-    slow = UsageStream(connect(), consumer="slow")
+    slow = UsageStream(connect_to_redis(), consumer="slow")
     entries = slow.read_new()
 
-    ingest_all(UsageStream(connect(), consumer="other", claim_after_ms=60_000))
+    ingest_all_entries(UsageStream(connect_to_redis(), consumer="other", claim_after_ms=60_000))
 
     assert request_ids(company) == set()
     slow.acknowledge(entries, [])
@@ -253,7 +253,7 @@ def test_a_malformed_entry_is_rejected_and_blocks_no_other(
     send_bytes(data)
     send(record)
 
-    done = ingest_all(stream)
+    done = ingest_all_entries(stream)
 
     assert [found for found, _ in rejected_since(before)] == [reason]
     assert (done.records, done.rejected) == (1, 1)
@@ -266,7 +266,7 @@ def test_an_invalid_record_does_not_affect_others_in_its_entry(
     good, bad = completion(company), completion(company, prompt_tokens=-1)
     send(good, bad)
 
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
     assert request_ids(company) == {good.request_id}
 
@@ -275,7 +275,7 @@ def test_a_record_of_an_unknown_tenant_is_rejected(company: Company, stream: Usa
     before, record = last_rejected(), completion(company)
     send(completion(company, tenant_id=TenantId(some_id())), record)
 
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
     assert [reason for reason, _ in rejected_since(before)] == ["tenant_id: unknown"]
     assert request_ids(company) == {record.request_id}
@@ -283,22 +283,22 @@ def test_a_record_of_an_unknown_tenant_is_rejected(company: Company, stream: Usa
 
 def test_an_entry_without_the_field_is_rejected(stream: UsageStream) -> None:
     before = last_rejected()
-    connect().xadd(USAGE_STREAM, {"other": "x"})
+    connect_to_redis().xadd(USAGE_STREAM, {"other": "x"})
 
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
     assert len(rejected_since(before)) == 1
 
 
 def test_the_stream_of_rejected_entries_is_limited(stream: UsageStream) -> None:
-    pipeline = connect().pipeline()
+    pipeline = connect_to_redis().pipeline()
     for _ in range(MAX_REJECTED + 50):
         pipeline.xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
     pipeline.execute()
 
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
-    assert connect().xlen(REJECTED_STREAM) == MAX_REJECTED
+    assert connect_to_redis().xlen(REJECTED_STREAM) == MAX_REJECTED
 
 
 def test_the_content_of_a_rejected_record_is_not_logged(
@@ -308,7 +308,7 @@ def test_the_content_of_a_rejected_record_is_not_logged(
     send(completion(company, language=secret * 20))
     send_bytes(secret.encode())
 
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
     output = "".join(capfd.readouterr())
     assert "usage.rejected" in output
@@ -321,7 +321,7 @@ def test_a_record_without_a_monthly_partition_is_stored(
     record = completion(company, occurred_at_ms=1_000)
     send(record)
 
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
     assert request_ids(company) == {record.request_id}
 
@@ -334,7 +334,7 @@ def test_concurrent_workers_neither_lose_nor_duplicate_records(
         send(*records[start : start + 4])
 
     def work(consumer: str) -> None:
-        ingest_all(UsageStream(connect(), consumer=consumer, claim_after_ms=0))
+        ingest_all_entries(UsageStream(connect_to_redis(), consumer=consumer, claim_after_ms=0))
         connection.close()
 
     workers = [Thread(target=work, args=[f"worker-{number}"]) for number in range(3)]
@@ -352,9 +352,9 @@ def test_a_limited_run_leaves_the_rest_for_the_next(company: Company, stream: Us
     for _ in range(BATCH_ENTRIES + 3):
         send(completion(company))
 
-    ingest_all(stream, max_batches=1)
-    left = connect().xlen(USAGE_STREAM)
-    ingest_all(stream)
+    ingest_all_entries(stream, max_batches=1)
+    left = connect_to_redis().xlen(USAGE_STREAM)
+    ingest_all_entries(stream)
 
     assert left == 3
     assert len(request_ids(company)) == BATCH_ENTRIES + 3
@@ -381,7 +381,7 @@ def test_the_last_use_of_a_key_is_stored_to_the_minute(stream: UsageStream) -> N
     seen = []
     for record in (first, soon, later):
         send(record)
-        ingest_all(stream)
+        ingest_all_entries(stream)
         with tenant_scope(company.tenant_id):
             used_at = ApiKey.objects.get(lookup_id=lookup_id).last_used_at
         assert used_at is not None

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.bearer_tokens import BearerTokenKind, new_token
+from tenants.base.bearer_tokens import BearerTokenKind, create_token
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.identity.invitations.email import send_invitation as send_mail
@@ -127,7 +127,7 @@ def test_a_token_with_another_tenants_id_is_refused(
 ) -> None:
     guest = make_stranger()
     send_invitation(company, guest.email, mailbox=mailbox)
-    of_globex = new_token(BearerTokenKind.INVITATION, cast.globex.tenant_id).text
+    of_globex = create_token(BearerTokenKind.INVITATION, cast.globex.tenant_id).text
     forged = of_globex[:25] + mailbox.last[25:]  # civ_, then 21 characters of the tenant
 
     with pytest.raises(NotFound):
@@ -252,7 +252,7 @@ def test_a_token_shows_the_invited_address_and_tenant(company: Company, mailbox:
     CONSOLE_URL="https://caret.example",
 )
 def test_the_mail_has_the_link_and_a_one_line_subject(company: Company) -> None:
-    token = new_token(BearerTokenKind.INVITATION, company.tenant_id)
+    token = create_token(BearerTokenKind.INVITATION, company.tenant_id)
     mail.outbox = []
 
     assert send_mail("x@y.example", token, tenant_name="Acme\r\nBcc: all@y.example")
@@ -269,7 +269,7 @@ def test_the_mail_has_the_link_and_a_one_line_subject(company: Company) -> None:
     EMAIL_PORT=1,
 )
 def test_an_unreachable_mail_server_raises_no_error(company: Company) -> None:
-    token = new_token(BearerTokenKind.INVITATION, company.tenant_id)
+    token = create_token(BearerTokenKind.INVITATION, company.tenant_id)
 
     assert not send_mail(f"{secrets.token_hex(4)}@y.example", token, tenant_name="Acme")
 

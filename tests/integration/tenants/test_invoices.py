@@ -15,10 +15,14 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, NotFound
 from tenants.billing.invoices import operations
-from tenants.billing.invoices.billing_profile import set_profile
+from tenants.billing.invoices.billing_profile import set_billing_profile
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
-from tenants.billing.invoices.operations import issue_all, issue_credit_note, issue_due
-from tenants.billing.invoices.pdf import render
+from tenants.billing.invoices.operations import (
+    issue_credit_note,
+    issue_due_invoices,
+    issue_due_invoices_of_all_tenants,
+)
+from tenants.billing.invoices.pdf import render_pdf
 from tenants.billing.invoices.queries import (
     InvoiceNotReproducible,
     InvoiceView,
@@ -60,7 +64,7 @@ def company() -> Company:
 
 def invoices_of(company: Company, now: datetime = AFTER) -> list[str]:
     rate_tenant(company.tenant_id, now=now)
-    return issue_due(company.tenant_id, now=now)
+    return issue_due_invoices(company.tenant_id, now=now)
 
 
 def find(company: Company, number: int = 1) -> InvoiceView:
@@ -100,7 +104,7 @@ def test_an_invoice_bills_everything_of_its_month(company: Company) -> None:
 def test_credits_are_deducted_before_tax(company: Company) -> None:
     grant_credit(actor=company.platform, amount_micros=500_000, reason="Welcome.", now=OCTOBER)
     customer = InvoiceParty("Invoiced Ltd", ("1 Street",))
-    set_profile(
+    set_billing_profile(
         actor=company.platform, customer=customer, tax=InvoiceTax("VAT", 1_900), now=OCTOBER
     )
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
@@ -132,7 +136,7 @@ def test_unrated_usage_is_rated_before_invoicing(company: Company) -> None:
     rate_tenant(company.tenant_id, now=AFTER)
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
 
-    assert len(issue_due(company.tenant_id, now=AFTER)) == 1
+    assert len(issue_due_invoices(company.tenant_id, now=AFTER)) == 1
 
     assert "fast.generated" in {line.code for line in find(company).document.lines}
 
@@ -148,12 +152,12 @@ def test_an_invoice_is_issued_although_usage_keeps_arriving(
     ingest_completion(company, company.developer, OCTOBER, **LARGE_USAGE)
     monkeypatch.setattr(operations, "rate_tenant", rate_while_more_comes)
 
-    assert len(issue_due(company.tenant_id, now=AFTER)) == 1
+    assert len(issue_due_invoices(company.tenant_id, now=AFTER)) == 1
 
     (line,) = (one for one in find(company).document.lines if one.code == "fast.generated")
     assert line.quantity == 1_000_000
     december = datetime(2026, 12, 1, 7, tzinfo=UTC)
-    assert len(issue_due(company.tenant_id, now=december)) == 1
+    assert len(issue_due_invoices(company.tenant_id, now=december)) == 1
     late = [one for one in find(company, 2).document.lines if one.used_in == "2026-10-01"]
     assert [one.quantity for one in late if one.code == "fast.generated"] == [1_000_000]
 
@@ -231,7 +235,7 @@ def test_an_invoice_is_rendered_to_the_same_bytes_each_time(company: Company) ->
     first, second = find(company), find(company)
 
     assert first.json == second.json
-    assert render(first.document) == render(second.document)
+    assert render_pdf(first.document) == render_pdf(second.document)
 
 
 def test_a_restored_ledger_gives_the_same_invoices(company: Company) -> None:
@@ -250,7 +254,7 @@ def test_a_restored_ledger_gives_the_same_invoices(company: Company) -> None:
         ours = find(company, number)
         theirs = find_invoice(actor=elsewhere.platform, number=number)
         assert theirs.json == ours.json
-        assert render(theirs.document) == render(ours.document)
+        assert render_pdf(theirs.document) == render_pdf(ours.document)
 
 
 def restore(model: Any, source: Company, target: Company) -> None:
@@ -289,7 +293,7 @@ def test_concurrent_workers_issue_one_invoice(company: Company) -> None:
 
     def works() -> None:
         try:
-            issued.extend(issue_due(company.tenant_id, now=AFTER))
+            issued.extend(issue_due_invoices(company.tenant_id, now=AFTER))
         finally:
             connection.close()
 
@@ -312,7 +316,7 @@ def test_a_failure_at_one_tenants_invoice_does_not_stop_anothers() -> None:
         BillingState.objects.filter(tenant_id=broken.tenant_id).update(last_number=2**31 - 1)
 
     with capture_logs() as logs:
-        issue_all(now=AFTER)
+        issue_due_invoices_of_all_tenants(now=AFTER)
 
     assert find(other_company).document.total_cents > 0
     expected = {"tenant_id": broken.tenant_id, "error": "DataError", "log_level": "error"}
@@ -337,7 +341,7 @@ def test_a_change_of_profile_does_not_change_issued_invoices(
     before = find(company).json
 
     settings.INVOICE_ISSUER = "Somebody else"
-    set_profile(
+    set_billing_profile(
         actor=company.platform, customer=InvoiceParty("New name"), tax=InvoiceTax("", 0), now=AFTER
     )
 

@@ -12,7 +12,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey, TenantKey
 from tenants.security.encryption import key_creation, key_unwrapping, rotation
-from tenants.security.encryption.envelope import new_key
+from tenants.security.encryption.envelope import generate_key
 from tests.fixtures.companies import Company, make_company
 from tests.integration.tenants.sealed import clear_key_cache, rotate, seal, unseal
 
@@ -103,7 +103,7 @@ def test_data_rewrapped_between_two_reads_can_be_opened(
 ) -> None:
     """The data key is read before the rotation, and its tenant key after the old one is
     destroyed."""
-    sealed, look, rotations = seal(acme), key_unwrapping._tenant_key, list[Thread]()
+    sealed, look, rotations = seal(acme), key_unwrapping._get_or_unwrap_tenant_key, list[Thread]()
     clear_key_cache()
 
     def look_after_a_rotation(tenant_id: TenantId, key_id: UUID) -> bytes:
@@ -112,7 +112,7 @@ def test_data_rewrapped_between_two_reads_can_be_opened(
             rotations[0].join()
         return look(tenant_id, key_id)
 
-    monkeypatch.setattr(key_unwrapping, "_tenant_key", look_after_a_rotation)
+    monkeypatch.setattr(key_unwrapping, "_get_or_unwrap_tenant_key", look_after_a_rotation)
 
     assert unseal(acme, sealed) == b"text"
 
@@ -164,14 +164,14 @@ def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
         if current_thread() is maker and not may_make.is_set():
             is_making.set()
             assert may_make.wait(timeout=10)
-        return new_key()
+        return generate_key()
 
     def make_slowly(**fields: Any) -> TenantKey:
         is_replacing.set()
         time.sleep(0.3)  # until the creator waits for this thread
         return make(**fields)
 
-    monkeypatch.setattr(key_creation, "new_key", new_key_later)
+    monkeypatch.setattr(key_creation, "generate_key", new_key_later)
     monkeypatch.setattr(rotation, "create_tenant_key", make_slowly)
     maker.start()
     assert is_making.wait(timeout=10)

@@ -17,7 +17,7 @@ from tenants.models import AuditEntry, DataKey, RootKeyUse, TenantKey
 from tenants.security.encryption import rotation
 from tenants.security.encryption.errors import KeyDestroyed, RootKeyMissing
 from tenants.security.encryption.operations import shred_scope, shred_tenant
-from tenants.security.encryption.root_keys import root_keys
+from tenants.security.encryption.root_keys import load_root_keys
 from tenants.security.encryption.rotation import RotationResult, retire_root_keys
 from tenants.security.encryption.startup_check import find_problems
 from tests.fixtures.companies import Company, make_company
@@ -49,7 +49,7 @@ def configure_root_keys(settings: Settings, *names: str) -> None:
 
 def key_id(settings: Settings, name: str) -> str:
     configure_root_keys(settings, name)
-    return root_keys().current.id
+    return load_root_keys().current.id
 
 
 def test_tenants_keys_move_to_a_new_root_key(
@@ -148,7 +148,7 @@ def test_a_key_that_still_wraps_data_keys_is_not_destroyed(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sealed = seal(acme)
-    monkeypatch.setattr(rotation, "_rewrap_some", lambda _tenant_id: 0)
+    monkeypatch.setattr(rotation, "_rewrap_data_key_batch", lambda _tenant_id: 0)
 
     rotate(acme, replacing=True)
 

@@ -12,7 +12,7 @@ from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.identity.api_keys.key_secrets import key_digest
+from tenants.identity.api_keys.key_secrets import compute_key_digest
 from tenants.identity.api_keys.operations import create_key, revoke_key
 from tenants.identity.api_keys.queries import (
     KeyState,
@@ -50,7 +50,7 @@ def test_only_a_keys_digest_is_stored(cast: Cast) -> None:
 
     row = stored(cast.acme, key.lookup_id)
 
-    assert bytes(row.digest) == key_digest(key, pepper_version=1)
+    assert bytes(row.digest) == compute_key_digest(key, pepper_version=1)
     assert created.text not in str(vars(row))
 
 

@@ -13,7 +13,7 @@ import caret.celery  # noqa: F401  # registers the tasks
 from caret.contracts.api_key import KeyKind, generate_key
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys import leak_reports
 from tenants.identity.api_keys.leak_reports import (
     MAX_OF_A_REPORT,
@@ -44,11 +44,11 @@ def company() -> Company:
 
 @pytest.fixture(autouse=True)
 def _no_reports() -> None:
-    connect().delete(REPORT_QUEUE)
+    connect_to_redis().delete(REPORT_QUEUE)
 
 
 def report(*texts: str, place: str = PLACE) -> None:
-    enqueue_reports(connect(), find_keys_in(texts, place=place))
+    enqueue_reports(connect_to_redis(), find_keys_in(texts, place=place))
 
 
 def view(company: Company, key: KeyView) -> KeyView:
@@ -56,7 +56,7 @@ def view(company: Company, key: KeyView) -> KeyView:
 
 
 def num_waiting() -> int:
-    return int(connect().llen(REPORT_QUEUE))
+    return int(connect_to_redis().llen(REPORT_QUEUE))
 
 
 def test_a_leaked_key_is_revoked_and_its_owner_notified(company: Company) -> None:
@@ -80,7 +80,7 @@ def test_a_leaked_service_keys_managers_are_notified(company: Company) -> None:
     created = make_service_key(company, KeyScope.USAGE_READ)
 
     report(created.text)
-    process_leak_reports(connect(), now=timezone.now())
+    process_leak_reports(connect_to_redis(), now=timezone.now())
 
     assert mail.outbox[0].to == [company.administrator.email]
 
@@ -89,7 +89,7 @@ def test_the_audit_entry_has_the_place_but_not_the_secret(company: Company) -> N
     created = make_key(company, company.developer)
 
     report(created.text, place=f"https://x.example/?key={created.text}\n")
-    process_leak_reports(connect(), now=timezone.now())
+    process_leak_reports(connect_to_redis(), now=timezone.now())
 
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="key.revoked")
@@ -103,7 +103,9 @@ def test_queued_reports_contain_no_secret(company: Company) -> None:
 
     report(created.text)
 
-    assert created.text.encode() not in b"".join(leak_reports.peek_reports(connect(), limit=10))
+    assert created.text.encode() not in b"".join(
+        leak_reports.peek_reports(connect_to_redis(), limit=10)
+    )
     assert num_waiting() == 1
 
 
@@ -115,7 +117,7 @@ def test_forged_and_unknown_keys_revoke_nothing(company: Company) -> None:
     forged = generate_key(KeyKind.DEVELOPER, lookup_id=lookup_id)
 
     report(forged.text, generate_key(KeyKind.SERVICE).text, "nothing", created.text[:-1] + "x")
-    process_leak_reports(connect(), now=timezone.now())
+    process_leak_reports(connect_to_redis(), now=timezone.now())
 
     found = view(company, created.key)
     assert found.state is KeyState.ACTIVE
@@ -129,7 +131,7 @@ def test_a_key_reported_twice_is_notified_once(company: Company) -> None:
 
     for _ in range(2):
         report(created.text, created.text)
-        process_leak_reports(connect(), now=timezone.now())
+        process_leak_reports(connect_to_redis(), now=timezone.now())
 
     assert len(mail.outbox) == 1
 
@@ -139,10 +141,10 @@ def test_a_failed_notification_is_sent_later(company: Company) -> None:
     report(created.text)
 
     with override_settings(EMAIL_BACKEND=f"{__name__}.Unreachable"):
-        process_leak_reports(connect(), now=timezone.now())
+        process_leak_reports(connect_to_redis(), now=timezone.now())
     assert view(company, created.key).state is KeyState.REVOKED
     assert (mail.outbox, num_waiting()) == ([], 1)
-    process_leak_reports(connect(), now=timezone.now())
+    process_leak_reports(connect_to_redis(), now=timezone.now())
 
     assert (len(mail.outbox), num_waiting()) == (1, 0)
 
@@ -157,7 +159,7 @@ def test_a_leaked_old_secret_ends_and_the_new_one_stays_valid(company: Company) 
     )
 
     report(old.text)
-    process_leak_reports(connect(), now=now + timedelta(seconds=1))
+    process_leak_reports(connect_to_redis(), now=now + timedelta(seconds=1))
 
     found = view(company, new.key)
     assert found.state is KeyState.ACTIVE
@@ -167,10 +169,10 @@ def test_a_leaked_old_secret_ends_and_the_new_one_stays_valid(company: Company) 
 
 def test_a_damaged_report_does_not_stop_others(company: Company) -> None:
     created = make_key(company, company.developer)
-    connect().rpush(REPORT_QUEUE, b"\xff\x00")
+    connect_to_redis().rpush(REPORT_QUEUE, b"\xff\x00")
 
     report(created.text)
-    process_leak_reports(connect(), now=timezone.now())
+    process_leak_reports(connect_to_redis(), now=timezone.now())
 
     assert view(company, created.key).state is KeyState.REVOKED
     assert num_waiting() == 0
@@ -196,7 +198,7 @@ def test_the_leak_is_recorded_on_the_key(company: Company) -> None:
     created, now = make_key(company, company.developer), timezone.now()
 
     report(created.text)
-    process_leak_reports(connect(), now=now)
+    process_leak_reports(connect_to_redis(), now=now)
 
     with tenant_scope(company.tenant_id):
         row = ApiKey.objects.get(lookup_id=created.key.lookup_id)

@@ -11,11 +11,11 @@ from django.utils import timezone
 
 from caret.foundation.ids import TenantId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of
+from tenants.base.billing_periods import start_of_month
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.money import Currency
 from tenants.billing.ledger.accounts import LedgerAccountCode
-from tenants.billing.ledger.credits import credit_balance, grant_credit
+from tenants.billing.ledger.credits import grant_credit, read_credit_balance
 from tenants.billing.ledger.operations import (
     Posting,
     SourceKind,
@@ -24,7 +24,7 @@ from tenants.billing.ledger.operations import (
     lock_billing,
     post_transaction,
 )
-from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
+from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe_tenant
 from tenants.models import LedgerAccount, LedgerEntry, LedgerTransaction, Plan, PriceVersion
 from tests.fakes.billing import NOW, START, TIERS, make_customer, make_plan, read_balances
 from tests.fixtures.companies import ACME, Cast, Company, make_company
@@ -194,27 +194,27 @@ def test_an_invalid_price_is_rejected_with_its_field(field: str, new: NewPrice) 
 
 def test_a_change_of_plan_starts_tomorrow_at_the_earliest(company: Company) -> None:
     with pytest.raises(InvalidValue) as refused:
-        subscribe(actor=company.platform, plan=make_plan(), starts_on=NOW.date(), now=NOW)
+        subscribe_tenant(actor=company.platform, plan=make_plan(), starts_on=NOW.date(), now=NOW)
 
     assert refused.value.field == "starts_on"
 
 
 def test_a_first_plan_cannot_start_before_the_tenants_first_month() -> None:
     company, plan, now = make_company("young", {}), make_plan(), timezone.now()
-    first = month_of(now.date())
+    first = start_of_month(now.date())
 
     for day in (date(1970, 1, 1), first - timedelta(days=1)):
         with pytest.raises(InvalidValue, match=f"Choose {first} or later"):
-            subscribe(actor=company.platform, plan=plan, starts_on=day, now=now)
+            subscribe_tenant(actor=company.platform, plan=plan, starts_on=day, now=now)
 
-    subscribe(actor=company.platform, plan=plan, starts_on=first, now=now)
+    subscribe_tenant(actor=company.platform, plan=plan, starts_on=first, now=now)
 
 
 def test_a_plan_in_another_currency_is_refused(company: Company) -> None:
     dollars = make_plan(currency=Currency.USD)
 
     with pytest.raises(Conflict):
-        subscribe(actor=company.platform, plan=dollars, starts_on=date(2026, 12, 1), now=NOW)
+        subscribe_tenant(actor=company.platform, plan=dollars, starts_on=date(2026, 12, 1), now=NOW)
 
 
 def test_a_plans_slug_is_unique() -> None:
@@ -228,7 +228,7 @@ def test_a_granted_credit_is_available(company: Company) -> None:
     grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
 
     with tenant_scope(company.tenant_id):
-        assert credit_balance(company.tenant_id) == 5_000_000
+        assert read_credit_balance(company.tenant_id) == 5_000_000
     assert read_balances(company.tenant_id) == {
         "credits": -5_000_000,
         "expense.promotions": 5_000_000,
@@ -245,7 +245,7 @@ def test_a_credit_must_be_a_positive_amount_of_whole_cents(company: Company, amo
     "operation",
     [
         lambda actor: grant_credit(actor=actor, amount_micros=10_000, reason="", now=NOW),
-        lambda actor: subscribe(actor=actor, plan="team", starts_on=START, now=NOW),
+        lambda actor: subscribe_tenant(actor=actor, plan="team", starts_on=START, now=NOW),
     ],
 )
 def test_a_tenants_administrator_cannot_grant_credits_or_plans(

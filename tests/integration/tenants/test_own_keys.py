@@ -22,11 +22,11 @@ from tenants.identity.own_keys.operations import (
     find_own_key_terms,
 )
 from tenants.models import ApiKey, AuditEntry
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tests.fixtures.companies import ACME, Cast, Company, Person, make_company, make_key
 
 
@@ -36,10 +36,10 @@ def company() -> Company:
 
 
 def change_policy(company: Company, **changes: Any) -> None:
-    held = find_policy(tenant_id=company.tenant_id).policy
+    held = find_policy_in_force(tenant_id=company.tenant_id).policy
     set_policy(
         actor=company.platform,
-        document=write_policy(held) | changes,
+        document=serialize_policy(held) | changes,
         reason="a test",
         now=timezone.now(),
     )

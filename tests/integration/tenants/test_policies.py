@@ -12,9 +12,9 @@ from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.models import AuditEntry, PolicyVersion
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import get_policy
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company
@@ -26,7 +26,7 @@ def company() -> Company:
 
 
 def make_policy(*modes: Mode) -> dict[str, object]:
-    return write_policy(DEFAULT_POLICY) | {"features": list(modes)}
+    return serialize_policy(DEFAULT_POLICY) | {"features": list(modes)}
 
 
 def decode_as_json(document: dict[str, object]) -> object:
@@ -58,7 +58,7 @@ def test_a_change_is_published_to_gateways(company: Company) -> None:
         now=timezone.now(),
     )
 
-    data = connect().hget(SNAPSHOTS, company.tenant_id)
+    data = connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     assert decode_snapshot(data).policy.features == {Mode.FIM}
 
@@ -76,7 +76,7 @@ def test_the_audit_entry_has_the_policy_before_and_after(company: Company) -> No
 
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="policy.changed")
-    assert entry.before == {"policy": decode_as_json(write_policy(DEFAULT_POLICY))}
+    assert entry.before == {"policy": decode_as_json(serialize_policy(DEFAULT_POLICY))}
     assert entry.after == {"policy": decode_as_json(make_policy())}
     assert entry.reason == "off"
 

@@ -14,7 +14,7 @@ from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound, VersionConflict
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.teams.operations import add_team_member, delete_team, remove_team_member
@@ -25,9 +25,9 @@ from tenants.policy.overrides.queries import (
     OverrideInForce,
     OverrideSubject,
     SubjectKind,
-    effective_policy,
     find_override,
     list_overrides,
+    load_effective_policy,
     read_overrides,
 )
 from tests.fixtures.companies import GLOBEX, Cast, Company, Person, make_company, make_service_key
@@ -66,7 +66,7 @@ def save_override(
 
 
 def read_published(company: Company) -> TenantSnapshot:
-    data = connect().hget(SNAPSHOTS, company.tenant_id)
+    data = connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
 
@@ -81,7 +81,7 @@ def test_a_users_override_applies_only_to_that_user(company: Company) -> None:
     save_override(company, user(company.developer), NO_CHAT)
 
     def modes(person: Person) -> frozenset[Mode]:
-        policy = effective_policy(tenant_id=company.tenant_id, user_id=person.user_id)
+        policy = load_effective_policy(tenant_id=company.tenant_id, user_id=person.user_id)
         return policy.features
 
     assert Mode.CHAT not in modes(company.developer)
@@ -284,7 +284,7 @@ def test_overrides_of_teams_and_user_are_combined(company: Company) -> None:
         save_override(company, team_of(company, ada), document)
     save_override(company, user(ada), {"models": ["small"]})
 
-    policy = effective_policy(tenant_id=company.tenant_id, user_id=UserId(ada.user_id))
+    policy = load_effective_policy(tenant_id=company.tenant_id, user_id=UserId(ada.user_id))
 
     assert {Feature(mode.value) for mode in policy.features} == {Feature.INLINE}
     assert policy.models == frozenset({"small"})

@@ -25,8 +25,8 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import redis_connection
 from tenants.fleet.snapshots.publisher import (
-    publish,
-    republish_stale,
+    publish_snapshot,
+    republish_stale_snapshots,
     write_snapshot,
 )
 from tenants.fleet.snapshots.queries import read_snapshot
@@ -48,7 +48,7 @@ def globex() -> Company:
 
 
 def read_published(tenant_id: TenantId) -> TenantSnapshot:
-    data = redis_connection.connect().hget(SNAPSHOTS, tenant_id)
+    data = redis_connection.connect_to_redis().hget(SNAPSHOTS, tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
 
@@ -56,10 +56,10 @@ def read_published(tenant_id: TenantId) -> TenantSnapshot:
 @contextmanager
 def unreachable_redis() -> Iterator[None]:
     """Simulate a crash between commit and publication: the change is stored, but not in Redis."""
-    redis_connection.connect.cache_clear()
+    redis_connection.connect_to_redis.cache_clear()
     with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
         yield
-        redis_connection.connect.cache_clear()
+        redis_connection.connect_to_redis.cache_clear()
 
 
 def row(company: Company) -> Tenant:
@@ -84,7 +84,7 @@ def test_a_new_key_is_published_on_commit(acme: Company) -> None:
 def test_another_tenants_snapshot_has_none_of_the_keys(acme: Company, globex: Company) -> None:
     make_key(acme, acme.developer)
 
-    publish(tenant_id=globex.tenant_id, now=timezone.now())
+    publish_snapshot(tenant_id=globex.tenant_id, now=timezone.now())
 
     assert read_published(globex.tenant_id).credentials == ()
 
@@ -101,7 +101,7 @@ def test_a_revocation_is_published_on_commit(acme: Company) -> None:
 
 
 def test_a_publication_notifies_gateways_and_raises_the_counter(acme: Company) -> None:
-    connection = redis_connection.connect()
+    connection = redis_connection.connect_to_redis()
     listener = connection.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
     listener.subscribe(CHANGED)
     listener.get_message(timeout=1)
@@ -123,7 +123,7 @@ def test_a_change_that_is_rolled_back_is_not_published(acme: Company) -> None:
         mark_snapshot_stale(tenant_id=acme.tenant_id)
         transaction.set_rollback(True)
 
-    republish_stale(now=timezone.now())
+    republish_stale_snapshots(now=timezone.now())
     assert read_published(acme.tenant_id).version == version
 
 
@@ -131,7 +131,7 @@ def test_an_older_snapshot_never_replaces_a_newer_one(acme: Company) -> None:
     older = read_snapshot(tenant_id=acme.tenant_id, now=timezone.now())
     make_key(acme, acme.developer)
 
-    written = write_snapshot(redis_connection.connect(), older)
+    written = write_snapshot(redis_connection.connect_to_redis(), older)
 
     assert not written
     assert len(read_published(acme.tenant_id).credentials) == 1
@@ -178,36 +178,36 @@ def test_a_publication_lost_in_a_crash_is_repeated(
 
 
 def test_a_snapshot_lost_in_redis_is_published_again(acme: Company) -> None:
-    connection = redis_connection.connect()
+    connection = redis_connection.connect_to_redis()
     connection.hdel(SNAPSHOTS, acme.tenant_id)
     connection.hdel(VERSIONS, acme.tenant_id)
 
-    republish_stale(now=timezone.now())
+    republish_stale_snapshots(now=timezone.now())
 
     assert read_published(acme.tenant_id).slug == acme.slug
 
 
 def test_a_missing_snapshot_with_a_known_version_is_published_again(acme: Company) -> None:
-    redis_connection.connect().hdel(SNAPSHOTS, acme.tenant_id)
+    redis_connection.connect_to_redis().hdel(SNAPSHOTS, acme.tenant_id)
 
-    republish_stale(now=timezone.now())
+    republish_stale_snapshots(now=timezone.now())
 
     assert read_published(acme.tenant_id).slug == acme.slug
 
 
 def test_a_restored_database_publishes_a_newer_version_than_redis(acme: Company) -> None:
-    redis_connection.connect().hset(VERSIONS, acme.tenant_id, "5000")
+    redis_connection.connect_to_redis().hset(VERSIONS, acme.tenant_id, "5000")
 
-    republish_stale(now=timezone.now())
+    republish_stale_snapshots(now=timezone.now())
 
     assert read_published(acme.tenant_id).version == 5001
     assert row(acme).snapshot_version == 5001
 
 
 def test_a_second_republication_finds_nothing_to_do(acme: Company) -> None:
-    republish_stale(now=timezone.now())
+    republish_stale_snapshots(now=timezone.now())
 
-    assert republish_stale(now=timezone.now()) == 0
+    assert republish_stale_snapshots(now=timezone.now()) == 0
 
 
 def test_two_changes_in_a_transaction_are_two_versions(acme: Company) -> None:
@@ -237,12 +237,12 @@ def test_a_tenant_that_cannot_be_published_does_not_delay_others(acme: Company) 
         status=TenantStatus.ACTIVE,
         created_at=timezone.now(),
     )
-    redis_connection.connect().hdel(VERSIONS, acme.tenant_id)
+    redis_connection.connect_to_redis().hdel(VERSIONS, acme.tenant_id)
 
-    republish_stale(now=timezone.now())
+    republish_stale_snapshots(now=timezone.now())
 
-    assert redis_connection.connect().hexists(VERSIONS, acme.tenant_id)
-    assert not redis_connection.connect().hexists(VERSIONS, str(broken.id))
+    assert redis_connection.connect_to_redis().hexists(VERSIONS, acme.tenant_id)
+    assert not redis_connection.connect_to_redis().hexists(VERSIONS, str(broken.id))
 
 
 def test_a_snapshot_has_a_region_only_if_tenants_are_pinned(acme: Company) -> None:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 
 HOLD_S = 1.0
@@ -17,39 +17,45 @@ def name() -> str:
 
 
 def test_a_second_holder_is_refused_until_the_release(name: str) -> None:
-    with redis_lock(connect(), name) as is_first, redis_lock(connect(), name) as is_second:
+    with (
+        redis_lock(connect_to_redis(), name) as is_first,
+        redis_lock(connect_to_redis(), name) as is_second,
+    ):
         assert is_first
         assert not is_second
 
-    with redis_lock(connect(), name) as is_next:
+    with redis_lock(connect_to_redis(), name) as is_next:
         assert is_next
 
 
 def test_locks_with_different_names_are_independent(name: str) -> None:
-    with redis_lock(connect(), name), redis_lock(connect(), f"{name}-too") as is_alone:
+    with (
+        redis_lock(connect_to_redis(), name),
+        redis_lock(connect_to_redis(), f"{name}-too") as is_alone,
+    ):
         assert is_alone
 
 
 def test_a_lock_is_renewed_during_a_long_run(name: str) -> None:
-    with redis_lock(connect(), name, hold_s=HOLD_S):
+    with redis_lock(connect_to_redis(), name, hold_s=HOLD_S):
         time.sleep(2 * HOLD_S)
 
-        with redis_lock(connect(), name) as is_alone:
+        with redis_lock(connect_to_redis(), name) as is_alone:
             assert not is_alone
 
 
 def test_a_killed_holders_lock_expires(name: str) -> None:
-    connect().set(f"caret:lock:{name}", "its word", px=int(HOLD_S * 1_000))
+    connect_to_redis().set(f"caret:lock:{name}", "its word", px=int(HOLD_S * 1_000))
 
     time.sleep(1.5 * HOLD_S)
 
-    with redis_lock(connect(), name) as is_alone:
+    with redis_lock(connect_to_redis(), name) as is_alone:
         assert is_alone
 
 
 def test_a_slow_holder_does_not_release_anothers_lock(name: str) -> None:
-    with redis_lock(connect(), name):
-        connect().set(f"caret:lock:{name}", "another's")
+    with redis_lock(connect_to_redis(), name):
+        connect_to_redis().set(f"caret:lock:{name}", "another's")
 
-    with redis_lock(connect(), name) as is_alone:
+    with redis_lock(connect_to_redis(), name) as is_alone:
         assert not is_alone

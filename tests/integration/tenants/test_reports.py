@@ -13,10 +13,10 @@ from tenants.base.permissions import Role
 from tenants.models import AuditEntry, Membership, Team, TeamMembership, User
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.operations import set_min_group_users
-from tenants.usage.reports.queries import GroupBy, Report, ReportKind, ReportQuery, report
+from tenants.usage.reports.queries import GroupBy, Report, ReportKind, ReportQuery, read_report
 from tenants.usage.reports.suppression.filtered_suppression import NO_TEAM
 from tenants.usage.reports.suppression.small_groups import Suppression
-from tenants.usage.rollups.operations import roll_up
+from tenants.usage.rollups.operations import roll_up_tenant
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 
@@ -38,7 +38,7 @@ def add_completions(company: Company, users: Any, **fields: Any) -> None:
 
 
 def count(company: Company) -> None:
-    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
 
 def run_report(
@@ -50,7 +50,7 @@ def run_report(
     days: tuple[date, date] = MONTH,
 ) -> Report:
     actor = actor or company.administrator.actor
-    return report(actor=actor, kind=kind, query=ReportQuery(*days, group_by))
+    return read_report(actor=actor, kind=kind, query=ReportQuery(*days, group_by))
 
 
 def shown(found: Report) -> dict[str, int | None]:

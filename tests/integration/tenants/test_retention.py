@@ -14,24 +14,24 @@ from caret.foundation.crypto.signing import BadSignature
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.models import AuditEntry, PurgeRun, UsageRecord
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.privacy.retention import purge as purging
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
-from tenants.privacy.retention.purge import purge, purge_due
+from tenants.privacy.retention.purge import purge_data_class, purge_due
 from tenants.privacy.retention.queries import (
     DataClassReport,
     find_certificate,
     list_certificates,
+    list_data_class_reports,
     list_holds,
     list_runs,
-    preview,
-    report,
+    preview_purge,
 )
-from tenants.privacy.retention.tables import delete_batch
+from tenants.privacy.retention.tables import delete_due_batch
 from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
@@ -63,7 +63,7 @@ def owner(company: Company) -> Actor:
 
 
 def class_report(company: Company, now: datetime = NOW) -> DataClassReport:
-    found = report(actor=owner(company), now=now)
+    found = list_data_class_reports(actor=owner(company), now=now)
     return next(each for each in found if each.data_class is USAGE)
 
 
@@ -75,7 +75,7 @@ def num_old(company: Company) -> int:
 
 
 def run_usage(company: Company, now: datetime = NOW, *, batch: int = 1_000) -> int:
-    return purge(tenant_id=company.tenant_id, data_class=USAGE, now=now, batch=batch)
+    return purge_data_class(tenant_id=company.tenant_id, data_class=USAGE, now=now, batch=batch)
 
 
 def test_records_older_than_their_retention_are_purged(company: Company) -> None:
@@ -134,7 +134,7 @@ def test_a_purge_is_certified(company: Company) -> None:
     run_usage(company)
 
     (certificate,) = list_certificates(actor=owner(company), limit=10, cursor=None).rows
-    document = verify_certificate(certificate.document.encode(), signing_keys().public_keys())
+    document = verify_certificate(certificate.document.encode(), load_signing_keys().public_keys())
 
     assert document["number"] == 1
     assert (document["data_class"], document["deleted"], document["held"]) == (USAGE, 1, 0)
@@ -152,7 +152,7 @@ def test_every_changed_byte_of_a_certificate_is_detected(company: Company) -> No
     use(company, 500)
     run_usage(company)
     text = list_certificates(actor=owner(company), limit=1, cursor=None).rows[0].document.encode()
-    keys = signing_keys().public_keys()
+    keys = load_signing_keys().public_keys()
 
     for place in range(len(text)):
         changed = bytearray(text)
@@ -169,7 +169,7 @@ def test_a_reformatted_certificate_is_refused(company: Company) -> None:
     )
 
     with pytest.raises(BadSignature):
-        verify_certificate(json.dumps(document).encode(), signing_keys().public_keys())
+        verify_certificate(json.dumps(document).encode(), load_signing_keys().public_keys())
 
 
 def test_a_purge_is_audited(company: Company) -> None:
@@ -225,7 +225,7 @@ def test_a_tenants_own_retention_applies_to_the_next_purge(company: Company) -> 
 
 
 def test_the_policy_can_shorten_retention(company: Company) -> None:
-    policy = write_policy(DEFAULT_POLICY) | {"retention_days": {"usage_records": 70}}
+    policy = serialize_policy(DEFAULT_POLICY) | {"retention_days": {"usage_records": 70}}
     set_policy(actor=owner(company), document=policy, reason="x", now=NOW)
     use(company, 80)
 
@@ -242,7 +242,7 @@ def test_a_preview_counts_the_deletions_of_a_change(company: Company) -> None:
         now=NOW,
     )
 
-    found = preview(actor=owner(company), data_class=USAGE, days=90, now=NOW)
+    found = preview_purge(actor=owner(company), data_class=USAGE, days=90, now=NOW)
 
     assert (found.would_delete, found.would_hold) == (2, 1)
     assert found.oldest_at == NOW - timedelta(days=300)
@@ -256,7 +256,9 @@ def test_records_not_purged_in_time_are_reported_as_overdue(company: Company) ->
 
 
 def test_every_class_is_in_the_report(company: Company) -> None:
-    assert [each.data_class for each in report(actor=owner(company), now=NOW)] == list(DATA_CLASSES)
+    assert [
+        each.data_class for each in list_data_class_reports(actor=owner(company), now=NOW)
+    ] == list(DATA_CLASSES)
 
 
 @pytest.mark.parametrize("days", [0, 61, 3_654])
@@ -354,14 +356,14 @@ def test_a_failing_data_class_does_not_stop_others(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(company, 500)
-    delete = delete_batch
+    delete = delete_due_batch
 
     def failing(data_class: DataClass, **arguments: Any) -> int:
         if data_class is DataClass.AUDIT:
             raise OSError
         return delete(data_class, **arguments)
 
-    monkeypatch.setattr(purging, "delete_batch", failing)
+    monkeypatch.setattr(purging, "delete_due_batch", failing)
 
     assert purge_due(now=NOW, tenant_ids=[company.tenant_id]) == 1
     (unfinished,) = [

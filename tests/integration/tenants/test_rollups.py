@@ -20,17 +20,22 @@ from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, OutcomeEvent
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from caret.foundation.ids import uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.models import DirtyHour, Outcome, TypingReport, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
-from tenants.privacy.retention.purge import purge
-from tenants.usage.ingestion.operations import ingest_all
+from tenants.privacy.retention.purge import purge_data_class
+from tenants.usage.ingestion.operations import ingest_all_entries
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters
 from tenants.usage.rollups import operations as rolling
-from tenants.usage.rollups.dirty_hours import dirty_hours_for
-from tenants.usage.rollups.operations import complete_until, mark_period_dirty, roll_up, roll_up_all
+from tenants.usage.rollups.dirty_hours import list_dirty_hours
+from tenants.usage.rollups.operations import (
+    find_complete_until,
+    mark_period_dirty,
+    roll_up_all_tenants,
+    roll_up_tenant,
+)
 from tenants.usage.tasks import roll_up_usage
 from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome, insert
@@ -55,7 +60,7 @@ def read_single_rollup(company: Company, table: Any = UsageDay) -> UsageCounters
 
 
 def run(company: Company) -> int:
-    return roll_up(tenant_id=company.tenant_id, arrived_until=NOW)
+    return roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOW)
 
 
 def test_completions_are_counted_by_finish_reason(company: Company) -> None:
@@ -220,7 +225,7 @@ def test_a_partly_purged_hour_keeps_its_counts(company: Company) -> None:
     late = add_completion(company, at=hour + timedelta(minutes=50))
     run(company)
     half = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
-    purged = purge(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
+    purged = purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
 
     add_outcome(company, late, "accepted")  # this marks the hour as dirty
     run(company)
@@ -234,7 +239,7 @@ def test_an_old_hour_that_was_never_counted_is_counted(company: Company) -> None
     hour = NOON.replace(minute=0) - timedelta(days=450)
     add_completion(company, at=hour)
     half = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
-    purge(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
+    purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
 
     add_completion(company, at=hour + timedelta(minutes=50))  # a journal, a year late
     run(company)
@@ -259,37 +264,37 @@ def test_rollups_are_complete_up_to_the_arrival_time(company: Company) -> None:
     run(company)
 
     with tenant_scope(company.tenant_id):
-        assert complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
+        assert find_complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
 
 
 def test_the_completeness_time_never_moves_back(company: Company) -> None:
     run(company)
 
-    roll_up(tenant_id=company.tenant_id, arrived_until=NOW - timedelta(hours=9))
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOW - timedelta(hours=9))
 
     with tenant_scope(company.tenant_id):
-        assert complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
+        assert find_complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
 
 
 def test_the_arrival_time_excludes_pending_entries(company: Company) -> None:
-    stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
-    ingest_all(stream)
+    stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
+    ingest_all_entries(stream)
     now = timezone.now() + timedelta(hours=1)
     assert stream.find_arrived_until(now=now) == now
-    entry_id = connect().xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
+    entry_id = connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
 
     waiting = stream.find_arrived_until(now=now)
 
     assert waiting == from_unix_ms(int(bytes(entry_id).partition(b"-")[0]))  # type: ignore[arg-type]
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
 
 def test_the_task_rolls_up_ingested_records(company: Company) -> None:
-    stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
+    stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
     record = completion(company, request_id=str(uuid7()))
     other = outcome(company)
     send(record, type(other)(**{**_fields(other), "request_id": record.request_id}), record)
-    ingest_all(stream)
+    ingest_all_entries(stream)
 
     roll_up_usage()
 
@@ -335,7 +340,7 @@ def _count_and_be_killed(company: Company) -> None:
             time.sleep(60)
 
     rolling._count_hour = count
-    roll_up(tenant_id=company.tenant_id, arrived_until=NOW)
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NOW)
 
 
 def test_a_record_inserted_during_a_rollup_is_counted_by_the_next(company: Company) -> None:
@@ -360,7 +365,7 @@ def _count_elsewhere(company: Company) -> None:
 def test_the_rollup_covers_every_tenant(company: Company) -> None:
     add_completion(company)
 
-    assert roll_up_all(arrived_until=NOW) >= 1
+    assert roll_up_all_tenants(arrived_until=NOW) >= 1
 
     assert read_single_rollup(company).requests == 1
 
@@ -368,7 +373,7 @@ def test_the_rollup_covers_every_tenant(company: Company) -> None:
 def test_an_outcome_with_a_foreign_request_id_marks_no_hour() -> None:
     stranger = Outcome(request_id=uuid.uuid4(), event=OutcomeEvent.SHOWN, occurred_at=NOON)
 
-    assert dirty_hours_for([stranger]) == set()
+    assert list_dirty_hours([stranger]) == set()
 
 
 def test_the_command_counts_a_period_again(company: Company) -> None:

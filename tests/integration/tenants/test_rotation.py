@@ -12,7 +12,7 @@ from caret.foundation.ids import LookupId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.identity.api_keys.operations import (
     MAX_OVERLAP,
@@ -26,7 +26,7 @@ from tenants.identity.api_keys.queries import KeyState, find_key, is_key_active,
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.validation import KeyRequest
 from tenants.models import ApiKey, AuditEntry
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key, make_service_key
 
@@ -50,13 +50,13 @@ def is_valid(company: Company, text: str, at: datetime) -> bool:
 
 
 def read_published(company: Company) -> TenantSnapshot:
-    data = connect().hget(SNAPSHOTS, company.tenant_id)
+    data = connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
 
 
 def change_policy(company: Company, **fields: Any) -> None:
-    document = write_policy(DEFAULT_POLICY) | fields
+    document = serialize_policy(DEFAULT_POLICY) | fields
     set_policy(actor=company.platform, document=document, reason="test", now=timezone.now())
 
 

@@ -12,8 +12,8 @@ from tenants.identity.members.search import MemberFilter
 from tenants.identity.seats import Seat, SeatPage, find_seats
 from tenants.models import ApiKey, MonthSpend
 from tenants.usage.reports.operations import set_min_group_users
-from tenants.usage.reports.queries import GroupBy, ReportKind, ReportQuery, report
-from tenants.usage.rollups.operations import roll_up
+from tenants.usage.reports.queries import GroupBy, ReportKind, ReportQuery, read_report
+from tenants.usage.rollups.operations import roll_up_tenant
 from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company, make_key
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 
@@ -27,7 +27,7 @@ def company() -> Company:
     add_outcome(made, request_id, "accepted")
     add_completion(made, editor="vscode", at=NOON + timedelta(days=1))
     add_completion(made, editor="zed", at=NOON - timedelta(days=30))
-    roll_up(tenant_id=made.tenant_id, arrived_until=timezone.now())
+    roll_up_tenant(tenant_id=made.tenant_id, arrived_until=timezone.now())
     with tenant_scope(made.tenant_id):
         MonthSpend.objects.create(
             tenant_id=made.tenant_id,
@@ -113,9 +113,9 @@ def test_a_report_by_user_is_only_for_tenants_that_show_single_users(company: Co
     query = ReportQuery(month, month + timedelta(days=30), GroupBy.USER)
     actor = company.administrator.actor
 
-    hidden = report(actor=actor, kind=ReportKind.USAGE, query=query)
+    hidden = read_report(actor=actor, kind=ReportKind.USAGE, query=query)
     show_single_users(company)
-    shown = report(actor=actor, kind=ReportKind.USAGE, query=query)
+    shown = read_report(actor=actor, kind=ReportKind.USAGE, query=query)
 
     assert hidden.rows == []
     assert [(row.label, row.counts and row.counts.requests) for row in shown.rows] == [

@@ -13,9 +13,9 @@ from tenants.base.permissions import Role
 from tenants.models import Membership, Team, TeamMembership, User
 from tenants.usage.reports.experiments import read_experiments
 from tenants.usage.reports.filters import ReportFilter
-from tenants.usage.reports.overview import Overview, overview
-from tenants.usage.reports.queries import GroupBy, Report, ReportKind, ReportQuery, report
-from tenants.usage.rollups.operations import roll_up
+from tenants.usage.reports.overview import Overview, read_overview
+from tenants.usage.reports.queries import GroupBy, Report, ReportKind, ReportQuery, read_report
+from tenants.usage.rollups.operations import roll_up_tenant
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 
@@ -38,7 +38,7 @@ def add_accepted_completions(company: Company, users: list[uuid.UUID], **fields:
 
 
 def count(company: Company) -> None:
-    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
 
 def make_member(company: Company) -> uuid.UUID:
@@ -64,7 +64,7 @@ def make_team(company: Company, members: list[uuid.UUID]) -> uuid.UUID:
 
 def run_report(company: Company, group_by: GroupBy | None = None, **only: Any) -> Report:
     query = ReportQuery(*DAY, group_by, ReportFilter(**only))
-    return report(actor=company.administrator.actor, kind=ReportKind.QUALITY, query=query)
+    return read_report(actor=company.administrator.actor, kind=ReportKind.QUALITY, query=query)
 
 
 def is_disclosed(company: Company, **only: Any) -> bool:
@@ -77,7 +77,7 @@ def disclosed_groups(found: Report) -> set[str]:
 
 def run_overview(company: Company, *, days: tuple[date, date] = DAY, **only: Any) -> Overview:
     query = ReportQuery(*days, filter=ReportFilter(**only))
-    return overview(actor=company.administrator.actor, query=query)
+    return read_overview(actor=company.administrator.actor, query=query)
 
 
 def test_two_teams_that_differ_by_one_user_are_not_both_disclosed(company: Company) -> None:
@@ -145,7 +145,9 @@ def test_a_filtered_report_hides_days_that_reveal_others(company: Company) -> No
     report_query = ReportQuery(
         date(2026, 11, 18), DAY[1], GroupBy.DAY, ReportFilter(language="python")
     )
-    found = report(actor=company.administrator.actor, kind=ReportKind.USAGE, query=report_query)
+    found = read_report(
+        actor=company.administrator.actor, kind=ReportKind.USAGE, query=report_query
+    )
 
     assert found.total.counts is not None
     assert "2026-11-18" not in disclosed_groups(found)
@@ -290,6 +292,6 @@ def test_a_developers_own_filtered_report_is_not_suppressed(company: Company) ->
     count(company)
 
     report_query = ReportQuery(*DAY, GroupBy.EDITOR, ReportFilter(language="python"))
-    found = report(actor=company.developer.actor, kind=ReportKind.QUALITY, query=report_query)
+    found = read_report(actor=company.developer.actor, kind=ReportKind.QUALITY, query=report_query)
 
     assert disclosed_groups(found) == {"zed"}

@@ -7,9 +7,14 @@ import pytest
 from caret.contracts.policy import Mode
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import LatencyDay, LatencyHour, UsageRecord
-from tenants.usage.reports.latency import LatencyReport, LatencyRow, add_speeds, read_speeds
+from tenants.usage.reports.latency import (
+    LatencyReport,
+    LatencyRow,
+    measure_latency,
+    read_latency_rollups,
+)
 from tenants.usage.rollups.latency_histogram import RELATIVE_ERROR
-from tenants.usage.rollups.operations import roll_up
+from tenants.usage.rollups.operations import roll_up_tenant
 from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome
 
@@ -23,18 +28,20 @@ def company() -> Company:
 
 
 def run(company: Company) -> None:
-    roll_up(tenant_id=company.tenant_id, arrived_until=NEXT_DAY)
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=NEXT_DAY)
 
 
 def read_from_rollups(company: Company, *, by_hour: bool = False) -> LatencyReport:
     with tenant_scope(company.tenant_id):
-        return add_speeds(company.tenant_id, begins_at=DAY, ends_at=NEXT_DAY, by_hour=by_hour)
+        return read_latency_rollups(
+            company.tenant_id, begins_at=DAY, ends_at=NEXT_DAY, by_hour=by_hour
+        )
 
 
 def read_from_records(company: Company) -> LatencyReport:
     with tenant_scope(company.tenant_id):
         records = UsageRecord.objects.filter(tenant_id=company.tenant_id)
-        return read_speeds(records, begins_at=DAY, ends_at=NEXT_DAY)
+        return measure_latency(records, begins_at=DAY, ends_at=NEXT_DAY)
 
 
 def approximately(speed: LatencyRow) -> tuple[object, ...]:

@@ -12,10 +12,10 @@ from tenants.base.errors import Forbidden
 from tenants.base.permissions import Role
 from tenants.billing.budgets.operations import BudgetTarget
 from tenants.billing.budgets.status_queries import list_nearest_limit
-from tenants.billing.invoices.operations import issue_due
-from tenants.billing.invoices.queries import find_profile
+from tenants.billing.invoices.operations import issue_due_invoices
+from tenants.billing.invoices.queries import find_billing_profile
 from tenants.billing.ledger.accounts import LedgerAccountCode
-from tenants.billing.ledger.credits import credit_balance, grant_credit
+from tenants.billing.ledger.credits import grant_credit, read_credit_balance
 from tenants.billing.ledger.queries import LedgerFilter, page_of_ledger
 from tenants.billing.rating.operations import rate_tenant
 from tenants.billing.spending.queries import read_spending_overview
@@ -96,7 +96,7 @@ def test_another_tenant_and_a_developer_do_not_see_the_spending(company: Company
     for read in (
         lambda: read_spending_overview(actor=developer, first=None, now=NOW),
         lambda: list_nearest_limit(actor=developer, limit=5, price=None, now=NOW),
-        lambda: find_profile(actor=developer),
+        lambda: find_billing_profile(actor=developer),
     ):
         with pytest.raises(Forbidden):
             read()
@@ -107,17 +107,17 @@ def test_credit_used_by_an_invoice_is_spent(company: Company) -> None:
     grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
     after = datetime(2026, 11, 1, 7, tzinfo=UTC)
 
-    issue_due(company.tenant_id, now=after)
+    issue_due_invoices(company.tenant_id, now=after)
 
     with tenant_scope(company.tenant_id):
-        assert credit_balance(company.tenant_id) == 0
+        assert read_credit_balance(company.tenant_id) == 0
 
 
 @pytest.mark.parametrize("account", list(LedgerAccountCode))
 def test_the_ledger_is_filtered_by_an_account(company: Company, account: LedgerAccountCode) -> None:
     add_usage(company, times=1)
     grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
-    issue_due(company.tenant_id, now=datetime(2026, 11, 1, 7, tzinfo=UTC))
+    issue_due_invoices(company.tenant_id, now=datetime(2026, 11, 1, 7, tzinfo=UTC))
 
     page = page_of_ledger(
         actor=company.administrator.actor,

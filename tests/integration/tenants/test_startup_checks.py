@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from tenants.security.encryption.envelope import SealContext
-from tenants.security.encryption.operations import seal_for
+from tenants.security.encryption.operations import seal_in_scope
 from tenants.security.encryption.startup_check import check_root_keys, require_root_keys
 from tests.fixtures.companies import make_company
 from tests.stack.services import Services
@@ -25,7 +25,7 @@ CHECK = [sys.executable, "manage.py", "check", "--database", "default"]
 def _something_is_sealed() -> None:
     company = make_company("acme", {})
     place = SealContext(table="content_object", column="content", row="7")
-    seal_for(company.tenant_id, "user:ada", place=place, data=b"text", now=timezone.now())
+    seal_in_scope(company.tenant_id, "user:ada", place=place, data=b"text", now=timezone.now())
 
 
 def test_the_checks_pass_with_the_root_key() -> None:

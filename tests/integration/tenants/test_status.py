@@ -27,7 +27,7 @@ def acme() -> Company:
 
 
 def read_published(company: Company) -> TenantSnapshot:
-    data = redis_connection.connect().hget(SNAPSHOTS, company.tenant_id)
+    data = redis_connection.connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
 

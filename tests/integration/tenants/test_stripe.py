@@ -16,15 +16,20 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.billing.pricing import LINES
 from tenants.billing.rating.operations import rate_tenant
 from tenants.billing.stripe.client import HttpStripe
-from tenants.billing.stripe.meter_events import event_name, meter_event_time
-from tenants.billing.stripe.operations import backoff_after, ensure_customer, report_all, send_due
+from tenants.billing.stripe.meter_events import build_event_name, choose_event_time
+from tenants.billing.stripe.operations import (
+    compute_stripe_backoff,
+    ensure_customer,
+    report_all_tenants,
+    send_due_events,
+)
 from tenants.billing.stripe.port import (
     MeterEvent,
     StripeOutcomeUnknown,
     StripeRejected,
     StripeUnreachable,
 )
-from tenants.billing.stripe.reconciliation import MeterComparison, reconcile
+from tenants.billing.stripe.reconciliation import MeterComparison, reconcile_month
 from tenants.models import StripeCustomer, StripeEvent
 from tests.fakes.billing import ingest_completion, make_customer
 from tests.fakes.stripe_server import SECRET, Fault, StripeServer, stripe_server
@@ -33,7 +38,7 @@ from tests.fixtures.companies import ACME, Cast, Company, make_company
 NOW = datetime(2026, 10, 20, 12, tzinfo=UTC)
 TODAY = NOW - timedelta(hours=3)
 OCTOBER = date(2026, 10, 1)
-METERS = tuple(event_name(line) for line in LINES)
+METERS = tuple(build_event_name(line) for line in LINES)
 USED_TOKENS = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
 LOST = Fault(status=None, is_done_before=True)  # Stripe has it, but the response is lost
 HOUR = timedelta(hours=1)
@@ -73,7 +78,7 @@ def sums(server: StripeServer) -> dict[str, int]:
 
 
 def find_differences(stripe: HttpStripe, company: Company) -> list[MeterComparison]:
-    found = reconcile(stripe, company.tenant_id, month=OCTOBER)
+    found = reconcile_month(stripe, company.tenant_id, month=OCTOBER)
     assert len(found) == len(METERS)
     return [each for each in found if not each.is_equal]
 
@@ -88,7 +93,7 @@ ALL_SUMS = {
 def test_posted_usage_is_reported(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
-    assert send_due(stripe, company.tenant_id, now=NOW) == 3
+    assert send_due_events(stripe, company.tenant_id, now=NOW) == 3
 
     assert sums(server) == ALL_SUMS
     assert find_differences(stripe, company) == []
@@ -97,10 +102,10 @@ def test_posted_usage_is_reported(
 def test_sent_events_are_not_sent_again(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
-    send_due(stripe, company.tenant_id, now=NOW)
+    send_due_events(stripe, company.tenant_id, now=NOW)
     calls = server.num_calls
 
-    send_due(stripe, company.tenant_id, now=NOW + timedelta(days=2))
+    send_due_events(stripe, company.tenant_id, now=NOW + timedelta(days=2))
 
     assert server.num_calls == calls
 
@@ -116,10 +121,10 @@ def test_usage_is_counted_once_despite_failures(
     company: Company, stripe: HttpStripe, server: StripeServer, fault: Fault
 ) -> None:
     server.faults = [fault] * 4
-    send_due(stripe, company.tenant_id, now=NOW)
+    send_due_events(stripe, company.tenant_id, now=NOW)
     server.now = NOW + HOUR
-    send_due(stripe, company.tenant_id, now=NOW + HOUR)
-    send_due(stripe, company.tenant_id, now=NOW + 2 * HOUR)
+    send_due_events(stripe, company.tenant_id, now=NOW + HOUR)
+    send_due_events(stripe, company.tenant_id, now=NOW + 2 * HOUR)
 
     assert sums(server) == ALL_SUMS
     assert find_differences(stripe, company) == []
@@ -130,10 +135,10 @@ def test_an_unreachable_server_is_retried_until_it_responds(
 ) -> None:
     nobody = HttpStripe("http://127.0.0.1:9", SECRET)
     for hours in range(0, 48, 2):
-        assert send_due(nobody, company.tenant_id, now=NOW + hours * HOUR) == 0
+        assert send_due_events(nobody, company.tenant_id, now=NOW + hours * HOUR) == 0
 
     server.now = NOW + 50 * HOUR
-    assert send_due(stripe, company.tenant_id, now=server.now) == 3
+    assert send_due_events(stripe, company.tenant_id, now=server.now) == 3
     assert sums(server) == ALL_SUMS
 
 
@@ -141,10 +146,10 @@ def test_an_event_that_may_have_arrived_is_not_resent_after_24_hours(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     server.faults = [LOST] * 3
-    send_due(stripe, company.tenant_id, now=NOW)
+    send_due_events(stripe, company.tenant_id, now=NOW)
     server.now = NOW + 25 * HOUR
 
-    send_due(stripe, company.tenant_id, now=server.now)
+    send_due_events(stripe, company.tenant_id, now=server.now)
 
     assert sums(server) == ALL_SUMS  # sent again it would count twice: the 24 hours are over
     assert {each.stuck for each in find_differences(stripe, company)} == {1}
@@ -153,7 +158,7 @@ def test_an_event_that_may_have_arrived_is_not_resent_after_24_hours(
 def test_usage_missing_at_stripe_is_reported(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
-    send_due(stripe, company.tenant_id, now=NOW)
+    send_due_events(stripe, company.tenant_id, now=NOW)
     lost = server.events.pop()
 
     (found,) = find_differences(stripe, company)
@@ -164,7 +169,7 @@ def test_usage_missing_at_stripe_is_reported(
 def test_duplicate_usage_at_stripe_is_reported(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
-    send_due(stripe, company.tenant_id, now=NOW)
+    send_due_events(stripe, company.tenant_id, now=NOW)
     server.events.append(server.events[0])
 
     (found,) = find_differences(stripe, company)
@@ -177,7 +182,7 @@ def test_a_rejected_event_is_shown_and_not_retried(
 ) -> None:
     server.meters = METERS[1:]  # the first one does not exist
 
-    assert send_due(stripe, company.tenant_id, now=NOW) == 2
+    assert send_due_events(stripe, company.tenant_id, now=NOW) == 2
 
     with tenant_scope(company.tenant_id):
         event = StripeEvent.objects.get(sent_at__isnull=True)
@@ -237,7 +242,7 @@ def test_usage_posted_before_the_customer_existed_is_reported(
     spend(company)
 
     ensure_customer(stripe, company.tenant_id, now=NOW)
-    send_due(stripe, company.tenant_id, now=NOW)
+    send_due_events(stripe, company.tenant_id, now=NOW)
 
     assert sums(server) == ALL_SUMS
 
@@ -245,13 +250,13 @@ def test_usage_posted_before_the_customer_existed_is_reported(
 def test_a_late_record_is_reported_with_a_time_that_stripe_accepts(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
-    send_due(stripe, company.tenant_id, now=NOW)
-    assert meter_event_time(date(2026, 1, 1), NOW) == NOW - timedelta(days=30)
-    assert meter_event_time(NOW.date(), NOW - 2 * HOUR) == NOW - 2 * HOUR
-    assert meter_event_time(date(2026, 10, 3), NOW) == datetime(2026, 10, 3, 12, tzinfo=UTC)
+    send_due_events(stripe, company.tenant_id, now=NOW)
+    assert choose_event_time(date(2026, 1, 1), NOW) == NOW - timedelta(days=30)
+    assert choose_event_time(NOW.date(), NOW - 2 * HOUR) == NOW - 2 * HOUR
+    assert choose_event_time(date(2026, 10, 3), NOW) == datetime(2026, 10, 3, 12, tzinfo=UTC)
     spend(company, datetime(2026, 10, 1, tzinfo=UTC))
 
-    assert send_due(stripe, company.tenant_id, now=NOW) == 3
+    assert send_due_events(stripe, company.tenant_id, now=NOW) == 3
     assert find_differences(stripe, company) == []
 
 
@@ -262,7 +267,7 @@ def test_concurrent_workers_send_each_event_once(
 
     def send() -> None:
         try:
-            send_due(stripe, company.tenant_id, now=NOW)
+            send_due_events(stripe, company.tenant_id, now=NOW)
         finally:
             connection.close()
 
@@ -284,7 +289,7 @@ def test_each_tenants_usage_is_reported_separately(
     ensure_customer(stripe, other_company.tenant_id, now=NOW)
     spend(other_company)
     for each in (company, other_company):
-        send_due(stripe, each.tenant_id, now=NOW)
+        send_due_events(stripe, each.tenant_id, now=NOW)
 
     assert find_differences(stripe, company) == find_differences(stripe, other_company) == []
     with tenant_scope(cast.globex.tenant_id):
@@ -304,7 +309,7 @@ def test_one_tenants_failure_does_not_affect_another(
             tenant_id=companies[0].tenant_id, customer_id="cus_unknown", created_at=NOW
         )
 
-    report_all(stripe, now=NOW)
+    report_all_tenants(stripe, now=NOW)
 
     assert find_differences(stripe, companies[1]) == []
 
@@ -331,7 +336,7 @@ def test_an_unexpected_error_of_one_tenant_is_logged_and_stops_no_other(
         spend(each)
 
     with structlog.testing.capture_logs() as logs:
-        report_all(_FaultyFor(server, first.tenant_id), now=NOW)
+        report_all_tenants(_FaultyFor(server, first.tenant_id), now=NOW)
 
     assert find_differences(stripe, second) == []
     about_it = [log for log in logs if log.get("tenant_id") == first.tenant_id]
@@ -341,7 +346,7 @@ def test_an_unexpected_error_of_one_tenant_is_logged_and_stops_no_other(
 
 
 def test_retry_delays_grow_to_an_hour() -> None:
-    assert [backoff_after(n) for n in (1, 2, 30)] == [
+    assert [compute_stripe_backoff(n) for n in (1, 2, 30)] == [
         timedelta(minutes=1),
         timedelta(minutes=2),
         HOUR,
@@ -355,7 +360,7 @@ def test_the_reconciliation_fails_if_anything_differs(
     out = StringIO()
     with pytest.raises(CommandError, match="3 meters differ"):
         call_command("reconcile_stripe", "--month=2026-10", tenant=company.slug, stdout=out)
-    send_due(stripe, company.tenant_id, now=NOW)
+    send_due_events(stripe, company.tenant_id, now=NOW)
 
     call_command("reconcile_stripe", "--month=2026-10", tenant=company.slug, stdout=out)
 

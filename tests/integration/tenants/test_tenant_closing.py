@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
+from structlog.testing import capture_logs
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.data_subjects.erasure_worker import run_due_erasures
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
 from tenants.compliance.exports.jobs.operations import cancel_export
-from tenants.compliance.exports.jobs.run import build_due
+from tenants.compliance.exports.jobs.run import run_due_jobs
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.compliance.tenant_closing import (
     TenantClosure,
@@ -67,7 +68,7 @@ def test_a_tenant_is_closed_and_deleted_after_the_grace_period(
     company: Company, tmp_path: Path
 ) -> None:
     begin(company)
-    build_due(clock=timezone.now)
+    run_due_jobs(clock=timezone.now)
     exported, certified = tmp_path / "export.zip", tmp_path / "certificate.json"
     call_command("tenant", "closing", company.slug, "--export", str(exported))
     close_due_tenants(now=timezone.now())
@@ -80,8 +81,8 @@ def test_a_tenant_is_closed_and_deleted_after_the_grace_period(
 
     assert (during, after) == (TenantStatus.CLOSING, TenantStatus.CLOSED)
     with exported.open("rb") as file:
-        assert verify_pack(file, signing_keys().public_keys())
-    facts = verify_certificate(certified.read_bytes(), signing_keys().public_keys())
+        assert verify_pack(file, load_signing_keys().public_keys())
+    facts = verify_certificate(certified.read_bytes(), load_signing_keys().public_keys())
     assert (facts["tenant"], facts["reason"]) == (company.slug, "shredding")
     found = closure(company)
     assert found.certificate == certified.read_text()
@@ -93,7 +94,7 @@ def test_a_tenant_is_closed_and_deleted_after_the_grace_period(
 def test_the_final_export_is_kept_until_the_end_and_is_for_the_owner(company: Company) -> None:
     closes_at = begin(company)
 
-    build_due(clock=timezone.now)
+    run_due_jobs(clock=timezone.now)
 
     found = closure(company)
     assert found.final_export is not None
@@ -149,7 +150,7 @@ def test_a_legal_hold_delays_the_deletion_until_it_is_released(company: Company)
     new = NewHold("Case 4711", "court order")
     hold_id = place_hold(actor=company.platform, new=new, now=timezone.now())
     begin(company)
-    build_due(clock=timezone.now)
+    run_due_jobs(clock=timezone.now)
 
     end_grace_period(company)
     held = closure(company)
@@ -158,6 +159,25 @@ def test_a_legal_hold_delays_the_deletion_until_it_is_released(company: Company)
 
     assert status(company) == TenantStatus.CLOSED
     assert (held.is_erasing, closure(company).is_erasing) == (False, True)
+
+
+def test_a_delay_is_logged_once_however_often_the_worker_runs(company: Company) -> None:
+    new = NewHold("Case 4712", "court order")
+    place_hold(actor=company.platform, new=new, now=timezone.now())
+    begin(company)
+    run_due_jobs(clock=timezone.now)
+
+    with capture_logs() as logs:
+        end_grace_period(company)
+        close_due_tenants(now=timezone.now())
+        close_due_tenants(now=timezone.now())
+
+    (delay,) = [
+        log
+        for log in logs
+        if log["event"] == "tenant_closing.delayed" and log["tenant_id"] == company.tenant_id
+    ]
+    assert "legal hold" in delay["reason"]
 
 
 @pytest.mark.parametrize("days", [0, -1, 366])

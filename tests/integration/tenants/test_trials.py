@@ -51,7 +51,7 @@ def remind(company: Company, *, days_before: int) -> list[str]:
 
 
 def published_end(company: Company) -> datetime | None:
-    data = redis_connection.connect().hget(SNAPSHOTS, company.tenant_id)
+    data = redis_connection.connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     ends_at_ms = decode_snapshot(data).trial_ends_at_ms
     return None if ends_at_ms is None else from_unix_ms(ends_at_ms)

@@ -10,7 +10,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.models import Outcome, UsageRecord
 from tenants.security.authorization.actor import Actor
-from tenants.usage.requests.queries import recent_usage, usage_by_day
+from tenants.usage.requests.queries import list_usage_by_day, read_recent_usage
 from tests.fixtures.companies import GLOBEX, Company, make_company
 
 NOW = datetime.fromisoformat("2026-11-20T12:30:00+00:00")
@@ -53,7 +53,7 @@ def add(
 
 
 def test_a_tenant_without_usage_has_zero_counts_and_no_percentiles(company: Company) -> None:
-    found = recent_usage(actor=company.administrator.actor, now=NOW)
+    found = read_recent_usage(actor=company.administrator.actor, now=NOW)
 
     assert found.requests == 0
     assert found.prompt_tokens == 0
@@ -70,7 +70,7 @@ def test_requests_are_counted_by_finish_reason(company: Company) -> None:
     ):
         add(company, finish_reason=finish_reason)
 
-    found = recent_usage(actor=company.administrator.actor, now=NOW)
+    found = read_recent_usage(actor=company.administrator.actor, now=NOW)
 
     assert (found.requests, found.completed, found.errors) == (4, 2, 1)
     assert (found.prompt_tokens, found.cached_tokens, found.generated_tokens) == (400, 100, 16)
@@ -81,7 +81,7 @@ def test_percentiles_cover_only_completed_requests(company: Company) -> None:
         add(company, first_token_ms=first_token_ms)
     add(company, finish_reason=FinishReason.CANCELLED, first_token_ms=9_000.0)
 
-    found = recent_usage(actor=company.administrator.actor, now=NOW)
+    found = read_recent_usage(actor=company.administrator.actor, now=NOW)
 
     assert found.first_token_p50_ms == 20.0
     assert found.first_token_p99_ms == pytest.approx(29.8)
@@ -91,14 +91,14 @@ def test_recent_usage_covers_the_last_24_hours(company: Company) -> None:
     add(company, ago=timedelta(hours=24, seconds=1))
     add(company, ago=timedelta(hours=23, minutes=59))
 
-    assert recent_usage(actor=company.administrator.actor, now=NOW).requests == 1
+    assert read_recent_usage(actor=company.administrator.actor, now=NOW).requests == 1
 
 
 def test_hours_are_oldest_first_and_the_last_one_is_running(company: Company) -> None:
     add(company, ago=timedelta(minutes=1))
     add(company, ago=timedelta(hours=1))
 
-    hours = recent_usage(actor=company.administrator.actor, now=NOW).hourly_requests
+    hours = read_recent_usage(actor=company.administrator.actor, now=NOW).hourly_requests
 
     assert hours == [0] * 22 + [1, 1]
 
@@ -116,16 +116,17 @@ def test_accepted_suggestions_are_counted(company: Company) -> None:
                 after_ms=0,
             )
 
-    assert recent_usage(actor=company.administrator.actor, now=NOW).accepted == 1
+    assert read_recent_usage(actor=company.administrator.actor, now=NOW).accepted == 1
 
 
 def test_another_tenants_usage_is_not_counted(company: Company) -> None:
     other_company = make_company("hooli", GLOBEX)
     add(company)
 
-    assert recent_usage(actor=other_company.administrator.actor, now=NOW).requests == 0
+    assert read_recent_usage(actor=other_company.administrator.actor, now=NOW).requests == 0
     assert (
-        usage_by_day(actor=other_company.administrator.actor, num_days=1, now=NOW)[0].requests == 0
+        list_usage_by_day(actor=other_company.administrator.actor, num_days=1, now=NOW)[0].requests
+        == 0
     )
 
 
@@ -133,14 +134,14 @@ def test_a_developer_sees_only_their_own_usage(company: Company) -> None:
     add(company, user_id=company.developer.user_id)
     add(company, user_id=company.administrator.user_id)
 
-    assert recent_usage(actor=company.developer.actor, now=NOW).requests == 1
-    assert usage_by_day(actor=company.developer.actor, num_days=1, now=NOW)[0].requests == 1
+    assert read_recent_usage(actor=company.developer.actor, now=NOW).requests == 1
+    assert list_usage_by_day(actor=company.developer.actor, num_days=1, now=NOW)[0].requests == 1
 
 
 def test_days_without_usage_are_included(company: Company) -> None:
     add(company, ago=timedelta(days=2))
 
-    days = usage_by_day(actor=company.administrator.actor, num_days=4, now=NOW)
+    days = list_usage_by_day(actor=company.administrator.actor, num_days=4, now=NOW)
 
     assert [(day.day.day, day.requests) for day in days] == [(17, 0), (18, 1), (19, 0), (20, 0)]
 
@@ -149,7 +150,7 @@ def test_a_developer_without_a_user_id_sees_no_usage(company: Company) -> None:
     nobody = Actor(company.tenant_id, None, Role.DEVELOPER, address=None, request_id="")
     add(company)
 
-    assert recent_usage(actor=nobody, now=NOW).requests == 0
+    assert read_recent_usage(actor=nobody, now=NOW).requests == 0
 
 
 @pytest.mark.parametrize("role", [Role.AUDITOR, Role.BILLING])
@@ -157,4 +158,4 @@ def test_auditors_and_billing_see_all_usage(company: Company, role: Role) -> Non
     somebody = Actor(company.tenant_id, None, role, address=None, request_id="")
     add(company, user_id=company.developer.user_id)
 
-    assert recent_usage(actor=somebody, now=NOW).requests == 1
+    assert read_recent_usage(actor=somebody, now=NOW).requests == 1

@@ -9,7 +9,7 @@ import pytest
 import caret.celery
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.models import Outcome
 from tests.fakes.exports import find_export, start_export
 from tests.fixtures.companies import ACME, Company, make_company
@@ -27,7 +27,7 @@ def worker(services: Services, tmp_path: Path) -> Iterator[Path]:
 
 def test_a_record_is_ingested_within_seconds(worker: Path) -> None:
     company = make_company("initech", {})
-    connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([outcome(company)])})
+    connect_to_redis().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([outcome(company)])})
 
     assert wait_for_outcome(company, seconds=60), worker.read_text()
 

@@ -2,6 +2,7 @@
 
 from django.utils import translation
 
+from caret.contracts.snapshot import TenantStatus
 from caret.foundation.crypto.signing import BadSignature
 from console.texts.error_messages import translate_error
 from tenants.base.errors import Conflict, InvalidValue
@@ -12,6 +13,21 @@ def test_an_error_is_translated_with_its_values() -> None:
 
     with translation.override("de"):
         assert translate_error(error) == "Sie haben schon 50 Teams; mehr sind nicht möglich."
+
+
+def test_a_status_in_a_translated_error_is_translated() -> None:
+    error = Conflict(
+        "{slug} is {status} and cannot become {wanted}.",
+        slug="acme",
+        status=TenantStatus.CLOSED,
+        wanted=TenantStatus.SUSPENDED,
+    )
+
+    assert error.message == "acme is closed and cannot become suspended."
+    with translation.override("de"):
+        assert translate_error(error) == (
+            "acme hat den Status „geschlossen“ und kann nicht den Status „gesperrt“ bekommen."
+        )
 
 
 def test_programs_and_logs_get_the_error_in_english() -> None:

@@ -13,7 +13,7 @@ from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
 from caret.foundation.ids import TenantId
 from console.sign_in.sso.saml_response import InvalidSamlResponse, ServiceProvider, read_response
 from tenants.identity.sso.queries import SamlProvider as Known
-from tenants.identity.sso.saml_metadata import read_metadata
+from tenants.identity.sso.saml_metadata import parse_metadata
 from tests.fakes.saml_provider import AssertionData, SamlProvider, encode
 
 ACS = "https://caret.example/acs"
@@ -34,7 +34,7 @@ def read(idp: SamlProvider, xml: str) -> str:
 
     Raises InvalidSamlResponse.
     """
-    metadata = read_metadata(idp.metadata())
+    metadata = parse_metadata(idp.metadata())
     known = Known(TenantId("acme"), metadata.entity_id, metadata.sso_url, metadata.certificates)
     return read_response(encode(xml), known, US).email
 

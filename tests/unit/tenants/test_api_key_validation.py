@@ -9,12 +9,12 @@ from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import LookupId, TenantId, UserId
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.identity.api_keys.scopes import KeyScope, modes_of, permissions_of
+from tenants.identity.api_keys.scopes import KeyScope, list_modes, list_permissions
 from tenants.identity.api_keys.validation import (
     MAX_NETWORKS,
     KeyRequest,
     check_lifetime,
-    require_no_longer,
+    require_earlier_expiry_than_actor,
     require_not_wider_than_actor,
     validate_key_request,
 )
@@ -28,7 +28,7 @@ ALICE = Actor(TenantId("t"), UserId("alice"), Role.ADMINISTRATOR, address=None, 
 def key_actor(
     *scopes: KeyScope, networks: tuple[str, ...] = (), expires_at: datetime | None = None
 ) -> Actor:
-    grant = KeyGrant(permissions_of(scopes), modes_of(scopes), networks, expires_at)
+    grant = KeyGrant(list_permissions(scopes), list_modes(scopes), networks, expires_at)
     return replace(ALICE, user_id=None, key=LookupId("Ab3dE6gH"), grant=grant)
 
 
@@ -128,6 +128,6 @@ def test_a_key_cannot_grant_wider_networks(networks: tuple[str, ...]) -> None:
 def test_a_key_cannot_create_one_that_expires_later(expires_at: datetime | None) -> None:
     creator = key_actor(KeyScope.KEYS_WRITE, expires_at=NOW + timedelta(days=1))
 
-    require_no_longer(creator, NOW + timedelta(days=1))
+    require_earlier_expiry_than_actor(creator, NOW + timedelta(days=1))
     with pytest.raises(Forbidden):
-        require_no_longer(creator, expires_at)
+        require_earlier_expiry_than_actor(creator, expires_at)

@@ -9,14 +9,14 @@ from ipaddress import ip_network
 import pytest
 
 from tenants.base.errors import InvalidValue
-from tenants.compliance.audit_sinks.backoff import backoff_after, slow_sink_pause
+from tenants.compliance.audit_sinks.backoff import compute_sink_backoff, compute_slow_sink_pause
 from tenants.compliance.audit_sinks.endpoint import SinkKind, parse_address
 from tenants.compliance.audit_sinks.messages import (
     TEST,
     SinkMessage,
-    message_of,
-    syslog_frame,
-    webhook_body,
+    build_message,
+    build_syslog_frame,
+    build_webhook_body,
 )
 from tenants.models import AuditEntry
 from tenants.security.audit.hash_chain import GENESIS, hash_document
@@ -113,21 +113,21 @@ def test_the_repr_of_an_address_does_not_contain_its_path() -> None:
 
 
 def test_a_webhook_contains_the_complete_entry() -> None:
-    payload = json.loads(webhook_body(message_of(entry())))
+    payload = json.loads(build_webhook_body(build_message(entry())))
 
     assert (payload["type"], payload["timestamp"]) == ("audit.entry", "2026-11-21T12:00:00.000000Z")
     assert payload["data"]["sequence"] == 7
     assert payload["data"]["hash"] == "07" * 32
-    assert hash_document(payload["data"]) == hash_document(message_of(entry()).data)
+    assert hash_document(payload["data"]) == hash_document(build_message(entry()).data)
 
 
 def test_the_message_id_depends_only_on_the_entry() -> None:
-    assert message_of(entry()).id == message_of(entry()).id
-    assert message_of(entry()).id != message_of(entry(8)).id
+    assert build_message(entry()).id == build_message(entry()).id
+    assert build_message(entry()).id != build_message(entry(8)).id
 
 
 def test_a_syslog_message_has_the_rfc_5424_format_with_its_length_first() -> None:
-    frame = syslog_frame(message_of(entry())).decode("ascii")
+    frame = build_syslog_frame(build_message(entry())).decode("ascii")
 
     length, _, line = frame.partition(" ")
     assert int(length) == len(line)
@@ -136,29 +136,31 @@ def test_a_syslog_message_has_the_rfc_5424_format_with_its_length_first() -> Non
         line,
     )
     assert found is not None
-    assert json.loads(found[1]) == message_of(entry()).data
+    assert json.loads(found[1]) == build_message(entry()).data
 
 
 def test_a_syslog_sequence_restarts_at_its_maximum() -> None:
-    assert b'sequenceId="1"' in syslog_frame(message_of(entry(2**31)))
+    assert b'sequenceId="1"' in build_syslog_frame(build_message(entry(2**31)))
 
 
 def test_a_syslog_test_message_has_no_sequence() -> None:
     message = SinkMessage("x", TEST, "2026-11-21T12:00:00Z", None, {"kind": "test"})
 
-    assert b"- caret - audit.test - {" in syslog_frame(message)
+    assert b"- caret - audit.test - {" in build_syslog_frame(message)
 
 
 def test_retry_delays_double_up_to_an_hour() -> None:
-    waits = [backoff_after(failures).total_seconds() for failures in (1, 2, 3, 10, 11, 10_000)]
+    waits = [
+        compute_sink_backoff(failures).total_seconds() for failures in (1, 2, 3, 10, 11, 10_000)
+    ]
 
     assert waits == [5, 10, 20, 2_560, 3_600, 3_600]
 
 
 def test_a_slow_sink_is_paused_longer_than_it_took() -> None:
-    assert slow_sink_pause(timedelta(seconds=0.2), 0) is None
-    assert slow_sink_pause(timedelta(seconds=4), 1) == timedelta(seconds=12)
+    assert compute_slow_sink_pause(timedelta(seconds=0.2), 0) is None
+    assert compute_slow_sink_pause(timedelta(seconds=4), 1) == timedelta(seconds=12)
 
 
 def test_a_sink_that_received_many_entries_is_not_slow() -> None:
-    assert slow_sink_pause(timedelta(seconds=4), 200) is None
+    assert compute_slow_sink_pause(timedelta(seconds=4), 200) is None

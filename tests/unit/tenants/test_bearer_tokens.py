@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from caret.foundation.ids import TenantId
-from tenants.base.bearer_tokens import BearerTokenKind, new_token, parse_token, token_digest
+from tenants.base.bearer_tokens import BearerTokenKind, create_token, parse_token, token_digest
 
 TENANT = TenantId(str(uuid.uuid4()))
 OTHER = TenantId(str(uuid.uuid4()))
@@ -13,7 +13,7 @@ OTHER = TenantId(str(uuid.uuid4()))
 
 @pytest.mark.parametrize("kind", list(BearerTokenKind))
 def test_a_token_contains_its_tenant(kind: BearerTokenKind) -> None:
-    token = new_token(kind, TENANT)
+    token = create_token(kind, TENANT)
 
     assert parse_token(kind, token.text) == token
     assert token.tenant_id == TENANT
@@ -21,12 +21,13 @@ def test_a_token_contains_its_tenant(kind: BearerTokenKind) -> None:
 
 def test_generated_tokens_are_distinct() -> None:
     assert (
-        new_token(BearerTokenKind.SCIM, TENANT).text != new_token(BearerTokenKind.SCIM, TENANT).text
+        create_token(BearerTokenKind.SCIM, TENANT).text
+        != create_token(BearerTokenKind.SCIM, TENANT).text
     )
 
 
 def test_the_repr_of_a_token_does_not_contain_its_text() -> None:
-    token = new_token(BearerTokenKind.SCIM, TENANT)
+    token = create_token(BearerTokenKind.SCIM, TENANT)
 
     assert token.text[8:] not in repr(token)
 
@@ -37,15 +38,15 @@ def test_an_invalid_text_is_no_token(text: str) -> None:
 
 
 def test_a_token_is_invalid_as_another_kind() -> None:
-    token = new_token(BearerTokenKind.INVITATION, TENANT)
+    token = create_token(BearerTokenKind.INVITATION, TENANT)
 
     assert parse_token(BearerTokenKind.SCIM, token.text) is None
     assert parse_token(BearerTokenKind.SCIM, "csc_" + token.text[4:]) != token
 
 
 def test_the_digest_depends_on_the_tenant() -> None:
-    token = new_token(BearerTokenKind.SCIM, TENANT)
-    forged = new_token(BearerTokenKind.SCIM, OTHER).text[:25] + token.text[25:]
+    token = create_token(BearerTokenKind.SCIM, TENANT)
+    forged = create_token(BearerTokenKind.SCIM, OTHER).text[:25] + token.text[25:]
     other = parse_token(BearerTokenKind.SCIM, forged)
     assert other is not None
 

@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import NOTHING, TierPrices, TokenCounts, billable_tokens, cost_micros
-from tenants.base.billing_periods import begins_at, days_in, month_to_book, next_month, utc_day
-from tenants.base.money import divide_half_up, to_cents, whole_cents, write_amount, write_price
+from tenants.base.billing_periods import (
+    choose_booking_month,
+    count_days_in_month,
+    start_of_day,
+    start_of_next_month,
+    utc_day,
+)
+from tenants.base.money import divide_half_up, format_amount, format_price, to_cents, whole_cents
 from tenants.billing.plans.price_book import PlanPrice, PriceBook, SubscriptionPrices
 from tenants.billing.pricing import price_additional_tokens, price_seats, price_tokens
 
@@ -47,7 +53,7 @@ def test_half_a_micro_is_rounded_up() -> None:
 def test_a_full_month_of_seats_costs_exactly_its_price(
     month: date, price: int, num_seats: int
 ) -> None:
-    days = [month.replace(day=number + 1) for number in range(days_in(month))]
+    days = [month.replace(day=number + 1) for number in range(count_days_in_month(month))]
 
     total = sum(price_seats(num_seats, day=day, month_micros=price) for day in days)
 
@@ -58,7 +64,7 @@ def test_a_full_month_of_seats_costs_exactly_its_price(
 def test_daily_prices_of_a_seat_differ_by_at_most_one_micro(day: date, price: int) -> None:
     cost = price_seats(1, day=day, month_micros=price)
 
-    assert 0 <= cost - price // days_in(day) <= 1
+    assert 0 <= cost - price // count_days_in_month(day) <= 1
 
 
 @given(st.integers(-(10**15), 10**15))
@@ -82,12 +88,12 @@ def test_division_rounds_to_the_nearest(dividend: int, divisor: int, nearest: in
     [(0, "0.00"), (1_234_500_000, "1,234.50"), (-50_000, "-0.05"), (-1_000_000, "-1.00")],
 )
 def test_an_amount_has_two_decimals(micros: int, text: str) -> None:
-    assert write_amount(micros) == text
+    assert format_amount(micros) == text
 
 
 @pytest.mark.parametrize(("micros", "text"), [(150_000, "0.15"), (37_500, "0.0375"), (0, "0.00")])
 def test_a_price_has_as_many_decimals_as_needed(micros: int, text: str) -> None:
-    assert write_price(micros) == text
+    assert format_price(micros) == text
 
 
 def test_a_request_without_generated_tokens_is_not_billed() -> None:
@@ -121,17 +127,17 @@ def test_usage_is_never_booked_in_a_closed_or_future_month(
 ) -> None:
     first_open, now = first_open.replace(day=1), datetime.fromtimestamp(seconds, UTC)
 
-    month = month_to_book(day, open_month=first_open, now=now)
+    month = choose_booking_month(day, open_month=first_open, now=now)
 
     assert month.day == 1
     assert first_open <= month <= max(first_open, utc_day(now).replace(day=1))
 
 
 def test_the_last_microsecond_of_a_month_belongs_to_it() -> None:
-    last = begins_at(next_month(NOVEMBER)) - timedelta(microseconds=1)
+    last = start_of_day(start_of_next_month(NOVEMBER)) - timedelta(microseconds=1)
 
     assert utc_day(last) == date(2026, 11, 30)
-    assert utc_day(begins_at(next_month(NOVEMBER))) == date(2026, 12, 1)
+    assert utc_day(start_of_day(start_of_next_month(NOVEMBER))) == date(2026, 12, 1)
 
 
 def test_a_day_in_another_time_zone_is_booked_by_utc() -> None:

@@ -11,7 +11,7 @@ from tenants.privacy.retrieval_index.chunking import (
     MAX_LINES,
     WINDOW_LINES,
     Chunk,
-    chunk,
+    split_into_chunks,
 )
 
 
@@ -68,7 +68,7 @@ def test_a_definition_is_one_chunk(path: str) -> None:
     template, line, second = LANGUAGES[path]
     text = template.format(body(line, 32), body(line, 32))
 
-    chunks = chunk(path, text)
+    chunks = split_into_chunks(path, text)
 
     (found,) = [each for each in chunks if each.text.lstrip().startswith(second)]
     assert found.text.count("\n") >= 32
@@ -77,13 +77,15 @@ def test_a_definition_is_one_chunk(path: str) -> None:
 def test_a_file_that_fits_is_one_chunk() -> None:
     text = body("a{} = work()", 30)
 
-    assert chunk("a.py", text) == [Chunk(first_line=1, last_line=30, text=text.rstrip("\n"))]
+    assert split_into_chunks("a.py", text) == [
+        Chunk(first_line=1, last_line=30, text=text.rstrip("\n"))
+    ]
 
 
 def test_small_adjacent_definitions_are_joined() -> None:
     text = "".join(f"def name{n}():\n    return work\n\n\n" for n in range(30))
 
-    chunks = chunk("a.py", text)
+    chunks = split_into_chunks("a.py", text)
 
     assert all(each.text.count("def ") >= 2 for each in chunks)
     assert sum(each.text.count("def ") for each in chunks) == 30
@@ -92,7 +94,7 @@ def test_small_adjacent_definitions_are_joined() -> None:
 def test_a_long_class_is_split_between_its_methods() -> None:
     methods = "".join(f"    def name{n}(self):\n{body('        work({})', 15)}\n" for n in range(6))
 
-    chunks = chunk("a.py", f"class Work:\n{methods}")
+    chunks = split_into_chunks("a.py", f"class Work:\n{methods}")
 
     assert [each.text.strip().partition("(")[0] for each in chunks[1:]] == [
         f"def name{n}" for n in range(1, 6)
@@ -103,42 +105,42 @@ def test_a_comment_belongs_to_the_following_definition() -> None:
     long = f"def one():\n{body('    work({})', 58)}"
     text = f"{long}\n# Why two is there.\ndef two():\n{body('    work({})', 20)}"
 
-    assert chunk("a.py", text)[1].text.startswith("# Why two is there.\ndef two")
+    assert split_into_chunks("a.py", text)[1].text.startswith("# Why two is there.\ndef two")
 
 
 def test_a_file_without_a_grammar_is_split_into_windows_of_lines() -> None:
-    chunks = chunk("notes.txt", body("some words {}", 100))
+    chunks = split_into_chunks("notes.txt", body("some words {}", 100))
 
     assert [(each.first_line, each.last_line) for each in chunks] == [(1, 40), (41, 80), (81, 100)]
     assert WINDOW_LINES == 40
 
 
 def test_a_long_statement_without_parts_is_split_into_windows() -> None:
-    chunks = chunk("a.py", f'text = """\n{body("some words {}", 150)}"""\n')
+    chunks = split_into_chunks("a.py", f'text = """\n{body("some words {}", 150)}"""\n')
 
     assert len(chunks) > 2
     assert max(each.text.count("\n") + 1 for each in chunks) <= MAX_LINES
 
 
 def test_code_with_syntax_errors_is_split() -> None:
-    chunks = chunk("a.py", body("def ((( broken {} ]]", 200))
+    chunks = split_into_chunks("a.py", body("def ((( broken {} ]]", 200))
 
     assert sum(each.text.count("\n") + 1 for each in chunks) >= 190
 
 
 def test_minified_files_have_no_chunks() -> None:
-    assert chunk("a.js", f"{body('work({})', 50)}{'x' * (MAX_LINE_CHARS + 1)}\n") == []
+    assert split_into_chunks("a.js", f"{body('work({})', 50)}{'x' * (MAX_LINE_CHARS + 1)}\n") == []
 
 
 def test_text_without_words_has_no_chunks() -> None:
-    assert chunk("a.py", "\n" * 200) == []
-    assert chunk("a.csv", body("{},1,2", 100)) == []
-    assert chunk("a.py", "") == []
+    assert split_into_chunks("a.py", "\n" * 200) == []
+    assert split_into_chunks("a.csv", body("{},1,2", 100)) == []
+    assert split_into_chunks("a.py", "") == []
 
 
 def test_deeply_nested_code_is_accepted() -> None:
-    chunk("a.py", "(" * 20_000 + "\n" * 70 + ")" * 20_000)
-    chunk("a.js", "[\n" * 20_000)
+    split_into_chunks("a.py", "(" * 20_000 + "\n" * 70 + ")" * 20_000)
+    split_into_chunks("a.js", "[\n" * 20_000)
 
 
 @given(
@@ -148,7 +150,7 @@ def test_deeply_nested_code_is_accepted() -> None:
 def test_chunks_are_lines_of_the_file_in_order(path: str, text: str) -> None:
     lines = text.split("\n")
 
-    chunks = chunk(path, text)
+    chunks = split_into_chunks(path, text)
 
     end = 0
     for each in chunks:
@@ -163,5 +165,5 @@ def test_code_that_cannot_be_parsed_is_split_into_windows_of_lines() -> None:
     deep = "".join(" " * depth + "key:\n" for depth in range(290))
     slow = ("a=>" * 50 + "\n") * 300
 
-    assert chunk("a.yaml", deep) == chunk("notes.txt", deep)
-    assert chunk("a.c", slow) == chunk("notes.txt", slow)
+    assert split_into_chunks("a.yaml", deep) == split_into_chunks("notes.txt", deep)
+    assert split_into_chunks("a.c", slow) == split_into_chunks("notes.txt", slow)

@@ -13,9 +13,9 @@ from tenants.privacy.consent.consent import (
     NO_CONSENT,
     ConsentStatement,
     UserConsent,
-    consent_of,
-    effective_consent,
-    tenant_consent,
+    compute_effective_consent,
+    compute_user_consent,
+    get_tenant_consent,
 )
 from tenants.privacy.consent.consent_texts import (
     TENANT_CONSENT_TEXT,
@@ -23,7 +23,7 @@ from tenants.privacy.consent.consent_texts import (
     ConsentKind,
     get_consent_text,
 )
-from tenants.privacy.consent.receipts import answers_of_choice, answers_of_policy
+from tenants.privacy.consent.receipts import draft_receipts_of_choice, draft_receipts_of_policy
 
 ADA = UserId("ada")
 YES, BOTH = (
@@ -54,7 +54,7 @@ def statement(
 def test_the_tenant_consents_by_its_policy_and_the_current_text(
     policy: ContentCapturePolicy | None, expected: UserConsent
 ) -> None:
-    assert tenant_consent(policy) == expected
+    assert get_tenant_consent(policy) == expected
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_the_tenant_consents_by_its_policy_and_the_current_text(
 def test_the_last_statement_of_a_kind_counts(
     receipts: list[ConsentStatement], expected: UserConsent
 ) -> None:
-    assert consent_of(receipts) == expected
+    assert compute_user_consent(receipts) == expected
 
 
 def test_both_must_consent() -> None:
     every = [NO_CONSENT, YES, BOTH]
 
     for consent, tenant in product(every, every):
-        both = effective_consent(consent, tenant)
+        both = compute_effective_consent(consent, tenant)
         assert both.content_capture == (consent.content_capture and tenant.content_capture)
         assert both.training == (consent.training and tenant.training)
 
@@ -140,7 +140,7 @@ def test_both_must_consent() -> None:
 def test_a_choice_creates_statements_only_for_changes(
     before: list[ConsentStatement], after: UserConsent, expected: list[tuple[ConsentKind, bool]]
 ) -> None:
-    statements = answers_of_choice(ADA, before, after)
+    statements = draft_receipts_of_choice(ADA, before, after)
 
     assert [(each.kind, each.is_given) for each in statements] == expected
     assert {each.wording for each in statements} <= set(USER_WORDINGS.values())
@@ -167,7 +167,7 @@ def test_a_policy_creates_statements_only_for_changes(
     after: ContentCapturePolicy | None,
     expected: list[tuple[ConsentKind, bool]],
 ) -> None:
-    statements = answers_of_policy(before, after)
+    statements = draft_receipts_of_policy(before, after)
 
     assert [(each.kind, each.is_given) for each in statements] == expected
     assert {each.wording for each in statements} <= {TENANT_CONSENT_TEXT}

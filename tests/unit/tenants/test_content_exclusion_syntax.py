@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenants.base.errors import InvalidValue
-from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
+from tenants.policy.content_exclusion_syntax import format_exclusions, parse_exclusions
 
 # Lines end at more characters than \n; a line end is not part of a name.
 names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20)
@@ -14,7 +14,7 @@ exclusions = st.dictionaries(names, st.lists(names, max_size=4, unique=True).map
 
 @given(exclusions)
 def test_exclusions_survive_writing_and_reading(exclusion: dict[str, tuple[str, ...]]) -> None:
-    assert read_exclusions(write_exclusions(exclusion)) == exclusion
+    assert parse_exclusions(format_exclusions(exclusion)) == exclusion
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_exclusions_survive_writing_and_reading(exclusion: dict[str, tuple[str, 
     ],
 )
 def test_equivalent_notations_are_read_alike(text: str) -> None:
-    assert read_exclusions(text) == {"*": ("**/.env", "a b"), "payments": ("keys/**",)}
+    assert parse_exclusions(text) == {"*": ("**/.env", "a b"), "payments": ("keys/**",)}
 
 
 @pytest.mark.parametrize(
@@ -42,18 +42,18 @@ def test_equivalent_notations_are_read_alike(text: str) -> None:
 def test_a_pattern_alone_on_a_line_applies_to_all_repositories(
     text: str, found: dict[str, tuple[str, ...]]
 ) -> None:
-    assert read_exclusions(text) == found
+    assert parse_exclusions(text) == found
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
 def test_an_empty_text_excludes_nothing(text: str) -> None:
-    assert read_exclusions(text) == {}
+    assert parse_exclusions(text) == {}
 
 
 def test_a_repository_may_have_a_path_and_a_port() -> None:
     text = "https://git.example:8443/a/b:\n  - x"
 
-    assert read_exclusions(text) == {"https://git.example:8443/a/b": ("x",)}
+    assert parse_exclusions(text) == {"https://git.example:8443/a/b": ("x",)}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_repository_may_have_a_path_and_a_port() -> None:
 )
 def test_an_error_names_its_line(text: str, message: str) -> None:
     with pytest.raises(InvalidValue) as caught:
-        read_exclusions(text)
+        parse_exclusions(text)
 
     assert caught.value.field == "content_exclusion"
     assert caught.value.message.startswith(message)
@@ -93,10 +93,10 @@ def test_an_error_names_its_line(text: str, message: str) -> None:
     ],
 )
 def test_whitespace_and_comments_around_a_pattern_are_ignored(line: str, glob: str) -> None:
-    assert read_exclusions(f"shop  :\n{line}") == {"shop": (glob,)}
+    assert parse_exclusions(f"shop  :\n{line}") == {"shop": (glob,)}
 
 
 @pytest.mark.parametrize("line", ["- a#b", '- "a"#b', "- a" + " " * 50_000 + "x#"])
 def test_a_comment_must_follow_whitespace(line: str) -> None:
     with pytest.raises(InvalidValue):
-        read_exclusions(f"shop:\n{line}")
+        parse_exclusions(f"shop:\n{line}")

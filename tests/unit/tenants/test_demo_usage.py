@@ -14,7 +14,7 @@ from tenants.demo.traffic.personas import make_personas
 from tenants.demo.traffic.request_generator import DemoDeveloper
 from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent, run_events
 from tenants.demo.traffic.traffic_pattern import TrafficCalendar
-from tenants.demo.usage import calendar_of, day_of
+from tenants.demo.usage import generate_day, make_calendar
 from tenants.models import Outcome, UsageRecord
 from tenants.usage.ingestion.row_mapping import Row
 
@@ -25,7 +25,9 @@ CODER = DemoDeveloper(TENANT, UUID(int=1), UUID(int=2), "vscode", ("python", "go
 
 
 def day(number: int, *, timeline: DemoTimeline = TIMELINE) -> list[Row]:
-    return day_of(CODER, BEGINS_AT + timedelta(days=number), calendar_of(timeline), timeline)
+    return generate_day(
+        CODER, BEGINS_AT + timedelta(days=number), make_calendar(timeline), timeline
+    )
 
 
 def requests(rows: list[Row]) -> list[UsageRecord]:
@@ -65,7 +67,7 @@ def test_the_hit_rate_rises() -> None:
 
 
 def test_one_day_is_slow_and_sheds_requests() -> None:
-    number = (calendar_of(TIMELINE).find_bad_day() - BEGINS_AT).days
+    number = (make_calendar(TIMELINE).find_bad_day() - BEGINS_AT).days
     bad, usual = day(number), day(number - 1)
 
     assert Counter(row.finish_reason for row in requests(bad))[FinishReason.SHED] > 20
@@ -90,7 +92,7 @@ def test_outcomes_follow_their_suggestions() -> None:
 def test_no_usage_is_in_the_future() -> None:
     calendar = TrafficCalendar(BEGINS_AT, BEGINS_AT + timedelta(hours=9), opens_at=7)
 
-    rows = day_of(CODER, BEGINS_AT, calendar, TIMELINE)
+    rows = generate_day(CODER, BEGINS_AT, calendar, TIMELINE)
 
     assert requests(rows)
     assert all(row.occurred_at <= calendar.now for row in requests(rows))

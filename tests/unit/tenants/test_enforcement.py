@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tenants.fleet.pools.scraping.installation_status import find_capabilities
-from tenants.fleet.pools.scraping.metric_samples import MetricSamples, parse
+from tenants.fleet.pools.scraping.metric_samples import MetricSamples, parse_metrics
 from tenants.policy.availability.enforcement import (
     Capabilities,
     Capability,
@@ -62,7 +62,7 @@ def test_periods_are_cut_to_the_time_in_which_the_version_was_in_force() -> None
 
 
 def _samples(*, has_index: bool, region: str = "eu") -> MetricSamples:
-    return parse(
+    return parse_metrics(
         f'caret_gateway_capability{{capability="public_code_filter"}} {int(has_index)}\n'
         'caret_gateway_capability{capability="of a newer version"} 1\n'
         f'caret_gateway_region{{region="{region}"}} 1\n'

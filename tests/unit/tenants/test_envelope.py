@@ -9,12 +9,12 @@ import pytest
 from caret.foundation.crypto.aead import DecryptionFailed
 from tenants.security.encryption.envelope import (
     SealContext,
+    build_data_key_context,
+    can_open_canary,
+    compute_key_fingerprint,
     create_canary,
-    data_key_id,
-    data_key_place,
-    fingerprint,
-    new_key,
-    opens_canary,
+    generate_key,
+    read_data_key_id,
     seal_at,
     unseal_at,
     unwrap_data_key,
@@ -36,7 +36,7 @@ def test_sealed_data_can_be_opened() -> None:
 
 
 def test_sealed_data_names_its_key() -> None:
-    assert data_key_id(sealed()) == KEY_ID
+    assert read_data_key_id(sealed()) == KEY_ID
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_wrapped_key_opens_only_in_its_own_row(changes: dict[str, Any]) -> Non
         "key_id": KEY_ID,
         "tenant_key_id": KEY_ID,
     }
-    context, elsewhere = data_key_place(**own), data_key_place(**(own | changes))
+    context, elsewhere = build_data_key_context(**own), build_data_key_context(**(own | changes))
     wrapped = wrap_data_key(KEY, tenant_key=OTHER, bound_to=context)
 
     assert unwrap_data_key(wrapped, tenant_key=OTHER, bound_to=context) == KEY
@@ -103,13 +103,17 @@ def test_a_wrapped_key_opens_only_in_its_own_row(changes: dict[str, Any]) -> Non
 def test_a_canary_opens_only_with_its_key() -> None:
     canary = create_canary(KEY, KEY_ID)
 
-    assert opens_canary(KEY, canary, KEY_ID)
-    assert not opens_canary(OTHER, canary, KEY_ID)
+    assert can_open_canary(KEY, canary, KEY_ID)
+    assert not can_open_canary(OTHER, canary, KEY_ID)
 
 
 def test_a_fingerprint_identifies_a_key_without_revealing_it() -> None:
-    key = new_key()
+    key = generate_key()
 
-    assert fingerprint(key) == fingerprint(key) != fingerprint(new_key())
-    assert len(fingerprint(key)) == 16
-    assert fingerprint(key) not in key
+    assert (
+        compute_key_fingerprint(key)
+        == compute_key_fingerprint(key)
+        != compute_key_fingerprint(generate_key())
+    )
+    assert len(compute_key_fingerprint(key)) == 16
+    assert compute_key_fingerprint(key) not in key

@@ -31,7 +31,7 @@ from tenants.billing.invoices.document import (
     encode_document,
 )
 from tenants.billing.invoices.einvoice import list_missing_fields
-from tenants.billing.invoices.pdf import render
+from tenants.billing.invoices.pdf import render_pdf
 from tenants.billing.pricing import LINES
 
 HEAD = InvoiceHeader(
@@ -113,15 +113,15 @@ def test_a_sum_that_differs_from_the_ledger_is_rejected() -> None:
 
 
 def test_a_pdf_is_reproducible() -> None:
-    assert render(document(USAGE)) == render(document(USAGE))
+    assert render_pdf(document(USAGE)) == render_pdf(document(USAGE))
 
 
 def test_a_pdf_is_reproducible_in_another_process() -> None:
     code = (
         "import sys, msgspec; from tenants.billing.invoices.document import InvoiceDocument;"
-        "from tenants.billing.invoices.pdf import render;"
+        "from tenants.billing.invoices.pdf import render_pdf;"
         "made = msgspec.json.decode(sys.stdin.buffer.read(), type=InvoiceDocument);"
-        "sys.stdout.buffer.write(render(made))"
+        "sys.stdout.buffer.write(render_pdf(made))"
     )
     other = subprocess.run(
         [sys.executable, "-c", code],
@@ -130,7 +130,7 @@ def test_a_pdf_is_reproducible_in_another_process() -> None:
         check=True,
     )
 
-    assert other.stdout == render(document(USAGE))
+    assert other.stdout == render_pdf(document(USAGE))
 
 
 def for_einvoice(document_: InvoiceDocument) -> InvoiceDocument:
@@ -168,7 +168,7 @@ def with_credit() -> InvoiceDocument:
 def test_a_pdf_contains_the_einvoice_that_matches_the_schema(
     document_: InvoiceDocument, kind: str, total: str
 ) -> None:
-    pdf = render(for_einvoice(document_))
+    pdf = render_pdf(for_einvoice(document_))
 
     name, xml = get_facturx_xml_from_pdf(pdf, check_xsd=True)
 
@@ -181,10 +181,10 @@ def test_a_pdf_contains_the_einvoice_that_matches_the_schema(
 
 
 def test_an_einvoice_has_the_same_bytes_at_another_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = render(for_einvoice(document(USAGE)))
+    first = render_pdf(for_einvoice(document(USAGE)))
     monkeypatch.setattr(facturx, "datetime", _OtherDay)
 
-    assert render(for_einvoice(document(USAGE))) == first
+    assert render_pdf(for_einvoice(document(USAGE))) == first
 
 
 class _OtherDay(datetime):
@@ -211,7 +211,7 @@ def test_a_document_without_all_details_has_no_einvoice(
 
     assert list_missing_fields(document_) == []
     assert list_missing_fields(lacking) == missing
-    assert b"factur-x.xml" not in render(lacking)
+    assert b"factur-x.xml" not in render_pdf(lacking)
 
 
 def test_documents_of_earlier_releases_keep_their_bytes() -> None:
@@ -226,12 +226,12 @@ def test_a_logo_is_printed_without_other_changes_of_the_text(tmp_path: Path) -> 
     logo = tmp_path / "logo.png"
     Image.new("RGB", (400, 100), "navy").save(logo)
 
-    assert b"/Subtype /Image" in render(document(USAGE), logo=logo)
-    assert b"/Subtype /Image" not in render(document(USAGE))
+    assert b"/Subtype /Image" in render_pdf(document(USAGE), logo=logo)
+    assert b"/Subtype /Image" not in render_pdf(document(USAGE))
 
 
 def test_another_amount_gives_another_pdf() -> None:
-    assert render(document(USAGE)) != render(document(USAGE[1:]))
+    assert render_pdf(document(USAGE)) != render_pdf(document(USAGE[1:]))
 
 
 def test_names_are_not_markup_and_long_invoices_have_several_pages() -> None:
@@ -242,7 +242,7 @@ def test_names_are_not_markup_and_long_invoices_have_several_pages() -> None:
         for price in (150_000, 160_000)
     ]
 
-    document_ = render(
+    document_ = render_pdf(
         document(usage, customer=InvoiceParty("<b>&</b><img src='file:///etc/passwd'/>"))
     )
 

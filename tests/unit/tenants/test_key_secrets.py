@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tenants.identity.api_keys.key_secrets import secrets_for
+from tenants.identity.api_keys.key_secrets import list_secrets
 from tenants.models import ApiKey
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -27,4 +27,4 @@ def test_the_old_secret_ends_with_its_overlap_or_with_its_key(
         previous_ends_at=NOON + HOUR,
     )
 
-    assert [text.expires_at for text in secrets_for(key)] == [key_ends_at, old_secret_ends_at]
+    assert [text.expires_at for text in list_secrets(key)] == [key_ends_at, old_secret_ends_at]

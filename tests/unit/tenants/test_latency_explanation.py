@@ -5,8 +5,8 @@ import pytest
 
 from caret.contracts.policy import Mode
 from caret.contracts.usage import CompletionRecord, FinishReason
-from tenants.usage.requests.latency_explanation import LatencyExplanation, explain
-from tenants.usage.requests.waterfall import WIDTH, lines
+from tenants.usage.requests.latency_explanation import LatencyExplanation, explain_latency
+from tenants.usage.requests.waterfall import WIDTH, format_waterfall
 from tests.fakes.completions import make_completion
 
 
@@ -47,7 +47,7 @@ def verdict_text(found: LatencyExplanation) -> str:
 
 
 def test_the_stages_fill_the_whole_time() -> None:
-    stages = explain(record()).stages
+    stages = explain_latency(record()).stages
 
     assert [stage.name for stage in stages] == [
         *("authenticate", "admit", "assemble", "route", "generate", "filter", "stream")
@@ -58,7 +58,7 @@ def test_the_stages_fill_the_whole_time() -> None:
 
 
 def test_a_fast_request_has_no_findings() -> None:
-    found = explain(record())
+    found = explain_latency(record())
 
     assert not found.is_slow
     assert not any(stage.is_over for stage in found.stages)
@@ -66,20 +66,20 @@ def test_a_fast_request_has_no_findings() -> None:
 
 
 def test_a_cold_cache_is_reported_with_the_prefilled_tokens() -> None:
-    found = explain(slow(cached_tokens=88))
+    found = explain_latency(slow(cached_tokens=88))
 
     assert found.is_slow
     assert found.verdicts == ("Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens.",)
 
 
 def test_a_busy_replica_is_reported() -> None:
-    found = explain(slow(num_in_flight_at_replica=14))
+    found = explain_latency(slow(num_in_flight_at_replica=14))
 
     assert found.verdicts == ("Busy replica: 14 requests were in flight.",)
 
 
 def test_a_cold_cache_at_a_busy_replica_is_reported_as_both() -> None:
-    found = explain(slow(cached_tokens=0, num_in_flight_at_replica=5))
+    found = explain_latency(slow(cached_tokens=0, num_in_flight_at_replica=5))
 
     assert "Cold cache: the engine prefilled 1,900 of 1,900" in verdict_text(found)
     assert "Busy replica: 5" in verdict_text(found)
@@ -87,12 +87,12 @@ def test_a_cold_cache_at_a_busy_replica_is_reported_as_both() -> None:
 
 def test_a_slow_engine_without_another_cause_is_reported() -> None:
     assert "Slow engine: 400 ms, although only 20 tokens were not cached" in verdict_text(
-        explain(slow())
+        explain_latency(slow())
     )
 
 
 def test_missing_cache_information_is_reported() -> None:
-    assert "before it reported" in verdict_text(explain(slow(cached_tokens=None)))
+    assert "before it reported" in verdict_text(explain_latency(slow(cached_tokens=None)))
 
 
 @pytest.mark.parametrize(
@@ -106,13 +106,13 @@ def test_missing_cache_information_is_reported() -> None:
     ],
 )
 def test_each_stage_over_its_budget_is_named(stage: str, took_ms: float, expected: str) -> None:
-    (verdict,) = explain(with_stage_times(**{stage: took_ms})).verdicts
+    (verdict,) = explain_latency(with_stage_times(**{stage: took_ms})).verdicts
 
     assert expected in verdict
 
 
 def test_slow_decoding_is_reported() -> None:
-    found = explain(record(total_ms=2_243.0))
+    found = explain_latency(record(total_ms=2_243.0))
 
     assert "Slow client or slow decoding: 12 tokens at 200 ms each" in verdict_text(found)
     assert not found.is_slow
@@ -133,7 +133,7 @@ def test_slow_decoding_is_reported() -> None:
     ],
 )
 def test_an_early_end_is_reported_with_its_stage(fields: dict[str, Any], expected: str) -> None:
-    found = explain(record(engine_ms=None, first_token_ms=None, total_ms=30.0, **fields))
+    found = explain_latency(record(engine_ms=None, first_token_ms=None, total_ms=30.0, **fields))
 
     assert expected in verdict_text(found)
     assert "in the stage generate" in verdict_text(found)
@@ -146,7 +146,7 @@ def test_a_shed_request_ends_in_admission() -> None:
         ("admitted_ms", "assemble_ms", "routed_ms", "engine_ms", "first_token_ms")
     )
 
-    found = explain(record(finish_reason=FinishReason.SHED, total_ms=0.5, **without_times))
+    found = explain_latency(record(finish_reason=FinishReason.SHED, total_ms=0.5, **without_times))
 
     assert [stage.name for stage in found.stages] == ["authenticate", "admit"]
     assert verdict_text(found).startswith("Shed:")
@@ -157,16 +157,18 @@ def test_the_reason_of_the_filter_is_reported() -> None:
         finish_reason=FinishReason.FILTERED, filter_reason="secret", first_token_ms=None
     )
 
-    assert "Filtered: secret" in verdict_text(explain(withheld))
+    assert "Filtered: secret" in verdict_text(explain_latency(withheld))
 
 
 def test_an_interruption_is_not_attributed_to_the_filter() -> None:
     cut_off = record(finish_reason=FinishReason.LENGTH, filter_reason="engine_disconnected")
 
-    assert "Interrupted: the connection to the engine was lost" in verdict_text(explain(cut_off))
-    assert "filter:" not in verdict_text(explain(cut_off))
+    assert "Interrupted: the connection to the engine was lost" in verdict_text(
+        explain_latency(cut_off)
+    )
+    assert "filter:" not in verdict_text(explain_latency(cut_off))
     assert "Truncated by the filter: repetition" in verdict_text(
-        explain(record(filter_reason="repetition"))
+        explain_latency(record(filter_reason="repetition"))
     )
 
 
@@ -175,7 +177,7 @@ def test_an_interruption_is_not_attributed_to_the_filter() -> None:
     [(Mode.INLINE, 101, True), (Mode.FIM, 149, False), (Mode.CHAT, 1_900, False)],
 )
 def test_each_mode_has_its_target(mode: Mode, first_ms: float, is_slow: bool) -> None:
-    found = explain(slow(first_ms - 3, mode=mode))
+    found = explain_latency(slow(first_ms - 3, mode=mode))
 
     assert found.is_slow is is_slow
 
@@ -185,7 +187,7 @@ def test_an_old_record_without_stage_times_is_partly_explained() -> None:
         authenticated_ms=None, admitted_ms=None, routed_ms=None, num_in_flight_at_replica=None
     )
 
-    found = explain(old)
+    found = explain_latency(old)
 
     assert [stage.name for stage in found.stages] == ["authenticate"]
 
@@ -193,7 +195,7 @@ def test_an_old_record_without_stage_times_is_partly_explained() -> None:
 def test_the_waterfall_fits_and_shows_all_stages() -> None:
     found = slow(cached_tokens=88, variant="layout-2026/b", num_in_flight_at_replica=14)
 
-    text = list(lines(found, explain(found), slug="acme"))
+    text = list(format_waterfall(found, explain_latency(found), slug="acme"))
 
     assert max(len(line) for line in text) <= WIDTH
     whole = "\n".join(text)
@@ -216,10 +218,16 @@ def test_the_waterfall_of_a_request_without_duration_is_complete() -> None:
         finish_reason=FinishReason.SHED, total_ms=0.0, authenticated_ms=None, first_token_ms=None
     )
 
-    assert any("No text was sent" in line for line in lines(found, explain(found), slug="acme"))
+    assert any(
+        "No text was sent" in line
+        for line in format_waterfall(found, explain_latency(found), slug="acme")
+    )
 
 
 def test_contradicting_times_stay_within_the_waterfall() -> None:
     found = record(engine_ms=5_000.0, total_ms=120.0)
 
-    assert max(len(line) for line in lines(found, explain(found), slug="acme")) <= WIDTH
+    assert (
+        max(len(line) for line in format_waterfall(found, explain_latency(found), slug="acme"))
+        <= WIDTH
+    )

@@ -12,7 +12,7 @@ from tenants.usage.reports.counters import (
     SOURCES,
     CounterOrigin,
     UsageCounters,
-    total,
+    sum_counters,
 )
 from tenants.usage.reports.metric_definitions import COST, METRICS, TokenPrice, cost_metric
 
@@ -86,7 +86,7 @@ def test_every_counter_and_every_metric_has_a_source() -> None:
 
 @given(st.lists(st.integers(0, 10**9), max_size=5))
 def test_counters_add_up(values: list[int]) -> None:
-    added = total(UsageCounters(**dict.fromkeys(COUNTER_NAMES, value)) for value in values)
+    added = sum_counters(UsageCounters(**dict.fromkeys(COUNTER_NAMES, value)) for value in values)
 
     assert {getattr(added, name) for name in COUNTER_NAMES} == {sum(values)}
 

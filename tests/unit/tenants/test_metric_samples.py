@@ -3,10 +3,10 @@ import pytest
 from tenants.fleet.pools.scraping.metric_samples import (
     Labels,
     MetricSamples,
-    counter_increase,
+    compute_counter_increase,
+    compute_quantile_s,
     merge_samples,
-    parse,
-    quantile_s,
+    parse_metrics,
 )
 
 PAGE = """\
@@ -29,7 +29,7 @@ def _histogram(**counts: float) -> MetricSamples:
 
 
 def test_samples_are_summed_by_labels() -> None:
-    samples = parse(PAGE)
+    samples = parse_metrics(PAGE)
 
     assert samples.sum("caret_completions_total") == 14
     assert samples.sum("caret_completions_total", mode="inline") == 7
@@ -42,12 +42,15 @@ def test_samples_are_summed_by_labels() -> None:
 
 def test_a_page_without_metrics_is_rejected() -> None:
     with pytest.raises(ValueError, match=r".+"):
-        parse("<html>\n{{{ 1\n")
+        parse_metrics("<html>\n{{{ 1\n")
 
 
 def test_samples_of_gateways_are_summed() -> None:
     assert (
-        merge_samples([parse(PAGE), parse(PAGE)]).sum("caret_completions_total", mode="fim") == 14
+        merge_samples([parse_metrics(PAGE), parse_metrics(PAGE)]).sum(
+            "caret_completions_total", mode="fim"
+        )
+        == 14
     )
 
 
@@ -55,7 +58,7 @@ def test_a_counter_that_fell_was_reset() -> None:
     before = MetricSamples({"a_total": {(): 100.0}, "b_total": {(): 5.0}})
     after = MetricSamples({"a_total": {(): 3.0}, "b_total": {(): 9.0}, "c_total": {(): 2.0}})
 
-    grown = counter_increase(before, after)
+    grown = compute_counter_increase(before, after)
 
     assert [grown.sum(f"{name}_total") for name in "abc"] == [3, 4, 2]
 
@@ -63,15 +66,15 @@ def test_a_counter_that_fell_was_reset() -> None:
 def test_a_quantile_is_interpolated_within_its_bucket() -> None:
     samples = _histogram(b100=50, b200=100, inf=100)
 
-    assert quantile_s(samples, "first", 0.5) == pytest.approx(0.1)
-    assert quantile_s(samples, "first", 0.75) == pytest.approx(0.15)
-    assert quantile_s(samples, "first", 0.99) == pytest.approx(0.198)
+    assert compute_quantile_s(samples, "first", 0.5) == pytest.approx(0.1)
+    assert compute_quantile_s(samples, "first", 0.75) == pytest.approx(0.15)
+    assert compute_quantile_s(samples, "first", 0.99) == pytest.approx(0.198)
 
 
 def test_a_quantile_beyond_the_last_bound_is_that_bound() -> None:
-    assert quantile_s(_histogram(b100=50, inf=100), "first", 0.99) == pytest.approx(0.1)
+    assert compute_quantile_s(_histogram(b100=50, inf=100), "first", 0.99) == pytest.approx(0.1)
 
 
 def test_an_empty_histogram_has_no_quantile() -> None:
-    assert quantile_s(_histogram(b100=0, inf=0), "first", 0.99) is None
-    assert quantile_s(MetricSamples({}), "first", 0.99) is None
+    assert compute_quantile_s(_histogram(b100=0, inf=0), "first", 0.99) is None
+    assert compute_quantile_s(MetricSamples({}), "first", 0.99) is None

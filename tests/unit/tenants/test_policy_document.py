@@ -12,25 +12,25 @@ from tenants.policy.document import (
     MAX_CONCURRENT_COMPLETIONS,
     MAX_PER_MINUTE,
     MAX_TOKENS_PER_DAY,
-    read_policy,
-    write_policy,
+    parse_policy,
+    serialize_policy,
 )
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    return write_policy(DEFAULT_POLICY) | changes
+    return serialize_policy(DEFAULT_POLICY) | changes
 
 
 def test_a_policy_survives_writing_and_reading() -> None:
-    assert read_policy(document()) == DEFAULT_POLICY
+    assert parse_policy(document()) == DEFAULT_POLICY
 
 
 def test_equal_policies_have_equal_documents() -> None:
-    assert write_policy(DEFAULT_POLICY)["features"] == sorted(mode.value for mode in Mode)
+    assert serialize_policy(DEFAULT_POLICY)["features"] == sorted(mode.value for mode in Mode)
 
 
 def test_a_policy_may_disable_all_features() -> None:
-    assert read_policy(document(features=[])).features == frozenset()
+    assert parse_policy(document(features=[])).features == frozenset()
 
 
 def _with_limits(**limits: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _rate(per_minute: Any, burst: Any) -> dict[str, Any]:
 def test_a_policy_without_limits_is_read() -> None:
     old = {name: value for name, value in document().items() if name != "limits"}
 
-    assert read_policy(old).limits == PolicyLimits()
+    assert parse_policy(old).limits == PolicyLimits()
 
 
 def test_limits_survive_reading() -> None:
@@ -54,7 +54,7 @@ def test_limits_survive_reading() -> None:
         tokens_per_day={"quality": MAX_TOKENS_PER_DAY},
     )
 
-    assert read_policy(document).limits == PolicyLimits(
+    assert parse_policy(document).limits == PolicyLimits(
         tenant=RateLimit(per_minute=MAX_PER_MINUTE, burst=1),
         key=RateLimit(per_minute=1, burst=MAX_BURST),
         tokens_per_day={Tier.QUALITY: MAX_TOKENS_PER_DAY},
@@ -111,7 +111,7 @@ def test_limits_survive_reading() -> None:
 )
 def test_an_invalid_policy_is_rejected_and_its_field_named(wrong: object, field: str) -> None:
     with pytest.raises(InvalidValue) as caught:
-        read_policy(wrong)
+        parse_policy(wrong)
 
     assert caught.value.field == field
 
@@ -119,9 +119,9 @@ def test_an_invalid_policy_is_rejected_and_its_field_named(wrong: object, field:
 def test_the_largest_policy_is_accepted() -> None:
     largest = document(content_exclusion={"*": ["x" * 200] * 100, "y" * 200: ["*"] * 100})
 
-    assert len(read_policy(largest).content_exclusion["*"]) == 100
+    assert len(parse_policy(largest).content_exclusion["*"]) == 100
 
 
 def test_nothing_is_indexed_by_default() -> None:
     assert DEFAULT_POLICY.retrieval == ()
-    assert read_policy(document(retrieval=["acme/*"] * 50)).retrieval == ("acme/*",) * 50
+    assert parse_policy(document(retrieval=["acme/*"] * 50)).retrieval == ("acme/*",) * 50

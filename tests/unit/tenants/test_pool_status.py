@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from caret.contracts.policy import Mode
-from tenants.fleet.pools.capacity_inputs import measured_figures
-from tenants.fleet.pools.cost import cost_of
-from tenants.fleet.pools.daily_usage import PoolCounts, replica_seconds_a_day
+from tenants.fleet.pools.capacity_inputs import compute_measured_inputs
+from tenants.fleet.pools.cost import compute_fleet_cost
+from tenants.fleet.pools.daily_usage import PoolCounts, compute_replica_seconds_a_day
 from tenants.fleet.pools.draining import find_emptied_pools
-from tenants.fleet.pools.pool_status import PoolStatus, pools_of
+from tenants.fleet.pools.pool_status import PoolStatus, build_pool_statuses
 from tenants.fleet.pools.scraping.gateway_scraper import Scrape
 from tenants.fleet.pools.scraping.installation_status import (
     InstallationStatus,
     KeyFigures,
-    key_figures,
+    compute_key_figures,
 )
-from tenants.fleet.pools.scraping.metric_samples import MetricSamples, merge_samples, parse
+from tenants.fleet.pools.scraping.metric_samples import MetricSamples, merge_samples, parse_metrics
 from tenants.fleet.pools.scraping.recent_scrapes import RecentScrapes
 
 ONE = """\
@@ -79,13 +79,13 @@ REJECTED = (
 def _installation(*pages: str | None, window_s: float | None = 100.0) -> InstallationStatus:
     """Return the status from metrics pages; None is a gateway that does not respond."""
     readings = [
-        Scrape(f"http://{n}", None if page is None else parse(page), "")
+        Scrape(f"http://{n}", None if page is None else parse_metrics(page), "")
         for n, page in enumerate(pages)
     ]
     reachable = [reading.samples for reading in readings if reading.samples is not None]
     counted = merge_samples(reachable)
     return InstallationStatus(
-        readings, RecentScrapes(counted, window_s), pools_of(readings, counted)
+        readings, RecentScrapes(counted, window_s), build_pool_statuses(readings, counted)
     )
 
 
@@ -153,7 +153,7 @@ def test_an_unreachable_gateway_does_not_affect_the_others() -> None:
 
 
 def test_the_key_figures_are_calculated() -> None:
-    found = key_figures(_installation(ONE, TWO))
+    found = compute_key_figures(_installation(ONE, TWO))
 
     assert [each.mode for each in found.first_tokens] == [Mode.INLINE]
     assert found.cancellation == pytest.approx(0.4)
@@ -164,29 +164,35 @@ def test_the_key_figures_are_calculated() -> None:
 
 
 def test_without_gateways_there_are_no_key_figures() -> None:
-    assert key_figures(_installation()) == KeyFigures([], None, None, None, None, None, 0, None)
+    assert compute_key_figures(_installation()) == KeyFigures(
+        [], None, None, None, None, None, 0, None
+    )
 
 
 def test_measured_inputs_for_the_capacity_planner() -> None:
     installation = _installation(ONE, TWO)
 
-    assert measured_figures(installation, pool="fast") == {
+    assert compute_measured_inputs(installation, pool="fast") == {
         "context_tokens": 100,
         "output_tokens": 10,
         "requests_per_s": 1.0,
         "hit_rate": pytest.approx(0.8),
     }
-    assert measured_figures(installation, pool="quality") == {}
+    assert compute_measured_inputs(installation, pool="quality") == {}
 
 
 def test_without_a_window_there_is_no_request_rate() -> None:
-    assert "requests_per_s" not in measured_figures(_installation(ONE, window_s=None), pool=None)
+    assert "requests_per_s" not in compute_measured_inputs(
+        _installation(ONE, window_s=None), pool=None
+    )
 
 
 def test_available_replicas_are_the_fleet_of_the_planner() -> None:
     healthy = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
 
-    assert measured_figures(_installation(healthy), pool=None)["num_gpus"] == 1  # one is drained
+    assert (
+        compute_measured_inputs(_installation(healthy), pool=None)["num_gpus"] == 1
+    )  # one is drained
 
 
 @pytest.mark.parametrize(
@@ -212,7 +218,7 @@ def _cost(**fields: Any) -> Any:
         DAY: {"fast": PoolCounts(10, 1_000, 500, 100), "": PoolCounts(9, 0, 0, 0)},
         BEFORE: {"fast": PoolCounts(10, 1_000, 500, 140), "slow": PoolCounts(1, 10, 5, 0)},
     }
-    return cost_of(days, {DAY: {"fast": 7_200}}, **(defaults | fields))
+    return compute_fleet_cost(days, {DAY: {"fast": 7_200}}, **(defaults | fields))
 
 
 def test_the_cost_is_hours_times_price_per_accepted_tokens() -> None:
@@ -229,8 +235,8 @@ def test_the_cost_is_hours_times_price_per_accepted_tokens() -> None:
 def test_a_replica_of_two_pools_is_paid_once() -> None:
     up = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
 
-    assert replica_seconds_a_day(_installation(up)) == {"fast": 129_600, "quality": 43_200}
-    assert replica_seconds_a_day(_installation(ONE)) == {"fast": 86_400, "quality": 0}
+    assert compute_replica_seconds_a_day(_installation(up)) == {"fast": 129_600, "quality": 43_200}
+    assert compute_replica_seconds_a_day(_installation(ONE)) == {"fast": 86_400, "quality": 0}
 
 
 def test_missing_samples_have_no_series() -> None:

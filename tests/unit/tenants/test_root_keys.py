@@ -13,7 +13,7 @@ from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.environment import BadSetting
 from tenants.security.encryption.aws_kms import KmsRootKey, open_kms_root_key
 from tenants.security.encryption.errors import RootKeyMissing, RootKeyUnavailable
-from tenants.security.encryption.root_keys import RootKey, SecretRootKey, read_root_keys
+from tenants.security.encryption.root_keys import RootKey, SecretRootKey, open_root_keys
 from tests.fakes.tenants import ROOT_SECRET
 
 KEY = bytes(range(32))
@@ -121,7 +121,7 @@ def test_the_first_root_key_wraps_and_all_unwrap(tmp_path: Path) -> None:
     file = tmp_path / "root"
     file.write_text(secrets.token_hex(32) + "\n")
 
-    found = read_root_keys((f"file:{file}", "root-secret"), ROOT_SECRET)
+    found = open_root_keys((f"file:{file}", "root-secret"), ROOT_SECRET)
 
     assert found.current.id != SecretRootKey(ROOT_SECRET).id
     assert (
@@ -133,14 +133,14 @@ def test_the_first_root_key_wraps_and_all_unwrap(tmp_path: Path) -> None:
 
 
 def test_a_root_key_that_is_not_configured_is_missing() -> None:
-    found = read_root_keys(("root-secret",), ROOT_SECRET)
+    found = open_root_keys(("root-secret",), ROOT_SECRET)
 
     with pytest.raises(RootKeyMissing, match="secret:0000"):
         found.get("secret:0000")
 
 
 def test_a_kms_key_can_be_configured(aws: None) -> None:
-    found = read_root_keys((f"kms:{make_kms_key()}",), ROOT_SECRET)
+    found = open_root_keys((f"kms:{make_kms_key()}",), ROOT_SECRET)
 
     assert isinstance(found.current, KmsRootKey)
 
@@ -148,12 +148,12 @@ def test_a_kms_key_can_be_configured(aws: None) -> None:
 @pytest.mark.parametrize("name", ["", "secret", "kms:", "file:", "vault:x", "file:/no/such/file"])
 def test_an_invalid_root_key_is_rejected(name: str) -> None:
     with pytest.raises(BadSetting, match="CARET_ROOT_KEYS"):
-        read_root_keys((name,), ROOT_SECRET)
+        open_root_keys((name,), ROOT_SECRET)
 
 
 def test_no_root_key_at_all_is_rejected() -> None:
     with pytest.raises(BadSetting, match="CARET_ROOT_KEYS"):
-        read_root_keys((), ROOT_SECRET)
+        open_root_keys((), ROOT_SECRET)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +166,6 @@ def test_a_file_without_a_root_key_is_rejected_and_not_repeated(tmp_path: Path, 
     file.write_text(text)
 
     with pytest.raises(BadSetting, match="64 hex digits") as caught:
-        read_root_keys((f"file:{file}",), ROOT_SECRET)
+        open_root_keys((f"file:{file}",), ROOT_SECRET)
 
     assert not text or text not in str(caught.value).replace(str(file), "")

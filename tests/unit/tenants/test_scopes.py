@@ -8,10 +8,10 @@ from tenants.identity.api_keys.scopes import (
     MODES,
     PERMISSIONS_OF,
     KeyScope,
-    modes_of,
-    permissions_of,
-    read_scopes,
-    stored,
+    list_modes,
+    list_permissions,
+    parse_scopes,
+    serialize_scopes,
 )
 
 EXPECTED = {
@@ -62,7 +62,7 @@ USERS_ONLY = {
 
 @pytest.mark.parametrize("scope", list(KeyScope))
 def test_scopes_allow_exactly_the_modes_and_permissions_in_the_table(scope: KeyScope) -> None:
-    allowed = {*modes_of({scope}), *permissions_of({scope})}
+    allowed = {*list_modes({scope}), *list_permissions({scope})}
 
     assert allowed == set(EXPECTED[scope].split())
 
@@ -73,19 +73,22 @@ def test_every_scope_is_in_exactly_one_table() -> None:
 
 
 def test_permissions_without_a_scope_are_for_users_only() -> None:
-    assert {str(each) for each in set(Permission) - permissions_of(KeyScope)} == USERS_ONLY
+    assert {str(each) for each in set(Permission) - list_permissions(KeyScope)} == USERS_ONLY
 
 
 def test_no_scope_allows_more_than_an_administrator() -> None:
-    assert all(role_has_permission(Role.ADMINISTRATOR, each) for each in permissions_of(KeyScope))
+    assert all(role_has_permission(Role.ADMINISTRATOR, each) for each in list_permissions(KeyScope))
 
 
 def test_the_modes_of_inference_are_all_modes() -> None:
     single = set(MODES) - {KeyScope.INFERENCE}
 
-    assert modes_of(single) == modes_of({KeyScope.INFERENCE}) == frozenset(Mode)
+    assert list_modes(single) == list_modes({KeyScope.INFERENCE}) == frozenset(Mode)
 
 
 def test_an_unknown_scope_allows_nothing() -> None:
-    assert read_scopes(["inference:chat", "payroll:write"]) == {KeyScope.CHAT}
-    assert stored({KeyScope.INLINE, KeyScope.CHAT}) == ["inference:chat", "inference:inline"]
+    assert parse_scopes(["inference:chat", "payroll:write"]) == {KeyScope.CHAT}
+    assert serialize_scopes({KeyScope.INLINE, KeyScope.CHAT}) == [
+        "inference:chat",
+        "inference:inline",
+    ]

@@ -30,7 +30,7 @@ from console.views.policies.system_reasons import reason_of_undoing
 from tenants.base.errors import Conflict, InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.policy.dry_run import preview_override_change
-from tenants.policy.overrides.document import override_document, parse_override
+from tenants.policy.overrides.document import parse_override, serialize_override
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,
@@ -83,7 +83,7 @@ def review(
         saved_override = set_override(
             actor=member.actor,
             subject=current.subject,
-            document=override_document(override),
+            document=serialize_override(override),
             reason=form.cleaned_data["reason"],
             expected_version=_expected_version(request, current),
             now=timezone.now(),
@@ -123,7 +123,7 @@ def undo(
         set_override(
             actor=member.actor,
             subject=current.subject,
-            document=override_document(before),
+            document=serialize_override(before),
             reason=reason_of_undoing(version),
             expected_version=version,
             now=timezone.now(),
@@ -191,13 +191,13 @@ def _render_review(
     After a concurrent change, show the current override beside the wanted one.
     """
     dry_run = preview_override_change(
-        actor=member.actor, subject=current.subject, document=override_document(override)
+        actor=member.actor, subject=current.subject, document=serialize_override(override)
     )
     is_outdated = _expected_version(request, current) != current.version
     is_wrong = form is not None and bool(form.errors)
     context: dict[str, Any] = {
         "current": current,
-        "document": json.dumps(override_document(override)),
+        "document": json.dumps(serialize_override(override)),
         "form": form or ReasonForm(),
         "changes": override_changes(current.override, override),
         "effects": summarize_dry_run(dry_run),

@@ -28,7 +28,7 @@ from console.views.policies.forms import FieldGroup
 from console.views.policies.model_fields import offer_policy_choices
 from console.views.policies.presenters import FEATURES
 from tenants.policy.availability.enforcement import Capability
-from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
+from tenants.policy.content_exclusion_syntax import format_exclusions, parse_exclusions
 from tenants.policy.overrides.document import parse_override
 
 _EXCLUSION_ROWS: Final = 6
@@ -90,7 +90,7 @@ def initial_of(override: PolicyOverride) -> dict[str, Any]:
         **{name: getattr(override, name) for name in _UNCONVERTED_FIELDS},
         "features_which": ALL if override.features is None else ONLY,
         "features": [str(feature) for feature in features],
-        "content_exclusion": write_exclusions(override.content_exclusion),
+        "content_exclusion": format_exclusions(override.content_exclusion),
         **initial_names("models", override.models),
         **initial_names("regions", override.regions),
         **initial_rate("user_limit", override.user_limit),
@@ -103,7 +103,7 @@ def override_of(cleaned: dict[str, Any]) -> PolicyOverride:
     document = {
         **{name: cleaned[name] for name in _UNCONVERTED_FIELDS},
         "features": cleaned["features"] if cleaned["features_which"] == ONLY else None,
-        "content_exclusion": read_exclusions(cleaned["content_exclusion"]),
+        "content_exclusion": parse_exclusions(cleaned["content_exclusion"]),
         "models": names_of(cleaned, "models"),
         "regions": names_of(cleaned, "regions"),
         "user_limit": rate_of(cleaned, "user_limit"),

@@ -21,7 +21,7 @@ from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
 from tenants.identity.members.queries import find_member_by_email
 from tenants.identity.teams.queries import page_of_teams
-from tenants.policy.overrides.document import override_document
+from tenants.policy.overrides.document import serialize_override
 from tenants.policy.overrides.queries import (
     OverrideInForce,
     OverrideSubject,
@@ -67,7 +67,7 @@ _OVERRIDES: Final = ListPage(
             "name": lambda row: row[0].name,
             "version": lambda row: row[0].version,
             # The JSON document that the API accepts.
-            "override": lambda row: json.dumps(override_document(row[0].override)),
+            "override": lambda row: json.dumps(serialize_override(row[0].override)),
             "author": lambda row: row[0].author_email or row[0].author_key,
             "reason": lambda row: row[0].reason,
             "created_at": lambda row: row[0].created_at,

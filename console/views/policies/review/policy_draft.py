@@ -8,7 +8,7 @@ from typing import Any, Final
 from caret.contracts.policy import TenantPolicy
 from console.views.policies.form_fields import parse_whole_number
 from tenants.base.errors import InvalidValue, NotFound
-from tenants.policy.document import read_policy, write_policy
+from tenants.policy.document import parse_policy, serialize_policy
 from tenants.policy.queries import PolicyInForce, find_version
 from tenants.policy.three_way_merge import MergeResult, merge_policies
 from tenants.security.authorization.actor import Actor
@@ -29,7 +29,7 @@ class PolicyDraft:
 
     @property
     def document(self) -> str:
-        return json.dumps(write_policy(self.policy))
+        return json.dumps(serialize_policy(self.policy))
 
     @property
     def edit_name(self) -> str:
@@ -52,7 +52,7 @@ def read_draft(form_values: Mapping[str, Any]) -> PolicyDraft:
     if origin not in ORIGINS or not expected_version:
         raise InvalidValue("expected_version", "Fill in all fields.")
     return PolicyDraft(
-        read_policy(read_json(str(form_values.get("document", "")))), expected_version, origin
+        parse_policy(read_json(str(form_values.get("document", "")))), expected_version, origin
     )
 
 

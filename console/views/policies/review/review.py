@@ -31,7 +31,7 @@ from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.policy.diff import is_destructive
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.dry_run import preview_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_version, get_policy
@@ -77,7 +77,7 @@ def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpRespo
     try:
         policy = set_policy(
             actor=member.actor,
-            document=write_policy(before.policy),
+            document=serialize_policy(before.policy),
             reason=reason_of_undoing(version),
             expected_version=version,
             now=timezone.now(),
@@ -101,7 +101,9 @@ def show_review(
     actor = member.actor
     current = get_policy(actor=actor)
     concurrent_change = find_concurrent_change(actor, draft, current)
-    dry_run = preview_policy(actor=actor, document=write_policy(draft.policy), now=timezone.now())
+    dry_run = preview_policy(
+        actor=actor, document=serialize_policy(draft.policy), now=timezone.now()
+    )
     context: dict[str, Any] = {
         "draft": draft,
         "edit_url": reverse(draft.edit_name),
@@ -125,7 +127,7 @@ def _save_policy(request: HttpRequest, member: CurrentMember, draft: PolicyDraft
     try:
         policy = set_policy(
             actor=member.actor,
-            document=write_policy(draft.policy),
+            document=serialize_policy(draft.policy),
             reason=form.cleaned_data["reason"],
             expected_version=draft.expected_version,
             now=timezone.now(),

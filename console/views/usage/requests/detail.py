@@ -16,7 +16,7 @@ from console.usage_filters.request_labels import PROTOCOLS, STAGES, TRIGGERS
 from console.views.overview.presenters import MODES
 from console.views.usage.requests.list import FINISHES
 from tenants.base.errors import NotFound
-from tenants.usage.requests.latency_explanation import LatencyStage, explain
+from tenants.usage.requests.latency_explanation import LatencyStage, explain_latency
 from tenants.usage.requests.lookup import find_display_ms, find_request
 
 _PAGE: Final = "console/usage/requests/detail.html"
@@ -44,7 +44,7 @@ def explained_request(
         record = find_request(actor=member.actor, request_id=request_id, now=timezone.now())
     except NotFound as error:
         raise Http404 from error
-    explanation = explain(record)
+    explanation = explain_latency(record)
     state, finish_reason = FINISHES[record.finish_reason]
     prompt, cached = record.prompt_tokens, record.cached_tokens
     first_ms = record.first_token_ms

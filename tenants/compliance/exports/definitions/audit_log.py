@@ -8,7 +8,7 @@ from django.utils.translation import gettext_noop
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.paged_source import PagedRows, dump_json, fields
+from tenants.compliance.exports.paged_source import PagedRows, dump_json, make_row_reader
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.security.audit.queries import AuditEntryView, AuditFilter, fetch_entries
 
@@ -31,8 +31,8 @@ _AFTER: Final = (
     ExportColumn("previous_hash", ColumnType.TEXT),
     ExportColumn("hash", ColumnType.TEXT),
 )
-_before = fields(*(column.name for column in _BEFORE))
-_after = fields(*(column.name for column in _AFTER))
+_before = make_row_reader(*(column.name for column in _BEFORE))
+_after = make_row_reader(*(column.name for column in _AFTER))
 
 
 def _fetch_page(query: RowQuery, limit: int, cursor: str | None) -> Page[AuditEntryView]:

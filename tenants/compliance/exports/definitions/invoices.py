@@ -8,7 +8,7 @@ from django.utils.translation import gettext_noop
 from tenants.base.permissions import Permission
 from tenants.billing.invoices.queries import InvoiceRow, page_of_invoices
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.paged_source import PagedRows, fields
+from tenants.compliance.exports.paged_source import PagedRows, make_row_reader
 from tenants.compliance.exports.rows import ColumnType, ExportColumn
 
 _INVOICE: Final = (
@@ -25,7 +25,7 @@ _INVOICE: Final = (
 )
 
 
-def _issued_at(row: InvoiceRow) -> datetime:
+def _get_issue_time(row: InvoiceRow) -> datetime:
     return datetime.combine(row.issued_on, time(), UTC)
 
 
@@ -39,8 +39,8 @@ INVOICES: Final = Export(
         page=lambda query, limit, cursor: page_of_invoices(
             actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=fields(*(column.name for column in _INVOICE)),
-        made_at=_issued_at,
+        row=make_row_reader(*(column.name for column in _INVOICE)),
+        made_at=_get_issue_time,
     ),
 )
 

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_noop
 
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.paged_source import PagedRows, fields
+from tenants.compliance.exports.paged_source import PagedRows, make_row_reader
 from tenants.compliance.exports.rows import ColumnType, ExportColumn
 from tenants.identity.api_keys.queries import list_keys
 from tenants.identity.members.directory import page_of_directory
@@ -31,7 +31,7 @@ MEMBERS: Final = Export(
         page=lambda query, limit, cursor: page_of_directory(
             actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=fields(*(column.name for column in _MEMBER)),
+        row=make_row_reader(*(column.name for column in _MEMBER)),
     ),
     is_of_period=False,
 )
@@ -63,7 +63,7 @@ KEYS: Final = Export(
         page=lambda query, limit, cursor: list_keys(
             actor=query.actor, limit=limit, cursor=cursor, now=query.now
         ),
-        row=fields(*(column.name for column in _KEY)),
+        row=make_row_reader(*(column.name for column in _KEY)),
     ),
     is_of_period=False,
 )

@@ -9,15 +9,20 @@ from django.utils.translation import gettext_noop
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, dump_json, fields
+from tenants.compliance.exports.paged_source import (
+    BY_CREATION,
+    PagedRows,
+    dump_json,
+    make_row_reader,
+)
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.policy.availability.enforcement import (
     UnavailablePeriod,
     find_unenforced_periods,
     read_history,
 )
-from tenants.policy.document import write_policy
-from tenants.policy.overrides.document import override_document
+from tenants.policy.document import serialize_policy
+from tenants.policy.overrides.document import serialize_override
 from tenants.policy.overrides.queries import OverrideInForce, list_overrides
 from tenants.policy.queries import PolicyInForce, find_version_ends, page_of_versions
 from tenants.privacy.consent.queries import list_receipts
@@ -29,7 +34,7 @@ _WHO: Final = (
     ExportColumn("author_key", ColumnType.TEXT),
     ExportColumn("reason", ColumnType.TEXT),
 )
-_who = fields(*(column.name for column in _WHO))
+_who = make_row_reader(*(column.name for column in _WHO))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ def _policy_row(row: _PolicyVersion) -> Row:
         for field, periods in row.not_enforced.items()
         for period in periods
     )
-    return (*_who(row.version), dump_json(write_policy(row.version.policy)), not_enforced)
+    return (*_who(row.version), dump_json(serialize_policy(row.version.policy)), not_enforced)
 
 
 POLICIES: Final = Export(
@@ -91,7 +96,7 @@ POLICIES: Final = Export(
 
 def _override_row(override: OverrideInForce) -> Row:
     subject: tuple[Any, ...] = (override.subject.kind.value, override.subject.id, override.name)
-    return (*subject, *_who(override), dump_json(override_document(override.override)))
+    return (*subject, *_who(override), dump_json(serialize_override(override.override)))
 
 
 POLICY_LAYERS: Final = Export(
@@ -138,7 +143,7 @@ CONSENT: Final = Export(
         page=lambda query, limit, cursor: list_receipts(
             actor=query.actor, limit=limit, cursor=cursor
         ),
-        row=fields(*(column.name for column in _RECEIPT)),
+        row=make_row_reader(*(column.name for column in _RECEIPT)),
         made_at=BY_CREATION,
     ),
 )

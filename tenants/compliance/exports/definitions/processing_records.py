@@ -13,15 +13,15 @@ from django.utils.translation import gettext_noop
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
-from tenants.billing.invoices.billing_profile import issuer, read_profile
+from tenants.billing.invoices.billing_profile import read_billing_profile, read_issuer
 from tenants.billing.invoices.document import InvoiceParty
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.paged_source import UnpagedRows
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.models import AuditSink, IdentityProvider, Tenant
 from tenants.policy.data_classes import DATA_CLASSES
-from tenants.policy.queries import find_policy
-from tenants.privacy.retention.rules_in_force import rules_of
+from tenants.policy.queries import find_policy_in_force
+from tenants.privacy.retention.rules_in_force import load_rules
 
 _OPERATOR, _TENANT, _CARET = "operator's settings", "tenant's settings", "Caret"
 _MEASURES: Final = (
@@ -39,7 +39,7 @@ _MEASURES: Final = (
 
 def _list_rows(query: RowQuery) -> list[Row]:
     with tenant_scope(query.tenant_id):
-        policy = find_policy(tenant_id=query.tenant_id).policy
+        policy = find_policy_in_force(tenant_id=query.tenant_id).policy
         return [
             *_party_rows(query),
             *_category_rows(query),
@@ -51,8 +51,8 @@ def _list_rows(query: RowQuery) -> list[Row]:
 
 
 def _party_rows(query: RowQuery) -> Iterator[Row]:
-    customer, _ = read_profile(query.tenant_id)
-    yield "30(2)(a)", "processor", issuer().name, _format_contact(issuer()), _OPERATOR
+    customer, _ = read_billing_profile(query.tenant_id)
+    yield "30(2)(a)", "processor", read_issuer().name, _format_contact(read_issuer()), _OPERATOR
     for officer in settings.DATA_PROTECTION_CONTACT:
         yield "30(2)(a)", "data protection officer", "of the processor", officer, _OPERATOR
     yield "30(2)(a)", "controller", customer.name, _format_contact(customer), _TENANT
@@ -64,7 +64,7 @@ def _format_contact(party: InvoiceParty) -> str:
 
 def _category_rows(query: RowQuery) -> Iterator[Row]:
     """Yield the data classes with the retention days in force, as in the retention report."""
-    rules = rules_of(tenant_id=query.tenant_id)
+    rules = load_rules(tenant_id=query.tenant_id)
     for data_class, terms in DATA_CLASSES.items():
         basis = f"{terms.purpose} Basis: {terms.legal_basis}. Kept in: {terms.surface}."
         yield "30(2)(b)", "category of processing", terms.title, basis, _CARET

@@ -7,15 +7,20 @@ from django.utils.translation import gettext_noop
 
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, UnpagedRows, fields
+from tenants.compliance.exports.paged_source import (
+    BY_CREATION,
+    PagedRows,
+    UnpagedRows,
+    make_row_reader,
+)
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.privacy.retention.queries import (
     CertificateView,
     DataClassReport,
     list_certificates,
+    list_data_class_reports,
     list_holds,
     list_runs,
-    report,
 )
 
 _CLASS: Final = (
@@ -37,7 +42,7 @@ _CLASS: Final = (
 
 
 def _class_rows(query: RowQuery) -> list[Row]:
-    return [_class_row(each) for each in report(actor=query.actor, now=query.now)]
+    return [_class_row(each) for each in list_data_class_reports(actor=query.actor, now=query.now)]
 
 
 def _class_row(class_report: DataClassReport) -> Row:
@@ -88,7 +93,7 @@ PURGES: Final = Export(
     columns=_RUN,
     source=PagedRows(
         page=lambda query, limit, cursor: list_runs(actor=query.actor, limit=limit, cursor=cursor),
-        row=fields(*(column.name for column in _RUN)),
+        row=make_row_reader(*(column.name for column in _RUN)),
         made_at=lambda run: run.began_at,
     ),
 )
@@ -111,7 +116,7 @@ LEGAL_HOLDS: Final = Export(
     columns=_HOLD,
     source=PagedRows(
         page=lambda query, limit, cursor: list_holds(actor=query.actor, limit=limit, cursor=cursor),
-        row=fields(*(column.name for column in _HOLD)),
+        row=make_row_reader(*(column.name for column in _HOLD)),
     ),
     is_of_period=False,
 )

@@ -8,14 +8,14 @@ from django.utils.translation import gettext_noop
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.rows import ColumnType, ExportColumn
 from tenants.compliance.exports.sql_source import WITHIN, SqlRows
 from tenants.models.rollup import SERVICES
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.reports.counters import COUNTER_NAMES
-from tenants.usage.rollups.operations import UNDER_WAY, complete_until
+from tenants.usage.rollups.operations import UNDER_WAY, find_complete_until
 
 
 def _make_columns(kind: ColumnType, *names: str) -> tuple[ExportColumn, ...]:
@@ -23,13 +23,13 @@ def _make_columns(kind: ColumnType, *names: str) -> tuple[ExportColumn, ...]:
 
 
 def _find_arrived_until(_tenant_id: TenantId, now: datetime) -> datetime:
-    stream = UsageStream(connect(), consumer="exports")
+    stream = UsageStream(connect_to_redis(), consumer="exports")
     return stream.find_arrived_until(now=now) - UNDER_WAY
 
 
 def _find_counted_until(tenant_id: TenantId, _now: datetime) -> datetime | None:
     with tenant_scope(tenant_id):
-        return complete_until(tenant_id)
+        return find_complete_until(tenant_id)
 
 
 _RECORD_COLUMNS: Final = (

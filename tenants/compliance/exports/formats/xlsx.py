@@ -29,7 +29,7 @@ _LOCK: Final = "lock"
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Create a folder that only its owner can read, and remove it at the end. Raises OSError."""
-    remove_abandoned()
+    remove_abandoned_folders()
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
         folder = Path(name)
         with (folder / _LOCK).open("wb") as lock:
@@ -37,7 +37,7 @@ def scratch_folder() -> Iterator[Path]:
             yield folder
 
 
-def remove_abandoned() -> None:
+def remove_abandoned_folders() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         if folder.is_dir() and folder.stat().st_uid == os.getuid() and _is_abandoned(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -92,13 +92,13 @@ def _fill_sheet(
 ) -> None:
     _write_header(book, sheet, export)
     for rows in batches:
-        require_rows(digest.rows + len(rows))
+        require_row_limit(digest.rows + len(rows))
         for number, row in enumerate(rows, start=digest.rows + 1):
             _write_row(sheet, number, export, row)
         digest.rows += len(rows)
 
 
-def require_rows(num_rows: int) -> None:
+def require_row_limit(num_rows: int) -> None:
     """Check that the rows fit into a sheet. Raises InvalidValue."""
     if num_rows > MAX_ROWS:
         raise InvalidValue(

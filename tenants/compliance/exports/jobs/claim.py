@@ -37,7 +37,7 @@ class JobLane(StrEnum):
     LONG = "long"
 
 
-def lane_of(row: ExportJob) -> JobLane:
+def choose_lane(row: ExportJob) -> JobLane:
     is_long = row.rows_done > SHORT_ROWS and is_reading_done(row.members)
     return JobLane.LONG if is_long else JobLane.SHORT
 
@@ -76,7 +76,9 @@ class JobClaim:
             self.update_job(claimed_until=None)
 
 
-def claim_next(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT) -> JobClaim | None:
+def claim_next_job(
+    tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT
+) -> JobClaim | None:
     """Claim the tenant's oldest job in the lane; None if there is none or one is claimed already.
 
     A tenant has at most one worker. One query if there is nothing to do.
@@ -89,7 +91,7 @@ def claim_next(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT)
         rows = list(unfinished.order_by("created_at", "id"))
         if any(row.claimed_until and row.claimed_until > now for row in rows):
             return None
-        next_job = next((row for row in rows if lane_of(row) is lane), None)
+        next_job = next((row for row in rows if choose_lane(row) is lane), None)
         return None if next_job is None else _claim_job(next_job, tenant_id, now, clock)
 
 

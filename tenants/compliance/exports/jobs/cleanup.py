@@ -15,7 +15,11 @@ from django.db.models import Q
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.jobs.files import sealed_objects
-from tenants.compliance.exports.jobs.progress import read_members, unread, write_members
+from tenants.compliance.exports.jobs.progress import (
+    parse_members,
+    reset_progress,
+    serialize_members,
+)
 from tenants.compliance.exports.jobs.state_machine import TERMINAL, JobEvent, JobState, advance
 from tenants.models import ExportJob, ExportObject
 from tenants.security.authorization.directory import list_tenants
@@ -25,16 +29,16 @@ _BATCH: Final = 500  # objects of a job in one transaction
 logger = structlog.get_logger(__name__)
 
 
-def sweep(*, now: datetime) -> None:
+def clean_up_exports(*, now: datetime) -> None:
     for tenant_id in list_tenants().values():
         try:
-            sweep_tenant(tenant_id=tenant_id, now=now)
+            clean_up_tenant_exports(tenant_id=tenant_id, now=now)
         # One tenant's failure must not delay the others.
         except Exception as error:  # noqa: BLE001
             logger.error("exports.not_swept", tenant_id=tenant_id, error=type(error).__name__)
 
 
-def sweep_tenant(*, tenant_id: TenantId, now: datetime) -> None:
+def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
     with tenant_scope(tenant_id):
         unswept = ExportJob.objects.filter(tenant_id=tenant_id, swept_at=None)
         unswept.filter(state=JobState.FINISHED, expires_at__lte=now).update(
@@ -45,26 +49,26 @@ def sweep_tenant(*, tenant_id: TenantId, now: datetime) -> None:
         over = list(idle.filter(state__in=TERMINAL).values_list("id", flat=True))
         finished = list(unswept.filter(state=JobState.FINISHED).values_list("id", flat=True))
     for build_id in over:
-        _sweep_build(tenant_id, build_id, now)
+        _clean_up_job(tenant_id, build_id, now)
     for build_id in finished:
-        _delete(tenant_id, build_id, ~Q(member=None) | Q(stored_at=None))
+        _delete_job_objects(tenant_id, build_id, ~Q(member=None) | Q(stored_at=None))
 
 
-def expire_finished(*, tenant_id: TenantId, now: datetime) -> None:
+def expire_finished_exports(*, tenant_id: TenantId, now: datetime) -> None:
     """Expire all finished exports, because any of them may contain a user who is erased.
 
     Running jobs start again without the rows they have read. Raises what the storage raises.
     """
     with tenant_scope(tenant_id):
-        object_ids = _begin_anew(tenant_id, now)
+        object_ids = _restart_running_jobs(tenant_id, now)
         # After the restart of running jobs, so that one that finished meanwhile is included.
         finished = ExportJob.objects.filter(tenant_id=tenant_id, state=JobState.FINISHED)
         finished.update(expires_at=now)
     _delete_objects(tenant_id, object_ids)
-    sweep_tenant(tenant_id=tenant_id, now=now)
+    clean_up_tenant_exports(tenant_id=tenant_id, now=now)
 
 
-def _begin_anew(tenant_id: TenantId, now: datetime) -> list[UUID]:
+def _restart_running_jobs(tenant_id: TenantId, now: datetime) -> list[UUID]:
     """Restart running jobs, and return the IDs of their objects, inside the tenant's scope.
 
     A worker on such a job loses its claim. Data that it still writes is sealed before the
@@ -77,14 +81,14 @@ def _begin_anew(tenant_id: TenantId, now: datetime) -> list[UUID]:
     building = [row for row in rows if row.state == JobState.RUNNING]
     for row in building:
         unswept.filter(id=row.id).update(
-            members=write_members(unread(read_members(row.members))),
+            members=serialize_members(reset_progress(parse_members(row.members))),
             rows_done=0,
             began_at=None,
             claimed_until=None,
             num_attempts=0,
         )
     for row in rows:  # ended jobs, too: their sweep may wait for a worker
-        shred_scope(tenant_id=tenant_id, scope=sealed_objects.scope_of(row.id), now=now)
+        shred_scope(tenant_id=tenant_id, scope=sealed_objects.build_scope(row.id), now=now)
     objects = ExportObject.objects.filter(
         tenant_id=tenant_id, build_id__in=[row.id for row in building]
     )
@@ -92,14 +96,14 @@ def _begin_anew(tenant_id: TenantId, now: datetime) -> list[UUID]:
     return list(objects.values_list("id", flat=True))
 
 
-def _sweep_build(tenant_id: TenantId, build_id: UUID, now: datetime) -> None:
-    shred_scope(tenant_id=tenant_id, scope=sealed_objects.scope_of(build_id), now=now)
-    _delete(tenant_id, build_id, Q())
+def _clean_up_job(tenant_id: TenantId, build_id: UUID, now: datetime) -> None:
+    shred_scope(tenant_id=tenant_id, scope=sealed_objects.build_scope(build_id), now=now)
+    _delete_job_objects(tenant_id, build_id, Q())
     with tenant_scope(tenant_id):
         ExportJob.objects.filter(tenant_id=tenant_id, id=build_id).update(swept_at=now)
 
 
-def _delete(tenant_id: TenantId, build_id: UUID, which: Q) -> None:
+def _delete_job_objects(tenant_id: TenantId, build_id: UUID, which: Q) -> None:
     """Delete objects, then their rows: after a crash the row remains for another attempt."""
     while True:
         with tenant_scope(tenant_id):
@@ -112,6 +116,6 @@ def _delete(tenant_id: TenantId, build_id: UUID, which: Q) -> None:
 
 def _delete_objects(tenant_id: TenantId, object_ids: Sequence[UUID]) -> None:
     for object_id in object_ids:
-        sealed_objects.delete(tenant_id, object_id)
+        sealed_objects.delete_object(tenant_id, object_id)
     with tenant_scope(tenant_id):
         ExportObject.objects.filter(tenant_id=tenant_id, id__in=object_ids).delete()

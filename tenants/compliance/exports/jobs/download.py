@@ -11,7 +11,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import DomainError, Forbidden, NotFound
 from tenants.base.permissions import Role
 from tenants.compliance.exports.jobs.files import sealed_objects
-from tenants.compliance.exports.jobs.queries import find_row
+from tenants.compliance.exports.jobs.queries import find_job_row
 from tenants.compliance.exports.jobs.signed_urls import SignedUrl, parse_signed_url
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.identity.api_keys.authentication import find_key_actor
@@ -35,14 +35,14 @@ class Download:
         Raises what decryption and the storage raise.
         """
         for object_id in self.object_ids:
-            yield sealed_objects.get(self.tenant_id, self.build_id, object_id)
+            yield sealed_objects.read_object(self.tenant_id, self.build_id, object_id)
 
 
 def find_link(*, token: str, now: datetime) -> SignedUrl:
     """Parse a signed URL, without checking its target. No queries. Raises NotFound."""
     link = parse_signed_url(token, now=now)
     if link is None:
-        raise _no_link()
+        raise _make_invalid_link_error()
     return link
 
 
@@ -54,17 +54,17 @@ def open_download(*, link: SignedUrl, address: str, request_id: str, now: dateti
     with tenant_scope(link.tenant_id):
         try:
             actor = _build_issuer(link, address, request_id, now)
-            row = find_row(actor, link.build_id)
+            row = find_job_row(actor, link.build_id)
         except DomainError as error:
-            raise _no_link() from error
+            raise _make_invalid_link_error() from error
         if row.state != JobState.FINISHED or row.expires_at is None or row.expires_at <= now:
-            raise _no_link()
+            raise _make_invalid_link_error()
         download = Download(
             link.tenant_id,
             row.id,
             row.name,
             row.num_bytes,
-            sealed_objects.object_ids(link.tenant_id, row.id, member=None),
+            sealed_objects.list_object_ids(link.tenant_id, row.id, member=None),
         )
         record_read(actor=actor, action="export.downloaded", target=f"export:{row.id}", now=now)
     return download
@@ -92,5 +92,5 @@ def _build_issuer(link: SignedUrl, address: str, request_id: str, now: datetime)
     )
 
 
-def _no_link() -> NotFound:
+def _make_invalid_link_error() -> NotFound:
     return NotFound("This link is invalid or has expired. Request a new one.")

@@ -12,8 +12,13 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK, PACK_MEDIA
 from tenants.compliance.exports.formats.text import FORMATS
-from tenants.compliance.exports.jobs.progress import ExportProgress, write_members
-from tenants.compliance.exports.jobs.queries import BuildView, find_row, require_may, view_of
+from tenants.compliance.exports.jobs.progress import ExportProgress, serialize_members
+from tenants.compliance.exports.jobs.queries import (
+    BuildView,
+    find_job_row,
+    require_can_read_export,
+    to_build_view,
+)
 from tenants.compliance.exports.jobs.signed_urls import SignedUrl, SignedUrlToken, sign_url
 from tenants.compliance.exports.jobs.state_machine import (
     UNDER_WAY,
@@ -44,12 +49,12 @@ class ExportRequest:
 def request_export(*, actor: Actor, export_request: ExportRequest, now: datetime) -> BuildView:
     """Request an export. Raises Forbidden, InvalidValue, and Conflict if there are too many."""
     _require_known(export_request)
-    require_may(actor, export_request.definition)
+    require_can_read_export(actor, export_request.definition)
     require_period(export_request.period)
     with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         _require_room(actor)
-        return view_of(_insert_job(actor, export_request, now))
+        return to_build_view(_insert_job(actor, export_request, now))
 
 
 def request_final_export(
@@ -75,7 +80,7 @@ def _insert_job(actor: Actor, export_request: ExportRequest, now: datetime) -> E
         state=JobState.QUEUED,
         error="",
         created_at=now,
-        members=write_members(_list_members(export_request)),
+        members=serialize_members(_list_members(export_request)),
         rows_expected=_estimate_rows(actor, export_request, now),
         name="",
         proof="",
@@ -96,7 +101,7 @@ def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
     Raises Forbidden, NotFound, Conflict.
     """
     with tenant_scope(actor.tenant_id):
-        row = find_row(actor, build_id)
+        row = find_job_row(actor, build_id)
         before = JobState(row.state)
         try:
             state = advance(before, JobEvent.CANCEL)
@@ -113,7 +118,7 @@ def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
             change=({"state": before.value}, {"state": state.value}),
             now=now,
         )
-    return view_of(row)
+    return to_build_view(row)
 
 
 def create_signed_url(*, actor: Actor, build_id: UUID, now: datetime) -> SignedUrlToken:
@@ -122,7 +127,7 @@ def create_signed_url(*, actor: Actor, build_id: UUID, now: datetime) -> SignedU
     Raises Forbidden, NotFound, Conflict.
     """
     with tenant_scope(actor.tenant_id):
-        row = find_row(actor, build_id)
+        row = find_job_row(actor, build_id)
         if row.state != JobState.FINISHED or row.expires_at is None or row.expires_at <= now:
             raise Conflict("The export is {state}, so there is no file.", state=row.state)
         expires_at = min(now + LINK_FOR, row.expires_at)

@@ -28,7 +28,7 @@ class ExportProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
         return ProofStart(self.complete_until, ChainHead(self.sequence, bytes.fromhex(self.hash)))
 
 
-def started(member: ExportProgress, beginning: ProofStart) -> ExportProgress:
+def record_start(member: ExportProgress, beginning: ProofStart) -> ExportProgress:
     return msgspec.structs.replace(
         member,
         is_begun=True,
@@ -38,12 +38,12 @@ def started(member: ExportProgress, beginning: ProofStart) -> ExportProgress:
     )
 
 
-def unread(members: Iterable[ExportProgress]) -> list[ExportProgress]:
+def reset_progress(members: Iterable[ExportProgress]) -> list[ExportProgress]:
     """Return the progress as it was when the job was requested."""
     return [ExportProgress(member.definition, member.version) for member in members]
 
 
-def with_part(member: ExportProgress, *, num_rows: int, place: str | None) -> ExportProgress:
+def record_part(member: ExportProgress, *, num_rows: int, place: str | None) -> ExportProgress:
     """Return the progress after a batch; `place` None: it was the last one."""
     return msgspec.structs.replace(
         member,
@@ -54,22 +54,22 @@ def with_part(member: ExportProgress, *, num_rows: int, place: str | None) -> Ex
     )
 
 
-def read_members(document: object) -> list[ExportProgress]:
+def parse_members(document: object) -> list[ExportProgress]:
     return msgspec.convert(document, list[ExportProgress])
 
 
-def write_members(members: Iterable[ExportProgress]) -> Any:
+def serialize_members(members: Iterable[ExportProgress]) -> Any:
     return msgspec.to_builtins(list(members))
 
 
 def is_reading_done(document: object) -> bool:
     """Return whether only the file is left to write; False for an invalid document."""
     try:
-        return next_unread(read_members(document)) is None
+        return find_next_unread(parse_members(document)) is None
     except msgspec.ValidationError:
         return False
 
 
-def next_unread(members: Sequence[ExportProgress]) -> int | None:
+def find_next_unread(members: Sequence[ExportProgress]) -> int | None:
     """Return the index of the first export that is not completely read; None: all are."""
     return next((place for place, each in enumerate(members) if not each.is_reading_done), None)

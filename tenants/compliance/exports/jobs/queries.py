@@ -12,9 +12,9 @@ from tenants.base.pagination import (
     Page,
     PagePosition,
     build_page,
-    fetch_first,
+    decode_cursor,
+    fetch_page_rows,
     map_page,
-    read_cursor,
 )
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK, PACK_VERSION
@@ -51,24 +51,24 @@ class DefinitionView:
     columns: list[str]
 
 
-def permissions_for(definition: str) -> frozenset[Permission]:
+def list_export_permissions(definition: str) -> frozenset[Permission]:
     """Return the permissions that an export needs besides EXPORT."""
     if definition == PACK:
         return frozenset(export.permission for export in EXPORTS.values())
     return frozenset({EXPORTS[definition].permission})
 
 
-def may(actor: Actor, definition: str) -> bool:
+def can_read_export(actor: Actor, definition: str) -> bool:
     """Return whether the actor may read the export's rows; False for a removed definition."""
     return definition in (*EXPORTS, PACK) and all(
-        map(actor.has_permission, permissions_for(definition))
+        map(actor.has_permission, list_export_permissions(definition))
     )
 
 
-def require_may(actor: Actor, definition: str) -> None:
+def require_can_read_export(actor: Actor, definition: str) -> None:
     """Check the permissions of an export. Raises Forbidden."""
     actor.require(Permission.EXPORT)
-    for permission in sorted(permissions_for(definition)):
+    for permission in sorted(list_export_permissions(definition)):
         actor.require(permission)
 
 
@@ -84,11 +84,11 @@ def list_definitions(*, actor: Actor) -> list[DefinitionView]:
             [column.name for column in each.columns],
         )
         for each in EXPORTS.values()
-        if may(actor, each.name)
+        if can_read_export(actor, each.name)
     ]
     title = gettext_noop("Evidence pack (all exports in one file)")
     pack = DefinitionView(PACK, PACK_VERSION, title, True, [])
-    return [*definitions, pack] if may(actor, PACK) else definitions
+    return [*definitions, pack] if can_read_export(actor, PACK) else definitions
 
 
 def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildView]:
@@ -97,34 +97,34 @@ def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildVi
     Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.EXPORT)
-    after = read_cursor(cursor)
-    names = [name for name in (*EXPORTS, PACK) if may(actor, name)]
+    after = decode_cursor(cursor)
+    names = [name for name in (*EXPORTS, PACK) if can_read_export(actor, name)]
     with tenant_scope(actor.tenant_id):
         jobs = ExportJob.objects.filter(tenant_id=actor.tenant_id, definition__in=names)
-        rows = fetch_first(jobs, limit=limit, after=after)
+        rows = fetch_page_rows(jobs, limit=limit, after=after)
     page = build_page(
         rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
     )
-    return map_page(page, view_of)
+    return map_page(page, to_build_view)
 
 
 def find_build(*, actor: Actor, build_id: UUID) -> BuildView:
     """Return one job. Raises Forbidden, NotFound."""
     with tenant_scope(actor.tenant_id):
-        return view_of(find_row(actor, build_id))
+        return to_build_view(find_job_row(actor, build_id))
 
 
-def find_row(actor: Actor, build_id: UUID) -> ExportJob:
+def find_job_row(actor: Actor, build_id: UUID) -> ExportJob:
     """Return a job's row, inside the tenant's scope. Raises Forbidden, NotFound."""
     actor.require(Permission.EXPORT)
     jobs = ExportJob.objects.filter(tenant_id=actor.tenant_id, id=build_id)
     row = jobs.order_by("id").first()
-    if row is None or not may(actor, row.definition):
+    if row is None or not can_read_export(actor, row.definition):
         raise NotFound("This export does not exist.")
     return row
 
 
-def view_of(row: ExportJob) -> BuildView:
+def to_build_view(row: ExportJob) -> BuildView:
     return BuildView(
         id=row.id,
         definition=row.definition,

@@ -28,26 +28,26 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, DomainError, InvalidValue
 from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.formats.xlsx import require_rows
+from tenants.compliance.exports.formats.xlsx import require_row_limit
 from tenants.compliance.exports.jobs.claim import (
     MAX_ATTEMPTS,
     ClaimLost,
     Clock,
     JobClaim,
     JobLane,
-    claim_next,
-    lane_of,
+    choose_lane,
+    claim_next_job,
 )
 from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.files.export_file import write_file
 from tenants.compliance.exports.jobs.files.parts import encode_part
 from tenants.compliance.exports.jobs.progress import (
     ExportProgress,
-    next_unread,
-    read_members,
-    started,
-    with_part,
-    write_members,
+    find_next_unread,
+    parse_members,
+    record_part,
+    record_start,
+    serialize_members,
 )
 from tenants.compliance.exports.jobs.state_machine import JobEvent, JobState, advance
 from tenants.compliance.exports.proof import start_proof
@@ -68,7 +68,7 @@ _GIVEN_UP: Final = gettext_noop(
 logger = structlog.get_logger(__name__)
 
 
-def build_due(*, clock: Clock, lane: JobLane = JobLane.SHORT) -> None:
+def run_due_jobs(*, clock: Clock, lane: JobLane = JobLane.SHORT) -> None:
     """Run the jobs of all tenants in the lane, in turns, until none is left or the time is up."""
     over_at_s = monotonic() + _RUN_S
     tenant_ids = list(list_tenants().values())
@@ -79,18 +79,20 @@ def build_due(*, clock: Clock, lane: JobLane = JobLane.SHORT) -> None:
         for tenant_id in tenant_ids:
             if monotonic() >= over_at_s:
                 return
-            if visit(tenant_id, clock, lane):
+            if run_slice_of_oldest_job(tenant_id, clock, lane):
                 unfinished.append(tenant_id)
         tenant_ids = unfinished
 
 
-def visit(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT) -> bool:
+def run_slice_of_oldest_job(
+    tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT
+) -> bool:
     """Run one slice of the tenant's oldest job in the lane. Return False if there is none."""
     try:
-        claim = claim_next(tenant_id, clock, lane)
+        claim = claim_next_job(tenant_id, clock, lane)
         if claim is None:
             return False
-        _work_or_fail(claim, lane)
+        _run_job_or_fail(claim, lane)
     except ClaimLost:
         pass
     # One tenant's failure must not delay the others.
@@ -101,7 +103,7 @@ def visit(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT) -> b
     return True
 
 
-def _work_or_fail(claim: JobClaim, lane: JobLane) -> None:
+def _run_job_or_fail(claim: JobClaim, lane: JobLane) -> None:
     """Work on a job, and mark it as failed after a DomainError.
 
     Raises ClaimLost, and errors that deserve another attempt.
@@ -116,15 +118,15 @@ def _run_job(claim: JobClaim, lane: JobLane) -> None:
     row = _read_job(claim)
     if row.num_attempts > MAX_ATTEMPTS:
         raise Conflict(_GIVEN_UP)
-    members = read_members(row.members)
+    members = parse_members(row.members)
     over_at_s = monotonic() + _SLICE_S
-    while (place := next_unread(members)) is not None:
+    while (place := find_next_unread(members)) is not None:
         members[place] = _read_batch(claim, row, members, place)
         if monotonic() >= over_at_s:
             claim.release()
             return
     row = _read_job(claim)  # with the present number of rows
-    if lane_of(row) is lane:
+    if choose_lane(row) is lane:
         _finish_job(claim, row, members)
     else:
         claim.release()
@@ -135,7 +137,7 @@ def _read_job(claim: JobClaim) -> ExportJob:
         return ExportJob.objects.get(tenant_id=claim.tenant_id, id=claim.build_id)
 
 
-def asked_of(row: ExportJob, claim: JobClaim) -> RowQuery:
+def build_row_query(row: ExportJob, claim: JobClaim) -> RowQuery:
     """Return the query of the job's rows, as of the time when the job first began.
 
     The requester's permissions are checked at the request and at the download.
@@ -149,12 +151,12 @@ def asked_of(row: ExportJob, claim: JobClaim) -> RowQuery:
 def _read_batch(
     claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], place: int
 ) -> ExportProgress:
-    member, query = members[place], asked_of(row, claim)
-    export = _export_of(member)
+    member, query = members[place], build_row_query(row, claim)
+    export = _find_export(member)
     if not member.is_begun:
-        member = started(member, start_proof(export, query))
+        member = record_start(member, start_proof(export, query))
     batch = export.source.read(query, after=member.place)
-    progress = with_part(member, num_rows=len(batch.rows), place=batch.next)
+    progress = record_part(member, num_rows=len(batch.rows), place=batch.next)
     _require_fit(row, progress)
     _store_part(claim, row, [*members[:place], progress, *members[place + 1 :]], place, batch)
     return progress
@@ -167,10 +169,12 @@ def _store_part(
     object_id: UUID | None = None
     if batch.rows:
         number = members[place].num_parts - 1
-        object_id = sealed_objects.put(claim, encode_part(batch.rows), member=place, number=number)
+        object_id = sealed_objects.store_object(
+            claim, encode_part(batch.rows), member=place, number=number
+        )
     with tenant_scope(claim.tenant_id):
         claim.update_job(
-            members=write_members(members),
+            members=serialize_members(members),
             rows_done=F("rows_done") + len(batch.rows),
             began_at=row.began_at,
             num_attempts=0,
@@ -179,7 +183,7 @@ def _store_part(
             sealed_objects.mark_stored(claim, object_id, claim.clock())
 
 
-def _export_of(member: ExportProgress) -> Export:
+def _find_export(member: ExportProgress) -> Export:
     export = EXPORTS.get(member.definition)
     if export is None or export.version != member.version:
         raise Conflict(
@@ -191,7 +195,7 @@ def _export_of(member: ExportProgress) -> Export:
 
 def _require_fit(row: ExportJob, member: ExportProgress) -> None:
     if row.media == "xlsx":
-        require_rows(member.rows)
+        require_row_limit(member.rows)
     if member.rows > MAX_ROWS:
         raise InvalidValue(
             "until", "An export has at most {most:,} rows. Choose a shorter period.", most=MAX_ROWS

@@ -18,7 +18,7 @@ from caret.foundation.egress.http_client import (
     ResponseLimits,
     send_request,
 )
-from tenants.fleet.pools.scraping.metric_samples import MetricSamples, parse
+from tenants.fleet.pools.scraping.metric_samples import MetricSamples, parse_metrics
 
 BOUNDS: Final = ResponseLimits(total_s=1.5, max_bytes=8 * 1024 * 1024)
 _MAX_AT_ONCE: Final = 16
@@ -35,26 +35,26 @@ class Scrape:
     problem: str  # "": no problem
 
 
-def gateway_addresses() -> list[str]:
+def list_gateway_addresses() -> list[str]:
     addresses: list[str] = settings.GATEWAY_METRICS
     return addresses
 
 
 def scrape_gateways() -> list[Scrape]:
     """Scrape all gateways in the order of the setting. Takes little longer than BOUNDS at most."""
-    return query_all(_scrape_gateway)
+    return query_all_gateways(_scrape_gateway)
 
 
-def query_all(ask: Callable[[str], T]) -> list[T]:
+def query_all_gateways(ask: Callable[[str], T]) -> list[T]:
     """Call `ask` with the address of each gateway, concurrently."""
-    addresses = gateway_addresses()
+    addresses = list_gateway_addresses()
     if not addresses:
         return []
     with ThreadPoolExecutor(min(_MAX_AT_ONCE, len(addresses))) as pool:
         return list(pool.map(ask, addresses))
 
 
-def fetch(address: str, path: str) -> bytes:
+def fetch_from_gateway(address: str, path: str) -> bytes:
     """Fetch a path from a gateway. Raises RequestFailed."""
     answer = send_request(OutboundRequest("GET", address.rstrip("/") + path, {}), _ANYWHERE, BOUNDS)
     if answer.status != HTTPStatus.OK:
@@ -64,7 +64,11 @@ def fetch(address: str, path: str) -> bytes:
 
 def _scrape_gateway(address: str) -> Scrape:
     try:
-        return Scrape(address, parse(fetch(address, "/metrics").decode("utf-8", "replace")), "")
+        return Scrape(
+            address,
+            parse_metrics(fetch_from_gateway(address, "/metrics").decode("utf-8", "replace")),
+            "",
+        )
     except RequestFailed as error:
         return Scrape(address, None, str(error))
     except ValueError:

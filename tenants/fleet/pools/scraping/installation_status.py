@@ -5,17 +5,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.fleet.pools.pool_status import (
     FirstToken,
     PoolStatus,
-    accepted_share,
-    cancellation,
-    first_tokens,
-    hit_rate,
-    members_of,
-    places_of,
-    pools_of,
+    build_pool_statuses,
+    compute_accepted_share,
+    compute_cancellation_rate,
+    compute_hit_rate,
+    list_allowed_hosts_by_pool,
+    list_first_tokens,
+    list_replicas_by_pool,
 )
 from tenants.fleet.pools.scraping.gateway_scraper import Scrape, scrape_gateways
 from tenants.fleet.pools.scraping.metric_samples import MetricSamples, merge_samples
@@ -53,33 +53,37 @@ class KeyFigures:
     kv_usage: float | None  # of the fullest replica
 
 
-def read_installation(*, now: datetime) -> InstallationStatus:
+def read_installation_status(*, now: datetime) -> InstallationStatus:
     """Read the status from all gateways, and from Redis their counts of 15 minutes ago."""
     scrapes = scrape_gateways()
-    recent = count_recent(connect(), scrapes, now_s=now.timestamp())
-    return InstallationStatus(scrapes, recent, pools_of(scrapes, recent.counters))
+    recent = count_recent(connect_to_redis(), scrapes, now_s=now.timestamp())
+    return InstallationStatus(scrapes, recent, build_pool_statuses(scrapes, recent.counters))
 
 
-def replicas_by_pool(scrapes: list[Scrape]) -> dict[str, frozenset[str]]:
+def collect_replicas_by_pool(scrapes: list[Scrape]) -> dict[str, frozenset[str]]:
     """Return the replicas of each pool, as the gateways that answer report them."""
-    return members_of(merge_samples(each.samples for each in scrapes if each.samples is not None))
+    return list_replicas_by_pool(
+        merge_samples(each.samples for each in scrapes if each.samples is not None)
+    )
 
 
-def allowed_hosts_by_pool(scrapes: list[Scrape]) -> dict[str, tuple[str, ...]]:
+def collect_allowed_hosts_by_pool(scrapes: list[Scrape]) -> dict[str, tuple[str, ...]]:
     """Return the hosts permitted for added replicas by pool, as the gateways report them."""
-    return places_of(merge_samples(each.samples for each in scrapes if each.samples is not None))
+    return list_allowed_hosts_by_pool(
+        merge_samples(each.samples for each in scrapes if each.samples is not None)
+    )
 
 
-def key_figures(installation: InstallationStatus) -> KeyFigures:
+def compute_key_figures(installation: InstallationStatus) -> KeyFigures:
     counters, pools = installation.recent.counters, installation.pools
     busiest = max(pools, key=lambda pool: pool.load, default=None)
     replicas = {replica.name: replica for pool in pools for replica in pool.replicas}.values()
     usages = [replica.kv_usage for replica in replicas if replica.kv_usage is not None]
     return KeyFigures(
-        first_tokens=first_tokens(counters),
-        cancellation=cancellation(counters),
-        hit_rate=hit_rate(counters),
-        acceptance=accepted_share(counters),
+        first_tokens=list_first_tokens(counters),
+        cancellation=compute_cancellation_rate(counters),
+        hit_rate=compute_hit_rate(counters),
+        acceptance=compute_accepted_share(counters),
         load=None if busiest is None else busiest.load,
         busiest=None if busiest is None else busiest.name,
         num_waiting=int(sum(replica.waiting or 0 for replica in replicas)),

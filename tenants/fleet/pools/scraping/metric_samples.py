@@ -45,7 +45,7 @@ class MetricSamples:
         return {name: dict(values) for name, values in self._series.items()}
 
 
-def parse(text: str) -> MetricSamples:
+def parse_metrics(text: str) -> MetricSamples:
     """Parse Prometheus metrics. Raises ValueError."""
     series: Series = {}
     for family in text_string_to_metric_families(text):
@@ -68,7 +68,7 @@ def merge_samples(all_samples: Iterable[MetricSamples]) -> MetricSamples:
     return MetricSamples(sums)
 
 
-def counter_increase(before: MetricSamples, after: MetricSamples) -> MetricSamples:
+def compute_counter_increase(before: MetricSamples, after: MetricSamples) -> MetricSamples:
     """Return the increase of counters. A counter that fell was reset by a restart."""
     increases: Series = {}
     for name, values in after.series.items():
@@ -82,7 +82,9 @@ def counter_increase(before: MetricSamples, after: MetricSamples) -> MetricSampl
     return MetricSamples(increases)
 
 
-def quantile_s(samples: MetricSamples, histogram: str, share: float, **labels: str) -> float | None:
+def compute_quantile_s(
+    samples: MetricSamples, histogram: str, share: float, **labels: str
+) -> float | None:
     """Estimate a quantile like Prometheus' `histogram_quantile`; None: no observations.
 
     Interpolates linearly within a bucket. Values beyond the last bound count as that bound.

@@ -16,7 +16,7 @@ from tenants.fleet.pools.scraping.gateway_scraper import Scrape
 from tenants.fleet.pools.scraping.metric_samples import (
     Labels,
     MetricSamples,
-    counter_increase,
+    compute_counter_increase,
     merge_samples,
 )
 
@@ -81,7 +81,7 @@ def _compute_increase(oldest: _StoredScrape, scrape: Scrape) -> MetricSamples | 
     assert scrape.samples is not None
     before = oldest.gateways.get(scrape.gateway)
     if before is not None:
-        return counter_increase(_to_samples(before), scrape.samples)
+        return compute_counter_increase(_to_samples(before), scrape.samples)
     started_s = scrape.samples.started_s
     return scrape.samples if started_s is not None and started_s >= oldest.at_s else None
 

@@ -11,8 +11,8 @@ import msgspec
 from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.contracts.usage import CompletionRecord, decode_records
 from caret.foundation.egress.http_client import RequestFailed
-from tenants.fleet.pools.scraping.gateway_scraper import fetch, query_all
-from tenants.usage.requests.latency_explanation import LatencyExplanation, explain
+from tenants.fleet.pools.scraping.gateway_scraper import fetch_from_gateway, query_all_gateways
+from tenants.usage.requests.latency_explanation import LatencyExplanation, explain_latency
 
 MAX_SHOWN: Final = 50
 
@@ -35,26 +35,26 @@ class SlowRequests:
 
 
 def list_slow_requests() -> SlowRequests:
-    responses = query_all(_of_gateway)
+    responses = query_all_gateways(_fetch_slow_requests)
     records = [record for each in responses if each is not None for record in each]
-    records.sort(key=lambda record: -_waited_ms(record) / FIRST_TOKEN_TARGETS_MS[record.mode])
+    records.sort(key=lambda record: -_get_waited_ms(record) / FIRST_TOKEN_TARGETS_MS[record.mode])
     return SlowRequests(
         requests=[
-            SlowRequest(record, explain(record), _waited_ms(record))
+            SlowRequest(record, explain_latency(record), _get_waited_ms(record))
             for record in records[:MAX_SHOWN]
         ],
         num_unreachable=sum(each is None for each in responses),
     )
 
 
-def _of_gateway(address: str) -> list[CompletionRecord] | None:
+def _fetch_slow_requests(address: str) -> list[CompletionRecord] | None:
     """Return a gateway's slowest completions; None: it did not answer."""
     try:
-        data = fetch(address, "/slow")
+        data = fetch_from_gateway(address, "/slow")
         return [each for each in decode_records(data) if isinstance(each, CompletionRecord)]
     except (RequestFailed, msgspec.DecodeError, UnicodeDecodeError):  # down, or another version
         return None
 
 
-def _waited_ms(record: CompletionRecord) -> float:
+def _get_waited_ms(record: CompletionRecord) -> float:
     return record.total_ms if record.first_token_ms is None else record.first_token_ms

@@ -51,7 +51,7 @@ def find_suppressed_groups(
         if 0 < len(users) < min_users
     }
     if everybody is not None:
-        suppressed = _nearly_another(users_of, everybody, min_users) | suppressed
+        suppressed = _find_near_duplicates(users_of, everybody, min_users) | suppressed
     # Ties keep the order of the groups, so that a report is the same each time.
     visible = sorted(
         (key for key in users_of if key not in suppressed), key=lambda key: len(users_of[key])
@@ -68,7 +68,7 @@ def find_suppressed_groups(
     return suppressed
 
 
-def _nearly_another(
+def _find_near_duplicates(
     users_of: Mapping[_Key, _People], everybody: _People, min_users: int
 ) -> dict[_Key, Suppression]:
     wholes = [everybody, *users_of.values()]

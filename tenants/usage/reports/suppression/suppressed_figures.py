@@ -7,14 +7,14 @@ from datetime import datetime
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.breakdown import Breakdown, GroupCounters, find_small_groups
 from tenants.usage.reports.filters import COLUMNS
-from tenants.usage.reports.latency import measured_since
+from tenants.usage.reports.latency import get_measured_since
 from tenants.usage.reports.queries import (
     GroupBy,
     ReportKind,
     ReportQuery,
-    rollups_for_everybody,
+    format_time_key,
+    select_rollups_of_everybody,
     suppress_total,
-    time_key,
 )
 from tenants.usage.reports.suppression.cells import SuppressionTable
 from tenants.usage.reports.suppression.filtered_suppression import FilteredUsage, filter_usage
@@ -55,24 +55,25 @@ def find_suppressed(
     """
     if query.filter.is_empty or min_users == 1:
         return SuppressedFigures(
-            suppress_total(kind, breakdown.every.users, min_users), _too_small(breakdown, min_users)
+            suppress_total(kind, breakdown.every.users, min_users),
+            _suppress_small_groups(breakdown, min_users),
         )
     part = filter_usage(actor, query.filter, min_users=min_users)
-    rows = rollups_for_everybody(actor, begins_at=query.starts_at, query=query)
+    rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
     parts = part.users_by_cell(rows, *COLUMNS)
     times = part.users_by_time(rows) if GroupBy.DAY in breakdown.by else {}
     whole = part.find_suppression(parts)
     if whole is not None:
-        return SuppressedFigures(whole, _all_of(breakdown, whole))
-    return SuppressedFigures(None, _hidden_groups(part, query, breakdown, parts, times))
+        return SuppressedFigures(whole, _suppress_all_groups(breakdown, whole))
+    return SuppressedFigures(None, _find_suppressed_groups(part, query, breakdown, parts, times))
 
 
-def hidden_in_overview(
+def find_suppressed_in_overview(
     actor: Actor, query: ReportQuery, breakdown: Breakdown, before: GroupCounters, *, min_users: int
 ) -> SuppressedOverview:
     """Return the suppressed figures of the overview. Queries as in find_suppressed."""
     if not query.filter.is_empty and min_users > 1:
-        return _hidden_in_overview_of_part(actor, query, breakdown, min_users)
+        return _find_suppressed_in_filtered_overview(actor, query, breakdown, min_users)
     return SuppressedOverview(
         usage=None,
         usage_before=None,
@@ -80,24 +81,24 @@ def hidden_in_overview(
         quality_before=suppress_total(ReportKind.QUALITY, before.users, min_users),
         speeds=None,
         speeds_before=None,
-        groups=_too_small(breakdown, min_users),
+        groups=_suppress_small_groups(breakdown, min_users),
     )
 
 
-def _hidden_in_overview_of_part(
+def _find_suppressed_in_filtered_overview(
     actor: Actor, query: ReportQuery, breakdown: Breakdown, min_users: int
 ) -> SuppressedOverview:
     part = filter_usage(actor, query.filter, min_users=min_users)
     times = part.users_by_time(
-        rollups_for_everybody(actor, begins_at=query.previous_period.starts_at, query=query)
+        select_rollups_of_everybody(actor, begins_at=query.previous_period.starts_at, query=query)
     )
     parts = part.users_by_cell(
-        rollups_for_everybody(actor, begins_at=query.starts_at, query=query), *COLUMNS
+        select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query), *COLUMNS
     )
-    since = measured_since(begins_at=query.starts_at, ends_at=query.ends_at)
+    since = get_measured_since(begins_at=query.starts_at, ends_at=query.ends_at)
 
     def within(begins_at: datetime, ends_at: datetime) -> Suppression | None:
-        return part.find_suppression(part.merge(_times_between(times, begins_at, ends_at).values()))
+        return part.find_suppression(part.merge(_select_times(times, begins_at, ends_at).values()))
 
     whole, before = (
         part.find_suppression(parts),
@@ -110,9 +111,9 @@ def _hidden_in_overview_of_part(
         quality_before=before,
         speeds=whole or within(since, query.ends_at),
         speeds_before=within(since - (query.ends_at - since), since),
-        groups=_all_of(breakdown, whole)
+        groups=_suppress_all_groups(breakdown, whole)
         if whole
-        else _hidden_groups(part, query, breakdown, parts, times),
+        else _find_suppressed_groups(part, query, breakdown, parts, times),
         choices={
             column: sorted(value for (value,) in parts.users.users_by_cell((column,)))
             for column in COLUMNS
@@ -121,15 +122,15 @@ def _hidden_in_overview_of_part(
     )
 
 
-def _too_small(breakdown: Breakdown, min_users: int) -> HiddenGroups:
+def _suppress_small_groups(breakdown: Breakdown, min_users: int) -> HiddenGroups:
     return {by: find_small_groups(groups, min_users) for by, groups in breakdown.by.items()}
 
 
-def _all_of(breakdown: Breakdown, whole: Suppression) -> HiddenGroups:
+def _suppress_all_groups(breakdown: Breakdown, whole: Suppression) -> HiddenGroups:
     return {by: dict.fromkeys(groups, whole) for by, groups in breakdown.by.items()}
 
 
-def _hidden_groups(
+def _find_suppressed_groups(
     part: FilteredUsage,
     query: ReportQuery,
     breakdown: Breakdown,
@@ -137,8 +138,8 @@ def _hidden_groups(
     times: _Times,
 ) -> HiddenGroups:
     now = {
-        time_key(query, at): then
-        for at, then in _times_between(times, query.starts_at, query.ends_at).items()
+        format_time_key(query, at): then
+        for at, then in _select_times(times, query.starts_at, query.ends_at).items()
     }
     return {
         by: part.find_suppressed_times(now)
@@ -148,5 +149,5 @@ def _hidden_groups(
     }
 
 
-def _times_between(times: _Times, begins_at: datetime, ends_at: datetime) -> _Times:
+def _select_times(times: _Times, begins_at: datetime, ends_at: datetime) -> _Times:
     return {at: parts for at, parts in times.items() if begins_at <= at < ends_at}

@@ -11,9 +11,9 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.identity.own_keys.device_requests import INTERVAL_S
 from tenants.models import ApiKey
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import Company
 
@@ -81,10 +81,10 @@ def keys_of(company: Company) -> list[ApiKey]:
 
 
 def change_policy(company: Company, **changes: Any) -> None:
-    held = find_policy(tenant_id=company.tenant_id).policy
+    held = find_policy_in_force(tenant_id=company.tenant_id).policy
     set_policy(
         actor=company.platform,
-        document=write_policy(held) | changes,
+        document=serialize_policy(held) | changes,
         reason="a test",
         now=timezone.now(),
     )

@@ -9,7 +9,7 @@ from caret.contracts.api_key import parse_key
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.limits.throttling import MAX_DEVICE_CODES, MAX_TRIES_OF_NETWORK
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.identity.api_keys.queries import is_key_active
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.own_keys.device_requests import ALPHABET, INTERVAL_S, LIFETIME
@@ -97,9 +97,11 @@ def test_the_store_contains_no_code(ada: Client, editor: Editor) -> None:
     page_of(ada, editor.user_code)
 
     stored = []
-    for name in connect().scan_iter("caret:device-flow:*"):
-        is_hash = connect().type(name) == b"hash"
-        stored.append((name, connect().hgetall(name) if is_hash else connect().get(name)))
+    for name in connect_to_redis().scan_iter("caret:device-flow:*"):
+        is_hash = connect_to_redis().type(name) == b"hash"
+        stored.append(
+            (name, connect_to_redis().hgetall(name) if is_hash else connect_to_redis().get(name))
+        )
     text = repr(stored)
     assert stored
     assert codes["device_code"] not in text

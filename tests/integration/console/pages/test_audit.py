@@ -11,7 +11,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.local.paths import REPOSITORY
 from console.views.audit.sentences import ACTIONS
 from tenants.base.permissions import Role
-from tenants.base.redis_connection import connect
+from tenants.base.redis_connection import connect_to_redis
 from tenants.base.redis_lock import redis_lock
 from tenants.identity.teams.operations import add_team_member, create_team, remove_team_member
 from tenants.models import Membership
@@ -290,7 +290,7 @@ def test_a_verification_from_an_invalid_position_is_rejected(audrey: Client, aft
 def test_a_second_verification_at_the_same_time_gets_a_conflict(
     company: Company, audrey: Client
 ) -> None:
-    with redis_lock(connect(), f"audit-check:{company.tenant_id}"):
+    with redis_lock(connect_to_redis(), f"audit-check:{company.tenant_id}"):
         answer = audrey.post("/audit/verify")
 
     assert answer.status_code == 409

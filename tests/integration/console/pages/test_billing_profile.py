@@ -5,9 +5,9 @@ from django.test import Client
 from django.utils import timezone
 
 from tenants.base.permissions import Role
-from tenants.billing.invoices.billing_profile import set_profile
+from tenants.billing.invoices.billing_profile import set_billing_profile
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
-from tenants.billing.invoices.queries import find_profile
+from tenants.billing.invoices.queries import find_billing_profile
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
@@ -29,7 +29,7 @@ CHANGED = {
 def company() -> Company:
     company = make_company("initech", ACME)
     tax = InvoiceTax("VAT", 1_900)
-    set_profile(actor=company.platform, customer=CURRENT, tax=tax, now=timezone.now())
+    set_billing_profile(actor=company.platform, customer=CURRENT, tax=tax, now=timezone.now())
     return company
 
 
@@ -44,7 +44,7 @@ def browser(company: Company, role: Role, sign_in: SignIn) -> Client:
 
 
 def customer_of(company: Company) -> InvoiceParty:
-    return find_profile(actor=company.people[Role.OWNER].actor).customer
+    return find_billing_profile(actor=company.people[Role.OWNER].actor).customer
 
 
 def actions_of(company: Company) -> list[str]:
@@ -69,7 +69,7 @@ def test_saving_the_profile_replaces_the_customer_and_keeps_the_tax(
 ) -> None:
     answer = bill.post(PATH, CHANGED, follow=True)
 
-    found = find_profile(actor=company.people[Role.OWNER].actor)
+    found = find_billing_profile(actor=company.people[Role.OWNER].actor)
     lines = ("2 Side Street", "12345 Town")
     assert found.customer == InvoiceParty(
         "Initrode", lines, "DE123456789", "ap@initrode.example", "DE"
@@ -83,7 +83,7 @@ def test_the_first_profile_is_made_without_a_tax(sign_in: SignIn) -> None:
 
     browser(company, Role.OWNER, sign_in).post(PATH, CHANGED)
 
-    found = find_profile(actor=company.people[Role.OWNER].actor)
+    found = find_billing_profile(actor=company.people[Role.OWNER].actor)
     assert (found.customer.name, found.tax) == ("Initrode", InvoiceTax("", 0))
 
 

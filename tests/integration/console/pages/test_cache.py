@@ -25,7 +25,7 @@ def company() -> Company:
 
 
 def epoch(company: Company) -> int:
-    data = redis_connection.connect().hget(SNAPSHOTS, company.tenant_id)
+    data = redis_connection.connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data).cache_epoch
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from console.templatetags.email_addresses import breakable
 from tenants.base.permissions import Permission, Role, role_has_permission
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of
@@ -100,7 +100,7 @@ def test_a_draft_can_be_tested_without_saving_it(company: Company, alice: Client
     page = unescape(answer.content.decode())
     assert PAYMENTS_RULE in page
     assert 'payments: ["keys/**"]' in page
-    assert find_policy(tenant_id=company.tenant_id).version == 1
+    assert find_policy_in_force(tenant_id=company.tenant_id).version == 1
 
 
 def test_a_path_that_matches_no_rule_is_not_excluded(alice: Client) -> None:
@@ -155,7 +155,7 @@ def test_a_change_is_reviewed_and_saved(company: Company, alice: Client) -> None
 
     answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Audit"})
 
-    found = find_policy(tenant_id=company.tenant_id)
+    found = find_policy_in_force(tenant_id=company.tenant_id)
     assert '+ "payments": "keys/**"' in unescape(review)
     assert company.developer.email in review
     assert answer["Location"] == PAGE
@@ -183,7 +183,7 @@ def test_the_list_adds_and_removes_rules_without_saving_them(
 
     assert rules_of(added) == [*rules, ("*.pem", "shop"), ("", "")]
     assert rules_of(removed) == [("**/secrets/**", ""), ("*.pem", "shop"), ("", "")]
-    assert find_policy(tenant_id=company.tenant_id).version == 1
+    assert find_policy_in_force(tenant_id=company.tenant_id).version == 1
 
 
 def test_a_pattern_alone_is_reviewed_as_a_rule_for_all_repositories(alice: Client) -> None:
@@ -230,7 +230,9 @@ def test_a_concurrent_change_is_reported_and_not_overwritten(
     assert json.loads(fields_of(second.content.decode())["document"])["content_exclusion"] == {
         "*": ["b"]
     }
-    assert find_policy(tenant_id=company.tenant_id).policy.content_exclusion == {"*": ("a",)}
+    assert find_policy_in_force(tenant_id=company.tenant_id).policy.content_exclusion == {
+        "*": ("a",)
+    }
 
 
 def test_blocked_requests_are_counted_by_reason(company: Company, alice: Client) -> None:

@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from tenants.base.permissions import Role
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports.jobs.queries import BuildView, list_builds
 from tenants.compliance.exports.verification import verify_export
 from tests.fakes.exports import build_all, end_all_exports, file_of, find_export, start_export
@@ -87,7 +87,7 @@ def test_an_export_is_requested_built_downloaded_and_verified(
     answer = Client().get(link)
     data = b"".join(answer.streaming_content)  # type: ignore[attr-defined]  # it streams
     proof = audrey.get(f"/exports/{export.id}/proof").content
-    verify_export(io.BytesIO(data), proof, signing_keys().public_keys())
+    verify_export(io.BytesIO(data), proof, load_signing_keys().public_keys())
 
 
 def test_days_are_utc_days_in_every_time_zone(company: Company, audrey: Client) -> None:

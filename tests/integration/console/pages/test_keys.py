@@ -11,7 +11,7 @@ from tenants.base.permissions import Role
 from tenants.identity.api_keys.playground import create_playground_key
 from tenants.identity.api_keys.queries import KeyState, find_key
 from tenants.models import ApiKey, AuditEntry
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -235,7 +235,7 @@ def test_a_keys_page_warns_about_a_leak_and_a_known_secret(
 
 
 def test_saving_the_key_policy_adds_a_policy_version(company: Company, client: Client) -> None:
-    version = find_policy(tenant_id=company.tenant_id).version
+    version = find_policy_in_force(tenant_id=company.tenant_id).version
     form = {"max_key_lifetime_days": "30", "revoke_idle_keys_after_days": "", "version": version}
 
     refused = client.post("/keys/policy", form)
@@ -246,6 +246,6 @@ def test_saving_the_key_policy_adds_a_policy_version(company: Company, client: C
     assert 'value="30"' in refused.content.decode()
     assert "Key policy applied." in done.content.decode()
     assert outdated.status_code == 400
-    held = find_policy(tenant_id=company.tenant_id)
+    held = find_policy_in_force(tenant_id=company.tenant_id)
     assert (held.version, held.policy.max_key_lifetime_days) == (version + 1, 30)
     assert held.policy.features

@@ -16,18 +16,18 @@ from console.layout.lists import csv_response
 from tenants.base.pagination import MAX_PAGE
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
-from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
+from tenants.compliance.data_subjects.operations import ErasureRequest, request_user_erasure
 from tenants.models import ContentErasure
 from tenants.policy.data_classes import DataClass
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.overrides.document import override_document
+from tenants.policy.overrides.document import serialize_override
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import USER_WORDINGS, ConsentKind
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
-from tenants.privacy.retention.purge import purge
+from tenants.privacy.retention.purge import purge_data_class
 from tests.fakes.billing import ensure_invoice, make_budget
 from tests.fakes.retention import make_certificate, make_hold
 from tests.fixtures.companies import ACME, Company, make_company, make_completion
@@ -73,9 +73,9 @@ def fill(company: Company) -> None:
     make_hold(company)
     make_invitation(company)
     make_completion(company, company.developer, finish_reason="error", error_code="path_excluded")
-    purge(tenant_id=company.tenant_id, data_class=DataClass.REPLAYS, now=now)
+    purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.REPLAYS, now=now)
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
-    document = write_policy(DEFAULT_POLICY) | {"content_capture": content_capture}
+    document = serialize_policy(DEFAULT_POLICY) | {"content_capture": content_capture}
     set_policy(actor=company.platform, document=document, reason="-1", now=now)
     choice = ConsentChoice(
         UserConsent(content_capture=True, training=False),
@@ -83,12 +83,12 @@ def fill(company: Company) -> None:
     )
     set_consent(actor=company.people[Role.OWNER].actor, choice=choice, now=now)
     subject = OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(company)))
-    override = override_document(PolicyOverride(is_mfa_required=True))
+    override = serialize_override(PolicyOverride(is_mfa_required=True))
     set_override(actor=company.platform, subject=subject, document=override, reason="r", now=now)
     sink = NewSink(name="Splunk", address="https://siem.example.com/hook", from_sequence=None)
     create_sink(actor=company.people[Role.OWNER].actor, new=sink, now=now)
     leaver = ErasureRequest(make_colleague(company).user_id, "asked for")
-    demand_erasure(actor=company.administrator.actor, demand=leaver, now=now)
+    request_user_erasure(actor=company.administrator.actor, demand=leaver, now=now)
     withdraw(company)
 
 

@@ -14,9 +14,9 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.identity.api_keys.queries import find_key, is_key_active
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import ApiKey
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 
@@ -65,7 +65,7 @@ def keys_of(company: Company) -> list[ApiKey]:
 
 
 def bound_lifetime(company: Company, days: int) -> None:
-    policy = write_policy(find_policy(tenant_id=company.tenant_id).policy)
+    policy = serialize_policy(find_policy_in_force(tenant_id=company.tenant_id).policy)
     set_policy(
         actor=company.platform,
         document=policy | {"max_key_lifetime_days": days},

@@ -10,10 +10,10 @@ from django.utils import timezone
 from caret.contracts.api_key import KEY_PATTERN, parse_key
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import KeyState, find_key, is_key_active
-from tenants.identity.api_keys.scopes import stored
-from tenants.policy.document import write_policy
+from tenants.identity.api_keys.scopes import serialize_scopes
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_key
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -31,10 +31,10 @@ def ada(company: Company, sign_in_now: SignIn) -> Client:
 
 
 def change_policy(company: Company, **changes: Any) -> None:
-    held = find_policy(tenant_id=company.tenant_id).policy
+    held = find_policy_in_force(tenant_id=company.tenant_id).policy
     set_policy(
         actor=company.platform,
-        document=write_policy(held) | changes,
+        document=serialize_policy(held) | changes,
         reason="a test",
         now=timezone.now(),
     )
@@ -84,7 +84,7 @@ def test_a_developer_creates_a_key_and_sees_it_once(company: Company, ada: Clien
     assert is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
     found = find_key(actor=company.platform, lookup_id=key.lookup_id, now=timezone.now())
     assert (found.owner_email, found.name) == (company.developer.email, "Laptop")
-    assert stored(found.scopes) == ["inference:inline"]
+    assert serialize_scopes(found.scopes) == ["inference:inline"]
     assert text[0] not in ada.get("/account/keys").content.decode()
 
 

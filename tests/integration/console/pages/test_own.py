@@ -10,7 +10,7 @@ from django.utils import timezone
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.models import AuditEntry, ConsentReceipt
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.privacy.consent.consent import NO_CONSENT, UserConsent
 from tenants.privacy.consent.queries import get_own_consent
@@ -28,7 +28,7 @@ def consenting_company() -> Company:
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
         actor=company.platform,
-        document=write_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
+        document=serialize_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
         reason="a test",
         now=timezone.now(),
     )

@@ -12,9 +12,9 @@ from caret.contracts.policy import Mode, TenantPolicy
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.models import AuditEntry
-from tenants.policy.document import DEFAULT_POLICY, read_policy, write_policy
+from tenants.policy.document import DEFAULT_POLICY, parse_policy, serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import find_policy, get_policy
+from tenants.policy.queries import find_policy_in_force, get_policy
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of, posted
@@ -41,7 +41,7 @@ def alice(company: Company, sign_in: SignIn) -> Client:
 
 
 def held(company: Company) -> TenantPolicy:
-    return find_policy(tenant_id=company.tenant_id).policy
+    return find_policy_in_force(tenant_id=company.tenant_id).policy
 
 
 def reviewed(client: Client, **changed: Any) -> Any:
@@ -52,7 +52,7 @@ def reviewed(client: Client, **changed: Any) -> Any:
 def set_policy_fields(company: Company, **fields: object) -> int:
     return set_policy(
         actor=company.platform,
-        document=write_policy(held(company)) | fields,
+        document=serialize_policy(held(company)) | fields,
         reason="somebody else",
         now=timezone.now(),
     ).version
@@ -128,7 +128,7 @@ def test_submitting_the_unchanged_form_changes_nothing(company: Company, alice: 
 
     assert answer.status_code == 200
     document = json.loads(fields_of(answer.content.decode())["document"])
-    assert read_policy(document) == held(company)
+    assert parse_policy(document) == held(company)
     assert "No changes" in answer.content.decode()
 
 
@@ -143,7 +143,7 @@ def test_a_review_lists_changes_and_affected_users_and_saves_nothing(
     assert "− Chat" in page
     assert "− m1" in page
     assert company.developer.email in page
-    assert find_policy(tenant_id=company.tenant_id).version == 2
+    assert find_policy_in_force(tenant_id=company.tenant_id).version == 2
 
 
 def test_a_review_runs_few_queries(alice: Client) -> None:
@@ -158,7 +158,7 @@ def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Cli
 
     answer = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Licences"}))
 
-    found = find_policy(tenant_id=company.tenant_id)
+    found = find_policy_in_force(tenant_id=company.tenant_id)
     assert answer["Location"] == "/policies"
     assert (found.version, found.reason, found.author_email) == (
         2,
@@ -180,7 +180,7 @@ def test_the_policy_can_require_a_file_path_with_each_request(
 
     posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Exclusion"}))
 
-    assert find_policy(tenant_id=company.tenant_id).policy.requires_path
+    assert find_policy_in_force(tenant_id=company.tenant_id).policy.requires_path
     assert "Require a file path with each request" in (alice.get("/policies/edit").content.decode())
 
 
@@ -194,7 +194,7 @@ def test_saving_without_a_reason_is_refused_and_keeps_the_draft(
     page = answer.content.decode()
     assert (answer.status_code, page.count('class="wrong"')) == (400, 1)
     assert fields_of(page)["document"] == draft["document"]
-    assert find_policy(tenant_id=company.tenant_id).version == 1
+    assert find_policy_in_force(tenant_id=company.tenant_id).version == 1
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_an_invalid_value_gets_an_error_at_its_field_and_keeps_the_input(
     assert answer.status_code == 400
     assert page.count('class="wrong"') == 1
     assert "keep me" in page or field == "retrieval"
-    assert find_policy(tenant_id=company.tenant_id).version == 2
+    assert find_policy_in_force(tenant_id=company.tenant_id).version == 2
 
 
 def test_a_draft_can_be_edited_after_its_review(alice: Client) -> None:
@@ -253,7 +253,7 @@ def test_a_concurrent_change_is_shown_and_can_be_merged(company: Company, alice:
     assert answer.status_code == 302
     assert held(company).retrieval == ("shop",)
     assert held(company).has_public_code_filter
-    assert find_policy(tenant_id=company.tenant_id).version == 3
+    assert find_policy_in_force(tenant_id=company.tenant_id).version == 3
 
 
 def test_a_setting_that_both_authors_changed_is_named(company: Company, alice: Client) -> None:
@@ -273,9 +273,9 @@ def test_a_setting_that_both_authors_changed_is_named(company: Company, alice: C
         {"document": "{", "expected_version": "1"},
         {"document": "[" * 100_000, "expected_version": "1"},
         {"document": "{}", "expected_version": "1"},
-        {"document": json.dumps(write_policy(DEFAULT_POLICY)), "expected_version": "9" * 5000},
+        {"document": json.dumps(serialize_policy(DEFAULT_POLICY)), "expected_version": "9" * 5000},
         {
-            "document": json.dumps(write_policy(DEFAULT_POLICY)),
+            "document": json.dumps(serialize_policy(DEFAULT_POLICY)),
             "expected_version": "1",
             "origin": "x",
         },
@@ -291,7 +291,7 @@ def test_the_current_version_can_be_undone(company: Company, alice: Client) -> N
 
     alice.post("/policies/versions/2/undo")
 
-    found = find_policy(tenant_id=company.tenant_id)
+    found = find_policy_in_force(tenant_id=company.tenant_id)
     assert (found.version, found.policy) == (3, DEFAULT_POLICY)
 
 
@@ -318,7 +318,7 @@ def test_an_outdated_version_cannot_be_undone(company: Company, alice: Client) -
 
     alice.post("/policies/versions/2/undo")
 
-    assert find_policy(tenant_id=company.tenant_id).version == 3
+    assert find_policy_in_force(tenant_id=company.tenant_id).version == 3
 
 
 def test_an_old_version_is_restored_after_a_review(company: Company, alice: Client) -> None:

@@ -13,7 +13,7 @@ from caret.contracts.policy import Tier
 from tenants.fleet.pools.assignments import KnownPool, PoolSharing
 from tenants.fleet.pools.model_catalog import NewModel, publish_model, withdraw_model
 from tenants.models import CapabilityChange
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of, posted
@@ -76,7 +76,7 @@ def test_an_invalid_default_model_is_rejected(
     )
 
     assert answer.status_code == 400
-    assert find_policy(tenant_id=company.tenant_id).version == 1
+    assert find_policy_in_force(tenant_id=company.tenant_id).version == 1
 
 
 def test_a_model_that_is_no_longer_offered_is_shown_as_such(

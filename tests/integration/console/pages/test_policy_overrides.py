@@ -7,7 +7,7 @@ from caret.contracts.policy import Mode
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import PolicyOverrideVersion
 from tenants.policy.document import DEFAULT_POLICY
-from tenants.policy.overrides.queries import effective_policy
+from tenants.policy.overrides.queries import load_effective_policy
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
@@ -38,7 +38,7 @@ def test_an_override_for_a_user_is_saved_and_lifted(company: Company, alice: Cli
         user_limit_burst="6",
     )
 
-    policy = effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id)
+    policy = load_effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id)
     page = alice.get("/policies/overrides").content.decode()
     lifted = fields_of(alice.get(f"{override_path(ada)}/review").content.decode())
     posted(alice, f"{override_path(ada)}/review", **(lifted | {"reason": "Hired"}))
@@ -48,7 +48,7 @@ def test_an_override_for_a_user_is_saved_and_lifted(company: Company, alice: Cli
     assert "keys/**" in policy.content_exclusion["*"]
     assert ada.email in page
     assert "Contractor" in page
-    assert effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id) == DEFAULT_POLICY
+    assert load_effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id) == DEFAULT_POLICY
 
 
 def test_an_override_can_be_created_for_a_team(company: Company, alice: Client) -> None:

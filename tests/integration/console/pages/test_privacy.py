@@ -12,9 +12,9 @@ from django.utils import timezone
 from console.templatetags.email_addresses import breakable
 from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.compliance.data_subjects.queries import list_erasures
-from tenants.policy.document import DEFAULT_POLICY, write_policy
+from tenants.policy.document import DEFAULT_POLICY, serialize_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 from tests.fixtures.companies import ACME, Cast, Company, Person, make_company
@@ -37,7 +37,7 @@ def consenting_company(company: Company) -> Company:
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
         actor=company.administrator.actor,
-        document=write_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
+        document=serialize_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
         reason="a test",
         now=timezone.now(),
     )
@@ -109,7 +109,7 @@ def test_enabling_content_capture_needs_a_review_and_leaves_a_receipt(
     draft = fields_of(review.content.decode())
     answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Quality"})
 
-    content_capture = find_policy(tenant_id=company.tenant_id).policy.content_capture
+    content_capture = find_policy_in_force(tenant_id=company.tenant_id).policy.content_capture
     assert answer["Location"] == "/privacy"
     assert content_capture is not None
     assert (content_capture.retention_days, content_capture.training) == (9, False)
@@ -144,7 +144,7 @@ def test_an_invalid_content_capture_setting_is_refused(
 
     assert answer.status_code == 400
     assert answer.content.decode().count('class="wrong"') == 1
-    assert find_policy(tenant_id=company.tenant_id).version == 1
+    assert find_policy_in_force(tenant_id=company.tenant_id).version == 1
 
 
 def test_a_user_is_found_by_email_address(company: Company, alice: Client) -> None:

@@ -18,7 +18,7 @@ from console.views.retention import certificates
 from tenants.base.permissions import Permission, Role, role_has_permission
 from tenants.models import AuditEntry
 from tenants.policy.data_classes import DataClass
-from tenants.policy.document import write_policy
+from tenants.policy.document import serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import get_policy
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
@@ -27,9 +27,9 @@ from tenants.privacy.retention.operations import NewHold, place_hold
 from tenants.privacy.retention.queries import (
     CertificateView,
     list_certificates,
+    list_data_class_reports,
+    list_data_class_statuses,
     list_holds,
-    list_standings,
-    report,
 )
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
@@ -57,7 +57,7 @@ def alice(company: Company, sign_in: SignIn) -> Client:
 
 
 def days_of(company: Company, data_class: DataClass = DataClass.USAGE) -> int:
-    found = list_standings(actor=company.administrator.actor, now=timezone.now())
+    found = list_data_class_statuses(actor=company.administrator.actor, now=timezone.now())
     return next(each.rule.days for each in found if each.data_class is data_class)
 
 
@@ -109,9 +109,11 @@ def test_the_page_agrees_with_the_report(company: Company) -> None:
     hold_of(company, until=timezone.now() - timedelta(days=300))
     actor, now = company.administrator.actor, timezone.now()
 
-    standings = list_standings(actor=actor, now=now)
+    standings = list_data_class_statuses(actor=actor, now=now)
 
-    for standing, full in zip(standings, report(actor=actor, now=now), strict=True):
+    for standing, full in zip(
+        standings, list_data_class_reports(actor=actor, now=now), strict=True
+    ):
         assert (standing.data_class, standing.rule, standing.overdue) == (
             full.data_class,
             full.rule,
@@ -306,7 +308,7 @@ def test_days_that_the_policy_sets_are_marked_as_set_by_policy(
     company: Company, alice: Client
 ) -> None:
     content_capture = {"consent_text": TENANT_CONSENT_TEXT, "retention_days": 7, "training": False}
-    held = write_policy(get_policy(actor=company.platform).policy)
+    held = serialize_policy(get_policy(actor=company.platform).policy)
     set_policy(
         actor=company.platform,
         document=held | {"content_capture": content_capture},
@@ -316,7 +318,7 @@ def test_days_that_the_policy_sets_are_marked_as_set_by_policy(
 
     rows = {
         row.data_class: row.rule
-        for row in list_standings(actor=company.administrator.actor, now=timezone.now())
+        for row in list_data_class_statuses(actor=company.administrator.actor, now=timezone.now())
     }
     page = alice.get("/retention").content.decode()
 

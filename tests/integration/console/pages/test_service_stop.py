@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.billing_periods import start_of_month, utc_day
 from tenants.base.permissions import Role
 from tenants.billing.budgets.alerts import create_alerts
 from tenants.billing.budgets.month_spend import SpendEntry, add_spend
@@ -43,7 +43,7 @@ def spend_all(company: Company, *, limit_micros: int) -> None:
     today = utc_day(NOW)
     with tenant_scope(company.tenant_id):
         add_spend(company.tenant_id, [SpendEntry(today, None, limit_micros)])
-        create_alerts(company.tenant_id, month_of(today), price=None, now=NOW)
+        create_alerts(company.tenant_id, start_of_month(today), price=None, now=NOW)
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.DEVELOPER])

@@ -15,7 +15,7 @@ from tenants.identity.invitations.queries import page_of_invitations
 from tenants.identity.members.queries import find_member
 from tenants.identity.scim.tokens import list_scim_tokens
 from tenants.identity.sso.queries import get_rules
-from tenants.policy.document import read_policy, write_policy
+from tenants.policy.document import parse_policy, serialize_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import get_policy
 from tests.fakes.console_client import Client
@@ -156,14 +156,14 @@ def test_a_step_up_expires_after_five_minutes(company: Company, client: Client) 
 
 def put_in_force(company: Company, **fields: object) -> int:
     actor = company.platform
-    document = write_policy(get_policy(actor=actor).policy) | fields
+    document = serialize_policy(get_policy(actor=actor).policy) | fields
     return set_policy(actor=actor, document=document, reason="x", now=timezone.now()).version
 
 
 def reviewed(client: Client, company: Company, **fields: object) -> Any:
     """Save a policy version as its review page does."""
     held = get_policy(actor=company.platform)
-    draft = PolicyDraft(read_policy(write_policy(held.policy) | fields), held.version)
+    draft = PolicyDraft(parse_policy(serialize_policy(held.policy) | fields), held.version)
     form = {
         "document": draft.document,
         "expected_version": draft.expected_version,

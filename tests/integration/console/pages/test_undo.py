@@ -20,8 +20,8 @@ from tenants.billing.budgets.queries import page_of_budgets
 from tenants.identity.teams.queries import find_team
 from tenants.models import AuditEntry
 from tenants.policy.data_classes import DataClass
-from tenants.policy.overrides.queries import effective_policy
-from tenants.policy.queries import find_policy
+from tenants.policy.overrides.queries import load_effective_policy
+from tenants.policy.queries import find_policy_in_force
 from tenants.privacy.retention.queries import find_rule
 from tests.fakes.billing import make_budget, make_old_customer
 from tests.fixtures.companies import Cast, Company
@@ -99,13 +99,13 @@ def rules(company: Company, owner: Client) -> UndoCase:
     ada = company.developer
 
     def state() -> object:
-        return effective_policy(tenant_id=company.tenant_id, user_id=UserId(ada.user_id))
+        return load_effective_policy(tenant_id=company.tenant_id, user_id=UserId(ada.user_id))
 
     def change(per_minute: str) -> Any:
         save_override(owner, ada, user_limit_per_minute=per_minute, user_limit_burst="6")
         return owner.get("/policies/overrides")
 
-    assert state() == find_policy(tenant_id=company.tenant_id).policy
+    assert state() == find_policy_in_force(tenant_id=company.tenant_id).policy
     return UndoCase(change, state, ("60", "70"))
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from django.utils import timezone
 
 from tenants.base.permissions import Role
-from tenants.usage.rollups.operations import roll_up
+from tenants.usage.rollups.operations import roll_up_tenant
 from tests.fixtures.companies import Company, Person
 from tests.fixtures.users import make_colleague
 from tests.integration.tenants.records import add_completion, add_outcome
@@ -32,4 +32,4 @@ def colleagues(company: Company, num: int) -> list[Person]:
 
 
 def count(company: Company) -> None:
-    roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
+    roll_up_tenant(tenant_id=company.tenant_id, arrived_until=timezone.now())

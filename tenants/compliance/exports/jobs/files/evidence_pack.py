@@ -15,7 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import write_public_keys
-from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import load_signing_keys
 from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.definitions.retention import CERTIFICATES as CERTIFICATE_ROWS
 from tenants.compliance.exports.digesting_writer import DigestingWriter, WriteDigest
@@ -31,14 +31,14 @@ from tenants.compliance.exports.evidence_pack_verification import (
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.text import write_csv
 from tenants.compliance.exports.jobs.claim import JobClaim
-from tenants.compliance.exports.jobs.files.parts import file_of, read_back
+from tenants.compliance.exports.jobs.files.parts import describe_file, read_stored_rows
 from tenants.compliance.exports.jobs.progress import ExportProgress
 from tenants.compliance.exports.proof import sign_proof
 from tenants.compliance.exports.verification import FORMAT, PROOF_SUFFIX
 from tenants.models import ExportJob
 from tenants.security.audit.export import AuditExportPeriod as TrailPeriod
 from tenants.security.audit.export import write_export
-from tenants.security.audit.hash_chain import timestamp
+from tenants.security.audit.hash_chain import format_timestamp
 from tenants.security.authorization.actor import system_actor
 
 _README: Final = """\
@@ -90,7 +90,7 @@ def write_pack(
             _write_member(archive, claim, row, place, member)
         _write_trail(archive, claim, row)
         _write_certificates(archive, claim, members)
-        keys = write_public_keys(signing_keys().public_keys())
+        keys = write_public_keys(load_signing_keys().public_keys())
         archive.write_file(KEYS_FILE, keys.encode())
         archive.write_file(README, _build_readme(claim, row, members, slug).encode())
         archive.write_file(MANIFEST, _build_manifest(archive, claim, row, slug))
@@ -102,11 +102,11 @@ def _write_member(
     export = EXPORTS[member.definition]
     name = f"{export.name}.csv"
     with archive.zip.open(name, "w", force_zip64=True) as file:
-        digest = write_csv(export, read_back(claim, place, export), file)
+        digest = write_csv(export, read_stored_rows(claim, place, export), file)
     archive.record_entry(name, digest)
     proof = sign_proof(
         tenant_id=claim.tenant_id,
-        file=file_of(row, export, media="csv", name=name),
+        file=describe_file(row, export, media="csv", name=name),
         beginning=member.proof_start,
         digest=digest,
         now=claim.clock(),
@@ -121,7 +121,7 @@ def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
             actor=system_actor(claim.tenant_id),
             period=TrailPeriod(row.since, row.until),
             out=cast("IO[bytes]", DigestingWriter(file, digest)),
-            keys=signing_keys(),
+            keys=load_signing_keys(),
             now=claim.clock(),
             reason="evidence pack",
         )
@@ -134,7 +134,7 @@ def _write_certificates(
     """Write the certificates of the period, from the rows of their export."""
     names = [column.name for column in CERTIFICATE_ROWS.columns]
     place = [member.definition for member in members].index(CERTIFICATE_ROWS.name)
-    for rows in read_back(claim, place, CERTIFICATE_ROWS):
+    for rows in read_stored_rows(claim, place, CERTIFICATE_ROWS):
         for values in rows:
             values_by_name = dict(zip(names, values, strict=True))
             archive.write_file(
@@ -150,8 +150,8 @@ def _build_readme(
     return _README.format(
         slug=slug,
         tenant_id=claim.tenant_id,
-        since=timestamp(row.since),
-        until=timestamp(row.until),
+        since=format_timestamp(row.since),
+        until=format_timestamp(row.until),
         suffix=PROOF_SUFFIX,
         trail=TRAIL,
         contents="\n".join(_describe_export(export) for export in exports),
@@ -170,9 +170,9 @@ def _build_manifest(archive: _Archive, claim: JobClaim, row: ExportJob, slug: st
         "export_id": str(row.id),
         "tenant": slug,
         "tenant_id": str(claim.tenant_id),
-        "since": timestamp(row.since),
-        "until": timestamp(row.until),
-        "generated_at": timestamp(claim.clock()),
+        "since": format_timestamp(row.since),
+        "until": format_timestamp(row.until),
+        "generated_at": format_timestamp(claim.clock()),
         "files": archive.files,
     }
-    return canonicalize(signing_keys().sign_document(document, purpose=PURPOSE))
+    return canonicalize(load_signing_keys().sign_document(document, purpose=PURPOSE))

@@ -11,7 +11,7 @@ from tenants.compliance.exports.formats.text import FORMATS
 from tenants.compliance.exports.jobs.claim import JobClaim
 from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.files.evidence_pack import write_pack
-from tenants.compliance.exports.jobs.files.parts import file_of, read_back
+from tenants.compliance.exports.jobs.files.parts import describe_file, read_stored_rows
 from tenants.compliance.exports.jobs.progress import ExportProgress
 from tenants.compliance.exports.proof import ProofStart, ProvenFile, sign_proof
 from tenants.compliance.exports.rows import Period
@@ -31,14 +31,14 @@ def write_file(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress
 
     Raises ClaimLost, DomainError, and what encryption and the storage raise.
     """
-    sealed_objects.forget_file(claim)
+    sealed_objects.delete_file_pieces(claim)
     slug = _read_slug(claim)
     name = f"{slug}-{row.definition}-{row.since:%Y-%m-%d}-{row.until:%Y-%m-%d}.{row.media}"
     if row.definition == PACK:
-        digest, file = _write_pack(claim, row, members, slug), _pack_file(row, name)
+        digest, file = _write_pack(claim, row, members, slug), _describe_pack(row, name)
     else:
         digest = _write_rows(claim, row, members[0])
-        file = file_of(row, EXPORTS[row.definition], media=row.media, name=name)
+        file = describe_file(row, EXPORTS[row.definition], media=row.media, name=name)
     proof = sign_proof(
         tenant_id=claim.tenant_id,
         file=file,
@@ -51,7 +51,7 @@ def write_file(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress
 
 def _write_rows(claim: JobClaim, row: ExportJob, member: ExportProgress) -> WriteDigest:
     export, out = EXPORTS[member.definition], sealed_objects.SealedFile(claim)
-    digest = FORMATS[row.media](export, read_back(claim, 0, export), cast("IO[bytes]", out))
+    digest = FORMATS[row.media](export, read_stored_rows(claim, 0, export), cast("IO[bytes]", out))
     out.finish()
     return digest
 
@@ -69,7 +69,7 @@ def _write_pack(
     return digest
 
 
-def _pack_file(row: ExportJob, name: str) -> ProvenFile:
+def _describe_pack(row: ExportJob, name: str) -> ProvenFile:
     return ProvenFile(row.id, PACK, PACK_VERSION, row.media, name, Period(row.since, row.until))
 
 

@@ -45,7 +45,7 @@ def _make_decoder(columns: tuple[ExportColumn, ...]) -> msgspec.msgpack.Decoder[
     return msgspec.msgpack.Decoder(GenericAlias(list, (GenericAlias(tuple, types),)))
 
 
-def read_back(claim: JobClaim, place: int, export: Export) -> Iterator[Sequence[Row]]:
+def read_stored_rows(claim: JobClaim, place: int, export: Export) -> Iterator[Sequence[Row]]:
     """Yield the stored rows of one export in parts.
 
     Raises ClaimLost, and what decryption and the storage raise.
@@ -54,6 +54,6 @@ def read_back(claim: JobClaim, place: int, export: Export) -> Iterator[Sequence[
         yield decode_part(data, export.columns)
 
 
-def file_of(row: ExportJob, export: Export, *, media: str, name: str) -> ProvenFile:
+def describe_file(row: ExportJob, export: Export, *, media: str, name: str) -> ProvenFile:
     period = Period(row.since, row.until) if export.is_of_period else None
     return ProvenFile(row.id, export.name, export.version, media, name, period)

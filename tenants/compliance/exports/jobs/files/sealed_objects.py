@@ -20,18 +20,18 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.jobs.claim import JobClaim
 from tenants.models import ExportObject
 from tenants.security.encryption.envelope import SealContext
-from tenants.security.encryption.operations import seal_for
+from tenants.security.encryption.operations import seal_in_scope
 from tenants.security.encryption.queries import open_sealed
 
 STORAGE: Final = "exports"
 PIECE_BYTES: Final = 4 * 1024 * 1024
 
 
-def scope_of(build_id: UUID) -> str:
+def build_scope(build_id: UUID) -> str:
     return f"export:{build_id}"
 
 
-def put(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUID:
+def store_object(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUID:
     """Encrypt and store an object. The caller marks it in the transaction that uses it.
 
     Raises ClaimLost, what encryption raises, and what the storage raises.
@@ -46,9 +46,9 @@ def put(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUI
             member=member,
             number=number,
         )
-        envelope = seal_for(
+        envelope = seal_in_scope(
             claim.tenant_id,
-            scope_of(claim.build_id),
+            build_scope(claim.build_id),
             place=_build_seal_context(claim.build_id, object_id),
             data=data,
             now=now,
@@ -64,7 +64,7 @@ def mark_stored(claim: JobClaim, object_id: UUID, now: datetime) -> None:
     ExportObject.objects.filter(tenant_id=claim.tenant_id, id=object_id).update(stored_at=now)
 
 
-def object_ids(tenant_id: TenantId, build_id: UUID, *, member: int | None) -> list[UUID]:
+def list_object_ids(tenant_id: TenantId, build_id: UUID, *, member: int | None) -> list[UUID]:
     """Return the IDs of stored objects, in order. One query."""
     with tenant_scope(tenant_id):
         rows = ExportObject.objects.filter(
@@ -73,7 +73,7 @@ def object_ids(tenant_id: TenantId, build_id: UUID, *, member: int | None) -> li
         return list(rows.order_by("number").values_list("id", flat=True))
 
 
-def get(tenant_id: TenantId, build_id: UUID, object_id: UUID) -> bytes:
+def read_object(tenant_id: TenantId, build_id: UUID, object_id: UUID) -> bytes:
     """Read and decrypt an object.
 
     Raises DecryptionFailed, KeyDestroyed, FileNotFoundError, and what the storage raises.
@@ -83,12 +83,12 @@ def get(tenant_id: TenantId, build_id: UUID, object_id: UUID) -> bytes:
     return open_sealed(tenant_id, place=_build_seal_context(build_id, object_id), envelope=envelope)
 
 
-def delete(tenant_id: TenantId, object_id: UUID) -> None:
+def delete_object(tenant_id: TenantId, object_id: UUID) -> None:
     """Delete an object, if it exists."""
     _get_storage().delete(_name_object(tenant_id, object_id))
 
 
-def forget_file(claim: JobClaim) -> None:
+def delete_file_pieces(claim: JobClaim) -> None:
     """Delete the pieces of the file that an earlier attempt has written, to free space.
 
     The rows stay for the sweep, because a worker that lost its claim may still be storing. Raises
@@ -103,7 +103,7 @@ def forget_file(claim: JobClaim) -> None:
         ids = list(pieces.values_list("id", flat=True))
     for object_id in ids:
         claim.renew()
-        delete(claim.tenant_id, object_id)
+        delete_object(claim.tenant_id, object_id)
 
 
 class SealedFile(io.RawIOBase):
@@ -136,7 +136,7 @@ class SealedFile(io.RawIOBase):
     def _store(self, num_bytes: int) -> None:
         data = bytes(self._buffer[:num_bytes])
         del self._buffer[:num_bytes]
-        object_id = put(self._claim, data, member=None, number=self._num_pieces)
+        object_id = store_object(self._claim, data, member=None, number=self._num_pieces)
         with tenant_scope(self._claim.tenant_id):
             # `num_attempts` is not reset: a file that starts again has made no progress.
             self._claim.update_job()
@@ -145,10 +145,13 @@ class SealedFile(io.RawIOBase):
 
 
 def read_parts(claim: JobClaim, *, member: int) -> Iterator[bytes]:
-    """Yield the parts of an export and keep the claim meanwhile. Raises as `get`, and ClaimLost."""
-    for object_id in object_ids(claim.tenant_id, claim.build_id, member=member):
+    """Yield the parts of an export, and renew the claim meanwhile.
+
+    Raises as `read_object`, and ClaimLost.
+    """
+    for object_id in list_object_ids(claim.tenant_id, claim.build_id, member=member):
         claim.renew()
-        yield get(claim.tenant_id, claim.build_id, object_id)
+        yield read_object(claim.tenant_id, claim.build_id, object_id)
 
 
 def _get_storage() -> Storage:

@@ -1,0 +1,19 @@
+"""Arguments and types that the subcommands of `manage.py tenant` share."""
+
+import argparse
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from tenants.security.authorization.actor import Actor
+
+# Runs a subcommand for the tenant with this slug, and returns its output. Raises DomainError.
+Handler = Callable[[Actor, str, dict[str, Any], datetime], str]
+
+
+def add_tenant_parser(commands: Any, name: str, effect: str) -> argparse.ArgumentParser:
+    """Add the subcommand `name`, which takes a tenant's slug and a reason."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=effect)
+    parser.add_argument("slug")
+    parser.add_argument("--reason", default="", help="reason for the audit log")
+    return parser
