@@ -3,25 +3,21 @@
 import django.contrib.postgres.fields
 from django.db import migrations, models
 
-
-def _add_array(model: str, name: str, element: models.Field) -> migrations.AddField:
-    field = django.contrib.postgres.fields.ArrayField(base_field=element, null=True, size=None)
-    return migrations.AddField(model_name=model, name=name, field=field)
+_SIZES = django.contrib.postgres.fields.ArrayField(
+    base_field=models.IntegerField(), null=True, size=None
+)
+_COUNTS = django.contrib.postgres.fields.ArrayField(
+    base_field=models.BigIntegerField(), null=True, size=None
+)
 
 
 class Migration(migrations.Migration):
     dependencies = [("tenants", "0007_budget_per_seat")]
 
     operations = [
-        migrations.AddField(
-            model_name="outcome", name="display_ms", field=models.IntegerField(null=True)
-        ),
-        *(
-            _add_array(model, name, element)
-            for model in ("latencyhour", "latencyday")
-            for name, element in (
-                ("display_sizes", models.IntegerField()),
-                ("display_counts", models.BigIntegerField()),
-            )
-        ),
+        migrations.AddField("outcome", "display_ms", models.IntegerField(null=True)),
+        migrations.AddField("latencyhour", "display_sizes", _SIZES),
+        migrations.AddField("latencyhour", "display_counts", _COUNTS),
+        migrations.AddField("latencyday", "display_sizes", _SIZES.clone()),
+        migrations.AddField("latencyday", "display_counts", _COUNTS.clone()),
     ]

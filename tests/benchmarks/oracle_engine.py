@@ -1,6 +1,6 @@
 """An engine that knows the text that a typist will write, and predicts it with errors.
 
-The first token comes after 60 ms, then 100 tokens a second. Of ten words it gets seven right, and it
+The first token comes after 60 ms, then 100 tokens a second. It gets seven of ten words right, and
 returns three of ten completions empty. The same place always gets the same completion.
 """
 

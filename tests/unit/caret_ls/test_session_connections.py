@@ -120,6 +120,30 @@ async def test_outcomes_after_the_machine_slept_go_to_the_new_connection() -> No
     assert not running.task.done() or running.task.cancelled()
 
 
+async def test_the_visible_part_stays_when_the_machine_sleeps_in_mid_stream() -> None:
+    async with gateway() as fake, running_session() as running:
+        session = running.session
+        session.assistant.can_grow = True
+        running.connect_to(fake)
+        await running.reach(ServerStatus.READY)
+        session.open(URI, "python", "def f():")
+        request = InlineRequest(Position(0, 8), is_invoked=True)
+        offering = asyncio.create_task(session.assistant.provide(URI, request))
+        await soon(lambda: fake.received[-1:] != [] and fake.received[-1]["type"] == "complete")
+        id = fake.received[-1]["id"]
+        await fake.send(type="delta", id=id, text="\n    a = 1\n")
+        first = await offering
+        running.clock.slept_s += _HOUR_S
+        await soon(lambda: len(fake.sockets) == 2)
+        await running.reach(ServerStatus.READY)
+
+        after_sleep = await session.assistant.provide(URI, request)
+
+    assert first is not None
+    assert after_sleep is not None
+    assert (first.id, first.text) == (after_sleep.id, after_sleep.text) == (id, "\n    a = 1")
+
+
 async def test_outcomes_without_a_connection_go_to_the_next_one() -> None:
     async with gateway() as fake, running_session() as running:
         await running.accept_suggestion(fake)
