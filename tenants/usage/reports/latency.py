@@ -151,8 +151,8 @@ def _sum_rows(mode: Mode, rows: list[_LatencyRow]) -> LatencyRow:
         p99_ms=compute_percentile_ms(histogram, 99),
         at_replica=sum(row.at_replica for row in rows),
         sent=sum(row.sent for row in rows),
-        display_p50_ms=percentile_ms(displays, 50),
-        display_p99_ms=percentile_ms(displays, 99),
+        display_p50_ms=compute_percentile_ms(displays, 50),
+        display_p99_ms=compute_percentile_ms(displays, 99),
     )
 
 

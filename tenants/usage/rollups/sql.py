@@ -159,7 +159,7 @@ WITH u AS MATERIALIZED (
         AND display_ms IS NOT NULL
     GROUP BY request_id
 ), each_display AS (
-    SELECT mode, {bucket_sql("display_ms")} AS size, count(*) AS number
+    SELECT mode, {build_bucket_sql("display_ms")} AS size, count(*) AS number
     FROM u JOIN told USING (request_id) GROUP BY 1, 2
 ), {_EACH_DISPLAY}
 {_INSERT.format(table="tenants_latency_hour", columns=_SPEED_COLUMNS)}
