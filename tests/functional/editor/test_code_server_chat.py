@@ -94,6 +94,7 @@ def workbench(
         (folder / name).write_text(_TEXT)
     urls = {"gateway_url": scripted.gateway.url, "console_url": scripted.gateway.url}
     installed = code_server.install()
+    expect.set_options(timeout=_PATIENCE_MS)  # a busy machine opens files slowly
     with code_server.running(installed, vsix, home, **urls) as url, chromium() as browser:
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         opened = Workbench(page, url, folder)
