@@ -3,6 +3,7 @@
     CompletionError                 has a stable wire `code` and an HTTP status
     |-- ClientError                 the client's side: no engine was called
     |   |-- BadRequest              400 (413 when too large)
+    |   |   `-- UnknownModel          404
     |   |-- UnauthenticatedRequest  401 (503 if the gateway cannot verify keys)
     |   |-- ForbiddenRequest        403
     |   `-- TooManyRequests         429; may say when to retry
@@ -51,6 +52,15 @@ class ClientError(CompletionError):
 
 class BadRequest(ClientError):
     http_status = 400
+
+
+class UnknownModel(BadRequest):
+    http_status = 404
+
+    def __init__(self, name: str, message: str) -> None:
+        """`name`: of the model; "" if it may not be repeated."""
+        super().__init__("model_not_found", message, param="model")
+        self.name: Final = name
 
 
 class UnauthenticatedRequest(ClientError):

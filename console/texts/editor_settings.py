@@ -61,6 +61,9 @@ models:
     apiBase: URL/v1/
     apiKey: KEY
     roles: [autocomplete]
+    requestOptions:
+      headers:
+        X-Caret-Editor: vscode
 """
 _TABBY: Final = """\
 [server]
@@ -70,6 +73,11 @@ token = "KEY"
 _NEOVIM: Final = """\
 require("minuet").setup({
   provider = "openai_fim_compatible",
+  n_completions = 1,
+  virtualtext = {
+    auto_trigger_ft = { "*" },
+    keymap = { accept = "<A-A>", accept_line = "<A-a>", dismiss = "<A-e>" },
+  },
   provider_options = {
     openai_fim_compatible = {
       name = "Caret",
@@ -77,12 +85,23 @@ require("minuet").setup({
       model = "caret",
       api_key = function() return "KEY" end,
       stream = true,
+      transform = {
+        function(request)
+          request.headers["X-Caret-Editor"] = "neovim"
+          request.headers["X-Caret-Path"] = vim.fn.expand("%:.")
+          return request
+        end,
+      },
     },
   },
 })
 """
 _LLAMA_VIM: Final = """\
-let g:llama_config = { 'endpoint': 'URL/infill', 'api_key': 'KEY' }
+let g:llama_config = {
+    \\ 'endpoint_fim': 'URL/infill?editor=vim',
+    \\ 'endpoint_inst': 'URL/v1/chat/completions?editor=vim',
+    \\ 'api_key': 'KEY',
+    \\ }
 """
 _LLAMA_VSCODE: Final = """\
 {
@@ -105,20 +124,24 @@ _ZED: Final = """\
 _CURL: Final = """\
 curl URL/v1/completions \\
   -H "Authorization: Bearer KEY" \\
-  -H "Content-Type: application/json" \\
+  -H "Content-Type: application/json" -H "X-Caret-Editor: curl" \\
   -d '{"prompt": "def mean(values):\\n    return ",
        "suffix": "\\n", "max_tokens": 32}'
 """
 _CHAT_CURL: Final = """\
 curl URL/v1/chat/completions \\
   -H "Authorization: Bearer KEY" \\
-  -H "Content-Type: application/json" \\
+  -H "Content-Type: application/json" -H "X-Caret-Editor: curl" \\
   -d '{"messages": [{"role": "user", "content": "Explain list comprehensions."}]}'
 """
 _CHAT_PYTHON: Final = """\
 from openai import OpenAI
 
-client = OpenAI(base_url="URL/v1", api_key="KEY")
+client = OpenAI(
+    base_url="URL/v1",
+    api_key="KEY",
+    default_headers={"X-Caret-Editor": "openai"},
+)
 response = client.chat.completions.create(
     model="caret",
     messages=[{"role": "user", "content": "Explain list comprehensions."}],
@@ -128,7 +151,11 @@ print(response.choices[0].message.content)
 _PYTHON: Final = """\
 from openai import OpenAI
 
-client = OpenAI(base_url="URL/v1", api_key="KEY")
+client = OpenAI(
+    base_url="URL/v1",
+    api_key="KEY",
+    default_headers={"X-Caret-Editor": "openai"},
+)
 completion = client.completions.create(
     model="caret",
     prompt="def mean(values):\\n    return ",

@@ -119,8 +119,13 @@ _ALIASES: Final = {
     "yml": "yaml",
 }
 _EDITORS: Final = {
+    "curl": "curl",
     "jetbrains": "JetBrains",
+    "openai": "OpenAI library",
+    "qt_creator": "Qt Creator",
+    "rstudio": "RStudio",
     "sublime": "Sublime Text",
+    "textmate": "TextMate",
     "visual_studio": "Visual Studio",
     "vscode": "VS Code",
     "xcode": "Xcode",

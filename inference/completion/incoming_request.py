@@ -3,6 +3,12 @@
 from dataclasses import dataclass, field
 
 from caret.foundation.ids import RequestId, new_request_id
+from inference.completion.generation_options import (
+    GREEDY,
+    NO_TIME_LIMITS,
+    Sampling,
+    TimeLimits,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,8 @@ class UnvalidatedRequest:
     is_warm_up: bool = False  # only prefill the stable part of the prompt
     model: str = ""  # "": the default
     alternative: int = 0  # 0: the best text; others are sampled, each number another one
+    sampling: Sampling = GREEDY
+    time_limits: TimeLimits = NO_TIME_LIMITS
 
 
 @dataclass(frozen=True, slots=True)

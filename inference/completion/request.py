@@ -5,6 +5,12 @@ from dataclasses import dataclass
 from caret.contracts.api_key import Credential
 from caret.contracts.policy import Isolation, Mode, Tier, Trigger
 from caret.contracts.snapshot import TenantSnapshot
+from inference.completion.generation_options import (
+    GREEDY,
+    NO_TIME_LIMITS,
+    Sampling,
+    TimeLimits,
+)
 from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.completion.variant import Variant
 
@@ -31,8 +37,9 @@ class CompletionRequest:
     trigger: Trigger = Trigger.AUTOMATIC
     is_warm_up: bool = False
     model: str = ""  # as requested; "": the default
-    alternative: int = 0  # 0: the best text; others are sampled, each number another one
     imports: tuple[str, ...] = ()  # the file's framework, if known, and the modules it imports
+    sampling: Sampling = GREEDY
+    time_limits: TimeLimits = NO_TIME_LIMITS
 
     @property
     def tier(self) -> Tier:

@@ -1,7 +1,7 @@
 """The request trace of one completion: each stage adds to it, and `record` completes it."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from caret.contracts.usage import FinishReason
 from caret.foundation.clock import Clock
@@ -9,6 +9,8 @@ from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
 from inference.completion.segment import Segment
 from inference.errors import CompletionError
+
+DEFAULT_MODEL_NAME: Final = "caret"  # the name that our settings for editors use
 
 
 class _Prompt(Protocol):
@@ -24,6 +26,8 @@ class _Prompt(Protocol):
 
 class _EngineRequest(Protocol):
     @property
+    def model(self) -> str: ...
+    @property
     def replica_name(self) -> str: ...
     @property
     def num_in_flight_at_replica(self) -> int: ...
@@ -37,6 +41,7 @@ class RequestTrace:
     principal: Principal | None = None  # None: not authenticated; such requests are not recorded
     admitted: AdmittedRequest | None = None
     pool: str = ""
+    model: str = ""  # that the engine runs; "": no engine was chosen
     replica: str = ""
     prompt_tokens: int = 0
     cached_tokens: int | None = None  # None: not reported by the engine
@@ -87,6 +92,7 @@ class RequestTrace:
         self.assembled_s = self.clock.monotonic_s()
 
     def mark_routed(self, engine_request: _EngineRequest) -> None:
+        self.model = engine_request.model
         self.replica, self.num_in_flight_at_replica = (
             engine_request.replica_name,
             engine_request.num_in_flight_at_replica,
@@ -134,6 +140,11 @@ class RequestTrace:
         if self.finish_reason is None:
             self.error_code = error.code
         self.finish(FinishReason.ERROR)
+
+    @property
+    def model_name(self) -> str:
+        """The name for responses: of the model that the engine runs, or else as requested."""
+        return self.model or self.arrival.draft.model or DEFAULT_MODEL_NAME
 
     def elapsed_ms(self, moment_s: float | None) -> float | None:
         if moment_s is None:

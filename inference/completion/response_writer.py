@@ -15,7 +15,7 @@ class ResponseWriter(Protocol):
     All methods may wait up to MAX_SEND_S for a slow reader, and may raise ClientDisconnected.
     """
 
-    async def write_delta(self, text: str) -> None:
+    async def write_delta(self, text: str, trace: RequestTrace) -> None:
         """Send text to show, never empty."""
 
     async def write_done(self, trace: RequestTrace) -> None:

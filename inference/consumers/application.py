@@ -7,16 +7,28 @@ from typing import Final
 import structlog
 
 from caret.foundation.log_config import describe
-from inference.consumers.base import Receive, Scope, SendMessage
+from inference.consumers.base import Headers, Message, Receive, Scope, SendMessage, header
 from inference.consumers.dialects import (
     llama_cpp_infill,
     mistral_fim,
+    ollama_chat,
     ollama_generate,
     openai_chat,
     openai_completions,
 )
-from inference.consumers.dialects.models_list import ModelsConsumer
-from inference.consumers.dialects.ollama_models import ShowConsumer, TagsConsumer, VersionConsumer
+from inference.consumers.dialects.models_list import (
+    MODEL_PATH,
+    ONE_MODEL,
+    ModelConsumer,
+    ModelsConsumer,
+)
+from inference.consumers.dialects.ollama_models import (
+    EmbedConsumer,
+    RunningModelsConsumer,
+    ShowConsumer,
+    TagsConsumer,
+    VersionConsumer,
+)
 from inference.consumers.dialects.tabby_events import (
     EventsConsumer,
     ServerSettingConsumer,
@@ -24,6 +36,7 @@ from inference.consumers.dialects.tabby_events import (
 )
 from inference.consumers.http.completions import CompletionConsumer, Dialect
 from inference.consumers.http.http_consumer import HealthConsumer, HttpConsumer, NotFoundConsumer
+from inference.consumers.http.identical_requests import IdenticalRequests
 from inference.consumers.websocket import WebSocketConsumer
 from inference.pipeline import DataPlane
 
@@ -36,18 +49,25 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     "/v1/fim/completions": mistral_fim.DIALECT,
     "/infill": llama_cpp_infill.DIALECT,
     "/api/generate": ollama_generate.DIALECT,
+    "/api/chat": ollama_chat.DIALECT,
 }
 LOOKUPS: Final[Mapping[str, type[HttpConsumer]]] = {
     "/v1/models": ModelsConsumer,
+    ONE_MODEL: ModelConsumer,
     "/v1/health": TabbyHealthConsumer,
     "/v1/events": EventsConsumer,
     "/v1beta/server_setting": ServerSettingConsumer,
+    "/api/embed": EmbedConsumer,
+    "/api/embeddings": EmbedConsumer,
+    "/api/ps": RunningModelsConsumer,
     "/api/show": ShowConsumer,
     "/api/tags": TagsConsumer,
     "/api/version": VersionConsumer,
     "/health": HealthConsumer,
     "/healthz": HealthConsumer,
 }
+_EXPOSED_HEADERS: Final = b"X-Request-Id, X-Caret-Finish-Reason, Retry-After"
+_PREFLIGHT_S: Final = b"600"  # how long browsers keep the answer to a preflight
 Asgi = Callable[[Scope, Receive, SendMessage], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
@@ -71,10 +91,17 @@ class GatewayApplication:
         if scope["type"] == "lifespan":
             await self._serve_lifespan(receive, send)
             return
-        consumer = self._routes.get((scope["type"], scope["path"]))
-        if consumer is None:
-            consumer = _MISSING if scope["type"] == "http" else _deny_connection
+        consumer = self._routes.get((scope["type"], scope["path"])) or self._find_by_prefix(scope)
+        if self._allowed_origins and scope["type"] == "http":
+            send = _allow_origin(scope, send, self._allowed_origins)
         await consumer(scope, receive, send)
+
+    def _find_by_prefix(self, scope: Scope) -> Asgi:
+        if scope["type"] != "http":
+            return _deny_connection
+        if scope["path"].startswith(MODEL_PATH):
+            return self._routes[("http", ONE_MODEL)]
+        return _MISSING
 
     async def _serve_lifespan(self, receive: Receive, send: SendMessage) -> None:
         await receive()
@@ -95,8 +122,11 @@ class GatewayApplication:
         stream = WebSocketConsumer.as_asgi(
             plane=plane, allowed_origins=self._allowed_origins, drain_s=self._drain_s
         )
+        identical_requests = IdenticalRequests()
         completions = {
-            path: CompletionConsumer.as_asgi(plane=plane, dialect=dialect)
+            path: CompletionConsumer.as_asgi(
+                plane=plane, dialect=dialect, identical_requests=identical_requests
+            )
             for path, dialect in DIALECTS.items()
         }
         lookups = {
@@ -104,6 +134,37 @@ class GatewayApplication:
         }
         http = {("http", path): consumer for path, consumer in (completions | lookups).items()}
         return {("websocket", "/v1/stream"): stream, **http}
+
+
+def _allow_origin(scope: Scope, send: SendMessage, allowed_origins: frozenset[str]) -> SendMessage:
+    """Return a `send` that adds the headers for cross-origin requests, if the origin is allowed.
+
+    Browsers hide a response without them from the page. Credentials are never allowed: a page has
+    to send an API key, and the gateway reads no cookies.
+    """
+    origin = header(scope, b"origin")
+    if origin is None or origin not in allowed_origins:
+        return send
+    headers: Headers = [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-expose-headers", _EXPOSED_HEADERS),
+        (b"vary", b"Origin"),
+    ]
+    method = header(scope, b"access-control-request-method")
+    if scope["method"] == "OPTIONS" and method is not None:
+        requested = header(scope, b"access-control-request-headers") or ""
+        headers += [
+            (b"access-control-allow-methods", b"GET, POST"),
+            (b"access-control-allow-headers", requested.encode("latin-1")),
+            (b"access-control-max-age", _PREFLIGHT_S),
+        ]
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], *headers]}
+        await send(message)
+
+    return send_with_headers
 
 
 async def _deny_connection(_scope: Scope, receive: Receive, send: SendMessage) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
+from urllib.parse import parse_qs
 
 from channels.consumer import AsyncConsumer, get_handler_name
 from channels.exceptions import StopConsumer
@@ -12,6 +13,11 @@ MAX_READ_CHARS: Final = 256  # of a header; the rest is ignored
 _SIGNS: Final = (
     ("cursor", "cursor"),
     ("windsurf", "windsurf"),
+    ("trae", "trae"),
+    ("kiro", "kiro"),
+    ("positron", "positron"),
+    ("code-server", "vscode"),
+    ("code - oss", "vscode"),
     ("vscodium", "vscode"),
     ("visual studio code", "vscode"),
     ("vscode", "vscode"),
@@ -27,8 +33,18 @@ _SIGNS: Final = (
     ("xcode", "xcode"),
     ("eclipse", "eclipse"),
     ("jupyter", "jupyter"),
+    ("rstudio", "rstudio"),
+    ("qt creator", "qt_creator"),
+    ("qtcreator", "qt_creator"),
+    ("kakoune", "kakoune"),
+    ("lapce", "lapce"),
+    ("textmate", "textmate"),
+    ("android studio", "jetbrains"),
+    ("openai", "openai"),  # OpenAI's libraries
+    ("curl", "curl"),
     *((name, "jetbrains") for name in ("jetbrains", "intellij", "pycharm", "goland", "webstorm")),
     *((name, "jetbrains") for name in ("rider", "clion", "phpstorm", "rubymine", "rustrover")),
+    *((name, "jetbrains") for name in ("androidstudio", "datagrip", "dataspell", "appcode")),
 )
 EDITORS: Final = frozenset(name for _, name in _SIGNS)
 
@@ -90,8 +106,14 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 def read_editor(scope: Scope) -> str:
-    """Return the editor that X-Caret-Editor names, else the one that the User-Agent names."""
-    return detect_editor(header(scope, b"x-caret-editor"), header(scope, b"user-agent"))
+    """Return the editor that the client names.
+
+    It is in X-Caret-Editor, in the query (for plugins that send no headers of their own), or in the
+    User-Agent.
+    """
+    query: bytes = scope.get("query_string", b"")
+    named = parse_qs(query.decode("latin-1")).get("editor", [""])[0] if query else ""
+    return detect_editor(header(scope, b"x-caret-editor"), named, header(scope, b"user-agent"))
 
 
 def read_bearer_key(scope: Scope) -> str | None:

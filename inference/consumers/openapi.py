@@ -3,6 +3,7 @@
 python -m inference.consumers.openapi > platform/docs/openapi.json
 """
 
+import re
 import sys
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +14,7 @@ from inference.consumers.dialects import (
     llama_cpp_infill,
     mistral_fim,
     models_list,
+    ollama_chat,
     ollama_generate,
     ollama_models,
     openai_chat,
@@ -28,10 +30,12 @@ _REFUSALS: Final = {
     "400": "The body is malformed.",
     "401": "The API key is missing, invalid, revoked or expired.",
     "403": "The tenant's policy does not allow it.",
+    "404": "The model does not exist.",
     "405": "The method is not allowed; the Allow header names the allowed ones.",
     "408": "The client sent the body or read the response too slowly.",
     "413": "The body or one of its fields is too large.",
     "429": "Too many requests, or a limit is reached. Retry-After may say when to retry.",
+    "501": "The endpoint is not supported.",
     "502": "The engine failed.",
     "503": "No engine is available, or the gateway is full.",
     "504": "The completion took too long.",
@@ -101,7 +105,24 @@ ENDPOINTS: Final = (
         ollama_generate.OllamaError,
         _LINES,
     ),
-    Endpoint("/v1/models", "get", "List the tenant's models (OpenAI).", (models_list.Models,)),
+    Endpoint(
+        "/api/chat",
+        "post",
+        "Answer a chat (Ollama).",
+        (ollama_chat.OllamaChatFinal,),
+        (ollama_chat.OllamaChatBody,),
+        ollama_generate.OllamaError,
+        _LINES,
+    ),
+    Endpoint(
+        "/v1/models", "get", "List the tenant's models (OpenAI, Mistral).", (models_list.Models,)
+    ),
+    Endpoint(
+        models_list.ONE_MODEL,
+        "get",
+        "Describe a model (OpenAI).",
+        (models_list.ModelInfo,),
+    ),
     Endpoint("/v1/health", "get", "Report the health (Tabby).", (tabby_events.TabbyHealth,)),
     Endpoint("/v1/health", "post", "Report the health (Tabby).", (tabby_events.TabbyHealth,)),
     Endpoint(
@@ -117,12 +138,24 @@ ENDPOINTS: Final = (
         "post",
         "Describe the model (Ollama).",
         (ollama_models.ShowResponse,),
-        (ollama_models.ShowBody,),
+        (ollama_models.ModelBody,),
         ollama_generate.OllamaError,
+    ),
+    *(
+        Endpoint(
+            path,
+            "post",
+            "Not supported (Ollama).",
+            (ollama_models.EmbedResponse,),
+            (ollama_models.ModelBody,),
+            ollama_generate.OllamaError,
+        )
+        for path in ("/api/embed", "/api/embeddings")
     ),
     *(
         Endpoint(path, "get", summary, (answer,), error=ollama_generate.OllamaError)
         for path, summary, answer in (
+            ("/api/ps", "List the loaded models (Ollama).", ollama_models.RunningModels),
             ("/api/tags", "List the models (Ollama).", ollama_models.Tags),
             ("/api/version", "Get the version (Ollama).", ollama_models.OllamaVersion),
         )
@@ -176,6 +209,11 @@ def _describe_operation(endpoint: Endpoint, schema_of: dict[type, Any]) -> dict[
             },
         },
     }
+    if names := re.findall(r"{(\w+)}", endpoint.path):
+        operation["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in names
+        ]
     if endpoint.bodies:
         content = {"application/json": {"schema": _any_of(endpoint.bodies, schema_of)}}
         operation["requestBody"] = {"required": True, "content": content}

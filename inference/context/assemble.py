@@ -56,7 +56,7 @@ def _encode_raw_prompt(writer: PromptWriter, request: CompletionRequest, total: 
     if len(request.prefix) <= total * _MAX_CHARS_PER_TOKEN:
         token_ids = _raw_token_ids(writer, request, total)
         if not token_ids:  # engines reject an empty prompt
-            raise BadRequest("invalid_field", "prompt must not be empty.")
+            raise BadRequest("invalid_field", "prompt must not be empty.", param="prompt")
         token_ids = [*writer.markers.begin, *token_ids]
         if len(token_ids) <= total:
             return Prompt(

@@ -18,6 +18,7 @@ from caret.foundation.parsing.grammars import Grammar
 from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
 from inference.filtering.open_constructs import closing_candidates, is_inside_literal
 from inference.filtering.syntax_excerpt import Excerpt, extract_excerpt
+from inference.filtering.truncation.brackets import CLOSERS
 
 Parse = Callable[[bytes], Tree]  # the port to the parser; raises ParseAbandoned
 
@@ -94,7 +95,9 @@ class SyntaxChecker:
     def _is_allowed(self, damage: int, completion: str) -> bool:
         if damage <= self._stable_errors:
             return True
-        may_go_on = self._stable_errors or not self._is_whole(completion)
+        # Without the closing bracket that begins the line, the brackets below match others.
+        is_closing = self._near_excerpt.line_before.lstrip()[:1] in tuple(CLOSERS)
+        may_go_on = self._stable_errors or is_closing or not self._is_whole(completion)
         return bool(may_go_on) and damage <= self._errors_without_completion
 
     @cached_property

@@ -10,8 +10,8 @@ _MISSING: Final = re.compile(r"missing required field `(\w+)`")
 
 
 def name_bad_field(error: msgspec.ValidationError) -> str:
-    """Return the field's path, such as `messages[0].content`, or "a required field" if unknown."""
+    """Return the field's path, such as `messages[0].content`; "" if unknown."""
     text = str(error)
     parent, missing = _PATH.search(text), _MISSING.search(text)
     path = [match[1] for match in (parent, missing) if match and match[1]]
-    return ".".join(path) or "a required field"
+    return ".".join(path)

@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from caret.contracts.language_ids import LANGUAGES
+from caret.contracts.language_ids import LANGUAGES, language_of_path
 from caret.contracts.policy import Mode, Trigger
 from caret.contracts.pricing import MAX_CHAT_TOKENS, MAX_GENERATED_TOKENS
+from inference.completion.generation_options import Sampling
 from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request import CompletionRequest
 from inference.errors import BadRequest
@@ -21,6 +22,11 @@ MAX_STOPS: Final = 4  # limit of the engine
 MAX_STOP_CHARS: Final = 64
 MAX_TOKENS: Final = MAX_GENERATED_TOKENS
 MAX_ALTERNATIVE: Final = 16  # nobody looks through more suggestions
+# Of alternatives: different enough to be worth a look, and still code.
+_TEMPERATURE: Final = 0.8
+_TOP_P: Final = 0.95
+MAX_TEMPERATURE: Final = 2.0  # as in OpenAI's protocol
+MAX_SEED: Final = 2**63 - 1  # the engine's type
 
 DEFAULT_MAX_TOKENS: Final = {
     Mode.INLINE: 64,
@@ -51,23 +57,26 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
     if (mode is Mode.CHAT) != bool(draft.messages):
         raise BadRequest("invalid_field", "The mode chat requires messages; other modes have none.")
     _check_sizes(draft)
+    _check_sampling(draft.sampling)
+    max_tokens = 1 if draft.is_warm_up else _max_tokens(draft.max_tokens, mode)
     return CompletionRequest(
         mode=mode,
         path=draft.path,
-        language=_read_language(draft.language),
+        language=_read_language(draft.language) or language_of_path(draft.path),
         prefix=draft.prefix,
         suffix=draft.suffix,
         files=tuple(sorted(draft.files, key=lambda file: -file.edited_at)),
         repository=draft.repository,
-        max_tokens=_max_tokens(draft.max_tokens, mode),
+        max_tokens=max_tokens,
         stop=draft.stop,
         is_raw=draft.is_raw,
         messages=draft.messages,
         trigger=_read_trigger(draft.trigger),
         is_warm_up=draft.is_warm_up,
         model=draft.model[:MAX_NAME_CHARS],  # no model has a longer name
-        alternative=_alternative(draft.alternative),
         imports=tuple(name[:MAX_NAME_CHARS] for name in draft.imports[:MAX_IMPORTS]),
+        sampling=_sampling(draft),
+        time_limits=draft.time_limits,
     )
 
 
@@ -96,19 +105,35 @@ def _read_language(text: str) -> str:
     return language
 
 
-def _alternative(number: int) -> int:
-    if not 0 <= number <= MAX_ALTERNATIVE:
-        raise BadRequest("invalid_field", f"alternative must be from 0 to {MAX_ALTERNATIVE}.")
-    return number
+def _sampling(draft: UnvalidatedRequest) -> Sampling:
+    """Return the client's sampling, or that of an alternative: its number is the seed."""
+    if not 0 <= draft.alternative <= MAX_ALTERNATIVE:
+        raise _bad_value("alternative", f"must be from 0 to {MAX_ALTERNATIVE}")
+    if draft.alternative:
+        return Sampling(_TEMPERATURE, _TOP_P, seed=draft.alternative)
+    return draft.sampling
 
 
 def _max_tokens(requested_tokens: int | None, mode: Mode) -> int:
-    if requested_tokens is None:
+    if requested_tokens is None or requested_tokens < 0:  # below 0, clients mean no limit
         return DEFAULT_MAX_TOKENS[mode]
-    if requested_tokens < 1:
-        raise BadRequest("invalid_field", "max_tokens must be at least 1.")
+    if requested_tokens == 0:
+        raise BadRequest("invalid_field", "max_tokens must not be 0.", param="max_tokens")
     # Some clients always request thousands of tokens.
     return min(requested_tokens, MAX_CHAT_TOKENS if mode is Mode.CHAT else MAX_TOKENS)
+
+
+def _check_sampling(sampling: Sampling) -> None:
+    if not 0 <= sampling.temperature <= MAX_TEMPERATURE:
+        raise _bad_value("temperature", f"must be between 0 and {MAX_TEMPERATURE:.0f}")
+    if not 0 < sampling.top_p <= 1:
+        raise _bad_value("top_p", "must be above 0 and at most 1")
+    if sampling.seed is not None and abs(sampling.seed) > MAX_SEED:
+        raise _bad_value("seed", "must have at most 63 bits")
+
+
+def _bad_value(name: str, rule: str) -> BadRequest:
+    return BadRequest("invalid_field", f"{name} {rule}.", param=name)
 
 
 def _check_sizes(draft: UnvalidatedRequest) -> None:
@@ -129,6 +154,7 @@ def _check_sizes(draft: UnvalidatedRequest) -> None:
         raise BadRequest(
             "invalid_field",
             f"stop must have at most {MAX_STOPS} strings of 1 to {MAX_STOP_CHARS} characters.",
+            param="stop",
         )
 
 

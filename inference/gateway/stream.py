@@ -47,7 +47,7 @@ def _build_sender(client: ResponseWriter, trace: RequestTrace) -> Send:
     async def send(text: str) -> None:
         began_s = trace.clock.monotonic_s()
         try:
-            await client.write_delta(text)
+            await client.write_delta(text, trace)
         finally:
             trace.client_wait_s += trace.clock.monotonic_s() - began_s
         trace.record_sent_text(text, at_s=began_s)

@@ -8,6 +8,12 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from caret.foundation.ids import CacheSalt
+from inference.completion.generation_options import (
+    GREEDY,
+    NO_TIME_LIMITS,
+    Sampling,
+    TimeLimits,
+)
 from inference.pools.pool_config import Pool, Replica
 
 # Nobody waits longer for a suggestion. A completion that still runs is a hung or very slow engine.
@@ -40,7 +46,12 @@ class EngineRequest:
     is_preemptible: bool = False  # cancelled when any other request is sent to that replica
     fallback_replicas: tuple[Replica, ...] = ()  # tried in turn if the replica fails
     max_duration_s: float = MAX_COMPLETION_S  # of all attempts together
-    alternative: int = 0  # 0: the most likely text; others are sampled, with this seed
+    sampling: Sampling = GREEDY
+    time_limits: TimeLimits = NO_TIME_LIMITS
+
+    @property
+    def model(self) -> str:
+        return self.pool.model
 
     @property
     def replica_name(self) -> str:

@@ -1,7 +1,7 @@
 """The generate stage: call the engine, and note its progress in the request trace.
 
 If a replica fails, the next one is tried, each at most once. Text that was sent cannot be revoked,
-so the next replica continues after it. Decoding is greedy, so the continuation is the same, except
+so the next replica continues after it. If decoding is greedy, the continuation is the same, except
 for numerical differences between batches.
 
 The engine stops single lines at the line break, because it reports cached tokens only for streams
@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from inference.completion.generation_options import TimeLimits
 from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import MAX_SEND_S
 from inference.errors import BadRequest, CompletionError, EngineError
@@ -69,7 +70,11 @@ async def generate(
         else _stream_lines(stream_from, engine_request, encoder, continues_below)
     )
     try:
-        async with asyncio.timeout(engine_request.max_duration_s), aclosing(stream) as chunks:
+        async with (
+            asyncio.timeout(engine_request.max_duration_s),
+            aclosing(stream),
+            aclosing(_stop_at_limits(stream, engine_request.time_limits)) as chunks,
+        ):
             yield chunks
     except TimeoutError:
         raise _find_overdue(trace) from None
@@ -79,6 +84,32 @@ def _find_overdue(trace: RequestTrace) -> CompletionError:
     if trace.client_wait_s > MAX_SEND_S:
         return BadRequest("too_slow", "The response was read too slowly.", http_status=408)
     return EngineError("deadline_exceeded", "The completion took too long.", http_status=504)
+
+
+async def _stop_at_limits(
+    stream: AsyncGenerator[EngineChunk, None], limits: TimeLimits
+) -> AsyncGenerator[EngineChunk, None]:
+    """Yield the chunks until one of the client's time limits is over, and then a stop."""
+    clock_s = asyncio.get_running_loop().time
+    due_s = _add_ms(clock_s(), limits.first_token_ms)
+    num_tokens = 0
+    while True:
+        try:
+            async with asyncio.timeout_at(due_s):
+                chunk = await anext(stream)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            yield EngineChunk("", num_tokens, EngineStop.LENGTH)
+            return
+        if num_tokens == 0 and chunk.generated_tokens:
+            due_s = _add_ms(clock_s(), limits.generation_ms)
+        num_tokens = chunk.generated_tokens
+        yield chunk
+
+
+def _add_ms(moment_s: float, duration_ms: int | None) -> float | None:
+    return None if duration_ms is None else moment_s + duration_ms / 1000
 
 
 async def _stream_lines(

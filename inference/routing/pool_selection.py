@@ -20,11 +20,12 @@ from caret.contracts.api_key import parse_key
 from caret.contracts.policy import ANY_LANGUAGE, Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.foundation.ids import TenantId
-from inference.errors import BadRequest, CompletionError, EngineError, ForbiddenRequest
+from inference.completion.request_trace import DEFAULT_MODEL_NAME
+from inference.errors import CompletionError, EngineError, ForbiddenRequest, UnknownModel
 from inference.pools.pool_config import Pool, PoolConfig
 
 # Our own snippets for editors that require a name use the first one.
-DEFAULT_MODEL_NAMES: Final = frozenset(["", "caret", "default"])
+DEFAULT_MODEL_NAMES: Final = frozenset(["", DEFAULT_MODEL_NAME, "default"])
 _NAME: Final = re.compile(r"[\w./:@+-]{1,128}", re.ASCII)
 Value = TypeVar("Value")
 
@@ -40,8 +41,8 @@ class PoolSelector:
     def select(self, snapshot: TenantSnapshot, tier: Tier, *, language: str, model: str) -> str:
         """Return the name of the pool.
 
-        The codes are `model_not_found` (BadRequest), `model_not_allowed` (ForbiddenRequest) and
-        `no_pool` (EngineError). Raises BadRequest, ForbiddenRequest, EngineError.
+        The codes are `model_not_found`, `model_not_allowed` (ForbiddenRequest) and `no_pool`
+        (EngineError). Raises UnknownModel, ForbiddenRequest, EngineError.
         """
         if model not in DEFAULT_MODEL_NAMES and tier in snapshot.models:
             return self._select_named(snapshot, tier, language, model)
@@ -147,11 +148,9 @@ class PoolSelector:
                 f"{named} does not serve requests of the tier {tier}.",
                 param="model",
             )
-        return BadRequest(
-            "model_not_found",
+        return UnknownModel(
+            _show_name(model).strip(),
             f"{named} does not exist. GET /v1/models lists the models that this key can use.",
-            http_status=404,
-            param="model",
         )
 
     def _no_pool_error(self, snapshot: TenantSnapshot, tier: Tier) -> CompletionError:

@@ -86,8 +86,9 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
         num_in_flight_at_replica=num_in_flight,
         first_token_timeout_s=LATE_TARGETS * router.targets_ms[request.mode] / 1000,
         fallback_replicas=() if request.is_warm_up else tuple(fallbacks),
+        sampling=request.sampling,
+        time_limits=request.time_limits,
         is_preemptible=request.is_warm_up,
-        alternative=request.alternative,
         max_duration_s=MAX_CHAT_S if request.mode is Mode.CHAT else MAX_COMPLETION_S,
     )
 

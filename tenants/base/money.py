@@ -35,12 +35,12 @@ def whole_cents(micros: int) -> int:
 def format_amount(micros: int) -> str:
     """Format an amount with two decimals, rounded to cents: -1,234.50."""
     cents = to_cents(micros)
-    units, rest = divmod(abs(cents), 100)
-    return f"{'-' if cents < 0 else ''}{units:,}.{rest:02}"
+    units, fraction = divmod(abs(cents), 100)
+    return f"{'-' if cents < 0 else ''}{units:,}.{fraction:02}"
 
 
 def format_price(micros: int) -> str:
     """Format a price with all its decimals, at least two: 0.15, 0.0375."""
-    units, rest = divmod(micros, MICROS)
-    decimals = f"{rest:06}".rstrip("0").ljust(2, "0")
+    units, fraction = divmod(micros, MICROS)
+    decimals = f"{fraction:06}".rstrip("0").ljust(2, "0")
     return f"{units:,}.{decimals}"

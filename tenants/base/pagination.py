@@ -39,24 +39,24 @@ class Page(Generic[_Row]):
     next_cursor: str | None  # None: this is the last page
 
 
-def encode_cursor(place: PagePosition) -> str:
-    since = place.at - datetime.fromtimestamp(0, UTC)
+def encode_cursor(position: PagePosition) -> str:
+    since = position.at - datetime.fromtimestamp(0, UTC)
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-    data = micros.to_bytes(_TIME_BYTES, signed=True) + place.id.bytes
+    data = micros.to_bytes(_TIME_BYTES, signed=True) + position.id.bytes
     return urlsafe_b64encode(data).decode()
 
 
-def decode_cursor(text: str | None) -> PagePosition | None:
+def decode_cursor(cursor: str | None) -> PagePosition | None:
     """Parse a cursor. Return None, the first page, for None. Raises InvalidValue."""
-    if text is None:
+    if cursor is None:
         return None
     try:
-        data = b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
+        data = b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
         if len(data) != _TIME_BYTES + _ID_BYTES:
             raise ValueError
         micros = int.from_bytes(data[:_TIME_BYTES], signed=True)
-        seconds, rest = divmod(micros, 1_000_000)
-        at = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
+        seconds, micros_of_second = divmod(micros, 1_000_000)
+        at = datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros_of_second)
     except (ValueError, OverflowError, OSError, binascii.Error) as error:
         raise InvalidValue(
             "cursor", "The cursor is invalid. Use a cursor from a previous page."

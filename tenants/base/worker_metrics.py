@@ -92,7 +92,7 @@ class WorkerMetricsCollector(Collector):
 
 
 def _collect_tasks(counts: dict[str, float]) -> Iterator[Metric]:
-    ended = CounterMetricFamily(
+    finished_tasks = CounterMetricFamily(
         "caret_celery_tasks", "Tasks that workers have finished.", labels=["task", "result"]
     )
     durations = HistogramMetricFamily(
@@ -105,13 +105,13 @@ def _collect_tasks(counts: dict[str, float]) -> Iterator[Metric]:
     )
     for task in sorted({name.split("|")[1] for name in counts}):
         for result in (_SUCCEEDED, _FAILED):
-            ended.add_metric([task, result], counts.get(f"{result}|{task}", 0.0))
+            finished_tasks.add_metric([task, result], counts.get(f"{result}|{task}", 0.0))
         durations.add_metric(
             [task], _read_buckets(counts, task), sum_value=counts.get(f"{_SECONDS}|{task}", 0.0)
         )
         if (moment_s := counts.get(f"{_LAST}|{task}")) is not None:
             last_success.add_metric([task], moment_s)
-    yield from (ended, durations, last_success)
+    yield from (finished_tasks, durations, last_success)
 
 
 def _read_buckets(counts: dict[str, float], task: str) -> list[tuple[str, float]]:

@@ -51,8 +51,8 @@ class Alert:
 def list_alerts(*, actor: Actor, now: datetime) -> list[Alert]:
     """Return the alerts that the actor may see, most urgent first. One query."""
     with tenant_scope(actor.tenant_id):
-        found = _read_facts(actor, now)
-    return [each for each in _to_alerts(found, now) if actor.has_permission(_NEEDS[each.kind])]
+        facts = _read_facts(actor, now)
+    return [each for each in _to_alerts(facts, now) if actor.has_permission(_NEEDS[each.kind])]
 
 
 def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _read_facts(actor: Actor, now: datetime) -> dict[str, Any]:
 
 
 def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
-    """Return this month's alerts of used up budgets whose limit was not changed since."""
+    """Return this month's alerts of used-up budgets whose limit has not changed since."""
     unchanged = Budget.objects.filter(
         tenant_id=OuterRef("tenant_id"),
         id=OuterRef("budget_id"),
@@ -95,19 +95,19 @@ def _filter_exceeded_budgets(now: datetime) -> QuerySet[BudgetAlert]:
     )
 
 
-def _to_alerts(found: dict[str, Any], now: datetime) -> Iterator[Alert]:
-    if found["leaked"]:
-        yield Alert(AlertKind.KEY_LEAKED, found["leaked"], found["leaked_at"])
-    if found["budgets"]:
-        yield Alert(AlertKind.BUDGET_EXCEEDED, found["budgets"], None)
-    if found["sinks"]:
-        yield Alert(AlertKind.SINK_FAILING, found["sinks"], found["sinks_at"])
-    if found["certificates"]:
-        expires_at = find_last_expiry(found["certificates"].split())
+def _to_alerts(facts: dict[str, Any], now: datetime) -> Iterator[Alert]:
+    if facts["leaked"]:
+        yield Alert(AlertKind.KEY_LEAKED, facts["leaked"], facts["leaked_at"])
+    if facts["budgets"]:
+        yield Alert(AlertKind.BUDGET_EXCEEDED, facts["budgets"], None)
+    if facts["sinks"]:
+        yield Alert(AlertKind.SINK_FAILING, facts["sinks"], facts["sinks_at"])
+    if facts["certificates"]:
+        expires_at = find_last_expiry(facts["certificates"].split())
         if expires_at < now + CERTIFICATE_EXPIRES_WITHIN:
             yield Alert(AlertKind.CERTIFICATE_EXPIRING, 1, expires_at)
-    if found["expiring"]:
-        yield Alert(AlertKind.KEY_EXPIRING, found["expiring"], found["expiring_at"])
+    if facts["expiring"]:
+        yield Alert(AlertKind.KEY_EXPIRING, facts["expiring"], facts["expiring_at"])
 
 
 def _count(rows: QuerySet[Any]) -> Subquery:
@@ -116,5 +116,5 @@ def _count(rows: QuerySet[Any]) -> Subquery:
 
 
 def _select_first(rows: QuerySet[Any], column: str) -> Subquery:
-    found = rows.order_by().values("tenant_id").annotate(first=Min(column)).values("first")
-    return Subquery(found)
+    first_values = rows.order_by().values("tenant_id").annotate(first=Min(column)).values("first")
+    return Subquery(first_values)

@@ -38,7 +38,7 @@ logger = structlog.get_logger(__name__)
 MAX_GRACE_DAYS: Final = 365
 _BEGINNING: Final = datetime(2020, 1, 1, tzinfo=UTC)  # older than every installation
 _REASON: Final = "The grace period of closing the tenant ended."
-# Without its final export, a tenant is not closed by itself: an operator has to look at it.
+# A tenant is closed automatically only after one of these: otherwise an operator must decide.
 _EXPORT_IS_OVER: Final = frozenset({JobState.FINISHED, JobState.CANCELLED, JobState.EXPIRED})
 _DELAY_KEPT_S: Final = 3_600  # more than the time between two runs of the worker
 

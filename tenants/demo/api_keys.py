@@ -1,4 +1,4 @@
-"""API keys of every kind and state. Their texts are discarded, so nobody knows them."""
+"""API keys of every kind and state. Their secrets are discarded, so nobody can use them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -69,11 +69,11 @@ def plan_policies(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _plan_change(
-    company: DemoCompany, share: float, more: dict[str, Any], reason: str
+    company: DemoCompany, share: float, changed_fields: dict[str, Any], reason: str
 ) -> TimelineEvent:
     def change(now: datetime) -> None:
         policy = find_policy_in_force(tenant_id=company.stage.tenant_id).policy
-        document = serialize_policy(msgspec.structs.replace(policy, **more))
+        document = serialize_policy(msgspec.structs.replace(policy, **changed_fields))
         actor = company.member_with_role(Role.ADMINISTRATOR)
         set_policy(actor=actor, document=document, reason=reason, now=now)
 

@@ -77,7 +77,7 @@ def read_state(path: Path) -> dict[str, DemoTenant]:
 
 
 def write_state(path: Path, state: list[DemoTenant]) -> None:
-    """Write the state completely or not at all, readable only by the process's user."""
+    """Replace the file with the state in one step. Only the process's user can read it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:

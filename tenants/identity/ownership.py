@@ -84,17 +84,17 @@ def appoint_owner(*, actor: Actor, email: str, reason: str, now: datetime) -> No
         members = Membership.objects.filter(
             tenant_id=actor.tenant_id, user__email=email, ended_at=None
         )
-        found = members.order_by("user_id").first()
-        if found is None:
+        membership = members.order_by("user_id").first()
+        if membership is None:
             raise NotFound(_NO_MEMBER, email=email)
-        if found.role == Role.OWNER:
+        if membership.role == Role.OWNER:
             raise Conflict("{email} is already an owner.", email=email)
         members.update(role=Role.OWNER)
         record_change(
             actor=actor,
             action="member.role_changed",
-            target=f"user:{found.user_id}",
-            change=({"role": found.role}, {"role": Role.OWNER.value}),
+            target=f"user:{membership.user_id}",
+            change=({"role": membership.role}, {"role": Role.OWNER.value}),
             reason=reason,
             now=now,
         )

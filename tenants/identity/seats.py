@@ -61,21 +61,23 @@ def find_seats(
     Raises Forbidden, and InvalidValue for a bad cursor.
     """
     actor.require(Permission.READ_USAGE)
-    found = search_members(actor=actor, member_filter=member_filter, limit=limit, cursor=cursor)
-    users = [UUID(row.user_id) for row in found.rows]
+    member_page = search_members(
+        actor=actor, member_filter=member_filter, limit=limit, cursor=cursor
+    )
+    users = [UUID(row.user_id) for row in member_page.rows]
     with tenant_scope(actor.tenant_id):
         min_users = read_min_group_size(actor)
         keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, owner_id__in=users)
-        seen = dict(keys.values_list("owner_id").annotate(seen=Max("last_used_at")))
+        last_used_by_owner = dict(keys.values_list("owner_id").annotate(seen=Max("last_used_at")))
         figures = _read_figures(actor, users, now) if min_users == 1 else {}
         currency = None
         if min_users == 1 and actor.has_permission(Permission.READ_BILLING):
             currency = find_currency(actor.tenant_id)
     seats = [
-        Seat(row, seen.get(user), figures.get(user))
-        for row, user in zip(found.rows, users, strict=True)
+        Seat(row, last_used_by_owner.get(user), figures.get(user))
+        for row, user in zip(member_page.rows, users, strict=True)
     ]
-    return SeatPage(Page(seats, found.next_cursor), min_users, currency)
+    return SeatPage(Page(seats, member_page.next_cursor), min_users, currency)
 
 
 def _read_figures(actor: Actor, users: Sequence[UUID], now: datetime) -> dict[UUID, SeatFigures]:

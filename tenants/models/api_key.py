@@ -58,7 +58,7 @@ class ApiKey(models.Model):
     is_playground = models.BooleanField(db_default=False)
     # Issued to an editor by the device flow (tenants.identity.own_keys.device_requests).
     is_device = models.BooleanField(db_default=False)
-    leaked_at = models.DateTimeField(null=True)  # when somebody reported the leak
+    leaked_at = models.DateTimeField(null=True)  # when the leak was reported
     leak_notified_at = models.DateTimeField(null=True)  # when the owner was notified of it
 
     class Meta:

@@ -1,6 +1,6 @@
 """The audit log: its entries, the heads of its chain, and the sinks that entries are pushed to.
 
-An entry says who changed or read what. Database grants make the table append-only.
+An entry names the actor, the action and the target. Database grants make the table append-only.
 The entries of a tenant form a chain: each contains the hash of the previous one
 (tenants.security.audit.hash_chain).
 """

@@ -60,7 +60,7 @@ class ContentObject(models.Model):
         indexes: ClassVar = [
             # Reader: erasure of a user's objects.
             models.Index(fields=["tenant", "user"], name="content_object_user"),
-            # Reader: the sweep for the end of retention.
+            # Reader: clean_up_content, at the end of retention.
             models.Index(fields=["tenant", "created_at"], name="content_object_age"),
             # Reader: erasure of marked objects.
             models.Index(
@@ -89,7 +89,7 @@ class ConsentReceipt(models.Model):
     is_given = models.BooleanField()
     wording = models.TextField()  # version of the text
     wording_sha256 = models.TextField()  # of the text
-    # The user who said it. None: an operator. A tenant's no also ends the consent of each user.
+    # The user who gave the answer. None: an operator. A tenant's no also ends each user's consent.
     actor = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )

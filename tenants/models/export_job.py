@@ -40,7 +40,7 @@ class ExportJob(models.Model):
     members = models.JSONField()
     rows_done = models.BigIntegerField(default=0)
     rows_expected = models.BigIntegerField(null=True)  # None: unknown
-    # Of the file, once it exists.
+    # The file's fields, once it exists.
     name = models.TextField()  # ""
     num_bytes = models.BigIntegerField(default=0)
     proof = models.TextField()  # the signed proof; ""
@@ -55,7 +55,7 @@ class ExportJob(models.Model):
         indexes: ClassVar = [
             # Reader: list_builds.
             models.Index(fields=["tenant", "created_at", "id"], name="export_build_created"),
-            # Readers: the worker and the sweep, for jobs that are not swept.
+            # Readers: the worker and the clean-up, for jobs that still have objects.
             models.Index(
                 fields=["tenant", "state"],
                 condition=models.Q(swept_at=None),
@@ -86,7 +86,7 @@ class ExportObject(models.Model):
         db_table = "tenants_export_object"
         constraints: ClassVar = [RowSecurity(name="export_object_tenant")]
         indexes: ClassVar = [
-            # Readers: of rows or the file in order; the sweep.
+            # Readers: read_parts and downloads, in order; the clean-up.
             models.Index(
                 fields=["tenant", "build_id", "member", "number"], name="export_object_order"
             ),

@@ -45,7 +45,7 @@ class LegalHold(models.Model):
     id = models.UUIDField(default=uuid7, editable=False)
     name = models.CharField(max_length=120)  # of the legal matter
     user_id = models.UUIDField(null=True)  # None: all users
-    # Of the data, half-open; None: unbounded.
+    # The period of the data, half-open; None: unbounded.
     since = models.DateTimeField(null=True)
     until = models.DateTimeField(null=True)
     reason = models.TextField()
@@ -80,7 +80,7 @@ class PurgeRun(models.Model):
     created_at = models.DateTimeField()
     # These are None while the run is active or waits to be resumed.
     closing = models.BigIntegerField(null=True)
-    # Of those the records older than created_at. None also: a run from before this column.
+    # How many of these records are older than created_at. None: also a run before this column.
     settled = models.BigIntegerField(null=True)
     held = models.BigIntegerField(null=True)  # old enough to delete, but on hold
     finished_at = models.DateTimeField(null=True)

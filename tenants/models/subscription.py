@@ -36,7 +36,7 @@ class BillingState(models.Model):
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )
     currency = models.CharField(max_length=3)
-    # Of usage; everything up to it is in the ledger.
+    # The last usage batch that is in the ledger, with all batches before it.
     rated_batch = models.BigIntegerField(default=0)
     seats_booked_on = models.DateField(null=True)  # the last posted day; None: none yet
     invoiced_month = models.DateField(null=True)  # the last month; None: none yet

@@ -66,7 +66,7 @@ class Operator(models.Model):
     password = models.CharField(max_length=128)  # hashed
     # Secret of the one-time codes: tenants.fleet.operators.totp.
     sealed_factor = models.BinaryField()
-    # Of the last accepted code, because each is valid once.
+    # The time step of the last accepted code, because each code is valid once.
     last_step = models.BigIntegerField(default=0)
     created_at = models.DateTimeField()
     disabled_at = models.DateTimeField(null=True)  # None: enabled

@@ -65,32 +65,38 @@ def explain_access(
     )
 
 
-def _rules_of_policy(policy: TenantPolicy, question: AccessQuery) -> list[BlockingRule]:
-    off = _feature_rules(TENANT, features_of(policy), question)
+def _rules_of_policy(policy: TenantPolicy, access_query: AccessQuery) -> list[BlockingRule]:
+    off = _feature_rules(TENANT, features_of(policy), access_query)
     unnamed = []
-    if policy.requires_path and not question.path:
+    if policy.requires_path and not access_query.path:
         unnamed = [BlockingRule(TENANT, "requires_path", "path_required", "No file is named.")]
-    return off + unnamed + _exclusion_rules(TENANT, policy.content_exclusion, question)
+    return off + unnamed + _exclusion_rules(TENANT, policy.content_exclusion, access_query)
 
 
-def _rules_of_override(named_override: NamedOverride, question: AccessQuery) -> list[BlockingRule]:
+def _rules_of_override(
+    named_override: NamedOverride, access_query: AccessQuery
+) -> list[BlockingRule]:
     override = named_override.override
     off = []
     if override.features is not None:
-        off = _feature_rules(named_override.name, override.features, question)
-    return off + _exclusion_rules(named_override.name, override.content_exclusion, question)
+        off = _feature_rules(named_override.name, override.features, access_query)
+    return off + _exclusion_rules(named_override.name, override.content_exclusion, access_query)
 
 
-def _feature_rules(name: str, on: frozenset[Feature], question: AccessQuery) -> list[BlockingRule]:
-    if Feature(question.mode.value) in on:
+def _feature_rules(
+    name: str, enabled_features: frozenset[Feature], access_query: AccessQuery
+) -> list[BlockingRule]:
+    if Feature(access_query.mode.value) in enabled_features:
         return []
-    return [BlockingRule(name, "features", "feature_disabled", f"{question.mode.value} is off.")]
+    return [
+        BlockingRule(name, "features", "feature_disabled", f"{access_query.mode.value} is off.")
+    ]
 
 
 def _exclusion_rules(
-    name: str, exclusion: dict[str, tuple[str, ...]], question: AccessQuery
+    name: str, exclusion: dict[str, tuple[str, ...]], access_query: AccessQuery
 ) -> list[BlockingRule]:
-    matches = matching_globs(exclusion, repository=question.repository, path=question.path)
+    matches = matching_globs(exclusion, repository=access_query.repository, path=access_query.path)
     return [
         BlockingRule(name, "content_exclusion", "path_excluded", f'"{repository}": "{glob}"')
         for repository, glob in matches

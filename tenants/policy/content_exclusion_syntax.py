@@ -52,10 +52,12 @@ def parse_exclusions(text: str) -> dict[str, tuple[str, ...]]:
     for number, line in enumerate(text.splitlines(), start=1):
         if not _NOTHING.fullmatch(line):
             _parse_line(reading, number, line)
-    found = reading.globs_by_repository
+    globs_by_repository = reading.globs_by_repository
     if reading.everywhere:
-        found = found | {_ALL: [*reading.everywhere, *found.get(_ALL, ())]}
-    return {name: tuple(dict.fromkeys(globs)) for name, globs in found.items()}
+        globs_by_repository = globs_by_repository | {
+            _ALL: [*reading.everywhere, *globs_by_repository.get(_ALL, ())]
+        }
+    return {name: tuple(dict.fromkeys(globs)) for name, globs in globs_by_repository.items()}
 
 
 def format_exclusions(exclusion: dict[str, tuple[str, ...]]) -> str:
@@ -97,16 +99,16 @@ def _parse_pattern(line: str) -> str:
 
     Words are no pattern: they may be a repository whose colon is missing.
     """
-    found = _PATTERN.fullmatch(line)
-    glob = "" if found is None else found["glob"].rstrip()
+    match = _PATTERN.fullmatch(line)
+    glob = "" if match is None else match["glob"].rstrip()
     return glob if any(sign in glob for sign in "*?/") else ""
 
 
-def _parse_list(number: int, rest: str) -> Iterator[str]:
+def _parse_list(number: int, list_text: str) -> Iterator[str]:
     """Yield the patterns on the repository's own line."""
-    if _NOTHING.fullmatch(rest):
+    if _NOTHING.fullmatch(list_text):
         return
-    match = _LIST.fullmatch(rest)
+    match = _LIST.fullmatch(list_text)
     if match is None:
         raise InvalidValue(
             FIELD,

@@ -61,8 +61,10 @@ def _list_changed_fields(member: AffectedMember) -> list[str]:
 
 
 def _collect_globs(policy: TenantPolicy) -> set[tuple[str, str]]:
-    of = policy.content_exclusion
-    return {(repository, glob) for repository, globs in of.items() for glob in globs}
+    globs_by_repository = policy.content_exclusion
+    return {
+        (repository, glob) for repository, globs in globs_by_repository.items() for glob in globs
+    }
 
 
 def is_destructive(*, current: TenantPolicy, proposed: TenantPolicy) -> bool:

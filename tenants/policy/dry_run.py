@@ -148,9 +148,11 @@ def _apply_override(
     before = overrides.apply(policy, member.user_id)
     if not _is_about(subject, member.user_id, overrides):
         return AffectedMember(member.email, before, before)
-    own = overrides.for_user(member.user_id)
-    others = (each.override for each in own if each.subject != subject)
-    return AffectedMember(member.email, before, apply_overrides(policy, (*others, override)))
+    own_overrides = overrides.for_user(member.user_id)
+    other_overrides = (each.override for each in own_overrides if each.subject != subject)
+    return AffectedMember(
+        member.email, before, apply_overrides(policy, (*other_overrides, override))
+    )
 
 
 def _is_about(subject: OverrideSubject, user_id: UserId, overrides: PolicyOverrides) -> bool:

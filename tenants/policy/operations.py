@@ -69,7 +69,7 @@ def set_policy(
                 current_version=current.version, expected_version=expected_version
             )
         check_policy_models(
-            tenant_id=actor.tenant_id, current=current.policy, wanted=policy, on=utc_day(now)
+            tenant_id=actor.tenant_id, current=current.policy, proposed=policy, on=utc_day(now)
         )
         insert_version(
             actor=actor, policy=policy, version=current.version + 1, reason=reason, now=now

@@ -69,9 +69,9 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
         statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(
             user_id, []
         )
-        if answers := draft_receipts_of_choice(user_id, statements, choice.consent):
-            write_receipts(answers, actor=actor, now=now)
-            _erase_content_of_ended_consents(actor, answers, now)
+        if drafts := draft_receipts_of_choice(user_id, statements, choice.consent):
+            write_receipts(drafts, actor=actor, now=now)
+            _erase_content_of_ended_consents(actor, drafts, now)
             _record_change(
                 actor, user_id, change=(compute_user_consent(statements), choice.consent), now=now
             )
@@ -89,9 +89,9 @@ def end_consent(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     Call this in the same transaction. A user who returns must consent again.
     """
     statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(user_id, [])
-    answers = draft_receipts_of_choice(user_id, statements, NO_CONSENT)
-    write_receipts(answers, actor=actor, now=now)
-    _erase_content_of_ended_consents(actor, answers, now)
+    drafts = draft_receipts_of_choice(user_id, statements, NO_CONSENT)
+    write_receipts(drafts, actor=actor, now=now)
+    _erase_content_of_ended_consents(actor, drafts, now)
 
 
 def record_consent_by_policy(change: PolicyChange) -> None:
@@ -101,33 +101,34 @@ def record_consent_by_policy(change: PolicyChange) -> None:
     """
     actor, now = change.actor, change.now
     before, after = change.old.content_capture, change.new.content_capture
-    answers = draft_receipts_of_policy(before, after)
-    if any(answer.is_given for answer in answers) and after is not None:
+    drafts = draft_receipts_of_policy(before, after)
+    if any(draft.is_given for draft in drafts) and after is not None:
         require_current(
             "content_capture.consent_text",
             accepted_version=after.consent_text,
             current=TENANT_CONSENT_TEXT,
         )
-    if not all(answer.is_given for answer in answers):
+    if not all(draft.is_given for draft in drafts):
         allowance = get_tenant_consent(after)
         for user_id, statements in find_latest_statements(tenant_id=actor.tenant_id).items():
-            answers += draft_receipts_of_choice(
+            drafts += draft_receipts_of_choice(
                 user_id,
                 statements,
                 compute_effective_consent(compute_user_consent(statements), allowance),
             )
-    write_receipts(answers, actor=actor, now=now, policy_version=change.version)
-    _erase_content_of_ended_consents(actor, answers, now)
+    write_receipts(drafts, actor=actor, now=now, policy_version=change.version)
+    _erase_content_of_ended_consents(actor, drafts, now)
 
 
 def _erase_content_of_ended_consents(
-    actor: Actor, answers: list[ReceiptDraft], now: datetime
+    actor: Actor, drafts: list[ReceiptDraft], now: datetime
 ) -> None:
-    ended = [each for each in answers if each.user_id is not None and not each.is_given]
+    ended_consents = [each for each in drafts if each.user_id is not None and not each.is_given]
     exclude_from_training(
-        tenant_id=actor.tenant_id, user_ids=[each.user_id for each in ended if each.user_id]
+        tenant_id=actor.tenant_id,
+        user_ids=[each.user_id for each in ended_consents if each.user_id],
     )
-    for each in ended:
+    for each in ended_consents:
         if each.kind is ConsentKind.CONTENT_CAPTURE and each.user_id is not None:
             request_content_erasure(
                 actor=actor, user_id=each.user_id, reason=ContentErasureReason.WITHDRAWN, now=now

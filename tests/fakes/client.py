@@ -23,7 +23,7 @@ class FakeClient:
         self.messages: list[str] = []
         self.trace: RequestTrace | None = None
 
-    async def write_delta(self, text: str) -> None:
+    async def write_delta(self, text: str, _trace: RequestTrace) -> None:
         self._check_connected()
         self.on_delta()
         self.texts.append(text)

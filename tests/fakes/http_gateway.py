@@ -14,6 +14,7 @@ from tests.fakes.gateway import KEY, FakeGateway
 from tests.fakes.polling import wait_until
 
 DEADLINE_S: Final = 5
+ORIGIN: Final = "https://caret.example.com"  # the one that browsers may send
 
 
 @asynccontextmanager
@@ -24,7 +25,7 @@ async def application(gateway: FakeGateway) -> AsyncIterator[GatewayApplication]
     async def open_plane() -> AsyncIterator[DataPlane]:
         yield gateway.plane
 
-    app = GatewayApplication(open_plane, allowed_origins=frozenset())
+    app = GatewayApplication(open_plane, allowed_origins=frozenset([ORIGIN]))
     server = FakeServer({"type": "lifespan"})
     server.queue_message("lifespan.startup")
     running = asyncio.create_task(app(server.scope, server.receive, server.send))

@@ -13,11 +13,12 @@ from typing import Any, Final
 import msgspec
 
 from caret.contracts.policy import Mode, Trigger
+from inference.completion.generation_options import TimeLimits
 from inference.completion.incoming_request import ContextFile, IncomingRequest, UnvalidatedRequest
 from inference.completion.request_trace import RequestTrace
 from inference.consumers.http.completions import Dialect, ParsedRequest
 from inference.consumers.http.finish_reasons import caret_finish_reason, llama_stop_type
-from inference.consumers.http.request_bodies import Stops, decode, normalize_stops
+from inference.consumers.http.request_bodies import Stops, decode, normalize_stops, read_limit
 from inference.consumers.http.responses import SSE_WITHOUT_DONE, encode, make_response_writer
 from inference.errors import CompletionError
 from inference.gateway.receive import MAX_FILES
@@ -40,6 +41,8 @@ class InfillBody(msgspec.Struct, frozen=True):
     stream: bool | None = None
     response_fields: list[str] | None = None  # "timings/prompt_n" selects a nested field
     model: str | None = None
+    t_max_prompt_ms: float | None = None  # until the first token; below 1: no limit
+    t_max_predict_ms: float | None = None  # from the first token; below 1: no limit
 
 
 class Timings(msgspec.Struct, frozen=True):
@@ -84,6 +87,7 @@ class InfillError(msgspec.Struct, frozen=True):
     error: InfillErrorDetails
 
 
+_MAX_TIME_LIMIT_MS: Final = 600_000  # beyond the deadline of every completion
 _KINDS: Final = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -94,11 +98,10 @@ _KINDS: Final = {
 
 
 class InfillResponseEncoder:
-    def __init__(self, arrival: IncomingRequest, *, model: str, fields: Sequence[str]) -> None:
-        self._model = model
+    def __init__(self, _arrival: IncomingRequest, *, fields: Sequence[str]) -> None:
         self._fields = fields
 
-    def encode_delta(self, text: str) -> InfillChunk:
+    def encode_delta(self, text: str, _trace: RequestTrace) -> InfillChunk:
         return InfillChunk(text)
 
     def encode_end(self, trace: RequestTrace) -> list[Any]:
@@ -107,7 +110,7 @@ class InfillResponseEncoder:
     def encode_full(self, text: str, trace: RequestTrace) -> Any:
         response = InfillResponse(
             content=text,
-            model=self._model,
+            model=trace.model_name,
             stop_type=llama_stop_type(trace),
             tokens_predicted=trace.generated_tokens,
             tokens_evaluated=trace.prompt_tokens,
@@ -157,27 +160,32 @@ _decoder: Final = msgspec.json.Decoder(InfillBody)
 def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
-    limit = request.n_predict
+    limit, is_warm_up = read_limit(request.n_predict)
     draft = UnvalidatedRequest(
         mode=Mode.FIM,
         prefix=request.input_prefix + (request.prompt or ""),
         suffix=request.input_suffix,
         files=_to_files(request.input_extra or []),
-        max_tokens=limit if limit is not None and limit > 0 else None,
+        max_tokens=limit,
         stop=normalize_stops(request.stop),
-        trigger=Trigger.PREFETCH if limit == 0 else Trigger.AUTOMATIC,
-        is_warm_up=limit == 0,
+        trigger=Trigger.PREFETCH if is_warm_up else Trigger.AUTOMATIC,
+        is_warm_up=is_warm_up,
         model=request.model or "",
+        time_limits=TimeLimits(
+            first_token_ms=_read_time_limit(request.t_max_prompt_ms),
+            generation_ms=_read_time_limit(request.t_max_predict_ms),
+        ),
     )
-    make_encoder = partial(
-        InfillResponseEncoder,
-        model=request.model or "",
-        fields=tuple(request.response_fields or ()),
-    )
+    make_encoder = partial(InfillResponseEncoder, fields=tuple(request.response_fields or ()))
     framing = SSE_WITHOUT_DONE if request.stream else None
     return ParsedRequest(
         protocol="infill", draft=draft, client=make_response_writer(make_encoder, framing)
     )
+
+
+def _read_time_limit(limit_ms: float | None) -> int | None:
+    """Return the limit in milliseconds; None: no limit."""
+    return None if limit_ms is None or limit_ms < 1 else round(min(limit_ms, _MAX_TIME_LIMIT_MS))
 
 
 def _to_files(extras: list[InfillExtraFile]) -> tuple[ContextFile, ...]:

@@ -1,6 +1,5 @@
 """`POST /v1/fim/completions` in Mistral's format: the texts before and after the cursor."""
 
-from functools import partial
 from typing import Final
 
 import msgspec
@@ -15,6 +14,7 @@ from inference.consumers.http.request_bodies import (
     build_fim_request,
     decode,
     normalize_stops,
+    require_text,
 )
 from inference.consumers.http.responses import SSE, encode, make_response_writer
 from inference.errors import CompletionError
@@ -75,16 +75,15 @@ class FimError(msgspec.Struct, frozen=True):
 
 
 class FimResponseEncoder:
-    def __init__(self, arrival: IncomingRequest, *, model: str) -> None:
+    def __init__(self, arrival: IncomingRequest) -> None:
         self._id = f"cmpl-{arrival.request_id}"
         self._created = arrival.occurred_at_ms // 1000
-        self._model = model
 
-    def encode_delta(self, text: str) -> FimChunk:
-        return self._build_chunk(ChunkChoice(FimMessage(text), None))
+    def encode_delta(self, text: str, trace: RequestTrace) -> FimChunk:
+        return self._build_chunk(trace, ChunkChoice(FimMessage(text), None))
 
     def encode_end(self, trace: RequestTrace) -> list[FimChunk]:
-        last = self._build_chunk(ChunkChoice(FimMessage(""), mistral_finish_reason(trace)))
+        last = self._build_chunk(trace, ChunkChoice(FimMessage(""), mistral_finish_reason(trace)))
         finish_reason = caret_finish_reason(trace)
         return [
             msgspec.structs.replace(
@@ -96,14 +95,14 @@ class FimResponseEncoder:
         return FimCompletion(
             id=self._id,
             created=self._created,
-            model=self._model,
+            model=trace.model_name,
             choices=[WholeChoice(FimMessage(text), mistral_finish_reason(trace))],
             usage=build_usage(trace),
             caret_finish_reason=caret_finish_reason(trace),
         )
 
-    def _build_chunk(self, choice: ChunkChoice) -> FimChunk:
-        return FimChunk(self._id, self._created, self._model, [choice])
+    def _build_chunk(self, trace: RequestTrace, choice: ChunkChoice) -> FimChunk:
+        return FimChunk(self._id, self._created, trace.model_name, [choice])
 
 
 _decoder: Final = msgspec.json.Decoder(FimBody)
@@ -112,6 +111,7 @@ _decoder: Final = msgspec.json.Decoder(FimBody)
 def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
+    require_text(request.prompt, request.suffix)
     return ParsedRequest(
         protocol="mistral",
         draft=build_fim_request(
@@ -121,9 +121,7 @@ def parse_request(body: bytes) -> ParsedRequest:
             stop=normalize_stops(request.stop),
             model=request.model or "",
         ),
-        client=make_response_writer(
-            partial(FimResponseEncoder, model=request.model or ""), SSE if request.stream else None
-        ),
+        client=make_response_writer(FimResponseEncoder, SSE if request.stream else None),
     )
 
 

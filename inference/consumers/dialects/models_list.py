@@ -1,17 +1,24 @@
 """Lookups that clients make besides completions. They need a key but have no rate limits."""
 
+from itertools import chain
+from typing import Final
+
 import msgspec
 
-from caret.contracts.policy import Tier
+from caret.contracts.policy import Mode, Tier
 from caret.foundation.web.connections import authenticate_connection
 from inference.completion.request import Principal, tier_of
 from inference.consumers.base import client_address, read_api_key
 from inference.consumers.http.http_consumer import HttpConsumer
 from inference.consumers.http.openai_schemas import error_body
 from inference.consumers.http.responses import encode
-from inference.errors import CompletionError
+from inference.errors import CompletionError, UnknownModel
 from inference.gateway.authenticate import authenticate
 from inference.pipeline import DataPlane
+from inference.routing.pool_selection import DEFAULT_MODEL_NAMES
+
+MODEL_PATH: Final = "/v1/models/"  # before the name of one model
+ONE_MODEL: Final = f"{MODEL_PATH}{{name}}"
 
 
 class ModelsListConsumer(HttpConsumer):
@@ -45,21 +52,33 @@ class ModelsListConsumer(HttpConsumer):
 
     def list_models(self) -> list[str]:
         """Return exactly the models that the key may use, the fast tier's first."""
+        return list(dict.fromkeys(chain.from_iterable(self.list_models_by_tier().values())))
+
+    def list_models_by_tier(self) -> dict[Tier, list[str]]:
+        """Return the models that the key may use in each tier, the default first."""
         snapshot, modes = self.principal.snapshot, self.principal.modes
-        names = (
-            name
-            for tier in Tier
-            if any(tier_of(mode) is tier for mode in modes)
-            for name in self.plane.pool_selector.list_models(snapshot, tier)
-        )
-        return list(dict.fromkeys(names))
+        allowed_tiers = {tier_of(mode) for mode in modes}
+        list_models = self.plane.pool_selector.list_models
+        return {tier: list_models(snapshot, tier) if tier in allowed_tiers else [] for tier in Tier}
+
+
+class ModelCapabilities(msgspec.Struct, frozen=True):
+    """The capabilities that Mistral's clients read."""
+
+    completion_chat: bool
+    completion_fim: bool
+    function_calling: bool = False
+    fine_tuning: bool = False
+    vision: bool = False
 
 
 class ModelInfo(msgspec.Struct, frozen=True):
     id: str
+    capabilities: ModelCapabilities
     object: str = "model"
     created: int = 0  # unknown
     owned_by: str = "caret"
+    type: str = "base"  # Mistral's clients require it
 
 
 class Models(msgspec.Struct, frozen=True):
@@ -68,7 +87,30 @@ class Models(msgspec.Struct, frozen=True):
 
 
 class ModelsConsumer(ModelsListConsumer):
-    """`GET /v1/models` in OpenAI's format."""
+    """`GET /v1/models` in OpenAI's and Mistral's format."""
 
     def build_response(self, _body: bytes) -> Models:
-        return Models([ModelInfo(name) for name in self.list_models()])
+        return Models([_describe_model(self, name) for name in self.list_models()])
+
+
+class ModelConsumer(ModelsListConsumer):
+    """`GET /v1/models/NAME`. A name may contain slashes."""
+
+    def build_response(self, _body: bytes) -> ModelInfo:
+        name = self.scope["path"].removeprefix(MODEL_PATH)
+        names = self.list_models()
+        if name and name in DEFAULT_MODEL_NAMES and names:
+            name = names[0]
+        if name not in names:
+            message = "This model does not exist. GET /v1/models lists the models of this key."
+            raise UnknownModel("", message)
+        return _describe_model(self, name)
+
+
+def _describe_model(consumer: ModelsListConsumer, name: str) -> ModelInfo:
+    names, modes = consumer.list_models_by_tier(), consumer.principal.modes
+    capabilities = ModelCapabilities(
+        completion_chat=name in names[Tier.QUALITY] and Mode.CHAT in modes,
+        completion_fim=name in names[Tier.FAST] and Mode.FIM in modes,
+    )
+    return ModelInfo(name, capabilities)

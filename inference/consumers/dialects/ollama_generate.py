@@ -7,8 +7,7 @@ request to load the model, which is always loaded.
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -18,21 +17,34 @@ from inference.completion.request_trace import RequestTrace
 from inference.consumers.http.completions import Dialect, ParsedRequest
 from inference.consumers.http.finish_reasons import ollama_done_reason
 from inference.consumers.http.request_bodies import (
+    Body,
     Stops,
     build_fim_request,
     decode,
     normalize_stops,
 )
 from inference.consumers.http.responses import NDJSON, encode, make_response_writer
-from inference.errors import CompletionError
+from inference.errors import BadRequest, CompletionError, UnknownModel
 
 
 class Options(msgspec.Struct, frozen=True):
     num_predict: int | None = None  # below 0: no limit
     stop: Stops = None
+    # For chats only.
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
 
 
-class GenerateBody(msgspec.Struct, frozen=True):
+class UnsupportedFields(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields that are refused, since a client would miss their effect."""
+
+    format: Any = None
+    think: bool | str | None = None
+    images: list[str] | None = None
+
+
+class GenerateBody(UnsupportedFields, frozen=True):
     model: str | None = None
     prompt: str | None = None
     suffix: str | None = None
@@ -47,20 +59,23 @@ class GenerateChunk(msgspec.Struct, frozen=True):
     done: bool = False
 
 
-class GenerateFinal(msgspec.Struct, frozen=True):
-    """The last line of a response. Durations are in nanoseconds."""
+class FinalFields(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of the last line of every response. Durations are in nanoseconds."""
 
     model: str
     created_at: str
-    response: str
+    done: bool = True
     done_reason: str  # load, or the finish reason
     total_duration: int
+    load_duration: int = 0
     prompt_eval_count: int
     prompt_eval_duration: int
     eval_count: int
     eval_duration: int
-    done: bool = True
-    load_duration: int = 0
+
+
+class GenerateFinal(FinalFields, frozen=True, kw_only=True):
+    response: str
     context: list[int] = []
 
 
@@ -69,32 +84,39 @@ class OllamaError(msgspec.Struct, frozen=True):
 
 
 class OllamaResponseEncoder:
-    def __init__(self, arrival: IncomingRequest, *, model: str) -> None:
-        moment = datetime.fromtimestamp(arrival.occurred_at_ms / 1000, UTC)
-        self._created_at = moment.isoformat().replace("+00:00", "Z")
-        self._model = model
-        self._is_loading = arrival.draft.is_warm_up
+    def __init__(self, arrival: IncomingRequest) -> None:
+        self._created_at = format_time(arrival)
 
-    def encode_delta(self, text: str) -> GenerateChunk:
-        return GenerateChunk(self._model, self._created_at, text)
+    def encode_delta(self, text: str, trace: RequestTrace) -> GenerateChunk:
+        return GenerateChunk(trace.model_name, self._created_at, text)
 
     def encode_end(self, trace: RequestTrace) -> list[GenerateFinal]:
         return [self.encode_full("", trace)]
 
     def encode_full(self, text: str, trace: RequestTrace) -> GenerateFinal:
-        engine_ms = trace.engine_ms or 0.0
-        first_ms = trace.first_token_ms or trace.total_ms
-        return GenerateFinal(
-            model=self._model,
-            created_at=self._created_at,
-            response=text,
-            done_reason="load" if self._is_loading else ollama_done_reason(trace),
-            total_duration=_to_nanoseconds(trace.total_ms),
-            prompt_eval_count=trace.prompt_tokens,
-            prompt_eval_duration=_to_nanoseconds(engine_ms),
-            eval_count=trace.generated_tokens,
-            eval_duration=_to_nanoseconds(trace.total_ms - first_ms),
-        )
+        return GenerateFinal(response=text, **build_final_fields(trace))
+
+
+def build_final_fields(trace: RequestTrace) -> dict[str, Any]:
+    """Build the fields of FinalFields."""
+    engine_ms = trace.engine_ms or 0.0
+    first_ms = trace.first_token_ms or trace.total_ms
+    is_loading = trace.arrival.draft.is_warm_up
+    return {
+        "model": trace.model_name,
+        "created_at": format_time(trace.arrival),
+        "done_reason": "load" if is_loading else ollama_done_reason(trace),
+        "total_duration": _to_nanoseconds(trace.total_ms),
+        "prompt_eval_count": trace.prompt_tokens,
+        "prompt_eval_duration": _to_nanoseconds(engine_ms),
+        "eval_count": trace.generated_tokens,
+        "eval_duration": _to_nanoseconds(trace.total_ms - first_ms),
+    }
+
+
+def format_time(arrival: IncomingRequest) -> str:
+    moment = datetime.fromtimestamp(arrival.occurred_at_ms / 1000, UTC)
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _to_nanoseconds(ms: float) -> int:
@@ -106,16 +128,15 @@ _decoder: Final = msgspec.json.Decoder(GenerateBody)
 
 def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
-    request = decode(_decoder, body)
+    request = decode_body(_decoder, body)
     options = request.options or Options()
-    limit = options.num_predict
     draft = build_fim_request(
         request.prompt or "",
         suffix=request.suffix or None,  # plugins send an empty suffix with a rendered prompt
-        max_tokens=limit if limit is not None and limit > 0 else None,
+        max_tokens=options.num_predict,
         stop=normalize_stops(options.stop),
     )
-    is_warm_up = limit == 0 or not (request.prompt or request.suffix)
+    is_warm_up = draft.is_warm_up or not (request.prompt or request.suffix)
     trigger = Trigger.PREFETCH if is_warm_up else Trigger.AUTOMATIC
     return ParsedRequest(
         protocol="ollama",
@@ -123,10 +144,31 @@ def parse_request(body: bytes) -> ParsedRequest:
             draft, is_warm_up=is_warm_up, trigger=trigger, model=read_model_name(request.model)
         ),
         client=make_response_writer(
-            partial(OllamaResponseEncoder, model=request.model or ""),
-            None if request.stream is False else NDJSON,
+            OllamaResponseEncoder, None if request.stream is False else NDJSON
         ),
     )
+
+
+def decode_body(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
+    """Decode a body, with Ollama's error if there is none. Raises BadRequest."""
+    if not body:
+        raise BadRequest("invalid_json", "missing request body")
+    request = decode(decoder, body)
+    if isinstance(request, UnsupportedFields):
+        refuse_capability("format", request.format)
+        refuse_capability("thinking", request.think)
+        refuse_capability("images", request.images)
+    return request
+
+
+def refuse_capability(name: str, is_requested: object) -> None:
+    """Refuse with the text by which clients notice that a model lacks a capability.
+
+    Raises BadRequest.
+    """
+    if is_requested:
+        message = f"this model does not support {name}"
+        raise BadRequest("unsupported_parameter", message, param=name)
 
 
 def read_model_name(text: str | None) -> str:
@@ -135,6 +177,8 @@ def read_model_name(text: str | None) -> str:
 
 
 def error_body(error: CompletionError) -> bytes:
+    if isinstance(error, UnknownModel) and error.name:
+        return encode(OllamaError(f"model '{error.name}' not found"))
     return encode(OllamaError(error.message))
 
 

@@ -6,10 +6,9 @@ import msgspec
 
 from caret.contracts.policy import ANY_LANGUAGE, Tier
 from inference.consumers.dialects.models_list import ModelsListConsumer
-from inference.consumers.dialects.ollama_generate import error_body, read_model_name
-from inference.consumers.http.request_bodies import decode
+from inference.consumers.dialects.ollama_generate import decode_body, error_body, read_model_name
 from inference.context.prompt.token_budget import PROMPT_TOKENS
-from inference.errors import CompletionError
+from inference.errors import BadRequest, CompletionError
 
 # The version of Ollama that we emulate.
 VERSION: Final = "0.12.0"
@@ -35,6 +34,23 @@ class OllamaModel(msgspec.Struct, frozen=True):
     details: Details = Details()
 
 
+class RunningModel(OllamaModel, frozen=True):
+    expires_at: str = "9999-12-31T23:59:59Z"  # never
+    size_vram: int = 0
+    context_length: int = PROMPT_TOKENS[Tier.FAST]
+
+
+class RunningModels(msgspec.Struct, frozen=True):
+    models: list[RunningModel]
+
+
+class EmbedResponse(msgspec.Struct, frozen=True):
+    """Never sent: no model here makes embeddings for clients."""
+
+    model: str
+    embeddings: list[list[float]]
+
+
 class Tags(msgspec.Struct, frozen=True):
     models: list[OllamaModel]
 
@@ -43,7 +59,7 @@ class OllamaVersion(msgspec.Struct, frozen=True):
     version: str = VERSION
 
 
-class ShowBody(msgspec.Struct, frozen=True):
+class ModelBody(msgspec.Struct, frozen=True):
     model: str | None = None
     name: str | None = None
 
@@ -59,6 +75,15 @@ class ShowResponse(msgspec.Struct, frozen=True):
 
 
 class OllamaConsumer(ModelsListConsumer):
+    def select_pool(self, request: ModelBody) -> str:
+        """Return the pool of the model. Raises CompletionError."""
+        return self.plane.pool_selector.select(
+            self.principal.snapshot,
+            Tier.FAST,
+            language=ANY_LANGUAGE,
+            model=read_model_name(request.model or request.name),
+        )
+
     def encode_error(self, error: CompletionError) -> bytes:
         return error_body(error)
 
@@ -70,6 +95,13 @@ class TagsConsumer(OllamaConsumer):
         return Tags([OllamaModel(name, name) for name in self.list_models()])
 
 
+class RunningModelsConsumer(OllamaConsumer):
+    """`GET /api/ps`: every model is loaded."""
+
+    def build_response(self, _body: bytes) -> RunningModels:
+        return RunningModels([RunningModel(name, name) for name in self.list_models()])
+
+
 class VersionConsumer(OllamaConsumer):
     """`GET /api/version`"""
 
@@ -77,7 +109,7 @@ class VersionConsumer(OllamaConsumer):
         return OllamaVersion()
 
 
-_show_decoder: Final = msgspec.json.Decoder(ShowBody)
+_model_decoder: Final = msgspec.json.Decoder(ModelBody)
 
 
 class ShowConsumer(OllamaConsumer):
@@ -87,14 +119,7 @@ class ShowConsumer(OllamaConsumer):
     max_body_bytes = 64 * 1024
 
     def build_response(self, body: bytes) -> ShowResponse:
-        request = decode(_show_decoder, body)
-        snapshot, selector = self.principal.snapshot, self.plane.pool_selector
-        name = selector.select(
-            snapshot,
-            Tier.FAST,
-            language=ANY_LANGUAGE,
-            model=read_model_name(request.model or request.name),
-        )
+        name = self.select_pool(decode_body(_model_decoder, body))
         return ShowResponse(
             model_info={
                 "general.architecture": "caret",
@@ -102,3 +127,15 @@ class ShowConsumer(OllamaConsumer):
                 "caret.context_length": PROMPT_TOKENS[Tier.FAST],
             }
         )
+
+
+class EmbedConsumer(OllamaConsumer):
+    """`POST /api/embed`: refused, as by Ollama for a model that makes no embeddings."""
+
+    methods = (b"POST",)
+    max_body_bytes = 1024 * 1024
+
+    def build_response(self, body: bytes) -> EmbedResponse:
+        self.select_pool(decode_body(_model_decoder, body))
+        message = "this model does not support embeddings"
+        raise BadRequest("unsupported_parameter", message, http_status=501)

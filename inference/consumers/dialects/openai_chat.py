@@ -7,7 +7,7 @@ and `caret_repository` are the headers X-Caret-Path and X-Caret-Repository, whic
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -23,7 +23,14 @@ from inference.consumers.dialects.openai_completions import StreamOptions, check
 from inference.consumers.http.completions import Dialect, ParsedRequest
 from inference.consumers.http.finish_reasons import caret_finish_reason, openai_finish_reason
 from inference.consumers.http.openai_schemas import Usage, build_usage, error_body
-from inference.consumers.http.request_bodies import Stops, decode, normalize_stops
+from inference.consumers.http.request_bodies import (
+    Stops,
+    build_sampling,
+    decode,
+    normalize_stops,
+    read_limit,
+    refuse_if,
+)
 from inference.consumers.http.responses import SSE, make_response_writer
 from inference.errors import BadRequest
 from inference.gateway.receive import MAX_FILES, MAX_MESSAGES
@@ -45,11 +52,16 @@ class ChatFile(msgspec.Struct, frozen=True):
     text: str
 
 
+class ResponseFormat(msgspec.Struct, frozen=True):
+    type: str = "text"
+
+
 class ChatBody(msgspec.Struct, frozen=True):
     messages: list[ChatRequestMessage]
     model: str | None = None
     max_tokens: int | None = None
     max_completion_tokens: int | None = None  # newer name of max_tokens
+    n_predict: int | None = None  # llama.cpp's name of max_tokens
     n: int | None = None
     stop: Stops = None
     stream: bool | None = None
@@ -57,6 +69,14 @@ class ChatBody(msgspec.Struct, frozen=True):
     caret_path: str = ""  # of the file that the chat is about
     caret_repository: str = ""
     caret_files: list[ChatFile] = []  # the most important one first
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    logprobs: bool | None = None
+    response_format: ResponseFormat | None = None
+    tools: list[dict[str, Any]] | None = None
+    functions: list[dict[str, Any]] | None = None  # older name of tools
+    tool_choice: str | dict[str, Any] | None = None
 
 
 class AssistantMessage(msgspec.Struct, frozen=True):
@@ -86,7 +106,7 @@ class DeltaChoice(msgspec.Struct, frozen=True):
 class ChatCompletion(msgspec.Struct, frozen=True):
     id: str
     created: int  # Unix seconds
-    model: str  # the client's name for it
+    model: str
     choices: list[MessageChoice]
     usage: Usage
     object: str = "chat.completion"
@@ -104,36 +124,36 @@ class ChatChunk(msgspec.Struct, frozen=True):
 
 
 class ChatResponseEncoder:
-    def __init__(self, arrival: IncomingRequest, *, model: str, wants_usage: bool) -> None:
+    def __init__(self, arrival: IncomingRequest, *, wants_usage: bool) -> None:
         self._id = f"chatcmpl-{arrival.request_id}"
         self._created = arrival.occurred_at_ms // 1000
-        self._model = model
         self._wants_usage = wants_usage
         self._role: str | None = "assistant"  # None: already sent
 
-    def encode_delta(self, text: str) -> ChatChunk:
+    def encode_delta(self, text: str, trace: RequestTrace) -> ChatChunk:
         role, self._role = self._role, None
-        return self._build_chunk(DeltaChoice(Delta(text, role), None))
+        return self._build_chunk(trace, DeltaChoice(Delta(text, role), None))
 
     def encode_end(self, trace: RequestTrace) -> list[ChatChunk]:
-        last = self._build_chunk(DeltaChoice(Delta(role=self._role), openai_finish_reason(trace)))
+        choice = DeltaChoice(Delta(role=self._role), openai_finish_reason(trace))
+        last = self._build_chunk(trace, choice)
         last = msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(trace))
         if not self._wants_usage:
             return [last]
-        return [last, msgspec.structs.replace(self._build_chunk(), usage=build_usage(trace))]
+        return [last, msgspec.structs.replace(self._build_chunk(trace), usage=build_usage(trace))]
 
     def encode_full(self, text: str, trace: RequestTrace) -> ChatCompletion:
         return ChatCompletion(
             id=self._id,
             created=self._created,
-            model=self._model,
+            model=trace.model_name,
             choices=[MessageChoice(AssistantMessage(text), openai_finish_reason(trace))],
             usage=build_usage(trace),
             caret_finish_reason=caret_finish_reason(trace),
         )
 
-    def _build_chunk(self, *choices: DeltaChoice) -> ChatChunk:
-        return ChatChunk(self._id, self._created, self._model, list(choices))
+    def _build_chunk(self, trace: RequestTrace, *choices: DeltaChoice) -> ChatChunk:
+        return ChatChunk(self._id, self._created, trace.model_name, list(choices))
 
 
 _decoder: Final = msgspec.json.Decoder(ChatBody)
@@ -142,10 +162,8 @@ _decoder: Final = msgspec.json.Decoder(ChatBody)
 def parse_request(body: bytes) -> ParsedRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
-    check_choices(request.n)
-    if not request.messages:
-        raise BadRequest("invalid_field", "messages must have at least one entry.")
-    limit = request.max_completion_tokens
+    _check_options(request)
+    limit, is_warm_up = read_limit(_first_given(request))
     draft = UnvalidatedRequest(
         mode=Mode.CHAT,
         prefix="",
@@ -154,15 +172,15 @@ def parse_request(body: bytes) -> ParsedRequest:
         path=request.caret_path,
         repository=request.caret_repository,
         files=_to_files(request.caret_files[: MAX_FILES + 1]),
-        max_tokens=request.max_tokens if limit is None else limit,
+        max_tokens=limit,
+        is_warm_up=is_warm_up,
         stop=normalize_stops(request.stop),
         trigger=Trigger.MANUAL,
         model=request.model or "",
+        sampling=build_sampling(request.temperature, request.top_p, request.seed),
     )
     options = request.stream_options or StreamOptions()
-    make_encoder = partial(
-        ChatResponseEncoder, model=request.model or "", wants_usage=bool(options.include_usage)
-    )
+    make_encoder = partial(ChatResponseEncoder, wants_usage=bool(options.include_usage))
     client = make_response_writer(make_encoder, SSE if request.stream else None)
     return ParsedRequest(protocol="chat", draft=draft, client=client)
 
@@ -173,6 +191,26 @@ def _to_files(files: Sequence[ChatFile]) -> tuple[ContextFile, ...]:
         ContextFile(file.path, file.text, edited_at=-float(index))
         for index, file in enumerate(files)
     )
+
+
+def _check_options(request: ChatBody) -> None:
+    """Raises BadRequest."""
+    if not request.messages:
+        message = "messages must have at least one entry."
+        raise BadRequest("invalid_field", message, param="messages")
+    check_choices(request.n)
+    refuse_if("n", request.n is not None and request.n > 1)
+    refuse_if("logprobs", request.logprobs)
+    refuse_if("response_format", request.response_format not in (None, ResponseFormat()))
+    if request.tool_choice != "none":
+        refuse_if("tools", request.tools)
+        refuse_if("functions", request.functions)
+
+
+def _first_given(request: ChatBody) -> int | None:
+    """Return the limit of tokens under whichever name it was sent."""
+    limits = (request.max_completion_tokens, request.max_tokens, request.n_predict)
+    return next((limit for limit in limits if limit is not None), None)
 
 
 def _to_message(message: ChatRequestMessage) -> ChatMessage:

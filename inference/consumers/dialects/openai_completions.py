@@ -2,19 +2,21 @@
 
 With `suffix`, the prompt is the text before the cursor. Without it, the prompt may be a rendered
 fill-in-the-middle prompt of some model family; any other is used unchanged. With `segments`, the
-body is Tabby's, which uses the same path. The response always has one choice: decoding is
+body is Tabby's, which uses the same path. The response has one choice for each prompt: decoding is
 deterministic, so further choices would repeat it.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 import msgspec
 
-from inference.completion.incoming_request import IncomingRequest
+from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request_trace import RequestTrace
 from inference.consumers.dialects import tabby_completions
-from inference.consumers.http.completions import Dialect, ParsedRequest
+from inference.consumers.http.batches import BatchPart
+from inference.consumers.http.completions import BatchRequest, Dialect, ParsedRequest
 from inference.consumers.http.finish_reasons import caret_finish_reason, openai_finish_reason
 from inference.consumers.http.openai_schemas import Usage, build_usage, error_body
 from inference.consumers.http.request_bodies import (
@@ -22,7 +24,9 @@ from inference.consumers.http.request_bodies import (
     build_fim_request,
     decode,
     normalize_stops,
-    require_single_prompt,
+    read_prompts,
+    refuse_if,
+    require_text,
 )
 from inference.consumers.http.responses import SSE, make_response_writer
 from inference.errors import BadRequest
@@ -41,6 +45,8 @@ class CompletionBody(msgspec.Struct, frozen=True):
     stop: Stops = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    echo: bool | None = None
+    logprobs: int | bool | None = None
     # Tabby's field; its own dialect reads it.
     segments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
 
@@ -57,7 +63,7 @@ class Completion(msgspec.Struct, frozen=True):
 
     id: str
     created: int  # Unix seconds
-    model: str  # the client's name for it
+    model: str
     choices: list[CompletionChoice]
     object: str = "text_completion"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET
@@ -65,65 +71,94 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 class CompletionResponseEncoder:
-    def __init__(self, arrival: IncomingRequest, *, model: str, wants_usage: bool) -> None:
+    def __init__(self, arrival: IncomingRequest, *, wants_usage: bool) -> None:
         self._id = f"cmpl-{arrival.request_id}"
         self._created = arrival.occurred_at_ms // 1000
-        self._model = model
         self._wants_usage = wants_usage
 
-    def encode_delta(self, text: str) -> Completion:
-        return self._build_completion(CompletionChoice(text, None))
+    def encode_delta(self, text: str, trace: RequestTrace) -> Completion:
+        return self._build_completion(trace, CompletionChoice(text, None))
 
     def encode_end(self, trace: RequestTrace) -> list[Completion]:
         last = self._build_last("", trace)
         if not self._wants_usage:
             return [last]
-        return [last, msgspec.structs.replace(self._build_completion(), usage=build_usage(trace))]
+        usage = msgspec.structs.replace(self._build_completion(trace), usage=build_usage(trace))
+        return [last, usage]
 
     def encode_full(self, text: str, trace: RequestTrace) -> Completion:
         return msgspec.structs.replace(self._build_last(text, trace), usage=build_usage(trace))
 
+    def encode_part(self, part: BatchPart) -> Completion:
+        return self._build_completion(part.trace, _make_choice(part))
+
+    def encode_batch_end(self, parts: Sequence[BatchPart]) -> list[Completion]:
+        if not self._wants_usage:
+            return []
+        empty = self._build_completion(parts[-1].trace)
+        return [msgspec.structs.replace(empty, usage=_sum_usage(parts))]
+
+    def encode_batch(self, parts: Sequence[BatchPart]) -> Completion:
+        choices = map(_make_choice, parts)
+        completion = self._build_completion(parts[-1].trace, *choices)
+        return msgspec.structs.replace(completion, usage=_sum_usage(parts))
+
     def _build_last(self, text: str, trace: RequestTrace) -> Completion:
-        last = self._build_completion(CompletionChoice(text, openai_finish_reason(trace)))
+        last = self._build_completion(trace, CompletionChoice(text, openai_finish_reason(trace)))
         return msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(trace))
 
-    def _build_completion(self, *choices: CompletionChoice) -> Completion:
-        return Completion(self._id, self._created, self._model, list(choices))
+    def _build_completion(self, trace: RequestTrace, *choices: CompletionChoice) -> Completion:
+        return Completion(self._id, self._created, trace.model_name, list(choices))
+
+
+def _make_choice(part: BatchPart) -> CompletionChoice:
+    return CompletionChoice(part.text, openai_finish_reason(part.trace), part.index)
+
+
+def _sum_usage(parts: Sequence[BatchPart]) -> Usage:
+    return build_usage(*(part.trace for part in parts))
 
 
 _decoder: Final = msgspec.json.Decoder(CompletionBody)
 
 
-def parse_request(body: bytes) -> ParsedRequest:
+def parse_request(body: bytes) -> ParsedRequest | BatchRequest:
     """Parse a request. Raises BadRequest."""
     request = decode(_decoder, body)
     if bytes(request.segments) not in (b"", b"null"):
         return tabby_completions.parse_request(body)
     if request.prompt is None:
-        raise BadRequest("invalid_field", "prompt is missing.")
+        raise BadRequest("invalid_field", "prompt is missing.", param="prompt")
     check_choices(request.n)
+    refuse_if("echo", request.echo)
+    refuse_if("logprobs", request.logprobs)
+    prompts = read_prompts(request.prompt)
+    drafts = [_build_draft(request, prompt) for prompt in prompts]
     options = request.stream_options or StreamOptions()
-    make_encoder = partial(
-        CompletionResponseEncoder,
-        model=request.model or "",
-        wants_usage=bool(options.include_usage),
-    )
+    make_encoder = partial(CompletionResponseEncoder, wants_usage=bool(options.include_usage))
+    if len(drafts) > 1:
+        return BatchRequest("openai", drafts, make_encoder, is_streamed=bool(request.stream))
     return ParsedRequest(
         protocol="openai",
-        draft=build_fim_request(
-            require_single_prompt(request.prompt),
-            suffix=request.suffix,
-            max_tokens=request.max_tokens,
-            stop=normalize_stops(request.stop),
-            model=request.model or "",
-        ),
+        draft=drafts[0],
         client=make_response_writer(make_encoder, SSE if request.stream else None),
+    )
+
+
+def _build_draft(request: CompletionBody, prompt: str) -> UnvalidatedRequest:
+    require_text(prompt, request.suffix)
+    return build_fim_request(
+        prompt,
+        suffix=request.suffix,
+        max_tokens=request.max_tokens,
+        stop=normalize_stops(request.stop),
+        model=request.model or "",
     )
 
 
 def check_choices(n: int | None) -> None:
     if n is not None and n < 1:
-        raise BadRequest("invalid_field", "n must be at least 1.")
+        raise BadRequest("invalid_field", "n must be at least 1.", param="n")
 
 
 DIALECT: Final = Dialect(parse_request=parse_request, encode_error=error_body)

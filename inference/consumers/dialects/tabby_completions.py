@@ -8,12 +8,13 @@ from typing import Final
 
 import msgspec
 
+from caret.contracts.language_ids import language_of_name
 from caret.contracts.policy import Mode
 from inference.completion.incoming_request import ContextFile, IncomingRequest, UnvalidatedRequest
 from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import ResponseWriter
 from inference.consumers.http.completions import ParsedRequest
-from inference.consumers.http.request_bodies import decode, normalize_language
+from inference.consumers.http.request_bodies import decode
 from inference.consumers.http.responses import FullResponseWriter, HttpExchange
 from inference.gateway.receive import MAX_FILES
 
@@ -55,14 +56,14 @@ class TabbyResponseEncoder:
     def __init__(self, arrival: IncomingRequest) -> None:
         self._id = f"{ID_PREFIX}{arrival.request_id}"
 
-    def encode_delta(self, text: str) -> TabbyCompletion:
+    def encode_delta(self, text: str, _trace: RequestTrace) -> TabbyCompletion:
         return TabbyCompletion(self._id, [TabbyChoice(text)])
 
     def encode_end(self, _trace: RequestTrace) -> list[TabbyCompletion]:
         return []
 
-    def encode_full(self, text: str, _trace: RequestTrace) -> TabbyCompletion:
-        return self.encode_delta(text)
+    def encode_full(self, text: str, trace: RequestTrace) -> TabbyCompletion:
+        return self.encode_delta(text, trace)
 
 
 _decoder: Final = msgspec.json.Decoder(TabbyBody)
@@ -77,7 +78,7 @@ def parse_request(body: bytes) -> ParsedRequest:
         prefix=segments.prefix,
         suffix=segments.suffix or "",
         path=segments.filepath or "",
-        language=normalize_language(request.language),
+        language=language_of_name(request.language or ""),
         repository=_repository_name(segments.git_url or ""),
         files=_to_files(segments),
     )

@@ -5,18 +5,27 @@ protocol has fields for them, otherwise from the headers X-Caret-Path and X-Care
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Final
 
+from caret.foundation.ids import new_request_id
 from caret.foundation.web.connections import authenticate_connection
 from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import ResponseWriter
 from inference.consumers.base import Scope, client_address, header, read_api_key, read_editor
+from inference.consumers.http.batches import BatchEncoder, BatchResponseWriter, PartCollector
 from inference.consumers.http.http_consumer import HttpConsumer
+from inference.consumers.http.identical_requests import (
+    IdenticalRequests,
+    RunningRequest,
+    SharedCompletion,
+    SharingResponseWriter,
+    identify,
+)
 from inference.consumers.http.responses import HttpExchange
 from inference.errors import CompletionError
 from inference.gateway.authenticate import authenticate, find_key_error
@@ -26,20 +35,33 @@ from inference.pipeline import DataPlane, serve
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 
 
+MakeClient = Callable[[HttpExchange, IncomingRequest], ResponseWriter]
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedRequest:
     """A valid body: the requested completion and the format of the response."""
 
     protocol: str  # in usage records
     draft: UnvalidatedRequest
-    client: Callable[[HttpExchange, IncomingRequest], ResponseWriter]
+    client: MakeClient
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """A valid body with several prompts."""
+
+    protocol: str
+    drafts: Sequence[UnvalidatedRequest]  # at least two
+    make_encoder: Callable[[IncomingRequest], BatchEncoder]
+    is_streamed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """The request and error formats of one protocol."""
 
-    parse_request: Callable[[bytes], ParsedRequest]  # raises BadRequest
+    parse_request: Callable[[bytes], ParsedRequest | BatchRequest]  # raises BadRequest
     encode_error: Callable[[CompletionError], bytes]
 
 
@@ -47,8 +69,11 @@ class CompletionConsumer(HttpConsumer):
     max_body_bytes = MAX_BODY_BYTES
     methods = (b"POST",)
 
-    def __init__(self, plane: DataPlane, dialect: Dialect) -> None:
+    def __init__(
+        self, plane: DataPlane, dialect: Dialect, identical_requests: IdenticalRequests
+    ) -> None:
         super().__init__()
+        self._identical = identical_requests
         self._plane = plane
         self._dialect = dialect
         self._received_s = plane.clock.monotonic_s()
@@ -71,28 +96,93 @@ class CompletionConsumer(HttpConsumer):
 
     async def respond(self, body: bytes) -> None:
         parsed_request = self._dialect.parse_request(body)
-        arrival = IncomingRequest(
-            protocol=parsed_request.protocol,
+        with self._cancel_on_key_end():
+            if isinstance(parsed_request, BatchRequest):
+                await self._respond_to_batch(parsed_request)
+            else:
+                arrival = self._make_arrival(parsed_request.protocol, parsed_request.draft)
+                await self._complete(arrival, parsed_request.client)
+
+    async def _respond_to_batch(self, batch: BatchRequest) -> None:
+        first = self._make_arrival(batch.protocol, batch.drafts[0])
+        encoder = batch.make_encoder(first)
+        writer = BatchResponseWriter(self, encoder, is_streamed=batch.is_streamed)
+        for index, draft in enumerate(batch.drafts):
+            arrival = first if index == 0 else self._make_next_arrival(first, draft)
+            collector = PartCollector(index)
+            try:
+                await self._complete(arrival, lambda *_, part=collector: part)
+            finally:  # a key that ends cancels this task after the error is known
+                if collector.error is not None:
+                    await writer.write_error(collector.error)
+            if collector.part is None:
+                return
+            await writer.write_part(collector.part)
+        await writer.write_done()
+
+    def _make_arrival(self, protocol: str, draft: UnvalidatedRequest) -> IncomingRequest:
+        return IncomingRequest(
+            protocol=protocol,
             key_text=read_api_key(self.scope),
             address=client_address(self.scope),
-            draft=_add_location(parsed_request.draft, self.scope),
+            draft=_add_location(draft, self.scope),
             received_s=self._received_s,
             body_read_s=self._plane.clock.monotonic_s(),
             occurred_at_ms=self._plane.clock.now_ms(),
             trace_parent=header(self.scope, b"traceparent"),
             editor=read_editor(self.scope),
+            request_id=self.request_id,
         )
-        client = parsed_request.client(self, arrival)
-        with self._cancel_on_key_end():
-            if arrival.draft.is_warm_up:
-                await self._warm_up(arrival, client)
-            else:
-                await serve(self._plane, arrival, client)
+
+    def _make_next_arrival(
+        self, first: IncomingRequest, draft: UnvalidatedRequest
+    ) -> IncomingRequest:
+        """Make the arrival of a later prompt. It begins to wait only now."""
+        return replace(
+            first,
+            draft=_add_location(draft, self.scope),
+            received_s=self._plane.clock.monotonic_s(),
+            body_read_s=None,
+            occurred_at_ms=self._plane.clock.now_ms(),
+            request_id=new_request_id(),
+        )
+
+    async def _complete(self, arrival: IncomingRequest, make_client: MakeClient) -> None:
+        """Serve the request, or answer it with the completion of an identical one."""
+        if arrival.draft.is_warm_up:
+            await self._warm_up(arrival, make_client(self, arrival))
+            return
+        identity = identify(self._principal, arrival)
+        if identity is None:
+            await serve(self._plane, arrival, make_client(self, arrival))
+            return
+        while (running := self._identical.find(identity)) is not None:
+            shared = await self._wait_for(running, arrival, make_client)
+            if shared is not None:
+                self.request_id = shared.arrival.request_id
+                await shared.replay(make_client(self, shared.arrival))
+                return
+        with self._identical.run(identity, arrival) as running:
+            client = SharingResponseWriter(make_client(self, arrival), running)
+            await serve(self._plane, arrival, client)
+
+    async def _wait_for(
+        self, running: RunningRequest, arrival: IncomingRequest, make_client: MakeClient
+    ) -> SharedCompletion | None:
+        try:
+            return await running.wait()
+        except asyncio.CancelledError as cancelled:
+            if cancelled.args and isinstance(cancelled.args[0], CompletionError):
+                # The key has ended.
+                trace = RequestTrace(arrival=arrival, clock=self._plane.clock)
+                await make_client(self, arrival).write_error(cancelled.args[0], trace)
+            raise
 
     async def _warm_up(self, arrival: IncomingRequest, client: ResponseWriter) -> None:
         """Warm up in the background, and answer at once with no text. Raises BadRequest."""
         receive(arrival)
-        if not arrival.draft.is_raw:  # a raw prompt has no text whose stable part is known
+        # The stable part of raw prompts and chats is not known.
+        if not (arrival.draft.is_raw or arrival.draft.messages):
             self._plane.warmup_queue.on_file_opened(self._principal.snapshot.tenant_id, arrival)
         await client.write_done(RequestTrace(arrival=arrival, clock=self._plane.clock))
 

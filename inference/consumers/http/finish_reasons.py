@@ -30,9 +30,14 @@ def build_finish_headers(trace: RequestTrace) -> Headers:
     )
 
 
+def is_regular(trace: RequestTrace) -> bool:
+    """Return whether the protocols' own values name the finish reason exactly."""
+    return trace.finish_reason in _REGULAR
+
+
 def caret_finish_reason(trace: RequestTrace) -> str | msgspec.UnsetType:
     """Return the finish reason; unset if the protocol's own value is exact."""
-    if trace.finish_reason is None or trace.finish_reason in _REGULAR:
+    if trace.finish_reason is None or is_regular(trace):
         return msgspec.UNSET
     return trace.finish_reason.value
 

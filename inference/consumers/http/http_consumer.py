@@ -8,12 +8,14 @@ import asyncio
 import math
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Final
 
 import structlog
 from channels.exceptions import StopConsumer
 
 from caret.foundation.concurrency.fast_timeout import run_with_timeout
+from caret.foundation.ids import new_request_id
 from caret.foundation.log_config import describe
 from inference.completion.response_writer import MAX_SEND_S, ClientDisconnected
 from inference.consumers.base import (
@@ -41,6 +43,7 @@ class HttpConsumer(DataPlaneConsumer):
     methods: tuple[bytes, ...] = ()  # allowed methods; empty: all
 
     def __init__(self) -> None:
+        self.request_id = new_request_id()  # in the header X-Request-Id
         self._body = bytearray()
         self._reading: asyncio.Task[None]  # reads the client's messages until the answer ends
         self._responding: asyncio.Task[None] | None = None
@@ -70,7 +73,9 @@ class HttpConsumer(DataPlaneConsumer):
         """Send an error as the whole response. Raises ClientDisconnected."""
         headers: Headers = []
         if error.code == "method_not_allowed":
-            headers.append((b"allow", b", ".join(self.methods)))
+            headers.append(self._allow_header)
+        if error.http_status == HTTPStatus.UNAUTHORIZED:
+            headers.append(_challenge(error))
         if error.retry_after_s is not None:
             # Round up: a client that retries too early is rejected again.
             headers.append((b"retry-after", str(math.ceil(error.retry_after_s)).encode()))
@@ -85,7 +90,10 @@ class HttpConsumer(DataPlaneConsumer):
     def on_connect(self) -> None:
         """Start the body's timeout, and reject unauthorized clients before they send a body."""
         self._too_late = asyncio.get_running_loop().call_later(MAX_RECEIVE_S, self._on_body_timeout)
-        self._reject_unauthorized()
+        if self.scope["method"] == "OPTIONS" and self.methods:
+            self._start_responding(self._send_options())  # preflights of browsers have no key
+        else:
+            self._reject_unauthorized()
 
     async def http_request(self, message: Message) -> None:
         if self._responding is not None:
@@ -110,8 +118,9 @@ class HttpConsumer(DataPlaneConsumer):
             await asyncio.gather(self._responding, return_exceptions=True)
 
     async def start_response(self, status: int, headers: Headers) -> None:
+        all_headers = [*headers, (b"x-request-id", self.request_id.encode())]
         await self._send_bounded(
-            {"type": "http.response.start", "status": status, "headers": headers}
+            {"type": "http.response.start", "status": status, "headers": all_headers}
         )
 
     async def send_body_part(self, body: bytes, *, is_last: bool = False) -> None:
@@ -152,9 +161,21 @@ class HttpConsumer(DataPlaneConsumer):
             self._respond_with_error(error)
 
     def _check_method(self) -> None:
-        if self.methods and self.scope["method"].encode() not in self.methods:
+        method = self.scope["method"].encode()
+        if method == b"HEAD":  # the server sends only the headers of the response to GET
+            method = b"GET"
+        if self.methods and method not in self.methods:
             methods = b" or ".join(self.methods).decode()
             raise BadRequest("method_not_allowed", f"Use the method {methods}.", http_status=405)
+
+    async def _send_options(self) -> None:
+        await self.start_response(HTTPStatus.NO_CONTENT, [self._allow_header])
+        await self.send_body_part(b"", is_last=True)
+
+    @property
+    def _allow_header(self) -> Header:
+        head = [b"HEAD"] if b"GET" in self.methods else []
+        return b"allow", b", ".join([*self.methods, *head, b"OPTIONS"])
 
     def _on_body_timeout(self) -> None:
         message = f"The body did not arrive within {MAX_RECEIVE_S:.0f} s."
@@ -194,6 +215,12 @@ class HttpConsumer(DataPlaneConsumer):
             await run_with_timeout(MAX_SEND_S, self.send(message))
         except (OSError, RuntimeError, TimeoutError):
             raise ClientDisconnected from None
+
+
+def _challenge(error: CompletionError) -> Header:
+    """Return the header that names the authentication scheme (RFC 6750)."""
+    reason = "" if error.code == "missing_api_key" else ', error="invalid_token"'
+    return b"www-authenticate", f'Bearer realm="Caret"{reason}'.encode()
 
 
 class NotFoundConsumer(HttpConsumer):

@@ -29,12 +29,15 @@ class ErrorResponse(msgspec.Struct, frozen=True):
     error: ErrorDetails
 
 
-def build_usage(trace: RequestTrace) -> Usage:
+def build_usage(*traces: RequestTrace) -> Usage:
+    """Build the usage of a response, the sum of its completions."""
+    prompt_tokens = sum(trace.prompt_tokens for trace in traces)
+    generated_tokens = sum(trace.generated_tokens for trace in traces)
     return Usage(
-        prompt_tokens=trace.prompt_tokens,
-        completion_tokens=trace.generated_tokens,
-        total_tokens=trace.prompt_tokens + trace.generated_tokens,
-        prompt_tokens_details=PromptDetails(trace.cached_tokens or 0),
+        prompt_tokens=prompt_tokens,
+        completion_tokens=generated_tokens,
+        total_tokens=prompt_tokens + generated_tokens,
+        prompt_tokens_details=PromptDetails(sum(trace.cached_tokens or 0 for trace in traces)),
     )
 
 

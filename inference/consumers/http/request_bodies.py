@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from caret.contracts.language_ids import LANGUAGES
-from caret.contracts.policy import Mode
+from caret.contracts.policy import Mode, Trigger
+from inference.completion.generation_options import GREEDY, Sampling
 from inference.completion.incoming_request import ContextFile, UnvalidatedRequest
 from inference.context.prompt.model_formats.fim_parser import parse_fim_prompt
 from inference.context.prompt.model_formats.model_families import ALL_MARKERS
@@ -21,6 +21,7 @@ from inference.gateway.receive import MAX_STOPS, check_prompt
 Body = TypeVar("Body")
 Stops = str | list[str] | None
 
+MAX_PROMPTS: Final = 20  # in one request; LangChain sends as many
 _MAX_LISTED_STOPS: Final = 256  # checked at most; plugins list a dozen
 
 _CHAT_ENDS: Final = frozenset({"<|im_start|>", "<|im_end|>", "<end_of_turn>"})
@@ -37,19 +38,49 @@ def decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        message = f"{name_bad_field(error)} is missing or malformed."
-        raise BadRequest("invalid_field", message) from None
+        field = name_bad_field(error)
+        message = f"{field or 'A required field'} is missing or malformed."
+        raise BadRequest("invalid_field", message, param=field or None) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise BadRequest("invalid_json", "The body is not a JSON object.") from None
 
 
-def require_single_prompt(prompt: str | list[str]) -> str:
-    """Return the prompt. A list of prompts would be several completions. Raises BadRequest."""
+def read_limit(limit: int | None) -> tuple[int | None, bool]:
+    """Return the limit of tokens, and whether the request only warms up the prefix cache.
+
+    Clients mean no limit by a negative one, and no completion by 0.
+    """
+    return (None, True) if limit == 0 else (limit, False)
+
+
+def build_sampling(temperature: float | None, top_p: float | None, seed: int | None) -> Sampling:
+    """Build the sampling. Without a temperature, decoding is greedy."""
+    return Sampling(
+        temperature=temperature or GREEDY.temperature,
+        top_p=GREEDY.top_p if top_p is None else top_p,
+        seed=seed,
+    )
+
+
+def refuse_if(name: str, is_requested: object) -> None:
+    """Refuse a parameter whose effect a client would miss.
+
+    The code of BadRequest is `unsupported_parameter`. Raises BadRequest.
+    """
+    if is_requested:
+        raise BadRequest(
+            "unsupported_parameter", f"{name} is not supported. Leave it out.", param=name
+        )
+
+
+def read_prompts(prompt: str | list[str]) -> list[str]:
+    """Return at least one prompt. Raises BadRequest."""
     if isinstance(prompt, str):
-        return prompt
-    if len(prompt) != 1:
-        raise BadRequest("invalid_field", "prompt must be a single string.")
-    return prompt[0]
+        return [prompt]
+    if not 1 <= len(prompt) <= MAX_PROMPTS:
+        message = f"prompt must have 1 to {MAX_PROMPTS} texts."
+        raise BadRequest("invalid_field", message, param="prompt")
+    return prompt
 
 
 def normalize_stops(stop: Stops) -> tuple[str, ...]:
@@ -65,10 +96,10 @@ def normalize_stops(stop: Stops) -> tuple[str, ...]:
     ]
 
 
-def normalize_language(language: str | None) -> str:
-    """Return the language; "" if unknown, since editors have names of their own."""
-    name = (language or "").lower()
-    return name if name in LANGUAGES else ""
+def require_text(prompt: str, suffix: str | None) -> None:
+    """Check that there is text before or after the cursor. Raises BadRequest."""
+    if not prompt and not suffix:
+        raise BadRequest("invalid_field", "prompt must not be empty.", param="prompt")
 
 
 def build_fim_request(
@@ -81,15 +112,19 @@ def build_fim_request(
 ) -> UnvalidatedRequest:
     """Build a fill-in-the-middle request from two texts or from a rendered prompt.
 
-    A prompt without suffix that no model family's format matches is used unchanged.
+    A prompt without suffix that no model family's format matches is used unchanged. A limit of 0
+    tokens only warms up the prefix cache.
 
-    The code of BadRequest is `too_large`. Raises BadRequest.
+    The codes of BadRequest are `too_large` and `invalid_field`. Raises BadRequest.
     """
+    limit, is_warm_up = read_limit(max_tokens)
     draft = UnvalidatedRequest(
         mode=Mode.FIM,
         prefix=prompt,
         suffix=suffix or "",
-        max_tokens=max_tokens,
+        max_tokens=limit,
+        is_warm_up=is_warm_up,
+        trigger=Trigger.PREFETCH if is_warm_up else Trigger.AUTOMATIC,
         stop=stop,
         model=model,
     )

@@ -24,7 +24,7 @@ encode: Final = msgspec.json.Encoder().encode
 class ResponseEncoder(Protocol):
     """Encodes the response of one request in one dialect."""
 
-    def encode_delta(self, text: str) -> msgspec.Struct:
+    def encode_delta(self, text: str, trace: RequestTrace) -> msgspec.Struct:
         """Return an event of a stream."""
 
     def encode_end(self, trace: RequestTrace) -> Sequence[msgspec.Struct]:
@@ -54,6 +54,16 @@ class StreamFraming:
     after: bytes
     end: bytes  # follows the last event
 
+    def frame(self, event: bytes) -> bytes:
+        return self.before + event + self.after
+
+    def build_headers(self) -> Headers:
+        return [
+            (b"content-type", self.content_type),
+            (b"cache-control", b"no-store"),
+            (b"x-accel-buffering", b"no"),  # nginx would buffer the stream
+        ]
+
 
 SSE: Final = StreamFraming(
     b"text/event-stream; charset=utf-8", b"data: ", b"\n\n", b"data: [DONE]\n\n"
@@ -75,13 +85,14 @@ class StreamingResponseWriter:
         self._framing = framing
         self._has_begun = False
 
-    async def write_delta(self, text: str) -> None:
+    async def write_delta(self, text: str, trace: RequestTrace) -> None:
         await self._start_stream()
-        await self._http.send_body_part(self._frame_event(encode(self._encoder.encode_delta(text))))
+        event = encode(self._encoder.encode_delta(text, trace))
+        await self._http.send_body_part(self._framing.frame(event))
 
     async def write_done(self, trace: RequestTrace) -> None:
         await self._start_stream(build_finish_headers(trace))
-        events = [self._frame_event(encode(event)) for event in self._encoder.encode_end(trace)]
+        events = [self._framing.frame(encode(event)) for event in self._encoder.encode_end(trace)]
         await self._http.send_body_part(b"".join(events) + self._framing.end, is_last=True)
 
     async def write_error(self, error: CompletionError, _trace: RequestTrace) -> None:
@@ -89,23 +100,15 @@ class StreamingResponseWriter:
             await self._http.send_error(error)
             return
         await self._http.send_body_part(
-            self._frame_event(self._http.encode_error(error)), is_last=True
+            self._framing.frame(self._http.encode_error(error)), is_last=True
         )
 
     async def _start_stream(self, more_headers: Sequence[Header] = ()) -> None:
         if self._has_begun:
             return
         self._has_begun = True
-        headers = [
-            (b"content-type", self._framing.content_type),
-            (b"cache-control", b"no-store"),
-            (b"x-accel-buffering", b"no"),  # nginx would buffer the stream
-            *more_headers,
-        ]
+        headers = [*self._framing.build_headers(), *more_headers]
         await self._http.start_response(200, headers)
-
-    def _frame_event(self, body: bytes) -> bytes:
-        return self._framing.before + body + self._framing.after
 
 
 class FullResponseWriter:
@@ -120,7 +123,7 @@ class FullResponseWriter:
         self._is_judged = has_outcome_reports
         self._texts: list[str] = []
 
-    async def write_delta(self, text: str) -> None:
+    async def write_delta(self, text: str, _trace: RequestTrace) -> None:
         self._texts.append(text)
 
     async def write_done(self, trace: RequestTrace) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Final
 
@@ -9,14 +10,21 @@ from caret.foundation.parsing.grammars import grammar_of
 
 _MAX_CHARS: Final = 200  # at each end of a line
 _COLON: Final = r":\s*(?:#.*)?$"
-_BRACKET: Final = r"(?:[{(\[]|=>|->)\s*$"
-# Operators after which an expression continues on the next line.
-_OPERATOR: Final = re.compile(r"(?:%>%|\|>|&&|\|\||<-|[^=!<>]=|\\)\s*$")
+_BRACKET: Final = r"(?:[{(\[]|=>|->)\s*$|^\s*/\*\*?\s*$"  # or a comment's first line
+# Operators and conditions that continue on the next line.
+_OPERATOR: Final = re.compile(
+    r"(?:%>%|\|>|&&|\|\||<-|[^=!<>]=|[^+]\+|\\)\s*$"
+    r"|^\s*(?:\}?\s*else\s+)?(?:if|for|while)\s*\(.*\)\s*$"
+)
 _LABEL: Final = r"^\s*(?:case\b.*|default|default\s*->):\s*$"
 _TAG: Final = (
     r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|wbr)\b)[A-Za-z][^<>/]*>\s*$"
 )
-_SHELL: Final = r"\b(?:do|then|else|in)\s*$"
+_TEMPLATE: Final = r"\{%-?\s*(?:if|for|block|macro|with|call|filter|el\w+)\b[^{}]*%\}\s*$"
+_HERE_DOCUMENT: Final = r"<<[-~]?[\"']?[A-Za-z_]\w*[\"']?\s*$"
+_C_LABEL: Final = r"^\s*\w+:\s*$"
+_FENCE: Final = r"^\s*```\s*[\w+-]+\s*$"
+_SHELL: Final = r"\b(?:do|then|else|in)\s*$|^\s*[^\s()]+\)\s*$"
 _ENDED_BY_WORD: Final = (
     r"\b(?:do|then|else|repeat|begin|ensure)(?:\s*\|[^|]*\|)?\s*$"
     r"|^\s*(?:def|class|module|if|unless|while|until|case|for|elsif|elseif|when|rescue|struct|"
@@ -26,45 +34,98 @@ _ASSIGNMENT: Final = r"(?:[^=!<>]=|\b(?:do|of|where|then|else|with|let))\s*$"
 _FUNCTION: Final = r"\bfunction\b[\w\s.:]*\([^()]*\)\s*$"
 _BY_LANGUAGE: Final = {
     "python": (_COLON,),
-    "yaml": (_COLON,),
-    "ruby": (_ENDED_BY_WORD,),
-    "julia": (_ENDED_BY_WORD,),
+    "yaml": (_COLON, r"[|>][-+]?\s*$"),
+    "ruby": (_ENDED_BY_WORD, _HERE_DOCUMENT),
+    "julia": (_ENDED_BY_WORD, r"\bdo\b[\w\s(),]*$"),
     "elixir": (r"\bdo\s*$|\belse\s*$",),
     "lua": (r"\b(?:do|then|else|repeat)\s*$", _FUNCTION),
-    "bash": (_SHELL,),
+    "bash": (_SHELL, _HERE_DOCUMENT),
     "fsharp": (_ASSIGNMENT,),
-    "haskell": (_ASSIGNMENT,),
+    "ocaml": (_ASSIGNMENT,),
+    "nim": (_ASSIGNMENT, _COLON),
+    "haskell": (_ASSIGNMENT, r"^\s*then\b(?!.*\belse\b)"),
     "scala": (_ASSIGNMENT,),
-    "html": (_TAG,),
-    "vue": (_TAG,),
+    "rust": (_LABEL, r"^\s*where\s*$"),
+    "php": (_LABEL, r"<\?php\s+(?:if|for|foreach|while|else|elseif)\b.*:\s*\?>\s*$"),
+    "latex": (r"\\begin\{[^{}]*\}[^{}]*$",),
     "svelte": (_TAG, r"\{[#:][^{}]*\}\s*$"),
-    "tsx": (_TAG,),
+    "markdown": (_FENCE,),
     "csv": (),
-    "markdown": (),
+    **dict.fromkeys(("c", "cpp"), (_LABEL, _C_LABEL)),
+    **dict.fromkeys(("gdscript", "makefile", "starlark"), (_COLON,)),
+    **dict.fromkeys(("html", "tsx", "vue", "xml", "astro", "blade", "erb"), (_TAG, _TEMPLATE)),
+    **dict.fromkeys(("jinja", "jinja-html", "django-html", "liquid", "twig"), (_TAG, _TEMPLATE)),
 }
 _OTHERS: Final = (_LABEL,)
+_TEXTS: Final = frozenset({"csv", "markdown", "plaintext"})
 # In these languages the brace of a definition may stand on a line of its own.
-_LONE_BRACE: Final = frozenset({"c", "cpp", "csharp", "java", "php"})
-_ENDS: Final = ("end", "fi", "done", "esac", "</", "{/", "```")
+_LONE_BRACE: Final = frozenset({"c", "cpp", "csharp", "java", "php", "rust", "solidity"})
+_HEAD_WITHOUT_BRACE: Final = re.compile(
+    r"(?:\)(?:\s*\w+)*|=>|^\s*\w+)\s*$"
+    r"|^\s*(?:[\w\s]+\s)?(?:class|struct|enum|interface|namespace|union)\s"
+)
+_STATEMENT_ENDS: Final = (";", "{", "}", ":")  # no block begins after these
+# In these languages all lines of a definition belong together until its bracket closes.
+_LISPS: Final = frozenset({"clojure", "commonlisp", "lisp", "racket", "scheme"})
+# Branches of one language, at the indentation of the line that they belong to.
+_OWN_BRANCHES: Final = {
+    "fsharp": re.compile(r"\|(?:\s|$)"),
+    "lua": re.compile(r"until\b"),
+    "ocaml": re.compile(r"\|(?:\s|$)"),
+    "yaml": re.compile(r"-(?:\s|$)"),
+}
+# In these languages a block that is open ends with a line of its own, without a bracket.
+_ENDED_BY_LINE: Final = frozenset(
+    {
+        *("bash", "elixir", "julia", "latex", "lua", "ruby"),
+        *("html", "jinja", "jinja-html", "django-html", "liquid", "svelte", "twig", "vue", "xml"),
+    }
+)
+# Lines end with a comma only inside of a statement.
+_STYLE_SHEETS: Final = frozenset({"css", "less", "scss"})
+# A line with less indentation is the next statement of an outer block.
+_INDENTED: Final = frozenset({"fsharp", "gdscript", "haskell", "nim", "python", "starlark", "yaml"})
+_WITH_LABELS: Final = frozenset({"c", "cpp"})
+_ITEM_WITH_KEY: Final = re.compile(r"\s*-\s+[\w.\"'/-]+:(?:\s|$)")
+_ENDS: Final = ("end", "fi", "done", "esac", "</", "{/", "\\end{", "```")
 _BRANCHES: Final = (
     *("else", "elif", "elsif", "elseif", "except", "rescue", "ensure", "finally", "catch"),
     *("case", "when", "default", "{:"),
 )
-_END: Final = re.compile(r"(?:end|fi|done|esac)\b|</|\{/|```\s*$")
-_BRANCH: Final = re.compile(rf"(?:{'|'.join(_BRANCHES[:-1])})\b|\{{:")
+_TEMPLATE_MARKS: Final = tuple(
+    f"{begin} {word}"
+    for begin in ("{%", "{%-", "<?php")
+    for word in ("end", "else", "elif", "elsif", "elseif")
+)
+_END: Final = re.compile(r"(?:end|fi|done|esac)\b|</|\{/|\\end\{|```\s*$|(?:\{%-?|<\?php) end")
+_BRANCH: Final = re.compile(rf"(?:(?:\{{%-?|<\?php) )?(?:{'|'.join(_BRANCHES[:-1])})\b|\{{:")
+_LAST_BRANCH: Final = re.compile(
+    r"(?:(?:\{%-?|<\?php) |\{:)?(?:else(?!\s*if)|default|ensure|finally)\b"
+)
+_MARKS: Final = (*_ENDS, *_BRANCHES, *_TEMPLATE_MARKS, "until")
 # Languages without a grammar, for clients that send a path only.
 _BY_SUFFIX: Final = {
+    ".clj": "clojure",
     ".csv": "csv",
     ".ex": "elixir",
     ".exs": "elixir",
     ".fs": "fsharp",
     ".hs": "haskell",
+    ".j2": "jinja",
     ".jl": "julia",
+    ".less": "less",
     ".lua": "lua",
     ".md": "markdown",
+    ".mk": "makefile",
+    ".ml": "ocaml",
+    ".nim": "nim",
     ".scala": "scala",
+    ".scss": "scss",
+    ".sol": "solidity",
     ".svelte": "svelte",
+    ".tex": "latex",
     ".vue": "vue",
+    ".xml": "xml",
 }
 
 
@@ -72,41 +133,88 @@ class BlockLines:
     """The lines of one language."""
 
     def __init__(self, language: str, path: str) -> None:
-        grammar = grammar_of(language, path)
-        suffix = PurePath(path).suffix.lower()
-        name = grammar or language.lower() or _BY_SUFFIX.get(suffix, "")
+        name = grammar_of(language, path) or language.lower() or _find_language(path)
         patterns = _BY_LANGUAGE.get(name, _OTHERS)
-        self._opens = re.compile("|".join((_BRACKET, *patterns)))
-        self._is_text = name in ("csv", "markdown")
-        self.has_lone_braces = name in _LONE_BRACE
+        self._opens = _compile(patterns if name in _TEXTS else (_BRACKET, *patterns))
+        self._has_labels = name in _WITH_LABELS
+        self._own_branch = _OWN_BRANCHES.get(name)
+        self._has_items = name == "yaml"
+        self._continues_after_comma = name in _STYLE_SHEETS
+        self.is_indented = name in _INDENTED
+        self.is_ended_by_line = name in _ENDED_BY_LINE
+        self.is_text = name in _TEXTS
+        self.is_lisp = name in _LISPS
+        self._has_lone_braces = name in _LONE_BRACE
 
     def is_opening(self, line: str) -> bool:
         """Return whether the line opens a block."""
-        return not self._is_text and self._opens.search(_clip(line)) is not None
+        return self._opens.search(_clip(line)) is not None
 
     def is_unfinished(self, line: str) -> bool:
         """Return whether the line opens a block, leaves a bracket open or ends with an operator."""
-        if self._is_text:
-            return False
         line = _clip(line)
-        return (
-            self.is_opening(line) or _has_open_bracket(line) or _OPERATOR.search(line) is not None
-        )
+        is_opening = self._opens.search(line) is not None
+        if is_opening or self.is_text:
+            return is_opening
+        if self._continues_after_comma and line.rstrip().endswith(","):
+            return True
+        return _has_open_bracket(line) or _OPERATOR.search(line) is not None
 
     def is_continued(self, line: str) -> bool:
         """Return whether an expression continues on the next line, without a block."""
         line = _clip(line)
         return not (self.is_opening(line) or _has_open_bracket(line))
 
+    def is_branch(self, line: str) -> bool:
+        """Return whether the line continues the block above at the indentation of its head."""
+        content = line.lstrip()
+        own_branch = self._own_branch
+        return _BRANCH.match(content) is not None or (
+            own_branch is not None and own_branch.match(content) is not None
+        )
+
+    def has_lone_brace(self, head: str) -> bool:
+        """Return whether the next line is probably the brace of this one."""
+        return self._has_lone_braces and _HEAD_WITHOUT_BRACE.search(head[-_MAX_CHARS:]) is not None
+
+    def may_have_lone_brace(self, head: str) -> bool:
+        """Return whether a brace on the next line is one of this line."""
+        return self._has_lone_braces and not head.rstrip().endswith(_STATEMENT_ENDS)
+
+    def can_become_branch(self, beginning: str) -> bool:
+        """Return whether a line that begins so may become a branch or a label."""
+        return self.is_branch(beginning) or self._is_name(beginning.strip().removesuffix(":"))
+
+    def is_label(self, line: str) -> bool:
+        """Return whether the line is a label or an access specifier."""
+        name, colon, rest = line.strip().partition(":")
+        return bool(colon) and not rest and self._is_name(name)
+
+    def _is_name(self, text: str) -> bool:
+        return self._has_labels and text.isidentifier()
+
+    def is_item_with_key(self, line: str) -> bool:
+        """Return whether the line begins a list item that may have further keys."""
+        return self._has_items and _ITEM_WITH_KEY.match(line) is not None
+
+
+def _find_language(path: str) -> str:
+    return _BY_SUFFIX.get(PurePath(path).suffix.lower(), "")
+
+
+@lru_cache
+def _compile(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(patterns) or r"(?!)")
+
 
 def has_flat_body(line: str) -> bool:
     """Return whether the body of the block that the line opens may not be indented."""
-    return re.match(r"\s*(?:inline\s+)?namespace\b", line) is not None
+    return re.match(r"\s*(?:(?:inline\s+)?namespace\b|```)", line) is not None
 
 
 def can_become_end(beginning: str) -> bool:
     """Return whether a line that begins so may become the end or a branch of a block."""
-    return any(mark.startswith(beginning) for mark in (*_ENDS, *_BRANCHES))
+    return any(mark.startswith(beginning) for mark in _MARKS)
 
 
 def is_end(line: str) -> bool:
@@ -114,8 +222,9 @@ def is_end(line: str) -> bool:
     return _END.match(line.lstrip()) is not None
 
 
-def is_branch(line: str) -> bool:
-    return _BRANCH.match(line.lstrip()) is not None
+def is_last_branch(line: str) -> bool:
+    """Return whether no other branch may follow, except one that always runs."""
+    return _LAST_BRANCH.match(line.lstrip()) is not None
 
 
 def has_block(prefix: str, indent: int) -> bool:
@@ -135,6 +244,27 @@ def is_end_missing(prefix: str, suffix: str, indent: int) -> bool:
     return below is None or measure_indent(below) != indent or not is_end(below)
 
 
+def measure_statement_indent(prefix: str) -> int:
+    """Return the indentation of the statement on the cursor's line.
+
+    If this line closes brackets of lines above, it is the indentation of the line that opens them.
+    """
+    last_line = prefix[prefix.rfind("\n") + 1 :]
+    num_closed = -_count_open_brackets(last_line)
+    if num_closed <= 0:
+        return measure_indent(last_line)
+    for line in reversed(prefix[: -len(last_line) - 1].split("\n")):
+        num_closed -= _count_open_brackets(line)
+        if num_closed <= 0:
+            return measure_indent(line)
+    return measure_indent(last_line)
+
+
+def find_outside(suffix: str, indent: int) -> str:
+    """Return the first line below the cursor's that is not indented more; "" if there is none."""
+    return _next_outside(iter(suffix.split("\n")), indent) or ""
+
+
 def _next_outside(lines: Iterable[str], indent: int) -> str | None:
     """Return the first line that is not blank and not indented more."""
     return next((line for line in lines if line.strip() and measure_indent(line) <= indent), None)
@@ -145,8 +275,17 @@ def _clip(line: str) -> str:
     return line if len(line) <= 2 * _MAX_CHARS else line[:_MAX_CHARS] + line[-_MAX_CHARS:]
 
 
+def has_open_parenthesis(line: str) -> bool:
+    return sum(map(line.count, "([")) > sum(map(line.count, ")]"))
+
+
 def _has_open_bracket(line: str) -> bool:
-    return sum(map(line.count, "([{")) > sum(map(line.count, ")]}"))
+    return _count_open_brackets(line) > 0
+
+
+def _count_open_brackets(line: str) -> int:
+    """Return opened minus closed brackets."""
+    return sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
 
 
 def measure_indent(line: str) -> int:

@@ -6,6 +6,7 @@ opening line that is not indented more, so that the end of a class does not clos
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from inference.context.prompt.cursor_text import line_after, line_before
@@ -26,8 +27,9 @@ _LINE_WITH_BRACKET: Final = re.compile(
 
 class _Bracket(NamedTuple):
     text: str
-    indent: int  # of its line
+    indent: int  # of its line, or of the line that the statement begins on
     is_first: bool  # whether it is the first text of its line
+    line: int  # which line of its text; negative on the cursor's
 
 
 class BracketCounter:
@@ -41,17 +43,31 @@ class BracketCounter:
         self._open: list[_Bracket] = []
         self._num_unmatched_above = _match(self._open, _brackets(above))
         self._below = list(_brackets(suffix[len(rest) : len(rest) + _NEARBY_CHARS]))
-        self._is_whole = len(suffix) - len(rest) <= _NEARBY_CHARS
+        is_whole = len(suffix) - len(rest) <= _NEARBY_CHARS
+        self._num_closed_far_below = 0 if is_whole else self._count_closed_far_below()
+
+    def _count_closed_far_below(self) -> int:
+        """Return how many brackets the text that was left out closes."""
+        open_brackets = self._open.copy()
+        _match(open_brackets, _brackets(self._line_before + self._rest_of_line, first_line=-1))
+        _match(open_brackets, self._below)
+        return sum(bracket.line >= 0 for bracket in open_brackets)
 
     def count_unmatched(self, completion: str) -> int:
         """Return how many brackets have no partner with this completion at the cursor."""
+        return self._count_with_line(self._line_before + completion + self._rest_of_line)
+
+    @cached_property
+    def num_unmatched_before(self) -> int:
+        """Return the number without a completion, and without what the cursor's line has opened."""
+        return min(self.count_unmatched(""), self._count_with_line(""))
+
+    def _count_with_line(self, text: str) -> int:
+        """Return the number with this text instead of the cursor's line."""
         open_brackets = self._open.copy()
-        count = self._num_unmatched_above
-        count += _match(
-            open_brackets, _brackets(self._line_before + completion + self._rest_of_line)
-        )
+        count = self._num_unmatched_above + _match(open_brackets, _brackets(text))
         count += _match(open_brackets, self._below)
-        return count + (len(open_brackets) if self._is_whole else 0)
+        return count + max(0, len(open_brackets) - self._num_closed_far_below)
 
     def trim(self, before: str, line: str) -> str:
         """Drop closing brackets at the end of a line that would have no partner.
@@ -67,31 +83,35 @@ class BracketCounter:
         return best
 
 
-def _brackets(text: str) -> Iterator[_Bracket]:
+def _brackets(text: str, first_line: int = 0) -> Iterator[_Bracket]:
     """Yield the brackets, without those of strings and without pairs inside one line."""
     text = _STRING.sub("_", text)
     num_pairs = 1
     while num_pairs:
         text, num_pairs = _PAIR.subn("_", text)
-    for line in _LINE_WITH_BRACKET.finditer(text):
+    for number, line in enumerate(_LINE_WITH_BRACKET.finditer(text), start=first_line):
         indent, is_first = len(line["indent"]), not line["text"]
         for bracket in _BRACKET.findall(line["rest"]):
-            yield _Bracket(bracket, indent, is_first)
+            yield _Bracket(bracket, indent, is_first, number)
             is_first = False
 
 
 def _match(open_brackets: list[_Bracket], brackets: Iterable[_Bracket]) -> int:
     """Match brackets with those that are open, innermost last. Return how many do not match."""
-    count = 0
+    count = indent = 0
+    line: int | None = None
     for bracket in brackets:
+        if bracket.line != line:
+            line, indent = bracket.line, bracket.indent
         if bracket.text not in _PARTNERS:
-            open_brackets.append(bracket)
+            is_moved = bracket.indent != indent
+            open_brackets.append(bracket._replace(indent=indent) if is_moved else bracket)
             continue
         while open_brackets and _is_left_open(open_brackets, bracket):
             open_brackets.pop()
             count += 1
         if open_brackets and open_brackets[-1].text == _PARTNERS[bracket.text]:
-            open_brackets.pop()
+            indent = min(indent, open_brackets.pop().indent)
         else:
             count += 1
     return count

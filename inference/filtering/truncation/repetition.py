@@ -22,10 +22,13 @@ def _ends_with_rounds(line: str, size: int) -> bool:
 
 
 class RecentLines:
-    """The latest lines of a completion, without blank ones."""
+    """The latest lines of a completion, with their indentation and without blank ones.
+
+    Indentation counts: blocks that end one after another have equal closing lines.
+    """
 
     def __init__(self) -> None:
-        self._last: list[str] = []  # stripped; twice the longest repeated sequence
+        self._last: list[str] = []  # twice the longest repeated sequence
         self._third_repetitions: frozenset[str] = (
             frozenset()
         )  # lines that would start a third repetition

@@ -9,9 +9,13 @@ from caret.contracts.policy import Mode
 from inference.completion.request import CompletionRequest
 from inference.context.prompt.block_lines import (
     BlockLines,
+    find_outside,
     has_block,
+    has_flat_body,
     is_end_missing,
+    is_last_branch,
     measure_indent,
+    measure_statement_indent,
 )
 from inference.context.prompt.cursor_text import line_after, line_before
 from inference.filtering.truncation.brackets import CLOSERS, BracketCounter
@@ -45,9 +49,21 @@ class TruncationContext:
         """Return the minimum indentation for a completion that begins with a line break."""
         if self.min_indent is None or self.is_fresh_line:
             return self.min_indent
+        if not self._is_head:
+            return measure_statement_indent(self.prefix[-_NEARBY_CHARS:])
+        return self.min_indent - has_flat_body(self.line_before)
+
+    @cached_property
+    def head_indent(self) -> int | None:
+        """Return the indentation of the cursor's line if that opens a block."""
+        is_head = not self.is_fresh_line and self._is_head
+        return measure_indent(self.line_before) if is_head else None
+
+    @cached_property
+    def _is_head(self) -> bool:
+        """Return whether the cursor's line opens a block. It has text before the cursor."""
         lines, line = self.lines, self.line_before
-        is_head = lines.is_unfinished(line) if self.rest_of_line else lines.is_opening(line)
-        return self.min_indent - (not is_head)
+        return lines.is_unfinished(line) if self.rest_of_line else lines.is_opening(line)
 
     @property
     def can_continue_below(self) -> bool:
@@ -58,14 +74,39 @@ class TruncationContext:
         """Return whether the suffix has the body of a block with this indentation."""
         return bool(self.next_line) and measure_indent(self.next_line) > indent
 
-    def has_block(self, indent: int) -> bool:
-        return has_block(self.prefix[-_NEARBY_CHARS:], indent)
+    def is_next_statement(self, indent: int) -> bool:
+        """Return whether a line below the cursor's may begin there as the next of an outer block.
+
+        Only indentation ends blocks in these languages.
+        """
+        return (
+            self.lines.is_indented
+            and self.head_indent is None
+            and self.is_single_line
+            and measure_indent(self.next_line) <= indent
+            and has_block(self.prefix[-_NEARBY_CHARS:], indent)
+        )
+
+    def is_branch_missing(self, completion: str, line: str) -> bool:
+        """Return whether the branch that the line begins continues a block above it."""
+        indent = measure_indent(line)
+        if not has_block(self.prefix[-_NEARBY_CHARS:] + completion, indent):
+            return False
+        if not is_last_branch(line):
+            return True
+        below = find_outside(self._text_below, indent)
+        return measure_indent(below) != indent or not self.lines.is_branch(below)
 
     def is_end_missing(self, completion: str, indent: int) -> bool:
         """Return whether a block with this indentation is still open after the completion."""
         before = self.prefix[-_NEARBY_CHARS:] + completion
+        return is_end_missing(before, self._text_below, indent)
+
+    @property
+    def _text_below(self) -> str:
+        """Return the text from the end of the cursor's line on."""
         rest = len(line_after(self.suffix))
-        return is_end_missing(before, self.suffix[rest : rest + _NEARBY_CHARS], indent)
+        return self.suffix[rest : rest + _NEARBY_CHARS]
 
 
 def build_truncation_context(

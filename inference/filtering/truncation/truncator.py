@@ -3,7 +3,9 @@
 A line is shown as it grows, but its beginning is held until it certainly belongs to the completion:
 text that was shown is never revoked. A completion ends
 - with the line, if the request is for a single line and this line opens no block;
-- before a line that leaves the block, unless the line closes a block that is left open otherwise;
+- before a line that leaves the block, unless the line closes a block that is left open otherwise,
+  is a branch of the statement, or is the next statement of an outer block;
+- before a blank line, in automatic completions, unless something is open that a later line closes;
 - before a line that repeats the first line of the suffix;
 - before a line, or the first of up to four lines, that would occur a third time in a row;
 - where a line becomes repetitive;
@@ -13,7 +15,6 @@ White space is held, and so is a repetition of the rest of the cursor's line. Bo
 the end of the completion.
 """
 
-import re
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
@@ -21,7 +22,7 @@ from typing import Final
 from inference.context.prompt.block_lines import (
     can_become_end,
     has_flat_body,
-    is_branch,
+    has_open_parenthesis,
     is_end,
     measure_indent,
 )
@@ -32,12 +33,8 @@ from inference.filtering.truncation.truncation_context import TruncationContext
 
 # A line is checked each time it has grown by this many characters, to keep the cost low.
 CHECK_EVERY: Final = 16
-_MAX_HEAD_CHARS: Final = 200
 _UNDECODED: Final = "\ufffd"
 _ENDINGS: Final = ")]};, \t"  # may be closing brackets that follow the cursor already
-_HEAD_WITHOUT_BRACE: Final = re.compile(
-    r"\)(?:\s*\w+)*\s*$|^\s*(?:[\w\s]+\s)?(?:class|struct|enum|interface|namespace|union)\s"
-)
 
 # Returns whether a line continues the block despite its indentation. Arguments: the text before
 # the line, the line.
@@ -76,6 +73,8 @@ class Truncator:
         self._lines = RecentLines()
         self._extent = _Extent.LINE if context.is_single_line else _Extent.BLOCK
         self._min_indent = context.min_indent
+        # The indentation of the statement whose block is written; its branches have the same.
+        self._head_indent: int | None = None
         self.has_ended = False
         self.reason: FilterReason | None = None  # None: the engine ended by itself, or not yet
 
@@ -134,7 +133,7 @@ class Truncator:
         if role is _LineRole.OUTSIDE:
             self._leave_block()
             return ""
-        if role is not _LineRole.INSIDE or self._can_become_repetition(content):
+        if role is not _LineRole.INSIDE or self._can_become_repetition():
             return ""
         line = self._line.rstrip()
         return self._take_unshown(line[: len(line) - self._count_uncertain(line)].rstrip())
@@ -158,7 +157,8 @@ class Truncator:
             return visible_text
         if len(line) < len(self._line.rstrip()):
             self._end(FilterReason.REPEATS_SUFFIX)
-        self._lines.add(line.strip())
+        has_indent_before = self._is_first_line and self._context.is_fresh_line
+        self._lines.add(self._context.line_before + line if has_indent_before else line)
         visible_text = self._take_unshown(line)
         self._start_line(trailing_space=self._line[len(line) :])
         return visible_text
@@ -168,10 +168,10 @@ class Truncator:
         if self._is_first_line:
             if context.is_single_line and not context.can_continue_below:
                 self._end(FilterReason.LINE_END)
-            self._min_indent = context.min_indent_below
+            self._min_indent, self._head_indent = context.min_indent_below, context.head_indent
         elif self._extent is _Extent.CLOSING:
             self._end(FilterReason.LINE_END)
-        elif context.is_ended_by_blank_line and not self._has_open_bracket():
+        elif context.is_ended_by_blank_line and not self._is_inside_construct():
             self._end(FilterReason.BLANK_LINE)
         self._start_line(trailing_space=self._line)
 
@@ -191,30 +191,48 @@ class Truncator:
 
     def _find_role(self, *, is_whole: bool = False) -> _LineRole:
         """Relate the current line, which has text, to the block."""
-        if self._is_first_line or self._min_indent is None:
+        if self._is_indented():
             return _LineRole.INSIDE
         content = self._line.strip()
-        if self._extent is not _Extent.CLOSING and measure_indent(self._line) >= self._min_indent:
-            return _LineRole.INSIDE
         if content[0] in CLOSERS or is_end(content):
             return _LineRole.CLOSING
         if not is_whole and can_become_end(content):
             return _LineRole.UNDECIDED
         if content == "{" and self._may_begin_with_brace():
             return _LineRole.LONE_BRACE
-        if is_branch(content) and not self._text.strip():
+        if self._may_branch() and self._context.lines.can_become_branch(content):
             return _LineRole.CLOSING
-        if self._can_continue is not None and self._can_continue(self._text, self._line):
+        if self._is_next_statement() or self._may_continue(self._line):
             return _LineRole.INSIDE
         return _LineRole.OUTSIDE
+
+    def _is_indented(self) -> bool:
+        """Return whether the current line has the indentation of the block."""
+        if self._is_first_line or self._min_indent is None:
+            return True
+        return self._extent is not _Extent.CLOSING and (
+            measure_indent(self._line) >= self._min_indent
+        )
+
+    def _is_next_statement(self) -> bool:
+        """Return whether the current line is the first and continues an outer block."""
+        return not self._text.strip() and (
+            self._context.is_next_statement(measure_indent(self._line))
+        )
+
+    def _may_continue(self, line: str) -> bool:
+        return self._can_continue is not None and self._can_continue(self._text, line)
+
+    def _may_branch(self) -> bool:
+        """Return whether the current line may be a branch of the statement above."""
+        return not self._text.strip() or measure_indent(self._line) == self._head_indent
 
     def _may_begin_with_brace(self) -> bool:
         head = self._whole_line_above()
         return (
-            self._context.lines.has_lone_braces
-            and measure_indent(self._line) == measure_indent(head)
+            self._context.lines.may_have_lone_brace(head)
+            and measure_indent(self._line) <= measure_indent(head)
             and self._context.next_line.strip() != "{"
-            and _HEAD_WITHOUT_BRACE.search(head[-_MAX_HEAD_CHARS:]) is not None
         )
 
     def _whole_line_above(self) -> str:
@@ -245,55 +263,81 @@ class Truncator:
             return line if line.strip() and is_needed else None
         if is_end(line):
             return line if self._context.is_end_missing(self._text, indent) else None
-        return line if self._context.has_block(indent) else None
+        if self._context.lines.is_label(line):
+            return line
+        is_needed = self._context.lines.is_branch(line) and self._context.is_branch_missing(
+            self._text, line
+        )
+        return line if is_needed else None
 
     def _is_last_line(self, line: str) -> bool:
         """Return whether the completion ends with this line."""
-        if self._extent is _Extent.BLOCK and self._find_role(is_whole=True) is _LineRole.INSIDE:
-            return False
         context = self._context
         whole_line = context.line_before + line if self._is_first_line else line
-        indent = measure_indent(whole_line)
+        if self._extent is _Extent.BLOCK and self._find_role(is_whole=True) is _LineRole.INSIDE:
+            if self._is_first_line and context.lines.is_opening(whole_line):
+                self._head_indent = measure_indent(whole_line)
+            return False
         if self._without_duplicate(line) != line:
             return True
         if self._is_first_line and line.strip() == "," and not context.rest_of_line:
             self._min_indent = context.min_indent_below
             return False
-        if context.lines.is_unfinished(whole_line):
-            if self._is_first_line and context.has_body(indent):
-                return True
-            is_block = not context.lines.is_continued(whole_line)
-            self._extent = _Extent.BLOCK if is_block else _Extent.LINE
-            self._min_indent = indent + (is_block and not has_flat_body(whole_line))
-            return False
+        return not self._goes_on_below(line, whole_line)
+
+    def _goes_on_below(self, line: str, whole_line: str) -> bool:
+        """Return whether the completion goes on, and enter the block that the line opens."""
+        lines = self._context.lines
+        if lines.is_unfinished(whole_line):
+            if self._is_whole_head(line, whole_line):
+                return False
+            self._enter(whole_line, is_block=not lines.is_continued(whole_line))
+            return True
         if self._extent is _Extent.BLOCK:
+            return True
+        if not self._is_first_line and lines.is_item_with_key(line):
+            self._enter(whole_line, is_block=True)
+            return True
+        self._extent = _Extent.BLOCK if lines.is_lisp else _Extent.CLOSING
+        return self._may_be_followed(line, whole_line)
+
+    def _is_whole_head(self, line: str, whole_line: str) -> bool:
+        """Return whether the line ends the head of a block whose body follows the cursor."""
+        indent = measure_indent(whole_line)
+        is_head = self._is_first_line or indent == self._head_indent
+        if not is_head or not self._context.has_body(indent):
             return False
-        self._extent = _Extent.CLOSING
-        return not self._may_be_followed(line, whole_line)
+        return not has_open_parenthesis(whole_line) or not self._may_be_followed(line, whole_line)
+
+    def _enter(self, head: str, *, is_block: bool) -> None:
+        """Go on with the block that the line opens, or with the next line of its expression."""
+        indent = measure_indent(head)
+        self._extent = _Extent.BLOCK if is_block else _Extent.LINE
+        self._min_indent = indent + (is_block and not has_flat_body(head))
+        if is_block and not self._context.lines.is_branch(head):
+            self._head_indent = indent
 
     def _may_be_followed(self, line: str, whole_line: str) -> bool:
         """Return whether the next line may close a block, or be the brace of this line."""
         context = self._context
         if context.rest_of_line:
             return False
-        if context.lines.has_lone_braces and _HEAD_WITHOUT_BRACE.search(
-            whole_line[-_MAX_HEAD_CHARS:]
-        ):
-            return True
-        return context.brackets.count_unmatched(self._text + line) > 0
+        return context.lines.has_lone_brace(whole_line) or (
+            context.brackets.count_unmatched(self._text + line) > 0
+        )
 
-    def _can_become_repetition(self, content: str) -> bool:
+    def _can_become_repetition(self) -> bool:
         """Return whether the line, of which nothing was shown, may still become a repetition."""
         if self._num_shown:
             return False
         line, next_line = self._comparable_texts()
         repeats_suffix = self._is_whole_line() and next_line.startswith(line)
-        return repeats_suffix or self._lines.can_become_repetition(content)
+        return repeats_suffix or self._lines.can_become_repetition(self._line.rstrip())
 
     def _is_repeated(self, content: str) -> bool:
         if self._is_repeating_suffix() and not self._is_needed(content):
             self.reason = FilterReason.REPEATS_SUFFIX
-        elif self._lines.is_repetition(content):
+        elif self._lines.is_repetition(self._line.rstrip()):
             self.reason = FilterReason.REPETITION
         return self.reason is not None
 
@@ -337,6 +381,11 @@ class Truncator:
             line = line[:-1].rstrip()
         return brackets.trim(self._text, line)
 
-    def _has_open_bracket(self) -> bool:
-        count = self._context.brackets.count_unmatched
-        return count(self._text) > count("")
+    def _is_inside_construct(self) -> bool:
+        """Return whether the completion has opened something that a later line closes."""
+        brackets, indent = self._context.brackets, self._head_indent
+        has_open_bracket = brackets.count_unmatched(self._text) > brackets.num_unmatched_before
+        if has_open_bracket or self._may_continue(""):
+            return True
+        is_ended_by_line = self._context.lines.is_ended_by_line and indent is not None
+        return is_ended_by_line and self._context.is_end_missing(self._text, indent or 0)

@@ -104,7 +104,7 @@ class StreamedCompletion:
         if previous_state is not self.state and self.task is not None:
             self.task.cancel(finish_reason.value)
 
-    async def write_delta(self, text: str) -> None:
+    async def write_delta(self, text: str, _trace: RequestTrace) -> None:
         self.advance(CompletionEvent.DELTA)
         await self.send(DeltaFrame(id=self.id, text=text))
         self.suggestion.append_text(text)

@@ -227,7 +227,7 @@ def _to_invalid_frame(text: str, error: msgspec.ValidationError) -> InvalidFrame
     if frame.type not in _TYPES:
         message = f"type must be one of {', '.join(_TYPES)}."
         return InvalidFrame("unknown_type", message, id=identifier)
-    message = f"{name_bad_field(error)} is missing or malformed."
+    message = f"{name_bad_field(error) or 'A required field'} is missing or malformed."
     return InvalidFrame("invalid_field", message, id=identifier)
 
 

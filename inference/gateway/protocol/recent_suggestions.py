@@ -47,6 +47,8 @@ class RecentSuggestions:
         )
 
     def add(self, principal: Principal, request_id: RequestId, text: str) -> None:
+        if request_id in self._of_tenant[principal.snapshot.tenant_id]:
+            return  # an identical request gets the same suggestion, which has one outcome
         suggestion = SuggestionRecord(request_id)
         suggestion.append_text(text)
         suggestions = self._of_tenant[principal.snapshot.tenant_id]

@@ -12,6 +12,7 @@ from typing import Final, Self
 
 import msgspec
 
+from inference.completion.generation_options import Sampling
 from inference.errors import EngineError, PromptRefused
 from inference.pools.engine import EngineChunk, EngineRequest, EngineStop
 from inference.pools.vllm.http_client import HttpClient, HttpResponse
@@ -51,9 +52,6 @@ class _StreamEvent(msgspec.Struct):
 
 
 _NO_CHOICE: Final = _Choice()
-# Of alternatives: different enough to be worth a look, and still code.
-_TEMPERATURE: Final = 0.8
-_TOP_P: Final = 0.95
 _decode_event = msgspec.json.Decoder(_StreamEvent).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -86,7 +84,7 @@ def _build_body(request: EngineRequest) -> dict[str, object]:
         "model": request.pool.model,
         "prompt": request.token_ids,
         "max_tokens": request.max_tokens,
-        **_build_sampling(request.alternative),
+        **_sampling_fields(request.sampling),
         "stop": request.stop,
         "stop_token_ids": request.stop_token_ids,
         "cache_salt": request.salt,
@@ -96,10 +94,14 @@ def _build_body(request: EngineRequest) -> dict[str, object]:
     }
 
 
-def _build_sampling(alternative: int) -> dict[str, object]:
-    if not alternative:
+def _sampling_fields(sampling: Sampling) -> dict[str, float | None]:
+    if sampling.is_greedy:
         return {"temperature": 0}
-    return {"temperature": _TEMPERATURE, "top_p": _TOP_P, "seed": alternative}
+    return {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "seed": sampling.seed,
+    }
 
 
 class _ChunkStream:

@@ -10,6 +10,7 @@ import aiohttp
 from caret.composition.background_tasks import run_background_tasks
 from caret.foundation.web import connections
 from inference.config import DataPlaneConfig
+from inference.consumers.http.identical_requests import SHARED
 from inference.pipeline import DataPlane
 from inference.pools.discovery.pool_members import PoolMembers
 from inference.pools.vllm.monitoring import VllmMetrics
@@ -67,7 +68,7 @@ async def serve_metrics(
         engines.collect,
         lag.collect,
         background.collect,
-        *(metric.collect for metric in connections.METRICS),
+        *(metric.collect for metric in (*connections.METRICS, SHARED)),
     )
     page = serve_metrics_page(
         families,

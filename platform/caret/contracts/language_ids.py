@@ -228,3 +228,94 @@ LANGUAGES: Final = frozenset(
         "zsh",
     ]
 )
+
+_SUFFIXES: Final = {
+    "bash": "bash",
+    "bat": "bat cmd",
+    "c": "c h",
+    "clojure": "clj cljs cljc edn",
+    "cmake": "cmake",
+    "cpp": "cpp cc cxx hpp hh hxx",
+    "csharp": "cs",
+    "css": "css",
+    "csv": "csv",
+    "dart": "dart",
+    "elixir": "ex exs",
+    "elm": "elm",
+    "erlang": "erl hrl",
+    "fsharp": "fs fsi fsx",
+    "go": "go golang",
+    "graphql": "graphql gql",
+    "groovy": "groovy gradle",
+    "haskell": "hs lhs",
+    "html": "html htm",
+    "java": "java",
+    "javascript": "js mjs cjs",
+    "javascriptreact": "jsx",
+    "json": "json",
+    "jsonc": "jsonc",
+    "julia": "jl",
+    "kotlin": "kt kts",
+    "latex": "tex latex",
+    "less": "less",
+    "lua": "lua",
+    "makefile": "mk make",
+    "markdown": "md markdown",
+    "nim": "nim",
+    "nix": "nix",
+    "objective-c": "m",
+    "objective-cpp": "mm",
+    "ocaml": "ml mli",
+    "perl": "pl pm",
+    "php": "php",
+    "powershell": "ps1 psm1",
+    "proto": "proto",
+    "python": "py pyi pyw",
+    "r": "r",
+    "restructuredtext": "rst",
+    "ruby": "rb rake gemspec",
+    "rust": "rs",
+    "scala": "scala sc",
+    "scss": "scss",
+    "shellscript": "sh zsh",
+    "solidity": "sol",
+    "sql": "sql",
+    "svelte": "svelte",
+    "swift": "swift",
+    "terraform": "tf",
+    "toml": "toml",
+    "typescript": "ts mts cts",
+    "typescriptreact": "tsx",
+    "vim": "vim",
+    "vue": "vue",
+    "xml": "xml",
+    "yaml": "yaml yml",
+    "zig": "zig",
+}
+_BY_SUFFIX: Final = {
+    suffix: language for language, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
+}
+_BY_FILE_NAME: Final = {
+    "cmakelists.txt": "cmake",
+    "dockerfile": "dockerfile",
+    "gemfile": "ruby",
+    "gnumakefile": "makefile",
+    "go.mod": "go.mod",
+    "jenkinsfile": "groovy",
+    "justfile": "justfile",
+    "makefile": "makefile",
+    "rakefile": "ruby",
+}
+
+
+def language_of_path(path: str) -> str:
+    """Return the language that a file's name shows; "" if unknown."""
+    name = path.replace("\\", "/").rpartition("/")[2].lower()
+    stem, dot, suffix = name.rpartition(".")
+    return _BY_FILE_NAME.get(name) or (_BY_SUFFIX.get(suffix, "") if dot and stem else "")
+
+
+def language_of_name(name: str) -> str:
+    """Return the language that an editor names, by its identifier or file suffix; "" if unknown."""
+    text = name.strip().lower()
+    return text if text in LANGUAGES else _BY_SUFFIX.get(text.removeprefix("."), "")

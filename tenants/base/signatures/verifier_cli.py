@@ -18,7 +18,7 @@ _EXIT_CODES: Final = "Exit codes: 0 sound, 1 broken, 2 unreadable."
 
 
 class UnreadableInput(Exception):
-    """An input file cannot be read. The text says which one and why."""
+    """An input file cannot be read. The message names the file and the reason."""
 
 
 @dataclass(frozen=True, slots=True)

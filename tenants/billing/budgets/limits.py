@@ -23,17 +23,17 @@ def require_budget_limit_per_user(tenant_id: TenantId) -> None:
     Raises Conflict.
     """
     hard = Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.TEAM, is_hard=True)
-    most = (
+    max_budgets = (
         TeamMembership.objects.filter(tenant_id=tenant_id, team_id__in=hard.values("holder_id"))
         .values("user_id")
         .annotate(num=Count("team_id"))
         .order_by("-num")
         .first()
     )
-    if most is not None and most["num"] > MAX_OF_PERSON:
+    if max_budgets is not None and max_budgets["num"] > MAX_OF_PERSON:
         raise Conflict(
             "A user would be subject to the hard budgets of {num} teams; the limit is "
             "{most}. Make one of the budgets soft, or remove the user from a team.",
-            num=most["num"],
+            num=max_budgets["num"],
             most=MAX_OF_PERSON,
         )

@@ -38,8 +38,10 @@ def add_spend(tenant_id: TenantId, entries: Iterable[SpendEntry]) -> None:
         _add_to_month(tenant_id, month, holders)
 
 
-def _add_to_month(tenant_id: TenantId, month: date, more: Mapping[str, int]) -> None:
-    rows = MonthSpend.objects.filter(tenant_id=tenant_id, month=month, holder__in=list(more))
+def _add_to_month(tenant_id: TenantId, month: date, added_micros: Mapping[str, int]) -> None:
+    rows = MonthSpend.objects.filter(
+        tenant_id=tenant_id, month=month, holder__in=list(added_micros)
+    )
     micros_by_holder = dict(rows.values_list("holder", "micros"))
     MonthSpend.objects.bulk_create(
         [
@@ -49,7 +51,7 @@ def _add_to_month(tenant_id: TenantId, month: date, more: Mapping[str, int]) -> 
                 holder=holder,
                 micros=micros_by_holder.get(holder, 0) + micros,
             )
-            for holder, micros in more.items()
+            for holder, micros in added_micros.items()
         ],
         update_conflicts=True,
         unique_fields=["tenant_id", "month", "holder"],
@@ -118,9 +120,11 @@ def build_month_spend(tenant_id: TenantId, by_holder: Mapping[str, int]) -> Tena
     rows = members.values_list("team_id", "user_id").union(
         of_teams.values_list("team_id", "user_id"), all=True
     )
-    found: defaultdict[UUID | None, set[str]] = defaultdict(set)
+    users_by_team: defaultdict[UUID | None, set[str]] = defaultdict(set)
     for team_id, user_id in rows:
-        found[team_id].add(str(user_id))
-    everyone = frozenset(found.pop(None, ()))
-    teams = {team_id: frozenset(users) for team_id, users in found.items() if team_id is not None}
+        users_by_team[team_id].add(str(user_id))
+    everyone = frozenset(users_by_team.pop(None, ()))
+    teams = {
+        team_id: frozenset(users) for team_id, users in users_by_team.items() if team_id is not None
+    }
     return TenantMonthSpend(by_holder, everyone, teams)

@@ -121,11 +121,11 @@ def _index_budgets_by_user(
     budgets: Sequence[Budget], month: TenantMonthSpend
 ) -> dict[UserId, bytes]:
     """Return each user's budgets, sorted by user, so that equal rows give equal bytes."""
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, budget in enumerate(budgets):
+    indexes: defaultdict[str, list[int]] = defaultdict(list)
+    for index, budget in enumerate(budgets):
         for user in month.users_of_budget(budget):
-            places[user].append(place)
-    return {UserId(user): encode_indexes(places[user]) for user in sorted(places)}
+            indexes[user].append(index)
+    return {UserId(user): encode_indexes(indexes[user]) for user in sorted(indexes)}
 
 
 def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:

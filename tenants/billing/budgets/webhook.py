@@ -28,7 +28,7 @@ _MAX_URL_CHARS: Final = 500
 
 
 class WebhookDeliveryError(Exception):
-    """The delivery failed. The text says why and contains nothing from the receiver."""
+    """The delivery failed. The message gives the reason, and contains nothing from the receiver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ def send_webhook(url: str, webhook: Webhook, *, now: datetime) -> None:
         "webhook-signature": f"v1,{base64.b64encode(signature).decode()}",
     }
     try:
-        answer = send_request(
+        response = send_request(
             OutboundRequest("POST", url, headers, body), settings.PRIVATE_TARGETS, _BOUNDS
         )
     except RequestFailed as error:
         raise WebhookDeliveryError(str(error)) from error
-    if not 200 <= answer.status < 300:
-        raise WebhookDeliveryError(f"The receiver responded with status {answer.status}.")
+    if not 200 <= response.status < 300:
+        raise WebhookDeliveryError(f"The receiver responded with status {response.status}.")
 
 
 def _derive_signing_key(tenant_id: str, budget_id: str) -> bytes:

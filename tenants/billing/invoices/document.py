@@ -159,7 +159,7 @@ def build_lines(usage_lines: Iterable[UsageLine]) -> tuple[InvoiceLine, ...]:
     groups: defaultdict[tuple[str, str, int], list[UsageLine]] = defaultdict(list)
     for each in usage_lines:
         groups[each.line, start_of_month(each.day).isoformat(), each.price_micros].append(each)
-    order = {code: place for place, code in enumerate((SEATS, *LINES))}
+    order = {code: index for index, code in enumerate((SEATS, *LINES))}
     sorted_groups = sorted(groups.items(), key=lambda group: (order[group[0][0]], *group[0][1:]))
     return tuple(_build_line(*key, entries) for key, entries in sorted_groups)
 

@@ -73,7 +73,7 @@ def embed_xml(pdf: bytes, document: InvoiceDocument) -> bytes:
         },
         xmp_compression=False,  # the times in it are replaced
     )
-    # Replaced by as many bytes, so that the positions in the file stay right.
+    # The replacement has the same number of bytes, so the file's positions stay right.
     midnight = head.issued_on.replace("-", "").encode() + b"000000"
     embedded = _PDF_TIMES.sub(lambda found: found[1] + midnight, embedded)
     return _XMP_TIMES.sub(f"{head.issued_on}T00:00:00".encode(), embedded)
@@ -179,7 +179,7 @@ def _describe_party(party: InvoiceParty) -> dict[str, Any]:
     lines = (*party.address, "", "", "")
     tax_id = party.tax_id.replace(" ", "").upper()
     is_vat_id = _VAT_ID.fullmatch(tax_id) is not None
-    found = {
+    fields = {
         "name": party.name,
         "country_code": party.country,
         "addr_l1": lines[0],
@@ -188,8 +188,8 @@ def _describe_party(party: InvoiceParty) -> dict[str, Any]:
         "vat_identifier" if is_vat_id else "tax_identifier": tax_id,
     }
     if party.email:
-        found |= {"einvoicing_addr": party.email, "einvoicing_addr_schemeid": "EM"}
-    return {name: text for name, text in found.items() if text}
+        fields |= {"einvoicing_addr": party.email, "einvoicing_addr_schemeid": "EM"}
+    return {name: text for name, text in fields.items() if text}
 
 
 def _write_cents(cents: int) -> str:
@@ -201,5 +201,5 @@ def _write_price(line: InvoiceLine) -> str:
 
 
 def _write_rate(document: InvoiceDocument) -> str:
-    whole, rest = divmod(document.head.tax.basis_points, 100)
-    return f"{whole}.{rest:02}"
+    whole, hundredths = divmod(document.head.tax.basis_points, 100)
+    return f"{whole}.{hundredths:02}"

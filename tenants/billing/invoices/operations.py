@@ -244,7 +244,7 @@ def _post_invoice(
     postings: list[Posting],
     now: datetime,
 ) -> None:
-    booking = TransactionDraft(
+    draft_transaction = TransactionDraft(
         source=TransactionSource(kind, str(state.last_number)),
         day=utc_day(now)
         if kind is SourceKind.CREDIT_NOTE
@@ -253,7 +253,7 @@ def _post_invoice(
         memo=f"{draft.head.number} {draft.head.reason}".strip(),
         postings=[posting for posting in postings if posting.amount_micros],
     )
-    post_transaction(state, booking, now=now)
+    post_transaction(state, draft_transaction, now=now)
 
 
 def _insert_invoice(

@@ -42,7 +42,7 @@ def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime
     grant_id = str(uuid7())
     with tenant_scope(actor.tenant_id):
         state, day = lock_billing(actor.tenant_id), utc_day(now)
-        booking = TransactionDraft(
+        draft = TransactionDraft(
             source=TransactionSource(SourceKind.CREDIT, grant_id),
             day=day,
             month=choose_booking_month(day, open_month=find_open_month(state), now=now),
@@ -52,7 +52,7 @@ def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime
                 Posting(LedgerAccountCode.CREDITS, -amount_micros),
             ],
         )
-        post_transaction(state, booking, now=now)
+        post_transaction(state, draft, now=now)
         record_change(
             actor=actor,
             action="billing.credit_granted",

@@ -58,9 +58,7 @@ def lock_billing(tenant_id: TenantId) -> BillingState:
     return state
 
 
-def post_transaction(
-    state: BillingState, booking: TransactionDraft, *, now: datetime
-) -> UUID | None:
+def post_transaction(state: BillingState, draft: TransactionDraft, *, now: datetime) -> UUID | None:
     """Post a transaction and return its ID, or None if its source was posted before.
 
     The caller must hold the lock. Four queries.
@@ -68,23 +66,23 @@ def post_transaction(
     transaction_id = uuid7()
     existing = LedgerTransaction.objects.filter(
         tenant_id=state.tenant_id,
-        source_kind=booking.source.kind,
-        source_id=booking.source.id,
+        source_kind=draft.source.kind,
+        source_id=draft.source.id,
     )
     if existing.exists():
         return None
     LedgerTransaction.objects.create(
         tenant_id=state.tenant_id,
         id=transaction_id,
-        source_kind=booking.source.kind,
-        source_id=booking.source.id,
+        source_kind=draft.source.kind,
+        source_id=draft.source.id,
         currency=state.currency,
-        day=booking.day,
-        month=booking.month,
-        memo=booking.memo,
+        day=draft.day,
+        month=draft.month,
+        memo=draft.memo,
         created_at=now,
     )
-    _open_accounts(state, booking)
+    _open_accounts(state, draft)
     LedgerEntry.objects.bulk_create(
         LedgerEntry(
             tenant_id=state.tenant_id,
@@ -94,18 +92,18 @@ def post_transaction(
             currency=state.currency,
             amount_micros=posting.amount_micros,
             line=posting.line,
-            day=booking.day,
+            day=draft.day,
             quantity=posting.quantity,
             running=posting.running,
             price_micros=posting.price_micros,
         )
-        for position, posting in enumerate(booking.postings, start=1)
+        for position, posting in enumerate(draft.postings, start=1)
     )
     return transaction_id
 
 
-def _open_accounts(state: BillingState, booking: TransactionDraft) -> None:
-    codes = sorted({posting.account.value for posting in booking.postings})
+def _open_accounts(state: BillingState, draft: TransactionDraft) -> None:
+    codes = sorted({posting.account.value for posting in draft.postings})
     LedgerAccount.objects.bulk_create(
         [
             LedgerAccount(tenant_id=state.tenant_id, code=code, currency=state.currency)

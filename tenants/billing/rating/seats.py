@@ -80,7 +80,7 @@ def _book_day(state: BillingState, day: date, price: PlanPrice, now: datetime) -
     micros = price_seats(num_seats, day=day, month_micros=price.seat_month_micros)
     if not num_seats:
         return
-    booking = TransactionDraft(
+    draft = TransactionDraft(
         source=TransactionSource(SourceKind.SEATS, day.isoformat()),
         day=day,
         month=choose_booking_month(day, open_month=find_open_month(state), now=now),
@@ -97,4 +97,4 @@ def _book_day(state: BillingState, day: date, price: PlanPrice, now: datetime) -
             ),
         ],
     )
-    post_transaction(state, booking, now=now)
+    post_transaction(state, draft, now=now)

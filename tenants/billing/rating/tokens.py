@@ -78,21 +78,21 @@ def rate_tokens(
         state = lock_billing(tenant_id)
         newest = read_latest_batch(tenant_id)
         newest = newest if until is None else min(newest, until)
-        upto = min(newest, state.rated_batch + max_batches)
-        num_batches = upto - state.rated_batch
+        last_batch = min(newest, state.rated_batch + max_batches)
+        num_batches = last_batch - state.rated_batch
         if num_batches <= 0:
             return RatingResult(0, has_more=False)
-        spend_entries = _rate_batches(state, upto, now)
+        spend_entries = _rate_batches(state, last_batch, now)
         add_spend(tenant_id, spend_entries)
         price = read_price_book(tenant_id).price_on(utc_day(now))
         create_alerts(tenant_id, start_of_month(utc_day(now)), price=price, now=now)
-        state.rated_batch = upto
+        state.rated_batch = last_batch
         state.save(update_fields=["rated_batch"])
-    return RatingResult(num_batches, upto < newest, spend_entries)
+    return RatingResult(num_batches, last_batch < newest, spend_entries)
 
 
-def _rate_batches(state: BillingState, upto: int, now: datetime) -> tuple[SpendEntry, ...]:
-    usage = _read_usage(state, upto)
+def _rate_batches(state: BillingState, last_batch: int, now: datetime) -> tuple[SpendEntry, ...]:
+    usage = _read_usage(state, last_batch)
     prices = read_price_book(TenantId(str(state.tenant_id)))
     days: defaultdict[date, list[_TokenUsage]] = defaultdict(list)
     for each in usage:
@@ -103,21 +103,21 @@ def _rate_batches(state: BillingState, upto: int, now: datetime) -> tuple[SpendE
         if price is None:
             continue  # used before the tenant had a plan
         source = TransactionSource(
-            SourceKind.USAGE, f"{state.rated_batch + 1}-{upto}:{day.isoformat()}"
+            SourceKind.USAGE, f"{state.rated_batch + 1}-{last_batch}:{day.isoformat()}"
         )
         _book_day(state, source, day, _PricedUsage(price, _sum_by_tier(of_day)), now)
         spend_entries.extend(_price_spending(of_day, price))
     return tuple(spend_entries)
 
 
-def _read_usage(state: BillingState, upto: int) -> list[_TokenUsage]:
+def _read_usage(state: BillingState, last_batch: int) -> list[_TokenUsage]:
     """Return sums by day, tier and user. One query."""
     cached = Least(Coalesce(F("cached_tokens"), F("prompt_tokens")), F("prompt_tokens"))
     rows = (
         UsageRecord.objects.filter(
             tenant_id=state.tenant_id,
             batch__gt=state.rated_batch,
-            batch__lte=upto,
+            batch__lte=last_batch,
             generated_tokens__gt=0,  # as in billable_tokens
         )
         .exclude(finish_reason=FinishReason.ERROR)
@@ -165,14 +165,14 @@ def _book_day(
         if get_token_count(line, priced.tokens)
     ]
     total = -sum(posting.amount_micros for posting in revenue)
-    booking = TransactionDraft(
+    draft = TransactionDraft(
         source=source,
         day=day,
         month=choose_booking_month(day, open_month=find_open_month(state), now=now),
         memo=f"Tokens of {day.isoformat()}",
         postings=[Posting(LedgerAccountCode.UNBILLED, total), *revenue],
     )
-    transaction_id = post_transaction(state, booking, now=now)
+    transaction_id = post_transaction(state, draft, now=now)
     if transaction_id is not None:
         enqueue_meter_events(TenantId(str(state.tenant_id)), transaction_id, now=now)
 

@@ -137,8 +137,8 @@ class HttpStripe:
             if body is not None:
                 all_headers["Content-Type"] = "application/x-www-form-urlencoded"
             connection.request(method, self._url.path.rstrip("/") + path, body, all_headers)
-            answer = connection.getresponse()
-            data = answer.read(_MAX_ANSWER_BYTES)
+            response = connection.getresponse()
+            data = response.read(_MAX_ANSWER_BYTES)
         except (OSError, http.client.HTTPException) as error:
             # The request was already sent, so the outcome is unknown.
             raise StripeOutcomeUnknown(
@@ -146,9 +146,9 @@ class HttpStripe:
             ) from error
         finally:
             connection.close()
-        if 200 <= answer.status < 300:
+        if 200 <= response.status < 300:
             return data
-        raise _to_error(answer.status, data)
+        raise _to_error(response.status, data)
 
     def _connect(self) -> http.client.HTTPConnection:
         is_tls = self._url.scheme == "https"

@@ -65,7 +65,7 @@ def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> st
     key = f"caret-customer-{tenant_id}"
     customer_id = stripe.create_customer(key=key, name=name, tenant_id=tenant_id)
     with tenant_scope(tenant_id):
-        lock_billing(tenant_id)  # no posting in between: each is reported either here or by itself
+        lock_billing(tenant_id)  # no posting in between, so each is reported exactly once
         row = StripeCustomer(tenant_id=tenant_id, customer_id=customer_id, created_at=now)
         StripeCustomer.objects.bulk_create([row], ignore_conflicts=True)
         recent = LedgerEntry.objects.filter(

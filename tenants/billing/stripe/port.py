@@ -16,7 +16,7 @@ class MeterEvent:
 
 
 class StripeFailed(Exception):
-    """A call to Stripe failed. The text says why and contains no secret."""
+    """A call to Stripe failed. The message gives the reason, and contains no secret."""
 
 
 class StripeUnreachable(StripeFailed):

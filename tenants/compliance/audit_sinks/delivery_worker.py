@@ -71,17 +71,17 @@ class DeliveryResult:
 def deliver_due_entries(*, clock: Clock) -> int:
     """Deliver to all sinks that are due, and return how many entries were delivered.
 
-    Sinks that are far behind are visited again after all others. The order is random, so that the
-    end of a run does not always cut off the same tenants.
+    Sinks that are far behind get their next batch after all others. The order is random, so that
+    the end of a run does not always cut off the same tenants.
     """
     num_delivered = 0
     over_at_s = monotonic() + _RUN_S
     behind = list(list_tenants().values())
     random.shuffle(behind)
     while behind and monotonic() < over_at_s:
-        done = list(_deliver_to_tenants(behind, clock, over_at_s))
-        num_delivered += sum(_count_delivered(visit, result) for visit, result in done)
-        behind = _list_tenants_behind(done)
+        deliveries = list(_deliver_to_tenants(behind, clock, over_at_s))
+        num_delivered += sum(_count_delivered(visit, result) for visit, result in deliveries)
+        behind = _list_tenants_behind(deliveries)
     return num_delivered
 
 
@@ -98,14 +98,16 @@ def _deliver_to_tenants(
             return
 
 
-def _list_tenants_behind(done: Sequence[tuple[DeliveryRun, DeliveryResult]]) -> list[TenantId]:
-    num_visits = Counter(visit.tenant_id for visit, _ in done)
-    more = (
+def _list_tenants_behind(
+    deliveries: Sequence[tuple[DeliveryRun, DeliveryResult]],
+) -> list[TenantId]:
+    num_visits = Counter(visit.tenant_id for visit, _ in deliveries)
+    tenant_ids = (
         visit.tenant_id
-        for visit, result in done
+        for visit, result in deliveries
         if _has_more(visit, result) or num_visits[visit.tenant_id] == _MAX_OF_TENANT
     )
-    return list(dict.fromkeys(more))
+    return list(dict.fromkeys(tenant_ids))
 
 
 def _claim_due_or_log(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
@@ -252,12 +254,12 @@ def _store_result(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> 
 def _build_success_fields(
     result: DeliveryResult, num_delivered: int, now: datetime
 ) -> dict[str, Any]:
-    rest = compute_slow_sink_pause(result.took, num_delivered)
+    pause = compute_slow_sink_pause(result.took, num_delivered)
     return {
         "failed_since": None,
         "last_error": "",
         "num_failures": 0,
-        "next_attempt_at": None if rest is None else now + rest,
+        "next_attempt_at": None if pause is None else now + pause,
     }
 
 

@@ -243,13 +243,13 @@ def _choose_cursor(from_sequence: int, last: int) -> int:
 def _record_change(
     actor: Actor,
     row: AuditSink,
-    what: str,
+    action_suffix: str,
     change: tuple[ChangeFields | None, ChangeFields | None],
     now: datetime,
 ) -> None:
     record_change(
         actor=actor,
-        action=f"audit_sink.{what}",
+        action=f"audit_sink.{action_suffix}",
         target=f"audit_sink:{row.id}",
         change=change,
         now=now,

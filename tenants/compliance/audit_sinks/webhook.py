@@ -78,8 +78,8 @@ class WebhookSender:
                 data=body.encode(),
                 headers=self._build_headers(message, body),
                 allow_redirects=False,
-            ) as answer:
-                status = answer.status
+            ) as response:
+                status = response.status
         except TimeoutError as error:
             raise SinkDeliveryError(SILENT) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:

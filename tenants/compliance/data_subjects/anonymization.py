@@ -85,7 +85,7 @@ def _anonymize_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -
     tenant may not learn of the others.
     """
     with user_scope(UserId(str(user_id))):
-        # Of two concurrent erasures the second waits, and finds that the first has erased the user.
+        # If two erasures run at once, the second waits, and then finds an erased user.
         row = User.objects.select_for_update().get(id=user_id)
         Membership.objects.filter(tenant_id=tenant_id, user_id=user_id).update(erased_at=now)
         memberships = Membership.objects.filter(user_id=user_id, erased_at=None)

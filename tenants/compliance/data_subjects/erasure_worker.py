@@ -179,11 +179,11 @@ def _finish_erasure(row: Erasure, now: datetime) -> bool:
         if any(_has_remaining_data(tenant_id, user_id) for user_id in _list_user_ids(row)):
             return False
         holds = [] if row.user_id is None else find_legal_holds(tenant_id, row.user_id)
-        ended = Erasure.objects.filter(tenant_id=tenant_id, id=row.id, finished_at=None).update(
-            finished_at=now, secret=None, held_by=[str(hold.id) for hold in holds]
-        )
+        num_updated = Erasure.objects.filter(
+            tenant_id=tenant_id, id=row.id, finished_at=None
+        ).update(finished_at=now, secret=None, held_by=[str(hold.id) for hold in holds])
         row.refresh_from_db()
-        if ended:
+        if num_updated:
             _issue_certificate(row, now)
     return True
 

@@ -47,9 +47,9 @@ from tenants.security.encryption.queries import open_sealed
 
 _BATCH_ROWS: Final = 2_000
 _README: Final = """\
-What Caret holds about one person in the tenant {tenant}.
+The data that Caret holds about one person in the tenant {tenant}.
 
-Each .ndjson file is one table, one JSON object a line; an empty file says that nothing is held.
+Each .ndjson file is one table, one JSON object a line; an empty file means that none is held.
 Times are UTC. Keys of the API and passwords are kept as digests only, and are not in here.
 captured_content.ndjson holds prompts and completions that were kept by the person's own consent,
 retrieval_content.ndjson the parts of files that are indexed for this person alone.
@@ -189,12 +189,12 @@ def _write_tables(
 def _read_indexed_content(subject: DataSubject) -> Iterator[bytes]:
     """Yield the text indexed for this user only. Text shared by the whole tenant is left out."""
     holder = str(subject.user_id)
-    vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=subject.tenant_id, holder=holder)
+    cipher = ChunkCipher(settings.ROOT_SECRET, tenant_id=subject.tenant_id, holder=holder)
     rows = RetrievalChunk.objects.filter(tenant_id=subject.tenant_id, holder=holder)
     for row in rows.order_by("id").iterator(chunk_size=_BATCH_ROWS):
         try:
-            repository, path = vault.open_name(row.id, bytes(row.sealed_name))
-            text = vault.open_text(row.id, bytes(row.sealed_text))
+            repository, path = cipher.open_name(row.id, bytes(row.sealed_name))
+            text = cipher.open_text(row.id, bytes(row.sealed_text))
         except DecryptionFailed:
             continue  # changed in the store
         yield msgspec.json.encode(

@@ -101,11 +101,11 @@ def _purge_table(tenant_id: TenantId, model: type[Model], count: Count) -> None:
     while True:
         with tenant_scope(tenant_id):
             rows: QuerySet[Any] = model._default_manager.filter(tenant_id=tenant_id)
-            some = list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
-            if not some:
+            batch = list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
+            if not batch:
                 return
-            rows.filter(pk__in=some).delete()
-            count({model._meta.db_table: len(some)})
+            rows.filter(pk__in=batch).delete()
+            count({model._meta.db_table: len(batch)})
 
 
 def _empty_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:

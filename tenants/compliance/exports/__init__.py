@@ -5,7 +5,7 @@ export.py         the definition of an export
 definitions/      all exports; a new one is registered there
 row_stream.py     an export's rows in batches, inside the tenant's scope
 formats/          the rows as CSV, NDJSON, Parquet and XLSX
-proof.py          the signed document beside each file
+proof.py          the signed document that comes with each file
 verification.py   verifies both with public keys only
 jobs/             exports in the background
 """

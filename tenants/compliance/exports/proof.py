@@ -1,4 +1,4 @@
-"""The proof beside an exported file: a signed document about its content.
+"""The proof of an exported file: a signed document about its content.
 
     {"kind": "caret-export-proof", "format": 1, "export_id", "tenant", "tenant_id",
      "definition", "version", "media", "file", "since", "until", "complete_until", "generated_at",

@@ -23,7 +23,7 @@ Document = dict[str, Any]
 
 
 class BrokenExport(Exception):
-    """The proof or the data is broken. The text says which and how."""
+    """The proof or the data is broken. The message says what is wrong."""
 
 
 def verify_export(data: IO[bytes], proof: bytes, keys: PublicKeys) -> Document:

@@ -135,7 +135,7 @@ def _use_code(row: Operator, code: str, now: datetime) -> bool:
     step = totp.match_time_step(secret, code, now=now, after=row.last_step)
     if step is None:
         return False
-    # Of two concurrent requests with the same code, one succeeds.
+    # If two requests send the same code at once, only one of them succeeds.
     return bool(Operator.objects.filter(id=row.id, last_step__lt=step).update(last_step=step))
 
 

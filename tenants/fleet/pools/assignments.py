@@ -74,8 +74,8 @@ def read_known_pools() -> dict[str, KnownPool]:
     return collect_known_pools(scrape_gateways())
 
 
-def collect_known_pools(readings: Iterable[Scrape]) -> dict[str, KnownPool]:
-    now = merge_samples(each.samples for each in readings if each.samples is not None)
+def collect_known_pools(scrapes: Iterable[Scrape]) -> dict[str, KnownPool]:
+    now = merge_samples(each.samples for each in scrapes if each.samples is not None)
     sharing = {
         labels["pool"]: PoolSharing(labels["sharing"])
         for labels, _ in now.all_values("caret_pool_sharing")
@@ -237,10 +237,12 @@ def _lock_assignments() -> None:
 
 def _require_free(tenant_id: TenantId, assignment: NewAssignment) -> None:
     """Check that the pool does not become dedicated and shared at once. Raises Conflict."""
-    others = PoolAssignment.objects.filter(pool=assignment.pool).exclude(holder_id=UUID(tenant_id))
+    other_assignments = PoolAssignment.objects.filter(pool=assignment.pool).exclude(
+        holder_id=UUID(tenant_id)
+    )
     if not assignment.is_dedicated:
-        others = others.filter(is_dedicated=True)
-    slugs = sorted(set(others.values_list("holder__slug", flat=True)))
+        other_assignments = other_assignments.filter(is_dedicated=True)
+    slugs = sorted(set(other_assignments.values_list("holder__slug", flat=True)))
     if slugs and assignment.is_dedicated:
         raise Conflict("This pool also serves {tenants}.", tenants=", ".join(slugs))
     if slugs:
@@ -248,8 +250,8 @@ def _require_free(tenant_id: TenantId, assignment: NewAssignment) -> None:
 
 
 def _list_views(rows: QuerySet[PoolAssignment]) -> list[AssignmentView]:
-    found = rows.select_related("holder").order_by("holder__slug", "tier", "language")
-    return [_to_view(row, row.holder.slug) for row in found]
+    ordered_rows = rows.select_related("holder").order_by("holder__slug", "tier", "language")
+    return [_to_view(row, row.holder.slug) for row in ordered_rows]
 
 
 def _to_view(row: PoolAssignment, slug: str) -> AssignmentView:

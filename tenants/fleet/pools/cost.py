@@ -49,8 +49,8 @@ def compute_fleet_cost(
     for day in days.keys() | replica_seconds.keys():
         for pool, pool_counts in days.get(day, {}).items():
             counts[pool] = counts.get(pool, PoolCounts()).plus(pool_counts)
-        for pool, more in replica_seconds.get(day, seconds_a_day).items():
-            seconds[pool] = seconds.get(pool, 0) + more
+        for pool, pool_seconds in replica_seconds.get(day, seconds_a_day).items():
+            seconds[pool] = seconds.get(pool, 0) + pool_seconds
     rows = [
         _to_row(pool, counts.get(pool, PoolCounts()), seconds.get(pool, 0), hour_cents)
         # "": rejected or shed before a pool was chosen, so no replica worked on it.

@@ -73,10 +73,10 @@ class FleetStateStore:
         arguments: tuple[Any, ...] = (version, field, data, int(is_set), LOG_LENGTH, self.channel)
         keys = (self.entries_key, self.version, self.log)
         try:
-            done = connection.eval(CHANGE_SCRIPT, len(keys), *keys, *arguments)
+            is_changed = connection.eval(CHANGE_SCRIPT, len(keys), *keys, *arguments)
         except redis.RedisError as error:
             raise RedisUnavailable(
                 "Redis did not respond, so the change may not be saved. Reload to check."
             ) from error
-        if not done:
+        if not is_changed:
             raise Conflict("Another operator changed this at the same time. Reload and try again.")

@@ -114,10 +114,10 @@ def refresh_started_plans(*, now: datetime) -> int:
 def _find_served_model(model: NewModel, known: Mapping[str, KnownPool]) -> tuple[str, Tier]:
     """Return the name and tier that all of the pools have. Raises InvalidValue, Conflict."""
     pools = [find_known_pool(known, name) for name in dict.fromkeys(model.pools)]
-    served = {(pool.model, pool.tier) for pool in pools}
-    if len(served) != 1:
+    served_models = {(pool.model, pool.tier) for pool in pools}
+    if len(served_models) != 1:
         raise InvalidValue("pools", "Choose one or more pools that serve the same model and tier.")
-    return served.pop()
+    return served_models.pop()
 
 
 def _check_plans(plans: tuple[str, ...]) -> None:

@@ -90,10 +90,10 @@ def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> l
     samples_by_gateway = [scrape.samples for scrape in scrapes if scrape.samples is not None]
     now = merge_samples(samples_by_gateway)
     labels_by_pool = {labels["pool"]: labels for labels, _ in now.all_values("caret_pool")}
-    members, places = list_replicas_by_pool(now), list_allowed_hosts_by_pool(now)
+    members, allowed_hosts = list_replicas_by_pool(now), list_allowed_hosts_by_pool(now)
     replicas = {
         name: _build_replica_status(name, samples_by_gateway, counters)
-        for name in {replica for every in members.values() for replica in every}
+        for name in {replica for names in members.values() for replica in names}
     }
     return [
         PoolStatus(
@@ -102,7 +102,7 @@ def build_pool_statuses(scrapes: Iterable[Scrape], counters: MetricSamples) -> l
             model=labels_by_pool[pool]["model"],
             replicas=[replicas[name] for name in sorted(members.get(pool, ()))],
             rejected=_list_rejected_replicas(now, pool),
-            allowed_replica_hosts=places.get(pool, ()),
+            allowed_replica_hosts=allowed_hosts.get(pool, ()),
             num_in_flight=int(now.sum("caret_pool_requests_in_flight", pool=pool)),
             limit=now.sum("caret_pool_concurrency_limit", pool=pool),
             hit_rate=compute_hit_rate(counters, pool=pool),
@@ -127,10 +127,10 @@ def list_allowed_hosts_by_pool(now: MetricSamples) -> dict[str, tuple[str, ...]]
 
     Pools without permitted hosts are left out.
     """
-    places: dict[str, set[str]] = {}
+    hosts_by_pool: dict[str, set[str]] = {}
     for labels, _ in now.all_values("caret_pool_allowed_replica_hosts"):
-        places.setdefault(labels["pool"], set()).add(labels["hosts"])
-    return {pool: tuple(sorted(hosts)) for pool, hosts in places.items()}
+        hosts_by_pool.setdefault(labels["pool"], set()).add(labels["hosts"])
+    return {pool: tuple(sorted(hosts)) for pool, hosts in hosts_by_pool.items()}
 
 
 def list_first_tokens(counters: MetricSamples, **labels: str) -> list[FirstToken]:

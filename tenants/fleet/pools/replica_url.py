@@ -59,9 +59,9 @@ def _split_url(text: str, field: str) -> SplitResult:
 
 def _require_allowed_host(parts: SplitResult, field: str, allowed: Sequence[str]) -> None:
     if not matches(parts.hostname or "", allowed):
-        places = ", ".join(allowed)
+        allowed_hosts = ", ".join(allowed)
         raise InvalidValue(
             field,
             gettext_noop("The pool configuration allows replicas only in {places}."),
-            places=places,
+            places=allowed_hosts,
         )

@@ -17,8 +17,8 @@ class PlatformLimits:
 
 def apply_platform_limits(policy: TenantPolicy, ceiling: PlatformLimits) -> TenantPolicy:
     """Return the policy restricted to the limits. Pure."""
-    if (most := ceiling.max_concurrent_completions) is not None:
-        max_concurrent = min(policy.max_concurrent_completions, most)
+    if (max_completions := ceiling.max_concurrent_completions) is not None:
+        max_concurrent = min(policy.max_concurrent_completions, max_completions)
         policy = msgspec.structs.replace(policy, max_concurrent_completions=max_concurrent)
     if (per_minute := ceiling.max_requests_per_minute) is not None:
         limit = _intersect(policy.limits.tenant, per_minute)

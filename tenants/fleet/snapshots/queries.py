@@ -45,9 +45,9 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
         policy = apply_platform_limits(find_policy_in_force(tenant_id=tenant_id).policy, ceiling)
         consents = find_all_effective_consents(tenant_id=tenant_id, policy=policy)
         keys = [
-            _build_key_row(key, text, keeps_content=str(key.owner_id) in consents)
+            _build_key_row(key, secret, keeps_content=str(key.owner_id) in consents)
             for key in ApiKey.objects.filter(tenant_id=tenant_id)
-            for text in list_secrets(key)
+            for secret in list_secrets(key)
         ]
         spending = read_spending(tenant_id, now=now)
         assignment = _read_assignment(tenant_id)
@@ -100,15 +100,15 @@ def _read_tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
     return row, PlatformLimits(tenant.max_concurrent_completions, tenant.max_requests_per_minute)
 
 
-def _build_key_row(key: ApiKey, text: KeySecret, *, keeps_content: bool) -> CompiledKeyRow:
+def _build_key_row(key: ApiKey, secret: KeySecret, *, keeps_content: bool) -> CompiledKeyRow:
     return CompiledKeyRow(
         key_id=KeyId(str(key.id)),
         lookup_id=LookupId(key.lookup_id),
-        digest=text.digest,
-        pepper_version=text.pepper_version,
+        digest=secret.digest,
+        pepper_version=secret.pepper_version,
         kind=KeyKind(key.kind),
         owner_id=None if key.owner_id is None else UserId(str(key.owner_id)),
-        expires_at=text.expires_at,
+        expires_at=secret.expires_at,
         revoked_at=key.revoked_at,
         networks=tuple(key.networks),
         modes=list_modes(parse_scopes(key.scopes)),

@@ -53,17 +53,17 @@ def find_key_actor(
     row = rows.order_by("id").first()
     if row is None or not is_allowed(tuple(row.networks), address):
         raise _make_error()
-    text = list_secrets(row)[0]
-    _check_in_force(row, text, now)
-    return _build_actor(row, text, address)
+    secret = list_secrets(row)[0]
+    _check_in_force(row, secret, now)
+    return _build_actor(row, secret, address)
 
 
-def _check_in_force(row: ApiKey, text: KeySecret, now: datetime) -> None:
+def _check_in_force(row: ApiKey, secret: KeySecret, now: datetime) -> None:
     if row.kind != KeyKind.SERVICE:
         raise Unauthenticated("wrong_api_key_kind", "The REST API accepts only service keys.")
     if row.revoked_at is not None:
         raise Unauthenticated("revoked_api_key", "This API key was revoked.")
-    if text.expires_at is not None and text.expires_at <= now:
+    if secret.expires_at is not None and secret.expires_at <= now:
         raise Unauthenticated("expired_api_key", "This API key has expired.")
     if row.tenant.status != TenantStatus.ACTIVE:
         raise Unauthenticated(

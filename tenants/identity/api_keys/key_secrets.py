@@ -26,14 +26,16 @@ class KeySecret:
 
 def list_secrets(row: ApiKey) -> list[KeySecret]:
     """Return the key's secrets, the current one first."""
-    texts = [KeySecret(bytes(row.digest), row.pepper_version, row.expires_at)]
+    key_secrets = [KeySecret(bytes(row.digest), row.pepper_version, row.expires_at)]
     if row.previous_digest is not None:
         assert row.previous_pepper_version is not None
         assert row.previous_ends_at is not None
-        ends = [end for end in (row.previous_ends_at, row.expires_at) if end is not None]
+        end_times = [end for end in (row.previous_ends_at, row.expires_at) if end is not None]
         digest = bytes(row.previous_digest)
-        texts.append(KeySecret(digest, row.previous_pepper_version, min(ends), is_superseded=True))
-    return texts
+        key_secrets.append(
+            KeySecret(digest, row.previous_pepper_version, min(end_times), is_superseded=True)
+        )
+    return key_secrets
 
 
 def match_secret(key: ParsedKey, rows: Iterable[ApiKey]) -> tuple[ApiKey, KeySecret] | None:

@@ -123,10 +123,10 @@ def add_key(actor: Actor, new: KeyRequest, now: datetime, *, reason: str = "") -
 def rotate_key(
     *, actor: Actor, lookup_id: LookupId, rotation: KeyRotation, now: datetime
 ) -> CreatedKey:
-    """Give a key a new text. The old text stays valid for `rotation.overlap`.
+    """Give a key a new secret. The old secret stays valid for `rotation.overlap`.
 
-    A second rotation ends the text before the last at once. Raises Forbidden, InvalidValue,
-    NotFound, and Conflict for a key that is not in force.
+    At most two secrets are valid: a second rotation ends the oldest one at once. Raises Forbidden,
+    InvalidValue, NotFound, and Conflict for a key that is not in force.
     """
     actor.require(Permission.CREATE_KEYS)
     require_current_secret(actor)

@@ -1,9 +1,9 @@
 """The key of the console's playground. Only that page receives it, and it expires after an hour.
 
 Rules:
-1. A member has one key, and each start gives it a new text. Starts therefore do not fill up lists
+1. A member has one key, and each start gives it a new secret. Starts therefore do not fill up lists
    and snapshots, which have room for a limited number of keys.
-2. A new text ends the previous one at once.
+2. A new secret ends the previous one at once.
 3. Leaving the page ends the text of that page only: a user may have two pages open.
 4. A revoked key stays revoked; the next start creates another key.
 """

@@ -38,7 +38,7 @@ class KeyConcern(StrEnum):
     """A reason to review a key."""
 
     IDLE = "idle"  # in force, but not used, created or rotated for a long time
-    # Unowned: its text was shown to somebody who may no longer create keys.
+    # Unowned: its secret was shown to a user who may no longer create keys.
     UNOWNED = "unowned"
     LEAKED = "leaked"  # found in public, whatever its state
 
@@ -137,11 +137,11 @@ class KeyOnboardingStatus:
 
 def read_key_onboarding_status(*, actor: Actor) -> KeyOnboardingStatus:
     """Return the onboarding status. One query. Raises Forbidden."""
-    own = Q(is_playground=False)
+    is_own_key = Q(is_playground=False)
     with tenant_scope(actor.tenant_id):
         counts = select_visible_keys(actor).aggregate(
-            own=Count("lookup_id", filter=own),
-            used=Count("lookup_id", filter=own & Q(last_used_at__isnull=False)),
+            own=Count("lookup_id", filter=is_own_key),
+            used=Count("lookup_id", filter=is_own_key & Q(last_used_at__isnull=False)),
             played=Count("lookup_id", filter=Q(is_playground=True)),
         )
     return KeyOnboardingStatus(
@@ -153,7 +153,7 @@ def read_key_onboarding_status(*, actor: Actor) -> KeyOnboardingStatus:
 
 def _filter_keys(actor: Actor, key_filter: KeyFilter, now: datetime) -> QuerySet[ApiKey]:
     keys = select_visible_keys(actor)
-    # A leaked playground key is in somebody's hands, even if it expires soon.
+    # A leaked playground key can be misused, even if it expires soon.
     if key_filter.is_playground or key_filter.concern is not KeyConcern.LEAKED:
         keys = keys.filter(is_playground=key_filter.is_playground)
     if key_filter.kind is not None:

@@ -1,4 +1,4 @@
-"""Unowned keys: keys whose text was shown to somebody who may no longer create keys.
+"""Unowned keys: keys whose secret was shown to a user who may no longer create keys.
 
 They stay valid, because the programs that use them would stop. A key manager can rotate or revoke
 them. A member's own keys are not among them: they end with the membership.

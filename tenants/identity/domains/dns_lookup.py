@@ -14,8 +14,8 @@ _LIFETIME_S: Final = 5.0
 def look_up_txt_records(name: str) -> list[str]:
     """Return the TXT records; empty if there are none or the DNS does not answer."""
     try:
-        answer = dns.resolver.resolve(name, "TXT", lifetime=_LIFETIME_S)
+        response = dns.resolver.resolve(name, "TXT", lifetime=_LIFETIME_S)
     except (dns.exception.DNSException, OSError) as error:
         logger.info("domain.not_resolved", domain=name, reason=type(error).__name__)
         return []
-    return [b"".join(record.strings).decode("ascii", "replace") for record in answer]
+    return [b"".join(record.strings).decode("ascii", "replace") for record in response]

@@ -138,9 +138,11 @@ def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: 
     sync_scim_active(tenant_id=tenant_id, user_id=user_id, active=True, now=now)
     if is_new:
         return
-    ended = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at__isnull=False)
+    ended_memberships = Membership.objects.filter(
+        tenant_id=tenant_id, user_id=user_id, ended_at__isnull=False
+    )
     post_pending_seat_charges(tenant_id, now=now)
-    if not ended.update(role=role, created_at=now, ended_at=None, erased_at=None):
+    if not ended_memberships.update(role=role, created_at=now, ended_at=None, erased_at=None):
         raise Conflict("This user is already a member with the role {role}.", role=row.role)
 
 

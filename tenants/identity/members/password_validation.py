@@ -54,5 +54,5 @@ def set_valid_password(user: User, password: str) -> None:
 
 def _strip_padding(text: str) -> str:
     """Return the text from its first letter to its last."""
-    letters = [place for place, char in enumerate(text) if char.isalpha()]
+    letters = [index for index, char in enumerate(text) if char.isalpha()]
     return text[letters[0] : letters[-1] + 1] if letters else ""

@@ -44,7 +44,7 @@ def set_status(
 ) -> None:
     """Set a tenant's status, and mail it to the owners. Gateways act on it within a second.
 
-    `closes_at` is when the worker closes the tenant and deletes its data; None: never by itself.
+    At `closes_at`, the worker closes the tenant and deletes its data; None: never automatically.
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict if the transition is not allowed.
     """

@@ -141,7 +141,8 @@ def normalize_user_code(text: str) -> str:
 def open_device_request(*, actor: Actor, user_code: str, now: datetime) -> DeviceRequest:
     """Return the request with this code, and bind it to the user.
 
-    Raises NotFound for unknown, expired, decided and other users' codes alike; redis.RedisError.
+    Raises redis.RedisError, and NotFound for a code that is unknown, expired, decided or another
+    user's.
     """
     request_key = _find_request(user_code)
     if not _run_script(_OPEN, request_key, _to_ms(now), actor.user_id or ""):
@@ -202,7 +203,7 @@ def _create_key(request_key: str, address: str, request_id: str, now: datetime) 
 
 
 def _revoke_issued_key(request_key: str, now: datetime) -> None:
-    """Revoke the key of a code that was used twice: somebody else may have it, or nobody."""
+    """Revoke the key of a code that was used twice: another client may have got it."""
     tenant_id, lookup_id = _read_fields(request_key, "tenant_id", "lookup_id")
     if lookup_id:
         actor = system_actor(TenantId(tenant_id))
@@ -219,10 +220,10 @@ def _store_decision(actor: Actor, user_code: str, state: str, now: datetime) -> 
 
 
 def _find_request(user_code: str) -> str:
-    found: Any = connect_to_redis().get(_user_code_key(normalize_user_code(user_code)))
-    if found is None:
+    request_key: Any = connect_to_redis().get(_user_code_key(normalize_user_code(user_code)))
+    if request_key is None:
         raise _not_found()
-    return str(found.decode())
+    return str(request_key.decode())
 
 
 def _read_request(request_key: str, user_code: str) -> DeviceRequest:

@@ -79,14 +79,14 @@ def create_own_key(*, actor: Actor, new: KeyRequest, now: datetime, reason: str 
 def create_device_key(*, actor: Actor, name: str, now: datetime) -> CreatedKey:
     """Create the key of an editor that signed in. Raises Forbidden, InvalidValue, Conflict."""
     terms = find_own_key_terms(actor=actor)
-    most = DEVICE_KEY_LIFETIME
+    max_lifetime = DEVICE_KEY_LIFETIME
     if terms.max_days is not None:
-        most = min(most, timedelta(days=terms.max_days))
+        max_lifetime = min(max_lifetime, timedelta(days=terms.max_days))
     new = KeyRequest(
         kind=KeyKind.DEVELOPER,
         owner_id=actor.user_id,
         name=name[:MAX_NAME_CHARS],
-        expires_at=now + most,
+        expires_at=now + max_lifetime,
         scopes=terms.scopes,
         is_device=True,
     )

@@ -131,8 +131,8 @@ def _bind_user(actor: Actor, row: ScimUser, now: datetime) -> None:
         user = User(email=row.email, name=name, created_at=now)
         user.set_unusable_password()
         user.save(force_insert=True)
-    others = ScimUser.objects.filter(tenant_id=actor.tenant_id, user_id=user.id)
-    if others.exclude(id=row.id).exists():
+    other_scim_users = ScimUser.objects.filter(tenant_id=actor.tenant_id, user_id=user.id)
+    if other_scim_users.exclude(id=row.id).exists():
         raise Conflict("Another user already has this address.")
     if not Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user.id).exists():
         # The foreign key needs a membership. sync_member then decides whether it is in force.
@@ -155,7 +155,7 @@ def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None
     except IntegrityError as error:
         raise Conflict("Another user already has this address.") from error
     invitations = Invitation.objects.filter(tenant_id=actor.tenant_id, email=user.email)
-    # The old mailbox may belong to somebody else by now, with the link in it.
+    # Another person may own the old mailbox now, and it contains the link.
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
     invitations.update(email=email)
     mails = AlertDelivery.objects.filter(tenant_id=actor.tenant_id)

@@ -23,11 +23,11 @@ def fetch_metadata(url: str) -> str:
         method="GET", url=url, headers={"Accept": "application/samlmetadata+xml, */*"}
     )
     try:
-        answer = send_request(outbound, settings.PRIVATE_TARGETS, _BOUNDS)
+        response = send_request(outbound, settings.PRIVATE_TARGETS, _BOUNDS)
     except RequestFailed as error:
         raise InvalidValue("metadata_url", str(error)) from error
-    if answer.status != _OK:
+    if response.status != _OK:
         raise InvalidValue(
-            "metadata_url", "The provider responded with status {status}.", status=answer.status
+            "metadata_url", "The provider responded with status {status}.", status=response.status
         )
-    return answer.body.decode("utf-8", "replace")
+    return response.body.decode("utf-8", "replace")

@@ -37,7 +37,7 @@ class Command(NoSystemChecksCommand):
 
 
 def _write_lines(lines: Iterator[bytes], out: Path) -> int:
-    """Write a new file completely or not at all, readable only by its owner."""
+    """Create the file in one step, so that it is never incomplete. Only its owner can read it."""
     with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.") as draft:
         num_lines = sum(bool(draft.write(line)) for line in lines)
         draft.flush()

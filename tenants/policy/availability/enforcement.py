@@ -57,13 +57,13 @@ _REQUIREMENTS: Final = MappingProxyType(
 def read_capabilities() -> Capabilities:
     """Return what the gateways can do now. One query."""
     newest = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
-    found = dict(newest.values_list("capability", "is_available"))
+    is_available_by_name = dict(newest.values_list("capability", "is_available"))
     return Capabilities(
-        missing=frozenset(each for each in Capability if found.get(each) is False),
+        missing=frozenset(each for each in Capability if is_available_by_name.get(each) is False),
         regions=tuple(
             sorted(
                 name.removeprefix(REGION_PREFIX)
-                for name, is_available in found.items()
+                for name, is_available in is_available_by_name.items()
                 if is_available and name.startswith(REGION_PREFIX)
             )
         ),
@@ -121,7 +121,7 @@ def find_unenforced_periods(
     ends_at: datetime,
 ) -> dict[str, list[UnavailablePeriod]]:
     """Return by field when the policy was in force but not enforced. Pure."""
-    found: dict[str, list[UnavailablePeriod]] = {}
+    periods_by_rule: dict[str, list[UnavailablePeriod]] = {}
     for field, needed in _REQUIREMENTS.items():
         if not needed.is_set(policy):
             continue
@@ -130,5 +130,5 @@ def find_unenforced_periods(
             for each in history.get(field, ())
         )
         if periods := [each for each in clipped if each.starts_at < each.ends_at]:
-            found[field] = periods
-    return found
+            periods_by_rule[field] = periods
+    return periods_by_rule

@@ -37,8 +37,10 @@ def list_offers(*, tenant_id: TenantId, on: date) -> list[ModelOffer]:
     """
     if not (rows := _list_included(tenant_id, on)):
         return []
-    taken = PoolAssignment.objects.filter(is_dedicated=True).exclude(holder_id=UUID(tenant_id))
-    of_others = set(taken.values_list("pool", flat=True))
+    other_tenants_pools = PoolAssignment.objects.filter(is_dedicated=True).exclude(
+        holder_id=UUID(tenant_id)
+    )
+    of_others = set(other_tenants_pools.values_list("pool", flat=True))
     return [
         ModelOffer(row.name, row.title, Tier(row.tier))
         for row in rows
@@ -57,31 +59,31 @@ def read_model_pools(*, tenant_id: TenantId, on: date) -> dict[Tier, dict[str, t
     Gateways leave out the pools that are dedicated to other tenants, because those may change
     without a change of this tenant's snapshot. A tier without any published model is missing.
     """
-    found: dict[Tier, dict[str, tuple[str, ...]]] = {
+    pools_by_model: dict[Tier, dict[str, tuple[str, ...]]] = {
         Tier(tier): {}
         for tier in CatalogModel.objects.filter(is_published=True)
         .order_by("tier")
         .values_list("tier", flat=True)
         .distinct()
     }
-    if not found:
+    if not pools_by_model:
         return {}
     for row in _list_included(tenant_id, on):
-        found[Tier(row.tier)][row.name] = tuple(row.pools)
-    return found
+        pools_by_model[Tier(row.tier)][row.name] = tuple(row.pools)
+    return pools_by_model
 
 
 def check_policy_models(
-    *, tenant_id: TenantId, current: TenantPolicy, wanted: TenantPolicy, on: date
+    *, tenant_id: TenantId, current: TenantPolicy, proposed: TenantPolicy, on: date
 ) -> None:
     """Check that a policy adds only models that are offered. Raises InvalidValue.
 
     Models that it named before may stay. Without a catalogue, every name is allowed.
     """
-    added = (wanted.models or frozenset()) - (current.models or frozenset())
+    added = (proposed.models or frozenset()) - (current.models or frozenset())
     defaults = {
         (tier, name)
-        for tier, of_tier in wanted.default_models.items()
+        for tier, of_tier in proposed.default_models.items()
         for name in of_tier.values()
         if name not in current.default_models.get(tier, {}).values()
     }
@@ -96,10 +98,10 @@ def check_policy_models(
 
 
 def check_override_models(
-    *, tenant_id: TenantId, current: PolicyOverride, wanted: PolicyOverride, on: date
+    *, tenant_id: TenantId, current: PolicyOverride, proposed: PolicyOverride, on: date
 ) -> None:
     """Check that an override adds only models that are offered. Raises InvalidValue."""
-    added = (wanted.models or frozenset()) - (current.models or frozenset())
+    added = (proposed.models or frozenset()) - (current.models or frozenset())
     if added and has_catalog():
         offers = list_offers(tenant_id=tenant_id, on=on)
         _require_offered("models", added, {each.name for each in offers})

@@ -55,7 +55,7 @@ def set_override(
                 current_version=current.version, expected_version=expected_version
             )
         check_override_models(
-            tenant_id=actor.tenant_id, current=current.override, wanted=override, on=utc_day(now)
+            tenant_id=actor.tenant_id, current=current.override, proposed=override, on=utc_day(now)
         )
         _require_size_limits(actor, subject, override)
         _insert_version(actor, current, override, reason, now)
@@ -78,8 +78,8 @@ def _require_size_limits(actor: Actor, subject: OverrideSubject, override: Polic
             "You already have overrides for {most} teams and users, which is the limit.",
             most=MAX_OVERRIDES,
         )
-    others = (each.override for each in in_force.values() if each.subject != subject)
-    if sum(map(_count_globs, (*others, override))) > MAX_GLOBS:
+    other_overrides = (each.override for each in in_force.values() if each.subject != subject)
+    if sum(map(_count_globs, (*other_overrides, override))) > MAX_GLOBS:
         raise Conflict(
             "The tenant and all overrides together can have at most {most} exclusion patterns.",
             most=MAX_GLOBS,

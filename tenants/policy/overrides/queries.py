@@ -74,13 +74,13 @@ def list_overrides(*, actor: Actor, limit: int, cursor: str | None) -> Page[Over
     actor.require(Permission.READ_OVERRIDES)
     after = decode_cursor(cursor)
     overrides = read_overrides(tenant_id=actor.tenant_id).all.values()
-    places = sorted(
+    positions = sorted(
         ((_to_position(each), each) for each in overrides), key=_get_sort_key, reverse=True
     )
     remaining = [
         each
-        for place, each in places
-        if after is None or _from_position(place) < _from_position(after)
+        for position, each in positions
+        if after is None or _from_position(position) < _from_position(after)
     ]
     return build_page(remaining[: limit + 1], limit=limit, get_position=_to_position)
 
@@ -90,8 +90,8 @@ def _to_position(override: OverrideInForce) -> PagePosition:
     return PagePosition(override.created_at, override.subject.id)
 
 
-def _from_position(place: PagePosition) -> tuple[datetime, UUID]:
-    return place.at, place.id
+def _from_position(position: PagePosition) -> tuple[datetime, UUID]:
+    return position.at, position.id
 
 
 def _get_sort_key(pair: tuple[PagePosition, OverrideInForce]) -> tuple[datetime, UUID]:

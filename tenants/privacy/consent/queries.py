@@ -69,10 +69,12 @@ class ConsentReceiptView:
 
 def get_own_consent(*, actor: Actor) -> OwnConsent:
     """Return the actor's consent. Three queries. Raises Forbidden."""
-    own = _require_user(actor)
+    user_id = _require_user(actor)
     with tenant_scope(actor.tenant_id):
         policy = find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
-        statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=own).get(own, [])
+        statements = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(
+            user_id, []
+        )
     allowance = get_tenant_consent(policy)
     return OwnConsent(
         allowance=allowance,
@@ -145,8 +147,10 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
         policy = find_policy_in_force(tenant_id=actor.tenant_id).policy
         consents = find_all_effective_consents(tenant_id=actor.tenant_id, policy=policy).values()
         members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None).count()
-        own = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id, user_id__isnull=True)
-        row = own.select_related("actor", "user").order_by("-number").first()
+        tenant_receipts = ConsentReceipt.objects.filter(
+            tenant_id=actor.tenant_id, user_id__isnull=True
+        )
+        row = tenant_receipts.select_related("actor", "user").order_by("-number").first()
         erased_ids = find_erased_users(actor.tenant_id, [] if row is None else [row.actor_id])
     content_capture = policy.content_capture
     return ConsentOverview(
@@ -269,18 +273,23 @@ def find_active_consent(
     if not allowance.content_capture or not members.exists():
         return None
     receipts = ConsentReceipt.objects.filter(tenant_id=tenant_id)
-    own, tenants = (
+    user_receipts, tenant_receipts = (
         _find_last_receipts(receipts.filter(user_id=user_id)),
         _find_last_receipts(receipts.filter(user_id__isnull=True)),
     )
     statements = [
-        ConsentStatement(ConsentKind(row.kind), row.is_given, row.wording) for row in own.values()
+        ConsentStatement(ConsentKind(row.kind), row.is_given, row.wording)
+        for row in user_receipts.values()
     ]
     consent = compute_effective_consent(compute_user_consent(statements), allowance)
     if not consent.content_capture:
         return None
     since = {
-        kind: max(row.created_at for row in (own.get(kind), tenants.get(kind)) if row is not None)
+        kind: max(
+            row.created_at
+            for row in (user_receipts.get(kind), tenant_receipts.get(kind))
+            if row is not None
+        )
         for kind in ConsentKind
         if consent.is_given(kind)
     }

@@ -40,7 +40,7 @@ class _ReceiptContext:
 
 
 def write_receipts(
-    answers: list[ReceiptDraft], *, actor: Actor, now: datetime, policy_version: int | None = None
+    drafts: list[ReceiptDraft], *, actor: Actor, now: datetime, policy_version: int | None = None
 ) -> None:
     """Write receipts in the transaction that they allow or end, inside the tenant's scope.
 
@@ -50,8 +50,8 @@ def write_receipts(
     first = (receipts.aggregate(last=Max("number"))["last"] or 0) + 1
     context = _ReceiptContext(actor, now, policy_version)
     ConsentReceipt.objects.bulk_create(
-        _build_receipt(answer, number=number, context=context)
-        for number, answer in enumerate(answers, start=first)
+        _build_receipt(draft, number=number, context=context)
+        for number, draft in enumerate(drafts, start=first)
     )
 
 
@@ -96,18 +96,16 @@ def _read_wording(policy: ContentCapturePolicy | None) -> str | None:
     return None if policy is None else policy.consent_text
 
 
-def _build_receipt(
-    answer: ReceiptDraft, *, number: int, context: _ReceiptContext
-) -> ConsentReceipt:
+def _build_receipt(draft: ReceiptDraft, *, number: int, context: _ReceiptContext) -> ConsentReceipt:
     actor = context.actor
     return ConsentReceipt(
         tenant_id=actor.tenant_id,
         number=number,
-        user_id=answer.user_id,
-        kind=answer.kind,
-        is_given=answer.is_given,
-        wording=answer.wording,
-        wording_sha256=get_consent_text(answer.wording).sha256,
+        user_id=draft.user_id,
+        kind=draft.kind,
+        is_given=draft.is_given,
+        wording=draft.wording,
+        wording_sha256=get_consent_text(draft.wording).sha256,
         actor_id=actor.user_id,
         policy_version=context.policy_version,
         address=actor.address,

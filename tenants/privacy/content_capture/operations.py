@@ -5,7 +5,7 @@
 2. Store the object, outside any transaction.
 3. Mark the row as stored. If its erasure was requested meanwhile, delete the object.
 
-If the worker is killed between two steps, the sweep finds the row that is not stored and erases
+If the worker is killed between two steps, the clean-up finds the row that is not stored and erases
 both.
 """
 

@@ -108,7 +108,7 @@ def _begin_run(tenant_id: TenantId, data_class: DataClass, now: datetime) -> Pur
 def _log_vanished_records(before: PurgeRun) -> None:
     """Log records that vanished since the last run.
 
-    Records that arrived late with an older time can hide as many; these are few.
+    A record that arrives late with an older time hides one that vanished. Such records are rare.
     """
     if before.settled is None:
         return
@@ -166,14 +166,16 @@ def _finish_run(run: PurgeRun, now: datetime) -> int:
             cutoff=run.cutoff,
             holds=load_hold_periods(tenant_id=tenant_id),
         )
-        ended = PurgeRun.objects.filter(tenant_id=tenant_id, id=run.id, finished_at=None).update(
+        num_updated = PurgeRun.objects.filter(
+            tenant_id=tenant_id, id=run.id, finished_at=None
+        ).update(
             closing=counts.records,
             settled=_count_older_records(run),
             held=counts.held,
             finished_at=now,
         )
         run.refresh_from_db()
-        if ended and run.deleted:
+        if num_updated and run.deleted:
             _issue_certificate(run, now)
     return run.deleted
 

@@ -205,7 +205,7 @@ def preview_hold(*, actor: Actor, new: NewHold, now: datetime) -> list[HoldEffec
     hold = HoldPeriod(new.user_id, new.since, new.until)
     with tenant_scope(actor.tenant_id):
         check_coverage(actor, new)
-        rules, held = (
+        rules, hold_periods = (
             load_rules(tenant_id=actor.tenant_id),
             load_hold_periods(tenant_id=actor.tenant_id),
         )
@@ -214,7 +214,7 @@ def preview_hold(*, actor: Actor, new: NewHold, now: datetime) -> list[HoldEffec
             cutoff = now - timedelta(days=rules[data_class].days)
             due_now, due_then = (
                 count_records(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds).due
-                for holds in (held, (*held, hold))
+                for holds in (hold_periods, (*hold_periods, hold))
             )
             covered = count_records_on_hold(data_class, tenant_id=actor.tenant_id, hold=hold)
             title = DATA_CLASSES[data_class].title

@@ -75,11 +75,13 @@ def load_rules(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
         .order_by("data_class", "-version")
         .distinct("data_class")
     )
-    own = {row.data_class: row for row in newest}
-    erased_ids = find_erased_users(tenant_id, [row.author_id for row in own.values()])
+    own_rules = {row.data_class: row for row in newest}
+    erased_ids = find_erased_users(tenant_id, [row.author_id for row in own_rules.values()])
     rules = {
         data_class: _to_effective_rule(
-            own.get(data_class), _make_default_rule(data_class, policy.content_capture), erased_ids
+            own_rules.get(data_class),
+            _make_default_rule(data_class, policy.content_capture),
+            erased_ids,
         )
         for data_class in DATA_CLASSES
     }

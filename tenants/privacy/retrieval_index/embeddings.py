@@ -19,7 +19,7 @@ _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class EmbeddingFailed(Exception):
-    """The engine is down or returned no embeddings. The text says which, without the input."""
+    """The engine is down or returned no embeddings. The message says which, without the input."""
 
 
 class Embedder(Protocol):
@@ -58,11 +58,11 @@ class EmbeddingEngine:
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         if not texts:
             return []
-        answer = self._send_request(
+        response = self._send_request(
             {"model": self.model, "input": list(texts), "truncate_prompt_tokens": -1}
         )
         try:
-            entries = msgspec.json.decode(answer, type=_EmbeddingResponse).data
+            entries = msgspec.json.decode(response, type=_EmbeddingResponse).data
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise EmbeddingFailed("the response is malformed") from error
         vectors = [entry.embedding for entry in sorted(entries, key=lambda entry: entry.index)]
@@ -78,13 +78,13 @@ class EmbeddingEngine:
         )
         try:
             with _DIRECT.open(request, timeout=self._timeout_s) as response:
-                answer: bytes = response.read(_MAX_ANSWER_BYTES)
+                body_bytes: bytes = response.read(_MAX_ANSWER_BYTES)
         except urllib.error.HTTPError as error:
             with error:
                 raise EmbeddingFailed(f"status {error.code}") from None
         except (OSError, http.client.HTTPException) as error:
             raise EmbeddingFailed(type(error).__name__) from None
-        return answer
+        return body_bytes
 
 
 def _is_sound(vector: list[float]) -> bool:

@@ -55,28 +55,28 @@ def index_file(
     Only changed chunks are embedded, and no transaction is open meanwhile. Raises NotFound for an
     unknown tenant, and EmbeddingFailed; the index is then unchanged.
     """
-    place = _locate_file(tenant_id, upload)
+    file = _locate_file(tenant_id, upload)
     with tenant_scope(tenant_id):
-        if not place.is_allowed():
+        if not file.is_allowed():
             return 0
-        stored_digests = {bytes(each) for each in place.rows.values_list("chunk_digest", flat=True)}
-    texts = _texts_by_digest(place, upload.text, model=embedder.model)
+        stored_digests = {bytes(each) for each in file.rows.values_list("chunk_digest", flat=True)}
+    texts = _texts_by_digest(file, upload.text, model=embedder.model)
     new = {digest: text for digest, text in texts.items() if digest not in stored_digests}
     vectors = _embed_texts(embedder, upload.path, list(new.values()))
     with tenant_scope(tenant_id):
         lock_tenant(tenant_id)
-        if not place.is_allowed():
+        if not file.is_allowed():
             return 0
-        place.rows.exclude(chunk_digest__in=list(texts)).delete()
+        file.rows.exclude(chunk_digest__in=list(texts)).delete()
         rows = [
-            _build_row(place, digest, text, vector=vector, now=now)
+            _build_row(file, digest, text, vector=vector, now=now)
             for (digest, text), vector in zip(new.items(), vectors, strict=True)
         ]
         # Another worker may have indexed the same file meanwhile.
         RetrievalChunk.objects.bulk_create(rows, ignore_conflicts=True)
-        _record_use(place.rows, now=now)
+        _record_use(file.rows, now=now)
         if rows:
-            _make_room(place)
+            _make_room(file)
     return len(new)
 
 
@@ -88,17 +88,17 @@ def record_matches(*, tenant_id: TenantId, chunk_ids: Iterable[UUID], now: datet
 
 
 def _locate_file(tenant_id: TenantId, upload: FileUpload) -> _IndexedFile:
-    vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=upload.scope.holder)
-    digest = vault.file_digest(upload.scope, upload.path)
-    return _IndexedFile(tenant_id, upload.scope, upload.path, vault, digest)
+    cipher = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=upload.scope.holder)
+    digest = cipher.file_digest(upload.scope, upload.path)
+    return _IndexedFile(tenant_id, upload.scope, upload.path, cipher, digest)
 
 
-def _texts_by_digest(place: _IndexedFile, text: str, *, model: str) -> dict[bytes, str]:
+def _texts_by_digest(file: _IndexedFile, text: str, *, model: str) -> dict[bytes, str]:
     if len(text) > MAX_FILE_CHARS:
         return {}
     return {
-        place.vault.chunk_digest(place.file_digest, text=each.text, model=model): each.text
-        for each in split_into_chunks(place.path, text)
+        file.vault.chunk_digest(file.file_digest, text=each.text, model=model): each.text
+        for each in split_into_chunks(file.path, text)
     }
 
 
@@ -112,19 +112,19 @@ def _embed_texts(embedder: Embedder, path: str, texts: Sequence[str]) -> list[li
 
 
 def _build_row(
-    place: _IndexedFile, digest: bytes, text: str, *, vector: list[float], now: datetime
+    file: _IndexedFile, digest: bytes, text: str, *, vector: list[float], now: datetime
 ) -> RetrievalChunk:
     row_id = uuid7()
-    vault, scope = place.vault, place.scope
+    cipher, scope = file.vault, file.scope
     return RetrievalChunk(
-        tenant_id=place.tenant_id,
+        tenant_id=file.tenant_id,
         id=row_id,
         holder=scope.holder,
-        scope_digest=vault.scope_digest(scope),
-        file_digest=place.file_digest,
+        scope_digest=cipher.scope_digest(scope),
+        file_digest=file.file_digest,
         chunk_digest=digest,
-        sealed_name=vault.seal_name(row_id, repository=scope.repository, path=place.path),
-        sealed_text=vault.seal_text(row_id, text),
+        sealed_name=cipher.seal_name(row_id, repository=scope.repository, path=file.path),
+        sealed_text=cipher.seal_text(row_id, text),
         embedding=vector,
         created_at=now,
         used_at=now,
@@ -135,8 +135,8 @@ def _record_use(rows: QuerySet[RetrievalChunk], *, now: datetime) -> None:
     rows.filter(used_at__lt=now - USED_TO_THE).update(used_at=now)
 
 
-def _make_room(place: _IndexedFile) -> None:
+def _make_room(file: _IndexedFile) -> None:
     """Remove the least recently used chunks of the scope, to make room for the new ones."""
-    scope_digest = place.vault.scope_digest(place.scope)
-    rows = RetrievalChunk.objects.filter(tenant_id=place.tenant_id, scope_digest=scope_digest)
+    scope_digest = file.vault.scope_digest(file.scope)
+    rows = RetrievalChunk.objects.filter(tenant_id=file.tenant_id, scope_digest=scope_digest)
     evict_least_used(rows, keep=MAX_CHUNKS_OF_SCOPE)

@@ -43,27 +43,27 @@ def find_consent(*, tenant_id: TenantId) -> IndexConsent:
 
 
 def search_chunks(
-    *, tenant_id: TenantId, question: SnippetQuery, vector: Sequence[float]
+    *, tenant_id: TenantId, query: SnippetQuery, vector: Sequence[float]
 ) -> list[ChunkMatch]:
     """Return up to MAX_SNIPPETS matches, best first, without the query's own file.
 
     Compares exactly with all chunks of the scope, found by their index (ADR 0037). Three queries.
     """
-    scope = question.scope
-    vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=scope.holder)
+    scope = query.scope
+    cipher = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=scope.holder)
     with tenant_scope(tenant_id):
         consent = find_consent(tenant_id=tenant_id)
         rows = (
             RetrievalChunk.objects.filter(
-                tenant_id=tenant_id, scope_digest=vault.scope_digest(scope)
+                tenant_id=tenant_id, scope_digest=cipher.scope_digest(scope)
             )
-            .exclude(file_digest=vault.file_digest(scope, question.path))
+            .exclude(file_digest=cipher.file_digest(scope, query.path))
             .annotate(distance=CosineDistance("embedding", list(vector)))
             .order_by("distance", "id")
             .values_list("id", "sealed_name", "sealed_text", "distance")[:MAX_SNIPPETS]
         )
         matches = [
-            _open_chunk(vault, chunk_id, bytes(name), bytes(text), distance=distance)
+            _open_chunk(cipher, chunk_id, bytes(name), bytes(text), distance=distance)
             for chunk_id, name, text, distance in rows
         ]
     return [
@@ -76,11 +76,11 @@ def search_chunks(
 
 
 def _open_chunk(
-    vault: ChunkCipher, chunk_id: UUID, sealed_name: bytes, sealed_text: bytes, *, distance: float
+    cipher: ChunkCipher, chunk_id: UUID, sealed_name: bytes, sealed_text: bytes, *, distance: float
 ) -> ChunkMatch | None:
     try:
-        _, path = vault.open_name(chunk_id, sealed_name)
-        text = vault.open_text(chunk_id, sealed_text)
+        _, path = cipher.open_name(chunk_id, sealed_name)
+        text = cipher.open_text(chunk_id, sealed_text)
     except DecryptionFailed:
         # Something else has written to the table. The unused row is erased in time.
         logger.error("retrieval.seal_broken", chunk_id=str(chunk_id))

@@ -66,90 +66,90 @@ class RunStats:
         return not (self.queries or self.files or self.dropped)
 
 
-def run_worker(desk: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunStats:
+def run_worker(context: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunStats:
     """Work until there is nothing to do or the time is up.
 
     Raises redis.RedisError and django.db.OperationalError.
     """
-    served = RunStats()
-    end_s = desk.clock.monotonic_s() + max_run_s
-    while desk.clock.monotonic_s() < end_s and _serve_messages(desk, served):
+    stats = RunStats()
+    end_s = context.clock.monotonic_s() + max_run_s
+    while context.clock.monotonic_s() < end_s and _serve_messages(context, stats):
         pass
-    if not served.is_empty:
+    if not stats.is_empty:
         logger.info(
             "retrieval.served",
-            questions=served.queries,
-            files=served.files,
-            chunks=served.chunks,
-            dropped=served.dropped,
+            questions=stats.queries,
+            files=stats.files,
+            chunks=stats.chunks,
+            dropped=stats.dropped,
         )
-    return served
+    return stats
 
 
-def _serve_messages(desk: WorkerContext, served: RunStats) -> bool:
+def _serve_messages(context: WorkerContext, stats: RunStats) -> bool:
     """Handle some messages. Return False if there are none, or the engine fails."""
     try:
-        if messages := desk.streams.read(QUESTIONS, count=MAX_TEXTS):
+        if messages := context.streams.read(QUESTIONS, count=MAX_TEXTS):
             _answer_queries(
-                desk, list(_open_messages(desk, messages, SnippetQuery, served)), served
+                context, list(_open_messages(context, messages, SnippetQuery, stats)), stats
             )
-        elif messages := desk.streams.read(FILES, count=1):
-            for tenant_id, upload in _open_messages(desk, messages, FileUpload, served):
-                _index_file(desk, tenant_id, upload, served)
+        elif messages := context.streams.read(FILES, count=1):
+            for tenant_id, upload in _open_messages(context, messages, FileUpload, stats):
+                _index_file(context, tenant_id, upload, stats)
     except EmbeddingFailed as error:
         # The next run tries again with new messages. Other tasks have waited long enough.
-        served.count_dropped(f"no embeddings: {error}")
+        stats.count_dropped(f"no embeddings: {error}")
         return False
     return bool(messages)
 
 
 def _open_messages(
-    desk: WorkerContext, messages: list[bytes], kind: type[Wanted], served: RunStats
+    context: WorkerContext, messages: list[bytes], kind: type[Wanted], stats: RunStats
 ) -> Iterator[tuple[TenantId, Wanted]]:
     for data in messages:
         try:
-            yield desk.sealer.open(data, kind)
+            yield context.sealer.open(data, kind)
         except UnreadableMessage as error:
-            served.count_dropped(f"unreadable: {error}")
+            stats.count_dropped(f"unreadable: {error}")
 
 
 def _answer_queries(
-    desk: WorkerContext, questions: list[tuple[TenantId, SnippetQuery]], served: RunStats
+    context: WorkerContext, queries: list[tuple[TenantId, SnippetQuery]], stats: RunStats
 ) -> None:
-    allowed = [each for each in questions if _is_allowed(*each, served)]
+    allowed = [each for each in queries if _is_allowed(*each, stats)]
     texts = [f"{each.path}\n{each.text[:MAX_QUESTION_CHARS]}" for _, each in allowed]
-    vectors = desk.embedder.embed(texts)
-    for (tenant_id, question), vector in zip(allowed, vectors, strict=True):
-        matches = search_chunks(tenant_id=tenant_id, question=question, vector=vector)
-        answer = SnippetResult(question.question_id, tuple(each.snippet for each in matches))
-        desk.streams.send_result(question.gateway, desk.sealer.seal(tenant_id, answer))
+    vectors = context.embedder.embed(texts)
+    for (tenant_id, query), vector in zip(allowed, vectors, strict=True):
+        matches = search_chunks(tenant_id=tenant_id, query=query, vector=vector)
+        result = SnippetResult(query.question_id, tuple(each.snippet for each in matches))
+        context.streams.send_result(query.gateway, context.sealer.seal(tenant_id, result))
         record_matches(
-            tenant_id=tenant_id, chunk_ids=[each.chunk_id for each in matches], now=desk.now
+            tenant_id=tenant_id, chunk_ids=[each.chunk_id for each in matches], now=context.now
         )
-        served.queries += 1
+        stats.queries += 1
 
 
-def _is_allowed(tenant_id: TenantId, question: SnippetQuery, served: RunStats) -> bool:
+def _is_allowed(tenant_id: TenantId, query: SnippetQuery, stats: RunStats) -> bool:
     """Check consent before any text goes to the engine."""
     try:
         consent = find_consent(tenant_id=tenant_id)
     except NotFound:
-        served.count_dropped("unknown tenant")
+        stats.count_dropped("unknown tenant")
         return False
-    if not consent.allows_file(question.scope, question.path):
-        served.count_dropped("no consent")
+    if not consent.allows_file(query.scope, query.path):
+        stats.count_dropped("no consent")
         return False
     return True
 
 
 def _index_file(
-    desk: WorkerContext, tenant_id: TenantId, upload: FileUpload, served: RunStats
+    context: WorkerContext, tenant_id: TenantId, upload: FileUpload, stats: RunStats
 ) -> None:
     try:
-        served.chunks += index_file(
-            tenant_id=tenant_id, upload=upload, embedder=desk.embedder, now=desk.now
+        stats.chunks += index_file(
+            tenant_id=tenant_id, upload=upload, embedder=context.embedder, now=context.now
         )
     except NotFound:
-        served.count_dropped("unknown tenant")
+        stats.count_dropped("unknown tenant")
     else:
-        served.files += 1
+        stats.files += 1

@@ -38,24 +38,26 @@ def find_resource_names(*, actor: Actor, references: Iterable[str]) -> dict[str,
     One query for each kind of resource, and one more if budgets are among them. Raises Forbidden.
     """
     actor.require(Permission.READ_AUDIT)
-    wanted: dict[str, set[str]] = defaultdict(set)
+    keys_by_kind: dict[str, set[str]] = defaultdict(set)
     for reference in references:
         kind, _, key = reference.partition(":")
         if key and kind in _FINDERS:
-            wanted[kind].add(key)
+            keys_by_kind[kind].add(key)
     with tenant_scope(actor.tenant_id):
-        budgets = _find_budget_holders(actor, wanted.pop("budget", set()))
+        budgets = _find_budget_holders(actor, keys_by_kind.pop("budget", set()))
         for holder in filter(None, budgets.values()):
             kind, _, key = holder.partition(":")
-            wanted[kind].add(key)
-        found = {
+            keys_by_kind[kind].add(key)
+        names_by_kind = {
             f"{kind}:{key}": name
-            for kind, keys in wanted.items()
+            for kind, keys in keys_by_kind.items()
             for key, name in _FINDERS[kind](actor, keys).items()
         }
     # The budget of the whole tenant has no holder and keeps its ID.
-    return found | {
-        f"budget:{key}": found[holder] for key, holder in budgets.items() if holder in found
+    return names_by_kind | {
+        f"budget:{key}": names_by_kind[holder]
+        for key, holder in budgets.items()
+        if holder in names_by_kind
     }
 
 
@@ -85,13 +87,13 @@ def _find_budget_holders(actor: Actor, keys: set[str]) -> dict[str, str]:
 
 
 def _read_ids(keys: Iterable[str]) -> list[UUID]:
-    found = []
+    ids = []
     for key in keys:
         try:
-            found.append(UUID(key))
+            ids.append(UUID(key))
         except ValueError:  # an entry of an earlier release, or a reference that a URL contains
             continue
-    return found
+    return ids
 
 
 _FINDERS: Final[Mapping[str, Callable[[Actor, set[str]], _Names]]] = MappingProxyType(

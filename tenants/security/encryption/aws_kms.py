@@ -48,23 +48,23 @@ class KmsRootKey:
 
     def wrap(self, key: bytes, *, bound_to: str) -> bytes:
         try:
-            answer = self._client.encrypt(
+            response = self._client.encrypt(
                 KeyId=self._arn, Plaintext=key, EncryptionContext={_CONTEXT: bound_to}
             )
         except (ClientError, BotoCoreError) as error:
             raise _to_unavailable_error(error) from error
-        return bytes(answer["CiphertextBlob"])
+        return bytes(response["CiphertextBlob"])
 
     def unwrap(self, wrapped: bytes, *, bound_to: str) -> bytes:
         try:
-            answer = self._client.decrypt(
+            response = self._client.decrypt(
                 KeyId=self._arn, CiphertextBlob=wrapped, EncryptionContext={_CONTEXT: bound_to}
             )
         except (ClientError, BotoCoreError) as error:
             if _read_error_code(error) in _BROKEN:
                 raise DecryptionFailed from error
             raise _to_unavailable_error(error) from error
-        return bytes(answer["Plaintext"])
+        return bytes(response["Plaintext"])
 
 
 def open_kms_root_key(name: str) -> KmsRootKey:

@@ -95,9 +95,9 @@ def create_canary(key: bytes, key_id: UUID) -> bytes:
     return seal(key, _WITNESS, bound_to=key_id.bytes)
 
 
-def can_open_canary(key: bytes, witness: bytes, key_id: UUID) -> bool:
+def can_open_canary(key: bytes, canary: bytes, key_id: UUID) -> bool:
     try:
-        return unseal(key, witness, bound_to=key_id.bytes) == _WITNESS
+        return unseal(key, canary, bound_to=key_id.bytes) == _WITNESS
     except DecryptionFailed:
         return False
 

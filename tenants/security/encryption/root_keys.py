@@ -84,13 +84,13 @@ def build_root_keys(keys: Iterable[RootKey]) -> RootKeys:
 
 
 def _open_root_key(name: str, root_secret: bytes) -> RootKey:
-    kind, _, place = name.partition(":")
+    kind, _, location = name.partition(":")
     if name == "root-secret":
         return SecretRootKey(root_secret)
-    if kind == "file" and place:
-        return SecretRootKey(_read_file(Path(place)))
-    if kind == "kms" and place:
-        return _open_kms_root_key(place)
+    if kind == "file" and location:
+        return SecretRootKey(_read_file(Path(location)))
+    if kind == "kms" and location:
+        return _open_kms_root_key(location)
     raise BadSetting(
         f"CARET_ROOT_KEYS names {name!r}; write root-secret, file:PATH or kms:KEY, with commas"
         " between them."

@@ -113,11 +113,12 @@ def _rewrap_tenant_keys(tenant_id: TenantId, now: datetime) -> int:
 def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
     current, tenant_id = load_root_keys().current, TenantId(str(row.tenant_id))
     record_root_key_use(current, now=now)
-    place = build_tenant_key_context(tenant_id, row.id)
+    bound_to = build_tenant_key_context(tenant_id, row.id)
     changed = TenantKey.objects.filter(
         tenant_id=tenant_id, id=row.id, root_key_id=row.root_key_id, destroyed_at=None
     ).update(
-        wrapped=current.wrap(unwrap_stored_tenant_key(row), bound_to=place), root_key_id=current.id
+        wrapped=current.wrap(unwrap_stored_tenant_key(row), bound_to=bound_to),
+        root_key_id=current.id,
     )
     if changed:
         record_change(
@@ -136,15 +137,15 @@ def _rewrap_data_key_batch(tenant_id: TenantId) -> int:
         keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         retired = list(keys.exclude(retired_at=None).values_list("id", flat=True))
         # Lock order: tenant keys before data keys.
-        in_force = keys.filter(retired_at=None).select_for_update(no_key=True).first()
-        if in_force is None or not retired:
+        current_key = keys.filter(retired_at=None).select_for_update(no_key=True).first()
+        if current_key is None or not retired:
             return 0
         rows = DataKey.objects.filter(
             tenant_id=tenant_id, tenant_key_id__in=retired, destroyed_at=None
         )
         batch = list(rows.select_for_update(no_key=True).order_by("id")[:BATCH])
         for row in batch:
-            _rewrap_data_key(row, in_force)
+            _rewrap_data_key(row, current_key)
         return len(batch)
 
 

@@ -22,7 +22,7 @@ _BOUND_TO: Final = "1|keyring_root_key"
 
 
 class RootKeysUnusable(Exception):
-    """Root keys do not open the stored keys. The text says what to do; it contains no key."""
+    """Root keys do not open the stored keys. The message says what to do, and contains no key."""
 
 
 def record_root_key_use(root_key: RootKey, *, now: datetime) -> None:

@@ -18,7 +18,7 @@ def allocate_batch(tenant_id: TenantId) -> int:
     """
     feed = UsageBatchCounter.objects.filter(tenant_id=tenant_id)
     if not feed.update(last_batch=F("last_batch") + 1):
-        # Of two concurrent inserts the second finds the first one's row and waits for it.
+        # If two transactions insert the row at once, the second waits for the first one's row.
         UsageBatchCounter.objects.bulk_create(
             [UsageBatchCounter(tenant_id=tenant_id)], ignore_conflicts=True
         )

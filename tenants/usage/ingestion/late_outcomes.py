@@ -77,12 +77,12 @@ def _is_reported(outcome: Outcome) -> bool:
 
     Partial acceptances are distinguished by the millisecond. Other events occur once.
     """
-    same = Outcome.objects.filter(
+    reported_outcomes = Outcome.objects.filter(
         request_id=outcome.request_id, event=outcome.event, span_s=outcome.span_s
     )
     if outcome.event != OutcomeEvent.PARTIALLY_ACCEPTED:
-        return same.exists()
-    moments = list(same.values_list("after_ms", flat=True))
+        return reported_outcomes.exists()
+    moments = list(reported_outcomes.values_list("after_ms", flat=True))
     return len(moments) >= MAX_PARTS or outcome.after_ms in moments
 
 

@@ -61,28 +61,28 @@ def ingest_all_entries(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -
     Raises redis.RedisError or django.db.OperationalError; then nothing is lost.
     """
     stream.create()
-    done = UsageIngestion()
+    ingestion = UsageIngestion()
     for _ in range(max_batches):
         entries = stream.claim_abandoned() or stream.read_new()
         if not entries:
             break
-        _ingest_entries(stream, entries, done)
-    if done.records or done.rejected:
-        logger.info("usage.ingested", records=done.records, rejected=done.rejected)
-    return done
+        _ingest_entries(stream, entries, ingestion)
+    if ingestion.records or ingestion.rejected:
+        logger.info("usage.ingested", records=ingestion.records, rejected=ingestion.rejected)
+    return ingestion
 
 
 def _ingest_entries(
-    stream: UsageStream, entries: Sequence[StreamEntry], done: UsageIngestion
+    stream: UsageStream, entries: Sequence[StreamEntry], ingestion: UsageIngestion
 ) -> None:
     batch = _decode_entries(entries)
     _reject_unknown_tenants(batch)
     for tenant_id, rows in batch.rows.items():
-        done.records += _insert_batch(tenant_id, rows, batch.rejected)
+        ingestion.records += _insert_batch(tenant_id, rows, batch.rejected)
     # Everything is committed here. A crash now repeats the batch, which only stores rejected
     # records twice.
     stream.acknowledge(entries, batch.rejected)
-    done.rejected += len(batch.rejected)
+    ingestion.rejected += len(batch.rejected)
     for reason, count in Counter(record.reason for record in batch.rejected).items():
         logger.warning("usage.rejected", reason=reason, records=count)
 

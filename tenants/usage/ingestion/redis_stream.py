@@ -55,28 +55,28 @@ class UsageStream:
 
     def claim_abandoned(self) -> list[StreamEntry]:
         """Claim up to BATCH_ENTRIES entries that a dead consumer left pending."""
-        answer: Any = self._connection.xautoclaim(
+        response: Any = self._connection.xautoclaim(
             USAGE_STREAM,
             USAGE_GROUP,
             self._consumer,
             min_idle_time=self._claim_after_ms,
             count=BATCH_ENTRIES,
         )
-        return _to_entries(answer[1])
+        return _to_entries(response[1])
 
     def read_new(self) -> list[StreamEntry]:
         """Read up to BATCH_ENTRIES new entries, without waiting."""
-        answer: Any = self._connection.xreadgroup(
+        response: Any = self._connection.xreadgroup(
             USAGE_GROUP, self._consumer, {USAGE_STREAM: ">"}, count=BATCH_ENTRIES
         )
-        return [entry for _, rows in answer for entry in _to_entries(rows)]
+        return [entry for _, rows in response for entry in _to_entries(rows)]
 
     def find_arrived_until(self, *, now: datetime) -> datetime:
         """Return a time until which everything that had arrived is in the tables."""
-        answer: Any = self._connection.xrange(USAGE_STREAM, count=1)
-        if not answer:
+        response: Any = self._connection.xrange(USAGE_STREAM, count=1)
+        if not response:
             return now
-        milliseconds = int(answer[0][0].partition(b"-")[0])
+        milliseconds = int(response[0][0].partition(b"-")[0])
         return min(now, from_unix_ms(milliseconds))
 
     def acknowledge(

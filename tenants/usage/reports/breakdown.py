@@ -106,19 +106,22 @@ def _build_statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) ->
     """
     columns = [_COLUMN[each] for each in by]
     fine = ", ".join(columns) or "()"
-    of = f"{', '.join(columns)}, " if by else ""
-    place = " ".join(f"WHEN GROUPING({column}) = 0 THEN {n}" for n, column in enumerate(columns))
+    column_list = f"{', '.join(columns)}, " if by else ""
+    dimension_index = " ".join(
+        f"WHEN GROUPING({column}) = 0 THEN {n}" for n, column in enumerate(columns)
+    )
     key = ", ".join(f"{column}::text" for column in columns)
     sets = ", ".join(["()", *(f"({column})" for column in columns)])
-    which = f"CASE {place} END, coalesce({key})" if by else "NULL, NULL"
+    dimension_and_key = f"CASE {dimension_index} END, coalesce({key})" if by else "NULL, NULL"
     fine_sums = ", ".join(f"sum({name}) AS {name}" for name in names)
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in names)
     return f"""
         WITH fine AS MATERIALIZED (
-            SELECT {of}string_agg(user_id::text, ' ') AS people, {fine_sums}
+            SELECT {column_list}string_agg(user_id::text, ' ') AS people, {fine_sums}
             FROM ({inner}) rolled GROUP BY {fine}
         )
-        SELECT {which}, string_agg(people, ' '), {sums} FROM fine GROUP BY GROUPING SETS ({sets})
+        SELECT {dimension_and_key}, string_agg(people, ' '), {sums}
+        FROM fine GROUP BY GROUPING SETS ({sets})
     """  # noqa: S608
 
 

@@ -189,12 +189,12 @@ def _compute_metrics(row: ReportRow, means: dict[str, Any]) -> VariantMetrics:
 
 
 def _compare_with_control(
-    one: VariantMetrics, control: VariantMetrics, *, is_same: bool
+    metrics: VariantMetrics, control: VariantMetrics, *, is_same: bool
 ) -> VariantMetrics:
     if is_same:
         return VariantMetrics(None, None, None)
     return VariantMetrics(
-        difference_interval(one.acceptance, control.acceptance),
-        difference_interval(one.persistence, control.persistence),
-        difference_interval(one.first_token_ms, control.first_token_ms),
+        difference_interval(metrics.acceptance, control.acceptance),
+        difference_interval(metrics.persistence, control.persistence),
+        difference_interval(metrics.first_token_ms, control.first_token_ms),
     )

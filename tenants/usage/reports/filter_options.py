@@ -28,7 +28,7 @@ def read_options(actor: Actor, query: ReportQuery, *, is_own: bool) -> FilterOpt
     rows = list(
         select_rollups(actor, query.without_filter, is_own=is_own).values_list(*COLUMNS).distinct()
     )
-    return {column: sorted({row[place] for row in rows}) for place, column in enumerate(COLUMNS)}
+    return {column: sorted({row[index] for row in rows}) for index, column in enumerate(COLUMNS)}
 
 
 def read_team_names(

@@ -31,21 +31,21 @@ class ReportFilter:
 NO_FILTER: Final = ReportFilter()
 
 
-def apply_filter(actor: Actor, only: ReportFilter, *, is_raw: bool = False) -> Q:
+def apply_filter(actor: Actor, report_filter: ReportFilter, *, is_raw: bool = False) -> Q:
     """Return the filter as a condition.
 
     `is_raw`: for usage records, in which unknown values are null or empty.
     """
     condition = Q()
     for column in COLUMNS:
-        value = getattr(only, column)
+        value = getattr(report_filter, column)
         if value is not None:
             is_unknown = is_raw and not value
             condition &= Q(**{column: value}) | (
                 Q(**{f"{column}__isnull": True}) if is_unknown else Q()
             )
-    if only.team_id is not None:
-        condition &= Q(user_id__in=_find_member_ids(actor, only.team_id))
+    if report_filter.team_id is not None:
+        condition &= Q(user_id__in=_find_member_ids(actor, report_filter.team_id))
     return condition
 
 

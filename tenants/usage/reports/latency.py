@@ -32,7 +32,7 @@ from caret.foundation.ids import TenantId
 from tenants.models import LatencyDay, LatencyHour, UsageRecord
 from tenants.usage.rollups.latency_histogram import compute_percentile_ms, merge_histograms
 
-# Of a longer period only the last days: sorting the records of a quarter takes seconds.
+# In a longer period, only the last days are measured: sorting a quarter's records takes seconds.
 MAX_EXACT: Final = timedelta(days=7)
 _FINISHED: Final = Q(
     finish_reason__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False

@@ -103,13 +103,13 @@ def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
         counted = _read_counts(actor, query, (GroupBy.DAY,), is_own=False, min_users=min_users)
         seats = _read_seats(actor, counted.found.every.users)
     sees_quality = actor.has_permission(Permission.READ_QUALITY)
-    found, before, hidden = counted.found, counted.before, counted.hidden
+    breakdown, before, suppressed = counted.found, counted.before, counted.hidden
     return UsageSummary(
-        total=build_row("", found.every, hidden.usage),
-        before=build_row("", before, hidden.usage_before),
-        quality=build_row("", found.every, hidden.quality) if sees_quality else None,
-        quality_before=build_row("", before, hidden.quality_before) if sees_quality else None,
-        days=build_rows(found.by.get(GroupBy.DAY, {}), hidden.groups.get(GroupBy.DAY, {})),
+        total=build_row("", breakdown.every, suppressed.usage),
+        before=build_row("", before, suppressed.usage_before),
+        quality=build_row("", breakdown.every, suppressed.quality) if sees_quality else None,
+        quality_before=build_row("", before, suppressed.quality_before) if sees_quality else None,
+        days=build_rows(breakdown.by.get(GroupBy.DAY, {}), suppressed.groups.get(GroupBy.DAY, {})),
         seats=seats,
     )
 
@@ -161,10 +161,10 @@ def _read_counts(
     rows, earlier = (
         select_rollups(actor, each, is_own=is_own) for each in (query, query.previous_period)
     )
-    found = compute_breakdown(rows, query, by, names=_NAMES)
+    breakdown = compute_breakdown(rows, query, by, names=_NAMES)
     before = compute_breakdown(earlier, query, (), names=_NAMES).every
-    hidden = find_suppressed_in_overview(actor, query, found, before, min_users=min_users)
-    return _UsageCounts(found, before, hidden)
+    suppressed = find_suppressed_in_overview(actor, query, breakdown, before, min_users=min_users)
+    return _UsageCounts(breakdown, before, suppressed)
 
 
 def _can_see_quality(actor: Actor) -> bool:

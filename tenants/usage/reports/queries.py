@@ -124,11 +124,11 @@ def read_report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report
         min_users = 1 if is_own else read_min_group_size(actor)
         if min_users > 1 and query.group_by is GroupBy.USER:
             query = replace(query, group_by=None)
-        groups, every = _read_groups_and_total(actor, days, query)
+        groups, total = _read_groups_and_total(actor, days, query)
         labels = _read_labels(actor, query.group_by)
         if query.filter.is_empty:
-            suppressed_total = suppress_total(kind, every.users, min_users)
-            suppressed = _find_suppressed_groups(groups, every, query.group_by, min_users)
+            suppressed_total = suppress_total(kind, total.users, min_users)
+            suppressed = _find_suppressed_groups(groups, total, query.group_by, min_users)
         else:
             suppressed_total, suppressed = _find_suppressed_of_filter(actor, query, min_users)
         until = find_complete_until(actor.tenant_id)
@@ -141,7 +141,7 @@ def read_report(*, actor: Actor, kind: ReportKind, query: ReportQuery) -> Report
             _to_row(key, group, labels, suppressed.get(key))
             for key, group in sorted(groups.items())
         ],
-        total=_to_row("", every, {}, suppressed_total),
+        total=_to_row("", total, {}, suppressed_total),
         complete_until=until,
         min_users=min_users,
     )
@@ -217,8 +217,10 @@ def _sum_groups(groups: Mapping[str, _GroupCounters]) -> _GroupCounters:
 
 
 def _read_total(days: QuerySet[Any]) -> _GroupCounters:
-    who = days.values_list("user_id", flat=True).distinct()
-    return _GroupCounters(_to_counters(days.aggregate(**_SUMS)), exclude_services(map(str, who)))
+    user_ids = days.values_list("user_id", flat=True).distinct()
+    return _GroupCounters(
+        _to_counters(days.aggregate(**_SUMS)), exclude_services(map(str, user_ids))
+    )
 
 
 def _read_groups(days: QuerySet[Any], query: ReportQuery) -> dict[str, _GroupCounters]:
@@ -256,22 +258,22 @@ def _sum_users(of_user: Mapping[UUID, UsageCounters], users: Iterable[UUID]) -> 
 
 
 def _sum_by_team(
-    actor: Actor, of_user: Mapping[UUID, UsageCounters], only: ReportFilter
+    actor: Actor, of_user: Mapping[UUID, UsageCounters], report_filter: ReportFilter
 ) -> dict[str, _GroupCounters]:
     """Return the groups by team; with a team filter only that team.
 
     Another team's share of its members would be a filter of its own.
     """
-    if only.team_id is not None:
-        return {str(only.team_id): _sum_users(of_user, of_user)} if of_user else {}
+    if report_filter.team_id is not None:
+        return {str(report_filter.team_id): _sum_users(of_user, of_user)} if of_user else {}
     members: defaultdict[str, set[Any]] = defaultdict(set)
     for team_id, user_id in TeamMembership.objects.filter(tenant_id=actor.tenant_id).values_list(
         "team_id", "user_id"
     ):
         if user_id in of_user:
             members[str(team_id)].add(user_id)
-    if rest := of_user.keys() - set().union(*members.values()):
-        members[NO_TEAM] = set(rest)
+    if users_without_team := of_user.keys() - set().union(*members.values()):
+        members[NO_TEAM] = set(users_without_team)
     return {key: _sum_users(of_user, users) for key, users in members.items()}
 
 
@@ -292,12 +294,12 @@ def _read_user_labels(actor: Actor) -> dict[str, str]:
 
 def _find_suppressed_groups(
     groups: Mapping[str, _GroupCounters],
-    every: _GroupCounters,
+    total: _GroupCounters,
     group_by: GroupBy | None,
     min_users: int,
 ) -> dict[str, Suppression]:
     users_of = {key: groups[key].users for key in sorted(groups)}
-    overlap = every.users if group_by is GroupBy.TEAM else None
+    overlap = total.users if group_by is GroupBy.TEAM else None
     return find_suppressed_groups(users_of, min_users=min_users, everybody=overlap)
 
 
@@ -346,8 +348,8 @@ def _to_counters(sums: Mapping[str, Any]) -> UsageCounters:
     return UsageCounters(**{name: int(sums[f"sum_{name}"]) for name in COUNTER_NAMES})
 
 
-def exclude_services(who: Iterable[str]) -> frozenset[str]:
-    return frozenset(who) - {str(SERVICES)}
+def exclude_services(user_ids: Iterable[str]) -> frozenset[str]:
+    return frozenset(user_ids) - {str(SERVICES)}
 
 
 def format_time_key(query: ReportQuery, starts_at: datetime) -> str:

@@ -25,7 +25,7 @@ _TAKEN: Final = [OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED]
 class LastMinute:
     until: datetime
     requests: int
-    # Of completed requests, in milliseconds. None: there were none.
+    # For completed requests, in milliseconds. None: there were none.
     first_token_p50_ms: float | None
     first_token_p99_ms: float | None
     prompt_tokens_with_cache_info: int  # of requests whose engine reported cached tokens

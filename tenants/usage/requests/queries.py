@@ -37,7 +37,7 @@ class RecentUsage:
     prompt_tokens_with_cache_info: int  # of requests whose engine reported cached tokens
     cached_tokens: int  # of those tokens
     generated_tokens: int
-    # Of completed requests, in milliseconds; None: there were none.
+    # For completed requests, in milliseconds; None: there were none.
     first_token_p50_ms: float | None
     first_token_p99_ms: float | None
     hourly_requests: list[int]  # 24 values, oldest first; the last is the present hour

@@ -15,7 +15,7 @@ from tests.functional.gateway.gateway_stack import wait_until
 from tests.stack.language_server import environment_of
 
 _PLUGIN: Final = REPOSITORY / "platform" / "ide" / "neovim"
-_NEOVIM: Final = Path(sys.executable).with_name("nvim")
+NEOVIM: Final = Path(sys.executable).with_name("nvim")
 PATIENCE_S: Final = 30.0
 
 
@@ -67,7 +67,7 @@ class Neovim:
         return await wait_until(does, patience_s=PATIENCE_S)
 
     def _remote(self, *words: str) -> str:
-        command = [str(_NEOVIM), "--server", str(self.socket), *words]
+        command = [str(NEOVIM), "--server", str(self.socket), *words]
         return subprocess.run(
             command, env=self.environment, capture_output=True, text=True, check=True, timeout=30
         ).stdout
@@ -104,7 +104,7 @@ def running_neovim(
 @contextmanager
 def start_neovim(home: Path, file: Path, environment: dict[str, str]) -> Iterator[Neovim]:
     made = Neovim(home / "nvim.sock", environment)
-    command = [str(_NEOVIM), "--headless", "--listen", str(made.socket)]
+    command = [str(NEOVIM), "--headless", "--listen", str(made.socket)]
     with subprocess.Popen([*command, os.fspath(file)], env=environment, cwd=home) as process:
         try:
             yield made

@@ -31,7 +31,7 @@ async def test_a_completion_is_returned_whole(
     (choice,) = completion.choices
     assert choice.text
     assert choice.finish_reason in ("stop", "length")
-    assert completion.model == MODEL
+    assert completion.model == "demo"  # the engine's, not the client's
     assert completion.usage is not None
     assert completion.usage.total_tokens == (
         completion.usage.prompt_tokens + completion.usage.completion_tokens
@@ -162,6 +162,7 @@ async def test_the_models_are_listed(client: openai.AsyncOpenAI) -> None:
 
     assert models
     assert models[0].owned_by == "caret"
+    assert await client.models.retrieve(models[0].id) == models[0]
 
 
 async def test_closing_the_stream_frees_the_engine(

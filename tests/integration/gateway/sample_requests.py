@@ -38,6 +38,7 @@ _SAMPLES: Final = (
         "/infill", {"input_prefix": "", "prompt": "x = ", "input_suffix": "\n"}, ("n_predict",)
     ),
     *_both_forms("/api/generate", {"prompt": "x = ", "suffix": "\n"}, ("options", "num_predict")),
+    *_both_forms("/api/chat", {"messages": _MESSAGES}, ("options", "num_predict")),
     # Tabby's agent cannot set a maximum length.
     SampleRequest(
         "/v1/completions", {"segments": {"prefix": "x = ", "suffix": "\n"}}, False, _MAX_TOKENS

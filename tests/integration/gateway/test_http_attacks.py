@@ -17,7 +17,7 @@ from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS
 
 WITHOUT_KEY = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
 GUARDED = sorted({*DIALECTS, *LOOKUPS} - WITHOUT_KEY)
-WITH_BODIES = sorted({*DIALECTS, "/api/show", "/v1/events"})
+WITH_BODIES = sorted({*DIALECTS, "/api/embed", "/api/embeddings", "/api/show", "/v1/events"})
 METHODS = ("GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS")
 MB = 1024 * 1024
 SECRET = "planted-secret"
@@ -140,10 +140,27 @@ async def test_other_methods_are_refused_with_the_allowed_ones(quick_site: Site,
         for method in METHODS:
             async with session.request(method, path) as response:
                 await response.read()
-            if response.status == 405:
+            if method == "OPTIONS":
+                assert response.status == 204
+            elif response.status == 405:
                 assert method not in response.headers["Allow"].split(", ")
             else:
-                assert method in ("GET", "POST"), method
+                assert method in ("GET", "HEAD", "POST"), method
+
+
+@pytest.mark.parametrize("path", GUARDED)
+async def test_options_and_a_foreign_origin_reveal_only_the_methods(
+    quick_site: Site, path: str
+) -> None:
+    headers = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    async with (
+        aiohttp.ClientSession(quick_site.url) as session,
+        session.options(path, headers=headers) as response,
+    ):
+        body = await response.read()
+
+    assert (response.status, body) == (204, b"")
+    assert not [name for name in response.headers if name.lower().startswith("access-control")]
 
 
 async def test_slow_bodies_time_out_and_delay_no_other_request(

@@ -43,7 +43,7 @@ class App:
     """An application that echoes bodies.
 
     By path: /early does not read them, /large sends a response larger than the socket buffers, /key
-    authenticates, /wait waits.
+    authenticates, /stream sends a response without a length, /wait waits.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class App:
         if scope["path"] not in ("/large", "/early"):
             body = await _body(receive)
         length = str(len(body)).encode()
-        headers = [(b"content-length", length)]
+        headers = [] if scope["path"] == "/stream" else [(b"content-length", length)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         for start in range(0, len(body) or 1, 65_536):
             part = body[start : start + 65_536]

@@ -1,20 +1,32 @@
-"""Reads `filter_cases/*.txt`: what a person wants of a model's output at a cursor.
+"""Reads `filter_cases/*.txt`: the text that a person would want of a model's output at a cursor.
 
-    § title, or title [block] for that mode
+    § title, with [block] for that mode, and [wrong] while the filter shows something else
     the file, with the cursor at ▮
     ⇒
-    the model's output, with the end of the wanted text at ‖
+    the model's output, with the end of the text to show at ‖
 
 The file's name is the language. A line break before the next title belongs to no text.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from caret.contracts.policy import Mode
 
 _FOLDER: Final = Path(__file__).parent / "filter_cases"
+_BLOCK: Final = " [block]"
+_WRONG: Final = " [wrong]"
+_CLOSERS: Final = tuple(")]};")
+
+
+class CaseKind(StrEnum):
+    OPENS_BLOCK = "first line opens a block"
+    BELOW = "begins with a line break"
+    CLOSES = "ends with a closing bracket or semicolon"
+    WITHHELD = "nothing to show"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,20 +34,31 @@ class FilterCase:
     language: str
     title: str
     mode: Mode
+    is_known_wrong: bool
     prefix: str
     suffix: str
     output: str
-    wanted: str
+    expected: str  # the text to show
 
     @property
     def name(self) -> str:
         return f"{self.language}: {self.title}"
 
+    @property
+    def kind(self) -> CaseKind:
+        if not self.expected:
+            return CaseKind.WITHHELD
+        if self.expected.lstrip(" \t").startswith("\n"):
+            return CaseKind.BELOW
+        if "\n" in self.expected:
+            return CaseKind.OPENS_BLOCK
+        return CaseKind.CLOSES if self.expected.endswith(_CLOSERS) else CaseKind.OTHER
 
-def read_cases() -> list[FilterCase]:
+
+def read_cases(folder: Path = _FOLDER) -> list[FilterCase]:
     return [
         _parse_case(path.stem, text)
-        for path in sorted(_FOLDER.glob("*.txt"))
+        for path in sorted(folder.glob("*.txt"))
         for text in path.read_text(encoding="utf-8").removeprefix("§ ").split("\n§ ")
     ]
 
@@ -44,8 +67,16 @@ def _parse_case(language: str, text: str) -> FilterCase:
     title, _, rest = text.partition("\n")
     around, separator, output = rest.partition("\n⇒\n")
     prefix, cursor, suffix = around.partition("▮")
-    wanted, end, further = output.partition("‖")
+    expected, end, further = output.partition("‖")
     if not (separator and cursor and end):
         raise ValueError(f"{language}: {title}: ⇒, ▮ or ‖ is missing.")
-    mode = Mode.BLOCK if title.endswith("[block]") else Mode.INLINE
-    return FilterCase(language, title, mode, prefix, suffix, wanted + further, wanted.rstrip())
+    return FilterCase(
+        language,
+        title.replace(_BLOCK, "").replace(_WRONG, ""),
+        Mode.BLOCK if _BLOCK in title else Mode.INLINE,
+        _WRONG in title,
+        prefix,
+        suffix,
+        expected + further,
+        expected.rstrip(),
+    )

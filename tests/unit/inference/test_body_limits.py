@@ -4,17 +4,24 @@ import json
 
 import pytest
 
+from inference.completion.incoming_request import UnvalidatedRequest
 from inference.consumers.dialects import (
     llama_cpp_infill,
     ollama_generate,
     openai_chat,
     openai_completions,
 )
-from inference.consumers.http.completions import Dialect
+from inference.consumers.http.completions import Dialect, ParsedRequest
 from inference.errors import BadRequest
 from inference.gateway.receive import MAX_FILES, MAX_MESSAGES, MAX_PROMPT_CHARS
 
 FIM = "<fim_prefix>p<fim_suffix>s<fim_middle>"
+
+
+def _parse_completion(body: bytes) -> UnvalidatedRequest:
+    parsed = openai_completions.parse_request(body)
+    assert isinstance(parsed, ParsedRequest)
+    return parsed.draft
 
 
 @pytest.mark.parametrize(
@@ -40,14 +47,14 @@ def test_only_the_first_stop_strings_are_parsed() -> None:
     stops = ["<|endoftext|>"] * 10_000 + ["a"]
     body = json.dumps({"prompt": "a", "stop": stops}).encode()
 
-    assert openai_completions.parse_request(body).draft.stop == ()
+    assert _parse_completion(body).stop == ()
 
 
 def test_only_the_first_snippets_are_used() -> None:
     snippets = [{"filepath": f"{number}.py", "body": ""} for number in range(10_000)]
     body = json.dumps({"segments": {"prefix": "", "declarations": snippets}}).encode()
 
-    files = openai_completions.parse_request(body).draft.files
+    files = _parse_completion(body).files
 
     assert [file.path for file in files] == [f"{number}.py" for number in range(MAX_FILES)]
 

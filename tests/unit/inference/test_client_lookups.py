@@ -2,8 +2,12 @@
 
 import json
 
-from tests.fakes.gateway import FakeGateway
+import pytest
+
+from caret.contracts.policy import Mode
+from tests.fakes.gateway import KEY, FakeGateway
 from tests.fakes.http_gateway import send_request
+from tests.fakes.tenants import make_credential, make_snapshot
 
 
 async def test_the_api_key_header_is_accepted() -> None:
@@ -19,15 +23,59 @@ async def test_the_api_key_header_is_accepted() -> None:
     assert (accepted.status, rejected.status) == (200, 401)
 
 
+DEMO = {
+    "id": "demo",
+    "capabilities": {
+        "completion_chat": True,
+        "completion_fim": True,
+        "function_calling": False,
+        "fine_tuning": False,
+        "vision": False,
+    },
+    "object": "model",
+    "created": 0,
+    "owned_by": "caret",
+    "type": "base",
+}
+
+
 async def test_models_are_listed_only_with_a_key() -> None:
     listed = await send_request(FakeGateway(), "/v1/models", method="GET")
     rejected = await send_request(FakeGateway(), "/v1/models", method="GET", key=None)
 
-    assert json.loads(listed.body) == {
-        "data": [{"id": "demo", "object": "model", "created": 0, "owned_by": "caret"}],
-        "object": "list",
-    }
+    assert json.loads(listed.body) == {"data": [DEMO], "object": "list"}
     assert rejected.status == 401
+
+
+@pytest.mark.parametrize("name", ["demo", "caret"])
+async def test_one_model_is_described(name: str) -> None:
+    server = await send_request(FakeGateway(), f"/v1/models/{name}", method="GET")
+
+    assert json.loads(server.body) == DEMO
+
+
+@pytest.mark.parametrize("name", ["other", "demo/x", "", "../models"])
+async def test_an_unknown_model_is_not_found(name: str) -> None:
+    server = await send_request(FakeGateway(), f"/v1/models/{name}", method="GET")
+
+    assert (server.status, server.error_code) == (404, "model_not_found")
+
+
+async def test_a_model_is_described_only_with_a_key() -> None:
+    server = await send_request(FakeGateway(), "/v1/models/demo", method="GET", key=None)
+
+    assert server.status == 401
+
+
+async def test_a_key_that_may_not_chat_sees_models_that_do_not_chat() -> None:
+    gateway = FakeGateway()
+    credential = make_credential(KEY, modes=frozenset([Mode.FIM, Mode.BLOCK]))
+    gateway.snapshot_store.replace(make_snapshot(credential, version=2))
+
+    server = await send_request(gateway, "/v1/models/demo", method="GET")
+
+    capabilities = json.loads(server.body)["capabilities"]
+    assert (capabilities["completion_chat"], capabilities["completion_fim"]) == (False, True)
 
 
 async def test_tabby_health_has_the_fields_that_clients_read() -> None:
@@ -60,9 +108,9 @@ async def test_llama_cpp_health_needs_no_key() -> None:
 
 async def test_a_wrong_method_is_rejected_with_the_allowed_ones() -> None:
     for path, method, allowed in (
-        ("/infill", "GET", "POST"),
-        ("/v1/models", "POST", "GET"),
-        ("/v1/health", "PUT", "GET, POST"),
+        ("/infill", "GET", "POST, OPTIONS"),
+        ("/v1/models", "POST", "GET, HEAD, OPTIONS"),
+        ("/v1/health", "PUT", "GET, POST, HEAD, OPTIONS"),
     ):
         server = await send_request(FakeGateway(), path, method=method)
         assert (server.status, server.headers["allow"]) == (405, allowed)

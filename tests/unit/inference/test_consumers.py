@@ -13,6 +13,7 @@ from inference.consumers.dialects import openai_completions
 from inference.consumers.http import http_consumer
 from inference.consumers.http.completions import MAX_BODY_BYTES, CompletionConsumer
 from inference.consumers.http.http_consumer import HealthConsumer
+from inference.consumers.http.identical_requests import IdenticalRequests
 from inference.consumers.websocket import WebSocketConsumer
 from inference.errors import TooManyRequests
 from inference.gateway.rate_limits.body_quota import MAX_OF_KEY_BYTES
@@ -33,7 +34,11 @@ def hanging_engine() -> FakeEngine:
 
 
 async def run_openai(gateway: FakeGateway, server: FakeServer) -> None:
-    app = CompletionConsumer.as_asgi(plane=gateway.plane, dialect=openai_completions.DIALECT)
+    app = CompletionConsumer.as_asgi(
+        plane=gateway.plane,
+        dialect=openai_completions.DIALECT,
+        identical_requests=IdenticalRequests(),
+    )
     async with asyncio.timeout(DEADLINE_S):
         await app(server.scope, server.receive, server.send)
 

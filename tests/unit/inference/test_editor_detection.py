@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.consumers.base import EDITORS, detect_editor
+from inference.consumers.base import EDITORS, Headers, detect_editor
 from tests.fakes.gateway import FakeGateway
 from tests.fakes.http_gateway import send_request
 
@@ -17,6 +17,10 @@ from tests.fakes.http_gateway import send_request
         ("VIM - Vi IMproved 9.1", "vim"),
         ("IntelliJ IDEA/2025.1", "jetbrains"),
         ("Zed/0.190", "zed"),
+        ("code-server/4.104 caret/0.1", "vscode"),
+        ("Code - OSS/1.99", "vscode"),
+        ("Android Studio/2025.1", "jetbrains"),
+        ("Qt Creator 17", "qt_creator"),
         ("Visual Studio/17.9", "visual_studio"),
         ("axios/1.7", ""),
         ("", ""),
@@ -36,6 +40,26 @@ def test_the_first_header_that_names_an_editor_decides() -> None:
 @pytest.mark.parametrize("header", ["def secret(): pass", "vscode" * 90, "\0zed"])
 def test_the_text_of_the_header_is_not_kept(header: str) -> None:
     assert detect_editor(header) in EDITORS | {""}
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "editor"),
+    [
+        ("?editor=vim", [(b"user-agent", b"curl/8")], "vim"),
+        ("?editor=vim", [(b"x-caret-editor", b"zed")], "zed"),
+        ("?editor=x", [(b"user-agent", b"curl/8")], "curl"),
+        ("?vim", [(b"user-agent", b"OpenAI/Python 3.52")], "openai"),
+    ],
+)
+async def test_the_query_names_the_editor_of_plugins_without_headers(
+    query: str, headers: Headers, editor: str
+) -> None:
+    gateway = FakeGateway()
+
+    await send_request(gateway, f"/infill{query}", {"input_prefix": "a"}, headers=headers)
+
+    (completion,) = gateway.journal.completions
+    assert completion.editor == editor
 
 
 async def test_the_usage_record_names_the_editor() -> None:

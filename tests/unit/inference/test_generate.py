@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
+from inference.completion.generation_options import TimeLimits
 from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import MAX_SEND_S
 from inference.errors import BadRequest, EngineError
@@ -360,3 +361,33 @@ async def test_a_slow_client_is_responsible_for_the_time_limit() -> None:
 
     assert (failed.value.code, failed.value.http_status) == ("too_slow", 408)
     assert engine.num_open == 0
+
+
+async def test_the_time_limit_of_the_client_ends_a_slow_generation() -> None:
+    engine, trace = FakeEngine(chunks_of("a", "b", stop=None), hangs=True), make_trace()
+    request = replace(REQUEST, time_limits=TimeLimits(generation_ms=20))
+
+    async with generate(engine, request, ReplicaStates(FakeClock()), trace, CHARACTERS) as chunks:
+        seen = [(chunk.text, chunk.stop) async for chunk in chunks]
+
+    assert seen == [("a", None), ("b", None), ("", EngineStop.LENGTH)]
+    assert (engine.num_open, trace.generated_tokens) == (0, 2)
+
+
+async def test_the_time_limit_for_the_first_token_ends_a_long_wait() -> None:
+    engine, replicas = FakeEngine(hangs=True), ReplicaStates(FakeClock())
+    request = replace(REQUEST, time_limits=TimeLimits(first_token_ms=20, generation_ms=5_000))
+
+    texts = await _drain(engine, make_trace(), replicas, request=request)
+
+    assert (texts, engine.num_open) == ([""], 0)
+    assert replicas.is_available(REQUEST.replica)
+
+
+async def test_a_fast_generation_is_not_limited() -> None:
+    limits = TimeLimits(first_token_ms=5_000, generation_ms=5_000)
+    request = replace(REQUEST, time_limits=limits)
+
+    texts = await _drain(FakeEngine(chunks_of("a", "b")), make_trace(), request=request)
+
+    assert texts == ["a", "b"]

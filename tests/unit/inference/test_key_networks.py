@@ -10,6 +10,7 @@ from inference.consumers.application import DIALECTS, LOOKUPS
 from inference.consumers.base import Scope
 from inference.consumers.dialects.models_list import ModelsListConsumer
 from inference.consumers.http.completions import CompletionConsumer
+from inference.consumers.http.identical_requests import IdenticalRequests
 from inference.consumers.websocket import WebSocketConsumer
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.gateway import KEY, FakeGateway
@@ -49,7 +50,9 @@ async def send_request(gateway: FakeGateway, path: str, address: str) -> FakeSer
     if path in LOOKUPS:
         app = LOOKUPS[path].as_asgi(plane=gateway.plane)
     else:
-        app = CompletionConsumer.as_asgi(plane=gateway.plane, dialect=DIALECTS[path])
+        app = CompletionConsumer.as_asgi(
+            plane=gateway.plane, dialect=DIALECTS[path], identical_requests=IdenticalRequests()
+        )
     async with asyncio.timeout(DEADLINE_S):
         await app(server.scope, server.receive, server.send)
     return server

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from caret.contracts.language_ids import LANGUAGES, language_of_name, language_of_path
 from caret.contracts.policy import Mode, Tier
 from caret.contracts.pricing import MAX_CHAT_TOKENS
+from inference.completion.generation_options import Sampling
 from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.errors import BadRequest
 from inference.gateway.receive import (
@@ -101,9 +103,67 @@ def test_language_names_ignore_case(text: str, language: str) -> None:
     assert receive(make_arrival(language=text)).language == language
 
 
-@pytest.mark.parametrize("requested", [0, -1])
-def test_fewer_tokens_than_one_are_rejected(requested: int) -> None:
-    assert _rejection(max_tokens=requested).code == "invalid_field"
+@pytest.mark.parametrize(
+    ("path", "language"),
+    [
+        ("src/main.py", "python"),
+        ("C:\\shop\\Main.TSX", "typescriptreact"),
+        ("deploy/Dockerfile", "dockerfile"),
+        ("lib/CMakeLists.txt", "cmake"),
+        (".py", ""),
+        ("notes", ""),
+        ("", ""),
+    ],
+)
+def test_the_path_names_the_language_if_the_client_does_not(path: str, language: str) -> None:
+    assert receive(make_arrival(path=path, language="")).language == language
+    assert receive(make_arrival(path=path, language="go")).language == "go"
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [("Python", "python"), ("py", "python"), (".rs", "rust"), ("golang", "go"), ("klingon", "")],
+)
+def test_names_and_suffixes_of_languages_are_known(name: str, language: str) -> None:
+    assert language_of_name(name) == language
+
+
+def test_every_language_that_is_found_is_a_known_one() -> None:
+    suffixes = ("py", "h", "cs", "ex", "m", "mm", "proto", "sc", "tf", "tsx", "vue", "zig", "rst")
+
+    assert {language_of_path(f"a.{suffix}") for suffix in suffixes} <= LANGUAGES
+
+
+def test_a_completion_of_no_tokens_is_rejected() -> None:
+    assert _rejection(max_tokens=0).code == "invalid_field"
+
+
+def test_a_warm_up_needs_no_tokens() -> None:
+    assert receive(make_arrival(max_tokens=0, is_warm_up=True)).max_tokens == 1
+
+
+@pytest.mark.parametrize("requested", [-1, -2])
+def test_a_negative_limit_means_none(requested: int) -> None:
+    request = receive(make_arrival(max_tokens=requested))
+
+    assert request.max_tokens == DEFAULT_MAX_TOKENS[Mode.INLINE]
+
+
+@pytest.mark.parametrize(
+    ("sampling", "field"),
+    [
+        (Sampling(temperature=2.1), "temperature"),
+        (Sampling(temperature=-0.1), "temperature"),
+        (Sampling(temperature=float("inf")), "temperature"),
+        (Sampling(top_p=0.0), "top_p"),
+        (Sampling(top_p=1.1), "top_p"),
+        (Sampling(seed=2**63), "seed"),
+    ],
+)
+def test_sampling_out_of_range_is_rejected_by_its_field(sampling: Sampling, field: str) -> None:
+    error = _rejection(sampling=sampling)
+
+    assert (error.code, error.param) == ("invalid_field", field)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +176,10 @@ def test_max_tokens_is_limited(requested: int, expected: int) -> None:
 @pytest.mark.parametrize("number", [-1, MAX_ALTERNATIVE + 1])
 def test_alternatives_out_of_range_are_rejected(number: int) -> None:
     assert _rejection(alternative=number).code == "invalid_field"
+
+
+def test_the_number_of_an_alternative_is_its_seed() -> None:
+    assert receive(make_arrival(alternative=2)).sampling == Sampling(0.8, 0.95, seed=2)
 
 
 def test_a_chat_may_be_longer_than_other_completions() -> None:

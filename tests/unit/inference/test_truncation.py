@@ -267,6 +267,32 @@ def test_a_bracket_in_the_first_column_does_not_close_an_indented_line() -> None
     assert unmatched == 2
 
 
+def test_a_brace_after_a_condition_of_several_lines_belongs_to_the_first() -> None:
+    count = BracketCounter("f() {\n  if (a(\n        b)) {\n    c()", "\n}\n").count_unmatched
+
+    assert count("\n  }") == 0
+    assert count("") == 1
+
+
+# The text below is longer than the part in which brackets are counted.
+FUNCTIONS: Final = "\n\nfunction g() {\n  h();\n}\n" * 200
+
+
+@pytest.mark.parametrize("prefix", ["class A {\n  f() {\n    ", "function f() {\n  "])
+def test_brackets_that_close_far_below_are_not_unmatched(prefix: str) -> None:
+    count = BracketCounter(prefix, FUNCTIONS).count_unmatched
+
+    assert count("") == 0
+    assert count("if (a) {") == 1
+
+
+def test_a_blank_line_ends_no_open_block_in_a_long_file() -> None:
+    block = "a) {\n  b();\n\n  c();\n}"
+    case = Case("function f(", "", "", suffix=FUNCTIONS, mode=Mode.INLINE, is_single_line=True)
+
+    assert _truncate(_context(case), f"{block}\n\nd();\n") == block
+
+
 def test_a_long_rest_of_the_line_takes_linear_time() -> None:
     cutter = Truncator(_context(Case("a", "", "", suffix="-" * 500_000)))
 

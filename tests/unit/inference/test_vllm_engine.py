@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from inference.completion.generation_options import Sampling
 from inference.errors import EngineError
 from inference.pools.engine import EngineChunk, EngineStop
 from inference.pools.vllm.engine import VllmEngine
@@ -188,7 +189,7 @@ async def test_the_reason_of_the_stop_is_kept() -> None:
 async def test_the_engine_gets_exactly_these_fields() -> None:
     async with _serving(COMPLETE) as (server, engine):
         await _collect(server, engine, stop=("\n",), priority=2, max_tokens=9)
-        await _collect(server, engine, alternative=2)
+        await _collect(server, engine, sampling=Sampling(0.8, 0.95, seed=2))
 
     body, alternative = server.bodies
     assert body == {

@@ -29,6 +29,7 @@ from caret.foundation.web.connections import (
     ConnectionSlot,
     TooManyConnections,
 )
+from caret.foundation.web.response_sending import SendDeadline, adapt_to_version
 from caret.foundation.web.server_limits import ServerLimits
 from caret.foundation.web.write_coalescing import CoalescingTransport
 
@@ -129,8 +130,7 @@ class LimitedHttp(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
         sock = transport.get_extra_info("socket")
-        # Otherwise the kernel buffers megabytes for each client that does not read, and copying
-        # them to it blocks the event loop.
+        # The kernel would buffer megabytes for each slow client and block the loop by copying.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
         gathering = CoalescingTransport(
             transport, self.loop, close_timeout_s=self._limits.send_timeout_s
@@ -153,7 +153,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
-        start = partial(super()._start_asgi_task, cycle, app)
+        start = partial(super()._start_asgi_task, cycle, adapt_to_version(app, cycle))
         if self._is_next_pipelined:
             self._paced_start = start
             self.config.pipelined_starts.schedule(start)
@@ -374,27 +374,3 @@ class LimitedHttp(HttpToolsProtocol):
             slot for slot in (self._slot, self._request_slot) if slot is not None
         ]
         super().handle_websocket_upgrade()
-
-
-class SendDeadline:
-    """Aborts a connection whose client does not read what was written to it."""
-
-    def __init__(self, transport: asyncio.Transport, timeout_s: float) -> None:
-        self._transport = transport
-        self._timeout_s = timeout_s
-        self._timer: asyncio.TimerHandle | None = None
-
-    def start(self) -> None:
-        if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._timeout_s, self._on_late)
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _on_late(self) -> None:
-        self._timer = None
-        REFUSED.labels("send_late").inc()
-        self._transport.abort()

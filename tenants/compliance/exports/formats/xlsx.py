@@ -117,8 +117,8 @@ def _write_header(book: Any, sheet: Any, export: Export) -> None:
 
 
 def _write_row(sheet: Any, number: int, export: Export, row: Row) -> None:
-    for place, (column, value) in enumerate(zip(export.columns, row, strict=True)):
-        _write_cell(sheet, number, place, escape_formula(column.kind, value))
+    for column_number, (column, value) in enumerate(zip(export.columns, row, strict=True)):
+        _write_cell(sheet, number, column_number, escape_formula(column.kind, value))
 
 
 def _write_cell(sheet: Any, row: int, column: int, value: Value) -> None:

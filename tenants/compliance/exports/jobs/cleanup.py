@@ -40,17 +40,17 @@ def clean_up_exports(*, now: datetime) -> None:
 
 def clean_up_tenant_exports(*, tenant_id: TenantId, now: datetime) -> None:
     with tenant_scope(tenant_id):
-        unswept = ExportJob.objects.filter(tenant_id=tenant_id, swept_at=None)
-        unswept.filter(state=JobState.FINISHED, expires_at__lte=now).update(
+        jobs = ExportJob.objects.filter(tenant_id=tenant_id, swept_at=None)
+        jobs.filter(state=JobState.FINISHED, expires_at__lte=now).update(
             state=advance(JobState.FINISHED, JobEvent.EXPIRE)
         )
         # A worker that still runs such a job notices at its next step and writes no more.
-        idle = unswept.filter(Q(claimed_until=None) | Q(claimed_until__lte=now))
-        over = list(idle.filter(state__in=TERMINAL).values_list("id", flat=True))
-        finished = list(unswept.filter(state=JobState.FINISHED).values_list("id", flat=True))
-    for build_id in over:
+        idle = jobs.filter(Q(claimed_until=None) | Q(claimed_until__lte=now))
+        ended_ids = list(idle.filter(state__in=TERMINAL).values_list("id", flat=True))
+        finished_ids = list(jobs.filter(state=JobState.FINISHED).values_list("id", flat=True))
+    for build_id in ended_ids:
         _clean_up_job(tenant_id, build_id, now)
-    for build_id in finished:
+    for build_id in finished_ids:
         _delete_job_objects(tenant_id, build_id, ~Q(member=None) | Q(stored_at=None))
 
 
@@ -74,23 +74,21 @@ def _restart_running_jobs(tenant_id: TenantId, now: datetime) -> list[UUID]:
     A worker on such a job loses its claim. Data that it still writes is sealed before the
     shredding, or not at all.
     """
-    unswept = ExportJob.objects.filter(tenant_id=tenant_id, swept_at=None)
-    rows = (
-        unswept.filter(state__in=(JobState.RUNNING, *TERMINAL)).select_for_update().order_by("id")
-    )
-    building = [row for row in rows if row.state == JobState.RUNNING]
-    for row in building:
-        unswept.filter(id=row.id).update(
+    jobs = ExportJob.objects.filter(tenant_id=tenant_id, swept_at=None)
+    rows = jobs.filter(state__in=(JobState.RUNNING, *TERMINAL)).select_for_update().order_by("id")
+    running_jobs = [row for row in rows if row.state == JobState.RUNNING]
+    for row in running_jobs:
+        jobs.filter(id=row.id).update(
             members=serialize_members(reset_progress(parse_members(row.members))),
             rows_done=0,
             began_at=None,
             claimed_until=None,
             num_attempts=0,
         )
-    for row in rows:  # ended jobs, too: their sweep may wait for a worker
+    for row in rows:  # ended jobs, too: their clean-up may wait for a worker
         shred_scope(tenant_id=tenant_id, scope=sealed_objects.build_scope(row.id), now=now)
     objects = ExportObject.objects.filter(
-        tenant_id=tenant_id, build_id__in=[row.id for row in building]
+        tenant_id=tenant_id, build_id__in=[row.id for row in running_jobs]
     )
     objects.update(stored_at=None)
     return list(objects.values_list("id", flat=True))
@@ -103,11 +101,11 @@ def _clean_up_job(tenant_id: TenantId, build_id: UUID, now: datetime) -> None:
         ExportJob.objects.filter(tenant_id=tenant_id, id=build_id).update(swept_at=now)
 
 
-def _delete_job_objects(tenant_id: TenantId, build_id: UUID, which: Q) -> None:
+def _delete_job_objects(tenant_id: TenantId, build_id: UUID, condition: Q) -> None:
     """Delete objects, then their rows: after a crash the row remains for another attempt."""
     while True:
         with tenant_scope(tenant_id):
-            rows = ExportObject.objects.filter(which, tenant_id=tenant_id, build_id=build_id)
+            rows = ExportObject.objects.filter(condition, tenant_id=tenant_id, build_id=build_id)
             object_ids = list(rows.order_by("number", "id").values_list("id", flat=True)[:_BATCH])
         if not object_ids:
             return

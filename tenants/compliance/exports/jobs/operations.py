@@ -96,7 +96,7 @@ def _insert_job(actor: Actor, export_request: ExportRequest, now: datetime) -> E
 
 
 def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
-    """Cancel an export. The next sweep deletes what was read.
+    """Cancel an export. The next clean-up deletes the rows that were read.
 
     Raises Forbidden, NotFound, Conflict.
     """
@@ -107,8 +107,10 @@ def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
             state = advance(before, JobEvent.CANCEL)
         except InvalidTransition as error:
             raise Conflict("The export is already {state}.", state=before) from error
-        same = ExportJob.objects.filter(tenant_id=actor.tenant_id, id=build_id, state=before)
-        if not same.update(state=state, finished_at=now):
+        unchanged_job = ExportJob.objects.filter(
+            tenant_id=actor.tenant_id, id=build_id, state=before
+        )
+        if not unchanged_job.update(state=state, finished_at=now):
             raise Conflict("The export has changed. Reload and try again.")
         row.refresh_from_db()
         record_change(

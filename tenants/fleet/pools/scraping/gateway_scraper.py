@@ -56,10 +56,12 @@ def query_all_gateways(ask: Callable[[str], T]) -> list[T]:
 
 def fetch_from_gateway(address: str, path: str) -> bytes:
     """Fetch a path from a gateway. Raises RequestFailed."""
-    answer = send_request(OutboundRequest("GET", address.rstrip("/") + path, {}), _ANYWHERE, BOUNDS)
-    if answer.status != HTTPStatus.OK:
-        raise RequestFailed(f"The gateway responded with status {answer.status}.")
-    return answer.body
+    response = send_request(
+        OutboundRequest("GET", address.rstrip("/") + path, {}), _ANYWHERE, BOUNDS
+    )
+    if response.status != HTTPStatus.OK:
+        raise RequestFailed(f"The gateway responded with status {response.status}.")
+    return response.body
 
 
 def _scrape_gateway(address: str) -> Scrape:

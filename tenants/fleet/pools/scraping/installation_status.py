@@ -99,14 +99,16 @@ def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
         return
     rows = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
     current = dict(rows.values_list("capability", "is_available"))
-    found = find_capabilities(reports)
+    capabilities = find_capabilities(reports)
     if len(reports) == len(listed):  # otherwise the region may have a gateway that does not respond
-        gone = (name for name in current if name.startswith(REGION_PREFIX) and name not in found)
-        found |= dict.fromkeys(gone, False)
+        missing_names = (
+            name for name in current if name.startswith(REGION_PREFIX) and name not in capabilities
+        )
+        capabilities |= dict.fromkeys(missing_names, False)
     CapabilityChange.objects.bulk_create(
         [
             CapabilityChange(capability=name, is_available=is_available, since=now)
-            for name, is_available in found.items()
+            for name, is_available in capabilities.items()
             if current.get(name) is not is_available
         ],
         ignore_conflicts=True,  # another worker recorded the same
@@ -115,12 +117,12 @@ def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
 
 def find_capabilities(reports: Iterable[MetricSamples]) -> dict[str, bool]:
     """Return whether all gateways have each capability, and the regions with a gateway. Pure."""
-    found: dict[str, bool] = {}
+    capabilities: dict[str, bool] = {}
     for samples in reports:
         for labels, value in samples.all_values("caret_gateway_capability"):
             name = labels["capability"]
             if name in set(Capability):
-                found[name] = found.get(name, True) and bool(value)
+                capabilities[name] = capabilities.get(name, True) and bool(value)
         for labels, _ in samples.all_values("caret_gateway_region"):
-            found[f"{REGION_PREFIX}{labels['region']}"[:64]] = True
-    return found
+            capabilities[f"{REGION_PREFIX}{labels['region']}"[:64]] = True
+    return capabilities

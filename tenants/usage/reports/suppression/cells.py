@@ -78,8 +78,8 @@ class SuppressionTable:
         num_before = -1
         while num_before != len(suppressed):
             num_before = len(suppressed)
-            for place in range(len(dimensions)):
-                for line, everybody in self._iterate_lines(dimensions, place, people_of):
+            for index in range(len(dimensions)):
+                for line, everybody in self._iterate_lines(dimensions, index, people_of):
                     suppressed_in_line = {
                         cell: suppressed[cell] for cell in line if cell in suppressed
                     }
@@ -106,23 +106,23 @@ class SuppressionTable:
         return suppressed
 
     def _is_in_suppressed(self, dimensions: Dimensions, cell: Cell) -> bool:
-        places = range(len(dimensions))
+        indexes = range(len(dimensions))
         return any(
-            _remove_at(cell, n) in self.find_suppressed(_remove_at(dimensions, n)) for n in places
+            _remove_at(cell, n) in self.find_suppressed(_remove_at(dimensions, n)) for n in indexes
         )
 
     def _is_too_small(self, people: People) -> bool:
         return 0 < len(people) < self._min_users
 
     def _iterate_lines(
-        self, dimensions: Dimensions, place: int, people_of: Mapping[Cell, People]
+        self, dimensions: Dimensions, index: int, people_of: Mapping[Cell, People]
     ) -> Iterator[tuple[dict[Cell, People], People | None]]:
         """Yield the lines of the table, with the users of the total if cells overlap."""
-        across = _remove_at(dimensions, place)
-        totals = self.users.users_by_cell(across) if dimensions[place] == TEAM else {}
+        across = _remove_at(dimensions, index)
+        totals = self.users.users_by_cell(across) if dimensions[index] == TEAM else {}
         lines: defaultdict[Cell, dict[Cell, People]] = defaultdict(dict)
         for cell in sorted(people_of):
-            lines[_remove_at(cell, place)][cell] = people_of[cell]
+            lines[_remove_at(cell, index)][cell] = people_of[cell]
         for total, line in lines.items():
             if total not in self.find_suppressed(across):
                 yield line, totals.get(total)
@@ -156,5 +156,5 @@ class _ComplementGroups:
         return self._found[cell]
 
 
-def _remove_at(values: tuple[str, ...], place: int) -> tuple[str, ...]:
-    return values[:place] + values[place + 1 :]
+def _remove_at(values: tuple[str, ...], index: int) -> tuple[str, ...]:
+    return values[:index] + values[index + 1 :]

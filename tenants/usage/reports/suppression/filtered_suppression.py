@@ -58,8 +58,8 @@ class FilteredUsage:
         columns = self._column_dimensions()
         people_by_time: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
         grouped = rows.order_by().values("starts_at", *columns).annotate(who=_WHO)
-        for at, *cell, who in grouped.values_list("starts_at", *columns, "who"):
-            people_by_time[at][tuple(cell)] = who.split()
+        for at, *cell, user_ids in grouped.values_list("starts_at", *columns, "who"):
+            people_by_time[at][tuple(cell)] = user_ids.split()
         return {at: self._build_parts(columns, people_by_time[at]) for at in sorted(people_by_time)}
 
     def merge(self, times: Iterable[SuppressionTable]) -> SuppressionTable:
@@ -78,10 +78,10 @@ class FilteredUsage:
     def find_suppressed_groups(self, parts: SuppressionTable, name: str) -> dict[str, Suppression]:
         """Return the suppressed groups of the part by a column or by team."""
         dimensions = self._build_dimensions(name)
-        place = dimensions.index(name)
+        index = dimensions.index(name)
         suppressed = parts.find_suppressed(dimensions).items()
         return {
-            cell[place]: why for cell, why in suppressed if self._is_in_filter(dimensions, cell)
+            cell[index]: why for cell, why in suppressed if self._is_in_filter(dimensions, cell)
         }
 
     def find_suppressed_times(
@@ -104,7 +104,9 @@ class FilteredUsage:
     def _build_parts(
         self, columns: Dimensions, people_of: Mapping[Cell, Iterable[str]]
     ) -> SuppressionTable:
-        users_by_cell = {cell: People(who) - {str(SERVICES)} for cell, who in people_of.items()}
+        users_by_cell = {
+            cell: People(user_ids) - {str(SERVICES)} for cell, user_ids in people_of.items()
+        }
         members = self.members
         if members:
             everybody = People().union(*users_by_cell.values())
@@ -138,12 +140,12 @@ class FilteredUsage:
 
 
 def filter_usage(
-    actor: Actor, only: ReportFilter, *, min_users: int, by_team: bool = False
+    actor: Actor, report_filter: ReportFilter, *, min_users: int, by_team: bool = False
 ) -> FilteredUsage:
     """Create the filtered usage, inside the tenant's scope. One query with teams, else none."""
-    is_of_teams = by_team or only.team_id is not None
+    is_of_teams = by_team or report_filter.team_id is not None
     teams = _read_teams(actor) if is_of_teams else _NO_TEAMS
-    return FilteredUsage(only, teams.members, min_users, teams.names)
+    return FilteredUsage(report_filter, teams.members, min_users, teams.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,5 +165,9 @@ def _read_teams(actor: Actor) -> _TeamSuppression:
     team_rows = list(rows.values_list("id", "name", "who"))
     return _TeamSuppression(
         names={str(team_id): name for team_id, name, _who in team_rows},
-        members={str(team_id): People(who.split()) for team_id, _name, who in team_rows if who},
+        members={
+            str(team_id): People(user_ids.split())
+            for team_id, _name, user_ids in team_rows
+            if user_ids
+        },
     )

@@ -94,8 +94,8 @@ class _Overlap(Generic[_Key]):
 
     def find_disclosed(self, visible: list[_Key]) -> _Key | None:
         """Return the smallest group of those that reveal a few users; None: there are none."""
-        rest = self._everybody.difference(*(self._users_of[key] for key in visible))
-        if 0 < len(rest) < self._min_users:
+        remaining_users = self._everybody.difference(*(self._users_of[key] for key in visible))
+        if 0 < len(remaining_users) < self._min_users:
             return visible[0]
         return next(
             (one for one, other in self._pairs if one in visible and other in visible), None

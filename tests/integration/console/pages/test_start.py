@@ -87,6 +87,15 @@ def test_settings_have_the_gateway_and_the_key() -> None:
         assert editor.code in _ASK_FOR_THE_KEY or "cpk_live_x" in editor.text
 
 
+def test_settings_name_the_editor_where_the_client_does_not() -> None:
+    """Caret's clients, Tabby and Zed name it themselves; llama.vscode has no setting for it."""
+    names_itself = {"caret-vscode", "caret-ls", "caret-neovim", "tabby", "zed", "llama-vscode"}
+
+    for editor in settings_with("cpk_live_x"):
+        if editor.code not in names_itself:
+            assert re.search(r"X-Caret-Editor|\?editor=", editor.text), editor.code
+
+
 def test_the_overview_shows_the_card_until_it_is_dismissed(
     company: Company, sign_in: SignIn
 ) -> None:

@@ -91,8 +91,8 @@ def delete_object(tenant_id: TenantId, object_id: UUID) -> None:
 def delete_file_pieces(claim: JobClaim) -> None:
     """Delete the pieces of the file that an earlier attempt has written, to free space.
 
-    The rows stay for the sweep, because a worker that lost its claim may still be storing. Raises
-    ClaimLost, and what the storage raises.
+    The rows stay for the clean-up, because a worker that lost its claim may still be storing.
+    Raises ClaimLost, and what the storage raises.
     """
     with tenant_scope(claim.tenant_id):
         claim.update_job()

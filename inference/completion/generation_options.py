@@ -1,0 +1,29 @@
+"""A client's wishes for the generation: how tokens are chosen, and how long it may take."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the engine chooses each token. The default always chooses the most likely one."""
+
+    temperature: float = 0.0  # 0 to 2
+    top_p: float = 1.0  # above 0, at most 1: only the likeliest tokens of this share
+    seed: int | None = None  # None: a different text each time, unless the temperature is 0
+
+    @property
+    def is_greedy(self) -> bool:
+        return self.temperature == 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """The completion ends with the text so far. None: no limit."""
+
+    first_token_ms: int | None = None  # from the request to the engine
+    generation_ms: int | None = None  # from the first token
+
+
+GREEDY: Final = Sampling()
+NO_TIME_LIMITS: Final = TimeLimits()

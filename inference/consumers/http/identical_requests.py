@@ -1,0 +1,132 @@
+"""Identical requests at the same time: one completion answers them all.
+
+Some plugins send a request several times at once, to get different suggestions (minuet: three).
+Greedy decoding writes the same text for all of them. Rules:
+
+1. Requests are identical if their API key, protocol, editor and content are. A key has one tenant,
+   policy and set of modes, so whatever allows the first request allows the others.
+2. The first request runs. The others wait, and get its ID, text and finish reason. They cost
+   nothing and leave no usage record of their own.
+3. If the first one ends without a completion (an error, superseded, shed, its client has left), the
+   others are served without it.
+4. At most MAX_WAITING requests wait for one. More are served, and pay, like any other.
+"""
+
+import asyncio
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from prometheus_client import Counter
+
+from caret.contracts.usage import FinishReason
+from inference.completion.incoming_request import IncomingRequest
+from inference.completion.request import Principal
+from inference.completion.request_trace import RequestTrace
+from inference.completion.response_writer import ResponseWriter
+from inference.errors import CompletionError
+
+MAX_WAITING: Final = 8
+SHARED: Final = Counter(
+    "caret_shared_completions",
+    "Requests that were answered with the completion of an identical request.",
+    registry=None,
+)
+_SHAREABLE: Final = (FinishReason.STOP, FinishReason.LENGTH, FinishReason.FILTERED)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedCompletion:
+    arrival: IncomingRequest  # of the request that ran
+    text: str
+    trace: RequestTrace
+
+    async def replay(self, client: ResponseWriter) -> None:
+        """Send the completion to another client. Raises ClientDisconnected."""
+        if self.text:
+            await client.write_delta(self.text, self.trace)
+        await client.write_done(self.trace)
+
+
+@dataclass(slots=True)
+class RunningRequest:
+    """The first of some identical requests."""
+
+    arrival: IncomingRequest
+    num_waiting: int = 0
+    _shared: SharedCompletion | None = None
+    _has_ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def wait(self) -> SharedCompletion | None:
+        """Wait for its end, and return its completion; None: it has none to share."""
+        self.num_waiting += 1
+        try:
+            await self._has_ended.wait()
+        finally:
+            self.num_waiting -= 1
+        if self._shared is not None:
+            SHARED.inc()
+        return self._shared
+
+    def on_completed(self, text: str, trace: RequestTrace) -> None:
+        if trace.finish_reason in _SHAREABLE:
+            is_withheld = trace.finish_reason is FinishReason.FILTERED
+            self._shared = SharedCompletion(self.arrival, "" if is_withheld else text, trace)
+            self.end()
+
+    def end(self) -> None:
+        self._has_ended.set()
+
+
+class IdenticalRequests:
+    """The running requests of all HTTP clients. One event loop uses it."""
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, RunningRequest] = {}
+
+    def find(self, identity: Hashable) -> RunningRequest | None:
+        """Return the running request to wait for; None: there is none, or too many wait."""
+        running = self._running.get(identity)
+        return None if running is None or running.num_waiting >= MAX_WAITING else running
+
+    @contextmanager
+    def run(self, identity: Hashable, arrival: IncomingRequest) -> Iterator[RunningRequest]:
+        """Let identical requests wait for this one until the block ends."""
+        running = RunningRequest(arrival)
+        self._running.setdefault(identity, running)
+        try:
+            yield running
+        finally:
+            running.end()
+            if self._running.get(identity) is running:
+                del self._running[identity]
+
+
+def identify(principal: Principal, arrival: IncomingRequest) -> Hashable | None:
+    """Return the identity of a request; None: an equal request may get another text."""
+    draft = arrival.draft
+    if not draft.sampling.is_greedy:
+        return None
+    tenant_id, key_id = principal.snapshot.tenant_id, principal.credential.key_id
+    return tenant_id, key_id, arrival.protocol, arrival.editor, draft
+
+
+class SharingResponseWriter:
+    """Writes to the client of the request that runs, and keeps the completion for the others."""
+
+    def __init__(self, client: ResponseWriter, running: RunningRequest) -> None:
+        self._client = client
+        self._running = running
+        self._texts: list[str] = []
+
+    async def write_delta(self, text: str, trace: RequestTrace) -> None:
+        self._texts.append(text)
+        await self._client.write_delta(text, trace)
+
+    async def write_done(self, trace: RequestTrace) -> None:
+        self._running.on_completed("".join(self._texts), trace)
+        await self._client.write_done(trace)
+
+    async def write_error(self, error: CompletionError, trace: RequestTrace) -> None:
+        await self._client.write_error(error, trace)

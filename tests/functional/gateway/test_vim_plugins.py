@@ -1,0 +1,192 @@
+"""Plugins for Neovim that exist only as public repositories, with the settings that the console
+shows.
+
+Their sources are in the folder EDITOR_PLUGINS. Without it they are cloned, and where the
+network does not allow that, the tests are skipped.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from caret.contracts.usage import CompletionRecord
+from console.texts.editor_settings import EDITORS
+from tests.functional.editor.neovim import NEOVIM, Neovim
+from tests.functional.gateway.gateway_stack import Site, wait_until
+from tests.stack.language_server import environment_of
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.deep,
+    pytest.mark.skipif(shutil.which("curl") is None, reason="the plugins call curl"),
+]
+CLONE_S = 60
+HOST = "https://github.com"
+CODE = "import os\n\n\ndef read(path):\n    with open(\n        return file.read()\n"
+# Virtual text that starts with a letter or a quote; llama.vim also shows its figures.
+VISIBLE = "luaeval('table.concat(vim.tbl_map(function(m) return ((m[4].virt_text or {})[1] or {})[1] or \"\" end, vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, {details = true})))')"  # noqa: E501  # one expression
+CODECOMPANION = """\
+require("codecompanion").setup({
+  adapters = { http = { caret = function()
+    return require("codecompanion.adapters").extend("openai_compatible", {
+      env = { url = "URL", api_key = "KEY" },
+      headers = { ["X-Caret-Editor"] = "neovim" },
+      schema = { model = { default = "caret" } },
+    })
+  end } },
+  interactions = { chat = { adapter = "caret" } },
+})
+"""
+
+
+def find_plugin(repository: str, folder: Path) -> Path:
+    """Return the folder of a plugin's sources, cloned if necessary."""
+    name = repository.rpartition("/")[2]
+    sources = os.environ.get("EDITOR_PLUGINS")
+    if sources is not None:
+        if not (Path(sources) / name).is_dir():
+            pytest.skip(f"EDITOR_PLUGINS has no folder {name}")
+        return Path(sources) / name
+    command = ["git", "clone", "--quiet", "--depth", "1", f"{HOST}/{repository}", name]
+    try:
+        subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=CLONE_S)
+    except (OSError, subprocess.SubprocessError):
+        pytest.skip(f"{repository} cannot be cloned here; name its folder in EDITOR_PLUGINS")
+    return folder / name
+
+
+@contextmanager
+def running_plugin(home: Path, init: str, site: Site, *repositories: str) -> Iterator[Neovim]:
+    """Run Neovim with plugins and their settings, Lua unless they begin with `let`."""
+    values = {"URL": site.url, "KEY": site.acme_key}
+    init = re.sub(r"\b(URL|KEY)\b", lambda match: values[match[0]], init)
+    folders = [find_plugin(each, home) for each in repositories]
+    is_lua = not init.startswith("let")
+    set_path = "vim.opt.rtp:prepend('{}')\n" if is_lua else "set rtp^={}\n"
+    config = home / ("init.lua" if is_lua else "init.vim")
+    config.write_text("".join(map(set_path.format, folders)) + init)
+    file = home / "main.py"
+    file.write_text(CODE)
+    neovim = Neovim(home / "nvim.sock", environment_of(home, TERM="dumb", TMPDIR=str(home)))
+    command: list[str | Path] = [
+        NEOVIM,
+        "--headless",
+        "--listen",
+        neovim.socket,
+        "-u",
+        config,
+        file,
+    ]
+    with subprocess.Popen(
+        command, env=neovim.environment, cwd=home, stdout=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield neovim
+        finally:
+            process.kill()
+
+
+def settings_of(code: str) -> str:
+    return next(editor.text for editor in EDITORS if editor.code == code)
+
+
+async def evaluates(neovim: Neovim, expression: str) -> str:
+    """Wait until the expression has a value."""
+    values = [""]
+
+    async def has_value() -> bool:
+        if not neovim.socket.exists():
+            return False
+        values[0] = (await asyncio.to_thread(neovim.evaluate, expression)).strip()
+        return bool(values[0])
+
+    assert await wait_until(has_value), "Neovim showed nothing"
+    return values[0]
+
+
+async def accept_suggestion(neovim: Neovim, accept: str) -> str:
+    """Type at the end of line 5, accept the suggestion, and return the line."""
+    await evaluates(neovim, "line('$') >= 6 ? 'loaded' : ''")
+    neovim.press("5GA'")
+    await evaluates(neovim, VISIBLE)
+    neovim.press(accept)
+    return await evaluates(neovim, "len(getline(5)) > 15 ? getline(5) : ''")
+
+
+async def completions_after(site: Site, num_records: int) -> list[CompletionRecord]:
+    await site.num_records()
+    records = site.records()[num_records:]
+    return [record for record in records if isinstance(record, CompletionRecord)]
+
+
+async def test_minuet_shows_and_accepts_a_suggestion(site: Site, tmp_path: Path) -> None:
+    num_records = await site.num_records()
+
+    with running_plugin(
+        tmp_path,
+        settings_of("neovim"),
+        site,
+        "nvim-lua/plenary.nvim",
+        "milanglacier/minuet-ai.nvim",
+    ) as neovim:
+        line = await accept_suggestion(neovim, "<A-A>")
+
+    assert line.startswith("    with open('")
+    completions = await completions_after(site, num_records)
+    assert {(each.protocol, each.editor, each.language) for each in completions} == {
+        ("openai", "neovim", "python")
+    }
+
+
+async def test_minuets_three_requests_are_generated_once(site: Site, tmp_path: Path) -> None:
+    num_records = await site.num_records()
+    counting = (
+        "vim.api.nvim_create_autocmd('User', { pattern = 'MinuetRequestStarted', "
+        "callback = function() vim.g.started = (vim.g.started or 0) + 1 end })\n"
+    )
+    init = counting + settings_of("neovim").replace("n_completions = 1", "n_completions = 3")
+
+    with running_plugin(
+        tmp_path, init, site, "nvim-lua/plenary.nvim", "milanglacier/minuet-ai.nvim"
+    ) as neovim:
+        await accept_suggestion(neovim, "<A-A>")
+        started = int(await evaluates(neovim, "g:started"))
+
+    completions = await completions_after(site, num_records)
+    assert started >= 3
+    assert len([each for each in completions if each.finish_reason != "cancelled"]) <= started / 3
+
+
+async def test_llama_vim_shows_and_accepts_a_suggestion(site: Site, tmp_path: Path) -> None:
+    num_records = await site.num_records()
+
+    with running_plugin(tmp_path, settings_of("llama-vim"), site, "ggml-org/llama.vim") as neovim:
+        line = await accept_suggestion(neovim, "<Tab>")
+
+    assert line.startswith("    with open('")
+    completions = await completions_after(site, num_records)
+    assert {(each.protocol, each.editor) for each in completions} == {("infill", "vim")}
+
+
+async def test_codecompanion_chats(site: Site, tmp_path: Path) -> None:
+    num_records = await site.num_records()
+
+    with running_plugin(
+        tmp_path, CODECOMPANION, site, "nvim-lua/plenary.nvim", "olimorris/codecompanion.nvim"
+    ) as neovim:
+        await evaluates(neovim, "exists(':CodeCompanionChat') ? 'loaded' : ''")
+        neovim.press(":CodeCompanionChat import os and read a file<CR>")
+        answer = await evaluates(
+            neovim, "join(getline(search('^## CodeCompanion') + 2, '$'), '') =~ '\\w' ? 'text' : ''"
+        )
+
+    assert answer == "text"
+    completions = await completions_after(site, num_records)
+    assert [(each.mode, each.editor) for each in completions] == [("chat", "neovim")]

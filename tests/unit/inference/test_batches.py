@@ -1,0 +1,117 @@
+"""Several prompts in one request to `/v1/completions`."""
+
+import asyncio
+import json
+from typing import Any
+
+from inference.errors import EngineError
+from tests.fakes.asgi import FakeServer, http_scope
+from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.gateway import KEY, FakeGateway
+from tests.fakes.http_gateway import DEADLINE_S, application, send_request
+from tests.fakes.polling import wait_until
+from tests.fakes.tenants import make_credential, make_snapshot
+
+PATH = "/v1/completions"
+PROMPTS = {"prompt": ["a = ", "b = ", "c = "], "suffix": "z"}
+
+
+def events_of(server: FakeServer) -> list[Any]:
+    *events, done, rest = server.body.decode().split("\n\n")
+    assert (done, rest) == ("data: [DONE]", "")
+    return [json.loads(event.removeprefix("data: ")) for event in events]
+
+
+async def test_each_prompt_gets_a_choice_and_a_usage_record() -> None:
+    gateway = FakeGateway()
+
+    server = await send_request(gateway, PATH, PROMPTS)
+
+    response = json.loads(server.body)
+    assert [(choice["index"], choice["text"]) for choice in response["choices"]] == [
+        (0, "bc"),
+        (1, "bc"),
+        (2, "bc"),
+    ]
+    assert response["usage"]["completion_tokens"] == 6
+    assert len({each.request_id for each in gateway.journal.completions}) == 3
+    assert response["id"] == f"cmpl-{gateway.journal.completions[0].request_id}"
+
+
+async def test_a_batch_is_streamed_part_by_part() -> None:
+    body = {**PROMPTS, "stream": True, "stream_options": {"include_usage": True}}
+
+    *parts, usage = events_of(await send_request(FakeGateway(), PATH, body))
+
+    choices = [part["choices"][0] for part in parts]
+    assert [(each["index"], each["text"], each["finish_reason"]) for each in choices] == [
+        (0, "bc", "stop"),
+        (1, "bc", "stop"),
+        (2, "bc", "stop"),
+    ]
+    assert usage["usage"]["completion_tokens"] == 6
+
+
+async def test_a_list_of_one_prompt_is_a_single_request() -> None:
+    server = await send_request(FakeGateway(), PATH, {"prompt": ["a"], "stream": True})
+
+    texts = [event["choices"][0]["text"] for event in events_of(server)]
+    assert texts == ["b", "c", ""]
+
+
+async def test_an_invalid_prompt_ends_the_batch_before_anything_is_generated() -> None:
+    gateway = FakeGateway()
+
+    server = await send_request(gateway, PATH, {"prompt": ["a", ""], "suffix": ""})
+
+    assert (server.status, server.error_code) == (400, "invalid_field")
+    assert gateway.engine.requests == []
+
+
+async def test_an_error_ends_the_batch_and_is_its_response() -> None:
+    gateway = FakeGateway(engine=FakeEngine(error_at_start=EngineError("engine_refused", "No.")))
+
+    server = await send_request(gateway, PATH, PROMPTS)
+
+    assert (server.status, server.error_code) == (502, "engine_refused")
+    assert len(gateway.engine.requests) == 1
+
+
+async def test_a_policy_that_excludes_the_file_refuses_the_batch() -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"*": ("a.py",)})
+
+    server = await send_request(gateway, PATH, PROMPTS, headers=[(b"x-caret-path", b"a.py")])
+
+    assert (server.status, server.error_code) == (403, "path_excluded")
+
+
+async def test_a_revoked_key_ends_the_batch() -> None:
+    gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
+    server = FakeServer(http_scope(PATH, key=KEY.text))
+    server.queue_message("http.request", body=json.dumps(PROMPTS).encode())
+
+    async with application(gateway) as app, asyncio.timeout(DEADLINE_S):
+        task = asyncio.create_task(app(server.scope, server.receive, server.send))
+        await wait_until(lambda: gateway.engine.num_yielded == 1)
+        revoked = make_credential(KEY, revoked_at_ms=1)
+        gateway.snapshot_store.replace(make_snapshot(revoked, version=2))
+        await task
+
+    assert (server.status, server.error_code) == (401, "revoked_api_key")
+    assert (len(gateway.engine.requests), gateway.engine.num_open) == (1, 0)
+
+
+async def test_a_leaving_client_ends_the_batch() -> None:
+    gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
+    server = FakeServer(http_scope(PATH, key=KEY.text))
+    server.queue_message("http.request", body=json.dumps(PROMPTS).encode())
+
+    async with application(gateway) as app, asyncio.timeout(DEADLINE_S):
+        task = asyncio.create_task(app(server.scope, server.receive, server.send))
+        await wait_until(lambda: gateway.engine.num_yielded == 1)
+        server.queue_message("http.disconnect")
+        await task
+
+    assert (len(gateway.engine.requests), gateway.engine.num_open) == (1, 0)
+    assert [each.finish_reason for each in gateway.journal.completions] == ["cancelled"]
