@@ -34,6 +34,8 @@ class DataPlaneConfig:
     max_engine_stall_s: float  # without a byte from an engine
     drain_timeout_s: int  # for completions in flight at shutdown
     engine_metrics_interval_s: float  # between two reads of engines' counters
+    # How long a language's acceptance rate is low before replicas without speculation are used.
+    speculation_fallback_s: float
     metrics_host: str
     metrics_port: int  # 0: no metrics are served
     metrics_max_tenants: int  # number of tenants with a metric label of their own; 0: none

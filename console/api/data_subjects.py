@@ -88,7 +88,9 @@ class ErasureList(PageResponse):
 )
 def erase(request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody) -> Status[object]:
     demand = ErasureRequest(UserId(str(user_id)), body.reason)
-    erasure_id = request_user_erasure(actor=actor_of(request), demand=demand, now=timezone.now())
+    erasure_id = request_user_erasure(
+        actor=actor_of(request), erasure_request=demand, now=timezone.now()
+    )
     return Status(202, {"id": erasure_id})
 
 

@@ -136,7 +136,7 @@ def explain(
     explanation = explain_access_for(
         actor=actor_of(request),
         email=query.user_email,
-        question=AccessQuery(query.mode, query.repository, query.path),
+        access_query=AccessQuery(query.mode, query.repository, query.path),
     )
     return AccessExplanationResponse(
         is_allowed=not explanation.rules,

@@ -107,6 +107,7 @@ ERRORS: Final = {
 SEGMENTS: Final = {
     "markers": _("FIM markers"),
     "repository": _("Repository"),
+    "pinned_files": _("Pinned files"),
     "files": _("Other files"),
     "snippets": _("Retrieved snippets"),
     "path": _("File path"),

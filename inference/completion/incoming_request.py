@@ -18,6 +18,8 @@ class ContextFile:
     path: str
     text: str
     edited_at: float  # Unix seconds; 0: unknown
+    # The repository, not the user, chose it as context: the same for all users of the repository.
+    is_pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

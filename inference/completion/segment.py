@@ -14,6 +14,7 @@ class SegmentKind(StrEnum):
 
     MARKERS = "markers"  # markers of the model family between the other segments
     REPOSITORY = "repository"  # name of the repository
+    PINNED_FILES = "pinned_files"  # the same for all users of the repository
     FILES = "files"  # other files, each under its path
     SNIPPETS = "snippets"  # found by retrieval
     PATH = "path"  # of the cursor's own file

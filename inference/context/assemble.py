@@ -10,7 +10,6 @@ from inference.context.prompt.chat_prompt import build_chat_prompt
 from inference.context.prompt.fim_prompt import build_fim_prompt
 from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.prompt.token_budget import PROMPT_TOKENS
 from inference.context.redaction.redact import file_type, redact_private_keys, redact_text
 from inference.errors import BadRequest
 
@@ -29,7 +28,9 @@ def assemble(
     request = admitted.request
     if request.messages:
         return _build_chat_prompt(writer, request)
-    total = min(PROMPT_TOKENS[request.tier], writer.max_context_tokens - request.max_tokens)
+    total = min(
+        writer.get_budget_tokens(request.tier), writer.max_context_tokens - request.max_tokens
+    )
     if request.is_raw:
         return _encode_raw_prompt(writer, request, total)
     return build_fim_prompt(writer, admitted, snippets, max_tokens=total)
@@ -43,7 +44,7 @@ def _build_chat_prompt(writer: PromptWriter, request: CompletionRequest) -> Prom
     prompt = build_chat_prompt(
         writer,
         request.messages,
-        max_tokens=min(PROMPT_TOKENS[request.tier], most_tokens),
+        max_tokens=min(writer.get_budget_tokens(request.tier), most_tokens),
         path=request.path,
         files=request.files,
     )

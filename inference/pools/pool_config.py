@@ -13,6 +13,7 @@
     heals_words = false            # the model can continue a partial word; default: true
                                    # (model_families.py)
 
+    prompt_tokens = 6000           # budget of a prompt; default: 2000 (fast) or 4000 (quality)
     block_size = 32                # of the replicas' prefix caches; default: what most state
     tenants = ["acme"]             # slugs: a dedicated pool; default: shared
 
@@ -69,10 +70,12 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from caret.contracts.policy import Tier
+from caret.contracts.pricing import MAX_GENERATED_TOKENS
 from caret.foundation.egress.host_patterns import require_pattern
 from caret.foundation.environment import BadSetting
 from caret.foundation.toml_file import read_toml
 from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, PromptOptions
+from inference.context.prompt.token_budget import MAX_BUDGET_TOKENS, MIN_BUDGET_TOKENS
 from inference.pools.cache_isolation import SpeculationMethod, require_isolated_cache
 
 MIN_CONTEXT_TOKENS: Final = 1024  # the longest completion has 512; the rest is for the prompt
@@ -108,6 +111,7 @@ class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     layout: str | None = None
     family: str | None = None
     heals_words: bool = True
+    prompt_tokens: int | None = None
     tenants: tuple[str, ...] = ()
     additions_from: tuple[str, ...] = ()
 
@@ -271,6 +275,7 @@ def _build_pool(entry: PoolEntry, path: Path) -> Pool:
             f"CARET_POOLS_FILE: {path}: the pool {entry.name} needs max_context_tokens of at least "
             f"{MIN_CONTEXT_TOKENS}."
         )
+    _check_prompt_tokens(entry, path)
     _check_patterns(entry, path)
     return Pool(
         name=entry.name,
@@ -283,11 +288,26 @@ def _build_pool(entry: PoolEntry, path: Path) -> Pool:
         source=entry.source,
         block_tokens=entry.block_size,
         prompt_options=PromptOptions(
-            layout=entry.layout, family=entry.family, has_token_healing=entry.heals_words
+            layout=entry.layout,
+            family=entry.family,
+            has_token_healing=entry.heals_words,
+            budget_tokens=entry.prompt_tokens,
         ),
         tenants=frozenset(entry.tenants),
         allowed_replica_hosts=entry.additions_from,
     )
+
+
+def _check_prompt_tokens(entry: PoolEntry, path: Path) -> None:
+    if entry.prompt_tokens is None:
+        return
+    highest = min(MAX_BUDGET_TOKENS[entry.tier], entry.max_context_tokens - MAX_GENERATED_TOKENS)
+    if not MIN_BUDGET_TOKENS <= entry.prompt_tokens <= highest:
+        raise BadSetting(
+            f"CARET_POOLS_FILE: {path}: the pool {entry.name} has prompt_tokens "
+            f"{entry.prompt_tokens}; write {MIN_BUDGET_TOKENS} to {highest} (a prompt and a "
+            f"completion of {MAX_GENERATED_TOKENS} tokens must fit in max_context_tokens)."
+        )
 
 
 def _check_patterns(entry: PoolEntry, path: Path) -> None:

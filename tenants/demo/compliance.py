@@ -33,9 +33,11 @@ _MONTH: Final = timedelta(days=30)
 
 def erase_one_user(company: DemoCompany, at: datetime) -> None:
     tenant_id = company.stage.tenant_id
-    demand = ErasureRequest(company.erased.user_id, "Requested by letter from a former employee.")
+    erasure_request = ErasureRequest(
+        company.erased.user_id, "Requested by letter from a former employee."
+    )
     erasure_id = request_user_erasure(
-        actor=company.member_with_role(Role.OWNER), demand=demand, now=at
+        actor=company.member_with_role(Role.OWNER), erasure_request=erasure_request, now=at
     )
     run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=at + timedelta(minutes=10))
 

@@ -55,7 +55,7 @@ class SeedOptions:
     seed: int
 
 
-def seed_tenant(options: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
+def seed_tenant(options: SeedOptions, *, now: datetime, report_progress: Say) -> dict[str, int]:
     """Seed a tenant and return the numbers of generated rows.
 
     Raises InvalidValue, NotFound, DemoDataExists, and Conflict for a tenant that is not a
@@ -73,19 +73,19 @@ def seed_tenant(options: SeedOptions, *, now: datetime, say: Say) -> dict[str, i
         )
     begins_at = get_midnight(now) - timedelta(days=options.num_days)
     stage = DemoTimeline(tenant_id, options.slug, begins_at, now, options.seed)
-    say("People and teams")
+    report_progress("People and teams")
     mark_begun(stage)
     add_price_of_first_day(stage)
     cast = make_personas(
         options.num_people, domain=f"{options.slug}.example", random=stage.make_random("characters")
     )
     company = create_company(stage, cast)
-    say(f"{options.num_days} days of work")
+    report_progress(f"{options.num_days} days of work")
     with tenant_scope(tenant_id):
         run_events(_plan_quarter(company), until=now)
-    say("Hours and days are counted")
+    report_progress("Hours and days are counted")
     roll_up_tenant(tenant_id=tenant_id, arrived_until=now)
-    say("Erasures and exports")
+    report_progress("Erasures and exports")
     store_example_content(company, now - timedelta(hours=12))
     erase_one_user(company, now - timedelta(hours=10))
     purge_expired_data(company, now - timedelta(hours=8))

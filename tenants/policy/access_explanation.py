@@ -48,19 +48,19 @@ class AccessExplanation:
 def explain_access(
     policy: TenantPolicy,
     overrides: Iterable[NamedOverride],
-    question: AccessQuery,
+    access_query: AccessQuery,
     version: int | None = None,
 ) -> AccessExplanation:
     override_list = list(overrides)
     effective = apply_overrides(policy, (each.override for each in override_list))
-    rules = [replace(rule, version=version) for rule in _rules_of_policy(policy, question)]
+    rules = [replace(rule, version=version) for rule in _rules_of_policy(policy, access_query)]
     for each in override_list:
         rules += [
-            replace(rule, version=each.version) for rule in _rules_of_override(each, question)
+            replace(rule, version=each.version) for rule in _rules_of_override(each, access_query)
         ]
     return AccessExplanation(
         rules=rules,
-        may_retrieve=is_indexing_allowed(effective, repository=question.repository),
+        may_retrieve=is_indexing_allowed(effective, repository=access_query.repository),
         policy=effective,
     )
 

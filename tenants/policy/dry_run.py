@@ -81,14 +81,14 @@ def preview_override_change(*, actor: Actor, subject: OverrideSubject, document:
 
 
 def explain_access_for(
-    *, actor: Actor, email: str | None, question: AccessQuery
+    *, actor: Actor, email: str | None, access_query: AccessQuery
 ) -> AccessExplanation:
     """Explain whether the policy allows a request of the actor (None) or of a member.
 
     For another member the actor needs READ_OVERRIDES. Raises Forbidden, InvalidValue.
     """
     policy, overrides = _read_policy_and_overrides(actor, email)
-    return explain_access(policy.policy, overrides, question, policy.version)
+    return explain_access(policy.policy, overrides, access_query, policy.version)
 
 
 def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy:

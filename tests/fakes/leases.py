@@ -8,6 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from caret.foundation.clock import Clock
 from inference.gateway.rate_limits.leased_bucket import (
@@ -135,6 +136,8 @@ def _share(used: float, kept: int, request: LeaseRequest) -> tuple[LeaseGrant, f
     return LeaseGrant(held, wait_s, overdrawn), used
 
 
-def make_quotas(clock: FakeClock | None = None, store: FakeLeaseStore | None = None) -> Quotas:
+def make_quotas(
+    clock: FakeClock | None = None, store: FakeLeaseStore | None = None, **options: Any
+) -> Quotas:
     clock = clock or FakeClock()
-    return Quotas(Leases(store or FakeLeaseStore(clock), clock), clock)
+    return Quotas(Leases(store or FakeLeaseStore(clock), clock), clock, **options)

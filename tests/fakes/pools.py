@@ -58,7 +58,9 @@ def make_router(
     *pools: Pool, clock: FakeClock | None = None, speculation: SpeculationTracker | None = None
 ) -> Router:
     clock = clock or FakeClock()
-    speculation = speculation or SpeculationTracker(make_pools(*pools), SilentReader(), clock)
+    speculation = speculation or SpeculationTracker(
+        make_pools(*pools), SilentReader(), clock, fallback_after_s=0
+    )
     return Router(
         pools=make_pools(*pools),
         namespaces=CacheNamespaces(ROOT_SECRET),

@@ -107,7 +107,7 @@ def _explain_access(actor: Actor, form: FileAccessForm) -> AccessExplanation | N
     access_query = AccessQuery(Mode(cleaned["mode"]), cleaned["repository"], cleaned["path"])
     try:
         return explain_access_for(
-            actor=actor, email=cleaned["user_email"] or None, question=access_query
+            actor=actor, email=cleaned["user_email"] or None, access_query=access_query
         )
     except InvalidValue as error:
         add_refusal(form, error)

@@ -132,9 +132,11 @@ def erase(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRes
 
 def _request_erasure(member: CurrentMember, user_id: UserId, form: ErasureForm) -> bool:
     """Request the erasure. Return False if the form has an error."""
-    demand = ErasureRequest(user_id, form.cleaned_data["reason"])
+    erasure_request = ErasureRequest(user_id, form.cleaned_data["reason"])
     try:
-        request_user_erasure(actor=member.actor, demand=demand, now=timezone.now())
+        request_user_erasure(
+            actor=member.actor, erasure_request=erasure_request, now=timezone.now()
+        )
     except (Conflict, InvalidValue) as error:
         form.add_error(None, translate_error(error))
         return False

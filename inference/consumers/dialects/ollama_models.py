@@ -124,7 +124,9 @@ class ShowConsumer(OllamaConsumer):
             model_info={
                 "general.architecture": "caret",
                 "general.basename": self.plane.router.pools.by_name[name].model,
-                "caret.context_length": PROMPT_TOKENS[Tier.FAST],
+                "caret.context_length": self.plane.prompt_writers[name].get_budget_tokens(
+                    Tier.FAST
+                ),
             }
         )
 

@@ -19,12 +19,13 @@ from inference.context.prompt.model_formats.model_families import FimOrder
 from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_encoder import PromptEncoder
 from inference.context.prompt.prompt_writer import PromptWriter
-from inference.context.prompt.token_budget import PROMPT_TOKENS, TokenBudget, allocate
+from inference.context.prompt.token_budget import TokenBudget, allocate
 from inference.context.prompt.variant_options import get_ranking, get_shares
 from inference.context.sources.context_items import (
     ContextItem,
     ContextItems,
     build_file_items,
+    build_pinned_items,
     build_snippet_items,
     fit_items,
     num_tokens,
@@ -35,6 +36,8 @@ from inference.context.tokenization.tokenized_lines import PromptWindow
 _MARKER_TOKENS: Final = 4  # at most: begin, prefix, suffix, middle
 # Other files use at most this share of the budget, unless their own share is larger.
 _MAX_FILES_SHARE: Final = 0.5
+# Pinned files use at most this share of the budget. The other parts share what is left.
+_MAX_PINNED_SHARE: Final = 0.45
 # The prefix's request is rounded up to a sixteenth of the budget. Otherwise each keystroke would
 # take a token from the suffix's end, and everything after the suffix would miss the prefix cache.
 _STEPS: Final = 16
@@ -58,10 +61,14 @@ def build_fim_prompt(
     encoder = PromptEncoder(
         writer, writer.partitions.for_principal(admitted.principal), path=request.path
     )
-    nominal_tokens = PROMPT_TOKENS[request.tier]
-    demand = _request_budget(writer, cursor_text, nominal_tokens)
-    items = _gather_context(admitted, snippets, encoder, demand)
     room = max_tokens - _MARKER_TOKENS
+    pinned = build_pinned_items(request, encoder, max_tokens=int(room * _MAX_PINNED_SHARE))
+    room -= num_tokens(pinned)
+    nominal_tokens = writer.get_budget_tokens(request.tier) - num_tokens(pinned)
+    demand = _request_budget(writer, cursor_text, nominal_tokens)
+    items = _gather_context(
+        admitted, snippets, encoder, demand, nominal=nominal_tokens, pinned=pinned
+    )
     budget = allocate(
         room - items.num_header_tokens,
         replace(demand, files=num_tokens(items.files), snippets=num_tokens(items.snippets)),
@@ -71,7 +78,7 @@ def build_fim_prompt(
     items = items.fit_budget(files=budget.files, snippets=budget.snippets)
     context = items.lay_out(is_sorted=layout.has_sorted_files)
     num_context_tokens = sum(len(piece.token_ids) for piece in context)
-    room -= num_context_tokens
+    room -= num_context_tokens - num_tokens(pinned)
     # Tokens that no estimate claims are left for a suffix that is denser than estimated.
     suffix = encoder.encode_after(cursor_text.suffix, max_tokens=room - budget.prefix)
     window = encoder.encode_before(
@@ -82,7 +89,7 @@ def build_fim_prompt(
         token_ids=join_token_ids(pieces),
         stop_token_ids=writer.stop_token_ids,
         is_single_line=is_single_line(request),
-        num_files=len(items.files),
+        num_files=len(items.pinned) + len(items.files),
         num_snippets=len(items.snippets),
         num_stable_tokens=len(writer.markers.begin) + num_context_tokens,
         healed_prefix=cursor_text.healed_prefix,
@@ -108,16 +115,21 @@ def _gather_context(
     snippets: tuple[Snippet, ...],
     encoder: PromptEncoder,
     demand: TokenBudget,
+    *,
+    nominal: int,
+    pinned: list[ContextItem],
 ) -> ContextItems:
     """Return all items that could be useful, before the budget is known."""
-    request = admitted.request
-    nominal, shares = PROMPT_TOKENS[request.tier], get_shares(admitted.variant)
+    request, shares = admitted.request, get_shares(admitted.variant)
     file_items = build_file_items(request, encoder, ranking=get_ranking(admitted.variant))
     spare = min(nominal - demand.prefix - demand.suffix, int(nominal * _MAX_FILES_SHARE))
     files = list(fit_items(file_items, max_tokens=max(spare, int(nominal * shares.files))))
-    useful_snippets = _select_useful_snippets(admitted, snippets, encoder, files)
+    useful_snippets = _select_useful_snippets(
+        admitted, snippets, encoder, [*pinned, *files], max_tokens=nominal
+    )
     return ContextItems(
         repository=encoder.encode_repository(request.repository),
+        pinned=pinned,
         files=files,
         snippets=list(fit_items(build_snippet_items(useful_snippets, encoder), max_tokens=nominal)),
         current=encoder.encode_header(request.path),
@@ -129,6 +141,8 @@ def _select_useful_snippets(
     snippets: tuple[Snippet, ...],
     encoder: PromptEncoder,
     files: list[ContextItem],
+    *,
+    max_tokens: int,
 ) -> list[Snippet]:
     """Return the snippets that the policy allows and that the prompt does not contain already."""
     if not snippets:
@@ -143,9 +157,7 @@ def _select_useful_snippets(
     whole_files = [
         each for each in request.files if each.path in in_prompt and encoder.is_whole(each)
     ]
-    nearby_texts = encoder.select_nearby_text(
-        request.prefix, request.suffix, max_tokens=PROMPT_TOKENS[request.tier]
-    )
+    nearby_texts = encoder.select_nearby_text(request.prefix, request.suffix, max_tokens=max_tokens)
     return list(
         drop_duplicates(
             allowed,

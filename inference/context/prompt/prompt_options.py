@@ -13,6 +13,7 @@ class PromptOptions:
     # False: the model was trained with prefix and middle encoded separately, so that it can
     # continue a partial word, whatever its tokens are.
     has_token_healing: bool = True
+    budget_tokens: int | None = None  # of a prompt; None: the tier's default
 
 
 DEFAULT_PROMPT_OPTIONS: Final = PromptOptions()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection
 from typing import Final
 
+from caret.contracts.policy import Tier
 from caret.foundation.clock import Clock
 from inference.completion.variant import Variant
 from inference.context.prompt.model_formats.chat_template import ChatTemplate
@@ -22,6 +23,7 @@ from inference.context.prompt.model_formats.model_families import (
     get_family,
 )
 from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, PromptOptions
+from inference.context.prompt.token_budget import PROMPT_TOKENS
 from inference.context.tokenization.line_cache import LineCache
 from inference.context.tokenization.tokenized_lines import TokenizedLines
 from inference.context.tokenization.tokenizer import Tokenizer
@@ -106,6 +108,7 @@ class PromptWriter:
         self.chat_template = chat_template
         self.max_context_tokens = max_context_tokens
         self.chars_per_token = len(_SAMPLE) / len(tokenizer.encode(_SAMPLE))
+        self._budget_tokens = style.budget_tokens
         self._layout = get_layout(style.layout or DEFAULT_LAYOUT)
         self._heals_words = style.has_token_healing
 
@@ -113,6 +116,10 @@ class PromptWriter:
         """Evict expired entries of all caches. Call this periodically."""
         for memory in (self.lines, self.line_windows, self.items, self.scores):
             memory.evict_expired()
+
+    def get_budget_tokens(self, tier: Tier) -> int:
+        """Return the token budget of a prompt."""
+        return self._budget_tokens or PROMPT_TOKENS[tier]
 
     def get_layout(self, variant: Variant) -> PromptLayout:
         return get_layout(variant.layout) if variant.layout else self._layout

@@ -14,7 +14,10 @@ from typing import Final
 
 from caret.contracts.policy import Tier
 
+# The defaults; a pool may have another budget, from MIN_BUDGET_TOKENS to MAX_BUDGET_TOKENS.
 PROMPT_TOKENS: Final = {Tier.FAST: 2_000, Tier.QUALITY: 4_000}
+MIN_BUDGET_TOKENS: Final = 500
+MAX_BUDGET_TOKENS: Final = {Tier.FAST: 4_000, Tier.QUALITY: 8_000}
 # Minimum in experiments: without text before the cursor there is no completion.
 MIN_PREFIX_SHARE: Final = 0.25
 

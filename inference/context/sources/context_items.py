@@ -1,7 +1,7 @@
 """The context of a prompt besides the text around the cursor.
 
-It consists of the repository's name, other files or their outlines, and snippets. Each has a header
-with its path, in the format of the model family.
+It consists of the repository's name, pinned files, other files, and snippets. Long files are
+replaced by their outlines. Each item has a header with its path, in the format of the model family.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,6 +30,7 @@ class ContextItems:
     """The context items of a prompt, best first."""
 
     repository: list[int]  # its header
+    pinned: list[ContextItem]  # by path, already within their share of the budget
     files: list[ContextItem]
     snippets: list[ContextItem]
     current: list[int]  # the header of the cursor's own file
@@ -42,14 +43,19 @@ class ContextItems:
         """Return the items that fit in these token limits."""
         return ContextItems(
             repository=self.repository,
+            pinned=self.pinned,
             files=list(fit_items(self.files, max_tokens=files)),
             snippets=list(fit_items(self.snippets, max_tokens=snippets)),
             current=self.current,
         )
 
     def lay_out(self, *, is_sorted: bool) -> list[SegmentTokens]:
-        """Return the segments, sorted by path for stable positions, or with the best last."""
-        if not (self.files or self.snippets or self.repository):
+        """Return the segments, sorted by path for stable positions, or with the best last.
+
+        Segments that all users of a repository have in common come first, so that a user's prompt
+        begins like those of colleagues in the same cache namespace.
+        """
+        if not (self.pinned or self.files or self.snippets or self.repository):
             return []  # without other items the own file needs no header
         groups = [(SegmentKind.FILES, self.files), (SegmentKind.SNIPPETS, self.snippets)]
         bodies = [
@@ -58,14 +64,33 @@ class ContextItems:
             for item in (_sort_items(group) if is_sorted else group[::-1])
         ]
         repository = SegmentTokens(SegmentKind.REPOSITORY, self.repository)
-        return [repository, *bodies, SegmentTokens(SegmentKind.PATH, self.current)]
+        pinned = [SegmentTokens(SegmentKind.PINNED_FILES, item.token_ids) for item in self.pinned]
+        return [repository, *pinned, *bodies, SegmentTokens(SegmentKind.PATH, self.current)]
+
+
+def build_pinned_items(
+    request: CompletionRequest, encoder: PromptEncoder, *, max_tokens: int
+) -> list[ContextItem]:
+    """Return the pinned files by path, without the cursor's own file.
+
+    The client's order and the times of edits do not matter: they may differ between users.
+    """
+    pinned = [file for file in request.files if file.is_pinned and file.path != request.path]
+    encoded = (
+        ContextItem(file.path, token_ids)
+        for file in sorted(pinned, key=lambda file: (file.path, file.text))
+        if (token_ids := encoder.encode_file(file))
+    )
+    return list(fit_items(encoded, max_tokens=max_tokens))
 
 
 def build_file_items(
     request: CompletionRequest, encoder: PromptEncoder, *, ranking: Ranking
 ) -> Iterator[ContextItem]:
     """Yield the other files, best first. Each is encoded when it is requested."""
-    for file in rank(request.files, ranking, request.prefix, encoder.score_file):
+    pinned_paths = {file.path for file in request.files if file.is_pinned}
+    files = [file for file in request.files if file.path not in pinned_paths]
+    for file in rank(files, ranking, request.prefix, encoder.score_file):
         if token_ids := encoder.encode_file(file):
             yield ContextItem(file.path, token_ids)
 

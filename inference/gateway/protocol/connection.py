@@ -393,4 +393,7 @@ def _to_warmup_draft(frame: FileOpenedFrame) -> UnvalidatedRequest:
 def _to_files(frames: list[FileFrame]) -> tuple[ContextFile, ...]:
     """Convert one file more than the limit allows, so that `receive` rejects too many files."""
     converted = frames[: MAX_FILES + 1]
-    return tuple(ContextFile(file.path, file.text, file.edited_at) for file in converted)
+    return tuple(
+        ContextFile(file.path, file.text, file.edited_at, is_pinned=file.pinned)
+        for file in converted
+    )

@@ -27,6 +27,7 @@ class FileFrame(msgspec.Struct, frozen=True):
     path: str
     text: str
     edited_at: float = 0.0  # Unix seconds; 0: unknown
+    pinned: bool = False  # the repository chose it as context for all users
 
 
 class RepositoryFrame(msgspec.Struct, frozen=True):

@@ -60,10 +60,11 @@ _NOTHING: Final = BudgetReservation((), None, is_warm_up=False)
 
 
 def reserve_budget(
-    principal: Principal, request: CompletionRequest, *, now_ms: int
+    principal: Principal, request: CompletionRequest, *, now_ms: int, prompt_tokens: int
 ) -> BudgetReservation:
     """Return the amounts to reserve before the request may continue.
 
+    `prompt_tokens` is the largest budget of a prompt in the request's tier.
     The principal's snapshot contains only budgets that apply to its user (`user_budgets`).
     """
     spending = principal.snapshot.spending
@@ -73,7 +74,9 @@ def reserve_budget(
     if prices is None:
         return _NOTHING
     of_tier = prices.tiers[request.tier]
-    micros = max_cost_micros(of_tier, request.tier, max_tokens=request.max_tokens)
+    micros = max_cost_micros(
+        of_tier, request.tier, max_tokens=request.max_tokens, prompt_tokens=prompt_tokens
+    )
     month = f"{datetime.fromtimestamp(now_ms / 1000, tz=UTC):%Y-%m}"
     wants = [
         SpendRequest(_bucket_spec(principal.snapshot.tenant_id, budget, month), micros)

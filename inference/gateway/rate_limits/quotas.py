@@ -14,7 +14,7 @@ money are reserved at their maximum and settled by the request trace (see `budge
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -62,7 +62,15 @@ class _RecentUsage:
 
 
 class Quotas:
-    def __init__(self, leases: Leases, clock: Clock) -> None:
+    def __init__(
+        self,
+        leases: Leases,
+        clock: Clock,
+        *,
+        prompt_tokens: Mapping[Tier, int] = MAX_PROMPT_TOKENS,
+    ) -> None:
+        """`prompt_tokens` is the largest budget of a prompt in each tier."""
+        self._prompt_tokens = prompt_tokens
         self.num_rejected: Counter[str] = Counter()  # by the kind of limit
         self.leases: Final = leases
         self._clock = clock
@@ -83,7 +91,12 @@ class Quotas:
         units = self._estimate_units(principal, request)
         rates = self._rate_requests(limits, principal, units)
         budgets = self._budget_requests(limits, principal, request)
-        budget = reserve_budget(principal, request, now_ms=self._clock.now_ms())
+        budget = reserve_budget(
+            principal,
+            request,
+            now_ms=self._clock.now_ms(),
+            prompt_tokens=self._prompt_tokens[request.tier],
+        )
         spend_requests = [*rates, *budgets, *budget.spend_requests]
         charges = await self._spend_leases(spend_requests, request) if spend_requests else []
         if rates:
@@ -147,8 +160,11 @@ class Quotas:
         if tokens is None:
             return []
         day = self._now().date().isoformat()
-        rule = _budget_rule(principal.snapshot.tenant_id, request.tier, tokens, day)
-        return [SpendRequest(rule, _most_tokens(request))]
+        max_prompt_tokens = self._prompt_tokens[request.tier]
+        rule = _budget_rule(
+            principal.snapshot.tenant_id, request.tier, tokens, day, max_prompt_tokens
+        )
+        return [SpendRequest(rule, _most_tokens(request, max_prompt_tokens))]
 
     def _estimate_units(self, principal: Principal, request: CompletionRequest) -> int:
         recent, now_s = (
@@ -220,7 +236,9 @@ def _rate_rule(tenant: TenantId, kind: str, holder: str, limit: RateLimit) -> Bu
 
 
 @lru_cache(maxsize=_MAX_HOLDERS)
-def _budget_rule(tenant: TenantId, tier: Tier, tokens: int, day: str) -> BucketSpec:
+def _budget_rule(
+    tenant: TenantId, tier: Tier, tokens: int, day: str, max_prompt_tokens: int
+) -> BucketSpec:
     capacity = max(1, tokens)
     max_lease = max(1, capacity // 20)
     return BucketSpec(
@@ -232,18 +250,18 @@ def _budget_rule(tenant: TenantId, tier: Tier, tokens: int, day: str) -> BucketS
         lease=min(_FIRST_TOKENS, max_lease),
         max_lease=max_lease,
         # While Redis is away, even a small budget allows one request.
-        max_debt=max(max_lease, MAX_PROMPT_TOKENS[tier] + MAX_CHAT_TOKENS),
+        max_debt=max(max_lease, max_prompt_tokens + MAX_CHAT_TOKENS),
     )
 
 
-def _most_tokens(request: CompletionRequest) -> int:
+def _most_tokens(request: CompletionRequest, max_prompt_tokens: int) -> int:
     num_chars = (
         len(request.prefix)
         + len(request.suffix)
         + sum(len(file.text) for file in request.files)
         + sum(len(message.text) for message in request.messages)
     )
-    prompt = min(num_chars // _CHARS_PER_TOKEN, MAX_PROMPT_TOKENS[request.tier])
+    prompt = min(num_chars // _CHARS_PER_TOKEN, max_prompt_tokens)
     return prompt + request.max_tokens
 
 

@@ -12,6 +12,9 @@ their size, and older windows count less. The acceptance rate of a kind is a / d
 
 The estimate cannot separate kinds that always come in the same mixture, or judge rare kinds. For
 these there is no estimate, and nothing changes.
+
+A draft has several tokens. The engine also counts the accepted tokens at each position of a draft.
+These counts are regressed in the same way, and divided by the number of drafts.
 """
 
 import math
@@ -37,6 +40,8 @@ class AcceptanceEstimate:
     acceptance: float | None  # 0 to 1; None: hardly anything is drafted
     is_low: bool  # significantly below MIN_ACCEPTANCE
     num_tokens: float  # generated tokens, after fading
+    # Of the drafts, the share whose token at this position is accepted, first position first.
+    by_position: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,8 @@ class AcceptanceWindow:
     generated: Mapping[Kind, int]  # not empty, each above 0
     drafted: float
     accepted: float
+    num_drafts: float = 0.0
+    accepted_by_position: tuple[float, ...] = ()  # empty: the engine does not count them
 
 
 class AcceptanceRates:
@@ -55,6 +62,8 @@ class AcceptanceRates:
         self._squares: dict[Kind, dict[Kind, float]] = defaultdict(lambda: defaultdict(float))
         self._drafted: dict[Kind, float] = defaultdict(float)
         self._accepted: dict[Kind, float] = defaultdict(float)
+        self._drafts: dict[Kind, float] = defaultdict(float)
+        self._accepted_at: list[dict[Kind, float]] = []  # by position
         self._num_tokens: dict[Kind, float] = defaultdict(float)
         self._excess_squares = 0.0  # of accepted tokens above MIN_ACCEPTANCE
         self._num_windows = 0.0
@@ -64,7 +73,10 @@ class AcceptanceRates:
         for row in self._squares.values():
             for kind in row:
                 row[kind] *= remaining_share
-        for sums in (self._drafted, self._accepted, self._num_tokens):
+        for sums in (
+            *(self._drafted, self._accepted, self._drafts, self._num_tokens),
+            *self._accepted_at,
+        ):
             for kind in sums:
                 sums[kind] *= remaining_share
         self._excess_squares *= remaining_share
@@ -77,10 +89,19 @@ class AcceptanceRates:
                 self._squares[kind][other] += tokens * others_tokens / total
             self._drafted[kind] += tokens * window.drafted / total
             self._accepted[kind] += tokens * window.accepted / total
+            self._drafts[kind] += tokens * window.num_drafts / total
             self._num_tokens[kind] += tokens
+        self._add_positions(window, total)
         excess = window.accepted - MIN_ACCEPTANCE * window.drafted
         self._excess_squares += excess * excess / total
         self._num_windows += 1
+
+    def _add_positions(self, window: AcceptanceWindow, total: int) -> None:
+        while len(self._accepted_at) < len(window.accepted_by_position):
+            self._accepted_at.append(defaultdict(float))
+        for sums, accepted in zip(self._accepted_at, window.accepted_by_position, strict=False):
+            for kind, tokens in window.generated.items():
+                sums[kind] += tokens * accepted / total
 
     def estimates(self) -> dict[Kind, AcceptanceEstimate]:
         """Return the estimates of kinds with enough data."""
@@ -92,8 +113,10 @@ class AcceptanceRates:
         )
         if inverse is None:
             return {}
-        drafted = _multiply(inverse, [_sum_group(self._drafted, group) for group in groups])
-        accepted = _multiply(inverse, [_sum_group(self._accepted, group) for group in groups])
+        drafted, accepted, drafts, *accepted_at = (
+            _multiply(inverse, [_sum_group(sums, group) for group in groups])
+            for sums in (self._drafted, self._accepted, self._drafts, *self._accepted_at)
+        )
         excess = [a - MIN_ACCEPTANCE * d for a, d in zip(accepted, drafted, strict=True)]
         variance = self._variance_of(groups, excess)
         return {
@@ -101,6 +124,10 @@ class AcceptanceRates:
                 acceptance=_divide_or_none(accepted[n], drafted[n]),
                 is_low=excess[n] + _STANDARD_ERRORS * math.sqrt(variance * inverse[n][n]) < 0,
                 num_tokens=self._num_tokens[group[0]],
+                by_position=tuple(
+                    _divide_or_none(accepted_here[n], drafts[n]) or 0.0
+                    for accepted_here in accepted_at
+                ),
             )
             for n, group in enumerate(groups)
             if len(group) == 1 and self._num_tokens[group[0]] >= MIN_TOKENS

@@ -3,6 +3,9 @@
 It reads the engines' counters periodically, together with the tokens that this gateway's
 completions generated there, including completions in flight. `acceptance_rate` does the rest. A
 window says nothing if many of the engine's tokens are not from this gateway's known completions.
+
+A language whose acceptance rate stays low for some minutes falls back to the replicas without
+speculation. Its estimate then fades, and the language is tried again.
 """
 
 import asyncio
@@ -27,6 +30,8 @@ MAX_FOREIGN: Final = 0.2  # share of the engine's generated tokens
 _GENERATED: Final = "vllm:generation_tokens_total"
 _DRAFTED: Final = "vllm:spec_decode_num_draft_tokens_total"
 _ACCEPTED: Final = "vllm:spec_decode_num_accepted_tokens_total"
+_DRAFTS: Final = "vllm:spec_decode_num_drafts_total"
+_ACCEPTED_AT: Final = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 
 
 class SpeculationMetricsReader(Protocol):
@@ -39,12 +44,17 @@ class _Counters:
     generated: float
     drafted: float
     accepted: float
+    num_drafts: float
+    accepted_by_position: tuple[float, ...]
 
     def since(self, before: "_Counters") -> "_Counters":
+        positions = zip(self.accepted_by_position, before.accepted_by_position, strict=False)
         return _Counters(
             self.generated - before.generated,
             self.drafted - before.drafted,
             self.accepted - before.accepted,
+            self.num_drafts - before.num_drafts,
+            tuple(now - earlier for now, earlier in positions),
         )
 
 
@@ -70,8 +80,17 @@ class SpeculationTracker:
     Elsewhere the estimates could change nothing.
     """
 
-    def __init__(self, pools: PoolConfig, reader: SpeculationMetricsReader, clock: Clock) -> None:
+    def __init__(
+        self,
+        pools: PoolConfig,
+        reader: SpeculationMetricsReader,
+        clock: Clock,
+        *,
+        fallback_after_s: float,
+    ) -> None:
+        """`fallback_after_s` is how long a language's acceptance rate must stay low."""
         self._reader = reader
+        self._fallback_after_s = fallback_after_s
         self._clock = clock
         self._last_poll_s = clock.monotonic_s()
         self._groups: dict[tuple[str, ...], AcceptanceRates] = {}
@@ -80,6 +99,7 @@ class SpeculationTracker:
         self._sync_replicas()
         self._in_flight: dict[int, _WatchedEngine] = {}  # by the identity of the request trace
         self._estimates: dict[Kind, AcceptanceEstimate] = {}
+        self._low_since_s: dict[Kind, float] = {}  # monotonic seconds
 
     @property
     def estimates(self) -> dict[tuple[str, str], AcceptanceEstimate]:
@@ -88,10 +108,12 @@ class SpeculationTracker:
 
     def is_profitable(self, pool: str, language: str) -> bool:
         """Return whether speculating replicas may be used. True while nothing is known."""
-        if not self._estimates:
+        if not self._low_since_s:
             return True
-        estimate = self._estimates.get(_to_kind(pool, language))
-        return estimate is None or not estimate.is_low
+        low_since_s = self._low_since_s.get(_to_kind(pool, language))
+        if low_since_s is None:
+            return True
+        return self._clock.monotonic_s() - low_since_s < self._fallback_after_s
 
     def on_started(self, trace: RequestTrace) -> None:
         if self._watched_replicas:
@@ -140,6 +162,11 @@ class SpeculationTracker:
             for acceptances in self._groups.values()
             for kind, estimate in acceptances.estimates().items()
         }
+        self._low_since_s = {
+            kind: self._low_since_s.get(kind, now_s)
+            for kind, estimate in self._estimates.items()
+            if estimate.is_low
+        }
 
     async def _poll_replica(self, watched_replica: _WatchedReplica) -> None:
         try:
@@ -148,12 +175,28 @@ class SpeculationTracker:
         except TimeoutError:
             return
         if values is not None and all(name in values for name in (_GENERATED, _DRAFTED, _ACCEPTED)):
-            counters = (sum(values[name]) for name in (_GENERATED, _DRAFTED, _ACCEPTED))
+            counters = _read_counters(values)
             # Not at their end: a completion may be as long as a window. Its tokens would count in
             # the wrong window, and make both windows useless.
             for watched_engine in self._in_flight.values():
                 self._count_tokens(watched_engine)
-            _close_window(watched_replica, _Counters(*counters))
+            _close_window(watched_replica, counters)
+
+
+def _read_counters(values: Mapping[str, list[float]]) -> _Counters:
+    """Return the sums over the replica's engines, which list their positions one after another."""
+    num_engines = len(values[_GENERATED])
+    by_engine = values.get(_ACCEPTED_AT, [])
+    num_positions = len(by_engine) // num_engines
+    return _Counters(
+        generated=sum(values[_GENERATED]),
+        drafted=sum(values[_DRAFTED]),
+        accepted=sum(values[_ACCEPTED]),
+        num_drafts=sum(values.get(_DRAFTS, [])),
+        accepted_by_position=tuple(
+            sum(by_engine[position::num_positions]) for position in range(num_positions)
+        ),
+    )
 
 
 def _close_window(watched_replica: _WatchedReplica, current: _Counters) -> None:
@@ -168,7 +211,13 @@ def _close_window(watched_replica: _WatchedReplica, current: _Counters) -> None:
     # After a restart an engine's difference is negative, so the window is skipped.
     if abs(difference.generated - generated.total()) <= MAX_FOREIGN * difference.generated:
         watched_replica.acceptances.add(
-            AcceptanceWindow(generated, difference.drafted, difference.accepted)
+            AcceptanceWindow(
+                generated,
+                difference.drafted,
+                difference.accepted,
+                difference.num_drafts,
+                difference.accepted_by_position,
+            )
         )
 
 

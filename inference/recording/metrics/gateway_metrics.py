@@ -214,7 +214,22 @@ class BackgroundMetrics:
             "Estimated share of drafted tokens that are accepted, if it is known.",
             labels=["pool", "language"],
         )
+        by_position = GaugeMetricFamily(
+            "caret_speculation_position_acceptance",
+            "Estimated share of drafts whose token at this position is accepted, if it is known.",
+            labels=["pool", "language", "position"],
+        )
+        fallback = GaugeMetricFamily(
+            "caret_speculation_fallback",
+            "1 while requests go to replicas without speculation because few drafts are accepted.",
+            labels=["pool", "language"],
+        )
         for (pool, language), estimate in self.speculation.estimates.items():
-            if estimate.acceptance is not None:
-                acceptance.add_metric([pool, language], estimate.acceptance)
-        yield acceptance
+            is_profitable = self.speculation.is_profitable(pool, language)
+            fallback.add_metric([pool, language], float(not is_profitable))
+            if estimate.acceptance is None:
+                continue
+            acceptance.add_metric([pool, language], estimate.acceptance)
+            for position, share in enumerate(estimate.by_position, start=1):
+                by_position.add_metric([pool, language, str(position)], share)
+        yield from (acceptance, by_position, fallback)

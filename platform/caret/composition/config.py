@@ -60,6 +60,7 @@ def read_data_plane_config() -> DataPlaneConfig:
         max_engine_stall_s=env_int("CARET_MAX_ENGINE_STALL_S", 10, low=1, high=600),
         drain_timeout_s=env_int("CARET_DRAIN_TIMEOUT_S", 3, low=1, high=300),
         engine_metrics_interval_s=env_int("CARET_ENGINE_METRICS_INTERVAL_S", 10, low=1, high=600),
+        speculation_fallback_s=env_int("CARET_SPECULATION_FALLBACK_S", 600, low=0, high=86_400),
         metrics_host=env_text("CARET_METRICS_HOST", "127.0.0.1"),
         metrics_port=env_int("CARET_METRICS_PORT", 8403, low=0, high=65_535),
         metrics_max_tenants=env_int("CARET_METRICS_MAX_TENANTS", 0, low=0, high=1_000),

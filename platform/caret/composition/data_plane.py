@@ -11,6 +11,8 @@ from redis.asyncio import BlockingConnectionPool, Redis
 
 from caret.composition.background_tasks import Run, run_background_tasks
 from caret.composition.metrics import MetricSources, serve_metrics
+from caret.contracts.policy import Tier
+from caret.contracts.pricing import MAX_PROMPT_TOKENS
 from caret.foundation.clock import SystemClock
 from caret.foundation.environment import BadSetting
 from caret.foundation.garbage_collection import GcScheduler, install_gc_scheduler
@@ -239,7 +241,12 @@ def _build_plane(
 ) -> DataPlane:
     pools = read_catalog(config.pools_file)
     selector = PoolSelector(pools, snapshot_store.may_use_pool)
-    speculation = SpeculationTracker(pools, VllmMetrics(links.session), clock)
+    speculation = SpeculationTracker(
+        pools,
+        VllmMetrics(links.session),
+        clock,
+        fallback_after_s=config.speculation_fallback_s,
+    )
     content_capture = ContentCapture(links.redis, root_secret=config.root_secret, clock=clock)
     return DataPlane(
         clock=clock,
@@ -293,7 +300,11 @@ def _build_admission(
 ) -> AdmissionController:
     return AdmissionController(
         supersession=SupersessionRegistry(config.root_secret, links.claims),
-        quotas=Quotas(Leases(RedisLeaseStore(links.leases), clock), clock),
+        quotas=Quotas(
+            Leases(RedisLeaseStore(links.leases), clock),
+            clock,
+            prompt_tokens={tier: _largest_budget(pools, tier) for tier in Tier},
+        ),
         concurrency=ConcurrencyLimiter(
             max_total=config.max_concurrent_completions,
             max_tenant_share=config.max_tenant_concurrency_percent / 100,
@@ -306,6 +317,15 @@ def _build_admission(
         select_pool=selector.select,
         experiments=_read_experiments(config),
         region=config.region,
+    )
+
+
+def _largest_budget(pools: PoolConfig, tier: Tier) -> int:
+    """Return the largest token budget of a prompt in the tier's pools."""
+    return max(
+        pool.prompt_options.budget_tokens or MAX_PROMPT_TOKENS[tier]
+        for pool in pools.by_name.values()
+        if pool.tier is tier
     )
 
 

@@ -99,15 +99,15 @@ def _make_engines(settings: UpSettings, *, environment: Mapping[str, str]) -> tu
     """Return the engines, and write the catalogue of pools for the gateway."""
     if settings.own_pools is not None:
         return ()
-    fast, quality = settings.engines[0], settings.engines[-1]
+    model = settings.engines[0].model
     write_pools(
         settings.paths.pools,
         render_pools(
-            model=fast.model.served_name,
-            tokenizer=fast.model.path,
+            model=model.served_name,
+            tokenizer=model.path,
             max_context_tokens=MAX_CONTEXT_TOKENS,
-            replicas={"fast": [fast.entry], "quality": [quality.entry]},
-            heals_words=fast.model.has_token_healing,
+            replicas=settings.replicas,
+            heals_words=model.has_token_healing,
         ),
     )
     return tuple(

@@ -18,6 +18,7 @@ from caret.local.engines.engine_plan import (
     plan_engines,
     read_machine,
 )
+from caret.local.engines.pools_file import Replicas
 from caret.local.paths import EmbeddedPaths, home_from_environment
 from caret.local.ports import Port, Ports, ports_from_environment
 
@@ -28,7 +29,8 @@ class UpSettings:
     ports: Ports
     machine: Machine
     engine_plan: EnginePlan
-    engines: tuple[EngineSettings, ...]  # the first serves the fast tier, the last the quality tier
+    # The first serves the fast tier, the last the quality tier; in a mixed plan, all serve both.
+    engines: tuple[EngineSettings, ...]
     # Set by the user, so these servers are not started here:
     has_own_postgres: bool
     has_own_redis: bool
@@ -40,6 +42,14 @@ class UpSettings:
     @property
     def pools_file(self) -> Path:
         return self.own_pools or self.paths.pools
+
+    @property
+    def replicas(self) -> Replicas:
+        """The replicas of the pools that `up` writes, by tier."""
+        if self.engine_plan.is_mixed:
+            return [engine.entry for engine in self.engines]
+        fast, quality = self.engines[0], self.engines[-1]
+        return {"fast": [fast.entry], "quality": [quality.entry]}
 
     @property
     def needed_ports(self) -> tuple[Port, ...]:
@@ -73,7 +83,7 @@ def settings_from_environment() -> UpSettings:
         ports=ports,
         machine=machine,
         engine_plan=plan,
-        engines=_make_engines(plan, engine, ports),
+        engines=make_engines(plan, engine, ports),
         has_own_postgres=has_own_postgres,
         has_own_redis=_is_named("REDIS_URL"),
         own_pools=Path(own_pools).absolute() if own_pools else None,
@@ -83,15 +93,22 @@ def settings_from_environment() -> UpSettings:
     )
 
 
-def _make_engines(
+def make_engines(
     plan: EnginePlan, engine: EngineSettings, ports: Ports
 ) -> tuple[EngineSettings, ...]:
     if len(plan.profiles) == 1:
         return (engine,)
+    speculation = (False, True) if plan.is_mixed else (None, None)
     numbers = (ports.engine.number, ports.quality_engine.number)
     return tuple(
-        replace(engine, port=port, profile=profile, gpu_memory_percent=TWO_ENGINES_GPU_PERCENT)
-        for port, profile in zip(numbers, plan.profiles, strict=True)
+        replace(
+            engine,
+            port=port,
+            profile=profile,
+            gpu_memory_percent=TWO_ENGINES_GPU_PERCENT,
+            speculates=speculates,
+        )
+        for port, profile, speculates in zip(numbers, plan.profiles, speculation, strict=True)
     )
 
 

@@ -16,12 +16,17 @@ Frame = dict[str, Any]
 class FrameFile:
     path: str
     text: str
-    edited_at: float  # Unix seconds
+    edited_at: float  # Unix seconds; 0: unknown
+    is_pinned: bool = False  # the repository chose it as context for all users
+
+    def to_fields(self) -> Frame:
+        fields: Frame = {"path": self.path, "text": self.text, "edited_at": self.edited_at}
+        return fields | {"pinned": True} if self.is_pinned else fields
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The context of a request: other files, the latest first, and the repository."""
+    """The context of a request: pinned files, other files, the latest first, and the repository."""
 
     files: tuple[FrameFile, ...] = ()
     repository: str = ""
@@ -30,10 +35,7 @@ class RequestContext:
 
     def to_fields(self) -> Frame:
         return {
-            "files": [
-                {"path": file.path, "text": file.text, "edited_at": file.edited_at}
-                for file in self.files
-            ],
+            "files": [file.to_fields() for file in self.files],
             "repository": {
                 "name": self.repository[:MAX_NAME_CHARS],
                 "framework": self.framework,

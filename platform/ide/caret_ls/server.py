@@ -59,7 +59,7 @@ from caret_ls.lsp_conversions import (
     to_text_change,
 )
 from caret_ls.session import Session
-from caret_ls.settings import Settings, config_folder, read
+from caret_ls.settings import Settings, config_folder, has_capability, read
 from caret_ls.status_board import ServerStatus, SignedOutReason
 
 STATUS: Final = "$/caret/status"
@@ -159,8 +159,8 @@ class CaretServer(LanguageServer):
             Settings(), SystemLoopClock(), self._send_status, send_grown=self._send_grown
         )
         experimental = params.capabilities.experimental
-        self._session.assistant.can_grow = _has_capability(experimental, _GROWING)
-        self._has_secret_storage = _has_capability(experimental, _SECRET_STORAGE)
+        self._session.assistant.can_grow = has_capability(experimental, _GROWING)
+        self._has_secret_storage = has_capability(experimental, _SECRET_STORAGE)
 
     async def run(self) -> None:
         await self.set_up()  # first, because a status names the gateway
@@ -184,7 +184,7 @@ class CaretServer(LanguageServer):
             if self._readable_key_file is None
             else SignedOutReason.KEY_FILE_NOT_PRIVATE
         )
-        self.session.set_up(settings, address, missing_key=reason)
+        self.session.set_up(settings, address, no_key_reason=reason)
 
     async def sign_in(self, key: str | None) -> None:
         """Sign in with a key; None signs out."""
@@ -261,12 +261,6 @@ class CaretServer(LanguageServer):
 
     def _send_grown(self, uri: str) -> None:
         self.protocol.notify(SUGGESTION_GROWN, {"uri": uri})
-
-
-def _has_capability(experimental: object, name: str) -> bool:
-    if isinstance(experimental, dict):
-        return experimental.get(name) is True
-    return getattr(experimental, name, None) is True  # pygls' object for unknown JSON
 
 
 def make_server() -> CaretServer:

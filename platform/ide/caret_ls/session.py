@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -30,6 +30,7 @@ from caret_ls.gateway_connection import Address, ConnectionState, GatewayConnect
 from caret_ls.git_repository import GitHead, Repository, read_head
 from caret_ls.outcome_queue import OutcomeQueue
 from caret_ls.outcome_tracker import EditorOutcome, EditorOutcomeEvent, OutcomeTracker
+from caret_ls.pinned_files import PinnedFiles
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.recent_files import RecentFiles
 from caret_ls.settings import Settings
@@ -72,6 +73,7 @@ class Session:
         self._upkeep_every_s = upkeep_every_s
         self._typing = TypingCount()
         self._recency = RecentFiles()
+        self._pinned = PinnedFiles(clock)
         self._checkouts: dict[Repository, GitHead | None] = {}
         self.board = StatusBoard(send_status, is_paused=not settings.enabled)
         self.files = OpenFiles()
@@ -79,7 +81,7 @@ class Session:
         self.link = GatewayConnection(self, Backoff(random.random), clock, tick_s=upkeep_every_s)
         self._outcome_queue = OutcomeQueue(self.link.send, clock)
         self._gateway_url: str | None = None  # None: no gateway yet
-        self._missing_key: SignedOutReason | None = None  # None: found, or not searched
+        self._no_key_reason: SignedOutReason | None = None  # None: found, or not searched
         self.outcomes = OutcomeTracker(self._send_outcome)
         self.debouncer = Debouncer(min_delay_ms=settings.debounce_ms)
         self.policies = PolicyCache(
@@ -125,19 +127,19 @@ class Session:
         settings: Settings,
         address: Address | None,
         *,
-        missing_key: SignedOutReason = SignedOutReason.NO_KEY,
+        no_key_reason: SignedOutReason = SignedOutReason.NO_KEY,
     ) -> None:
         """Apply settings. A pause continues unless the new settings concern it.
 
-        `missing_key` tells why there is no address.
+        `no_key_reason` tells why there is no address.
         """
         if settings.enabled != self.settings.enabled:
             self.board.set(is_paused=not settings.enabled)
         self.assistant.settings = settings
         self.debouncer.min_delay_ms = settings.debounce_ms
-        self._missing_key = missing_key if address is None else None
+        self._no_key_reason = no_key_reason if address is None else None
         if address is None:
-            self.board.set(signed_out_reason=missing_key)
+            self.board.set(signed_out_reason=no_key_reason)
         elif address.url != self._gateway_url:
             self._gateway_url = address.url
             self._outcome_queue.clear()
@@ -203,7 +205,7 @@ class Session:
         is_connected = state is ConnectionState.CONNECTED
         is_refused = state is ConnectionState.UNAUTHENTICATED and self._gateway_url is not None
         reason = SignedOutReason.KEY_REFUSED if is_refused else None
-        self.board.set(is_connected=is_connected, signed_out_reason=self._missing_key or reason)
+        self.board.set(is_connected=is_connected, signed_out_reason=self._no_key_reason or reason)
         if is_connected:
             self._client.resume()
             self.policies.on_reconnect()
@@ -281,28 +283,40 @@ class Session:
         return self.policies.get(repository, self._clock.monotonic_s()).modes
 
     def _can_send(self, file: OpenFile) -> bool:
+        is_allowed = not is_excluded(file.path, self._excluded_globs(file))
+        return file.kind is FileKind.NORMAL and is_allowed
+
+    def _excluded_globs(self, file: OpenFile) -> tuple[str, ...]:
         policy = self.policies.get(file.repository_name, self._clock.monotonic_s())
-        globs = (*policy.excluded, *self.settings.excluded_globs)
-        return file.kind is FileKind.NORMAL and not is_excluded(file.path, globs)
+        return (*policy.excluded, *self.settings.excluded_globs)
 
     def _build_context(self, current_file: OpenFile) -> RequestContext:
         self._recency.on_view(current_file.uri)
+        globs = self._excluded_globs(current_file)
+        pinned = [
+            file
+            for file in self._pinned.list(current_file.repository)
+            if file.path != current_file.path and not is_excluded(file.path, globs)
+        ]
+        pinned_paths = {file.path for file in pinned}
         other_files = self._recency.list(
-            current_file.uri, partial(self._find_context_text, current_file)
+            current_file.uri, partial(self._find_context_text, current_file, pinned_paths)
         )
         return RequestContext(
-            files=tuple(other_files),
+            files=(*pinned, *other_files),
             repository=current_file.repository_name,
             framework=current_file.framework,
             imports=current_file.imports,
         )
 
-    def _find_context_text(self, current_file: OpenFile, uri: str) -> str | None:
-        """Return a file's text as context; None if it must not be sent."""
+    def _find_context_text(
+        self, current_file: OpenFile, pinned_paths: Collection[str], uri: str
+    ) -> str | None:
+        """Return a file's text as context; None if it must not be sent, or is pinned."""
         file = self.files.get(uri)
         if file is None or file.repository != current_file.repository or not self._can_send(file):
             return None
-        return file.text
+        return None if file.path in pinned_paths else file.text
 
     def _text_of(self, uri: str) -> str | None:
         file = self.files.get(uri)

@@ -41,6 +41,13 @@ class Settings:
     share_accepted_text: bool = False
 
 
+def has_capability(experimental: object, name: str) -> bool:
+    """Return whether the editor declares an experimental capability."""
+    if isinstance(experimental, dict):
+        return experimental.get(name) is True
+    return getattr(experimental, name, None) is True  # pygls' object for unknown JSON
+
+
 def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
     home = environment.get("XDG_CONFIG_HOME")
     return (Path(home) if home else Path.home() / ".config") / "caret"

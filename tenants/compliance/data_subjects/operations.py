@@ -29,9 +29,9 @@ from tenants.compliance.data_subjects.export_bundle import find_subject
 from tenants.identity.member_lifecycle import end_membership, require_another_owner
 from tenants.models import Erasure, LegalHold, Membership, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
-from tenants.privacy.content_capture.erasure import ContentErasureReason
 from tenants.privacy.content_capture.erasure import (
-    request_content_erasure as demand_content_erasure,
+    ContentErasureReason,
+    request_content_erasure,
 )
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
@@ -52,25 +52,32 @@ class ErasureRequest:
     again: uuid.UUID | None = None
 
 
-def request_user_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uuid.UUID:
+def request_user_erasure(
+    *, actor: Actor, erasure_request: ErasureRequest, now: datetime
+) -> uuid.UUID:
     """Request the erasure of a user, end the membership and make captured content unreadable.
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict for the last owner, for a user who is
     being or was erased, and for a legal hold if `is_rejected_under_hold` is set.
     """
     actor.require(Permission.ERASE_DATA_SUBJECTS)
-    reason = require_reason(demand.reason)
+    reason = require_reason(erasure_request.reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
-        subject = find_subject(tenant_id=actor.tenant_id, user_id=demand.user_id)
-        if demand.is_rejected_under_hold and find_legal_holds(actor.tenant_id, subject.user_id):
+        subject = find_subject(tenant_id=actor.tenant_id, user_id=erasure_request.user_id)
+        if erasure_request.is_rejected_under_hold and find_legal_holds(
+            actor.tenant_id, subject.user_id
+        ):
             raise Conflict("This person's data is under a legal hold. Release the hold first.")
-        _end_membership(actor, demand, now)
-        demand_content_erasure(
-            actor=actor, user_id=demand.user_id, reason=ContentErasureReason.ERASED, now=now
+        _end_membership(actor, erasure_request, now)
+        request_content_erasure(
+            actor=actor,
+            user_id=erasure_request.user_id,
+            reason=ContentErasureReason.ERASED,
+            now=now,
         )
         keys = shred_scope(tenant_id=actor.tenant_id, scope=f"user:{subject.user_id}", now=now)
-        tombstone = ErasureTombstone(subject.user_id, demand.again or uuid7())
+        tombstone = ErasureTombstone(subject.user_id, erasure_request.again or uuid7())
         _create_erasure(actor, tombstone, reason, keys, now)
         _record_change(
             actor, "data_subject.erasure_requested", f"user:{subject.user_id}", reason, now
@@ -120,9 +127,9 @@ def find_legal_holds(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[Leg
     return list(holds.order_by("id"))
 
 
-def _end_membership(actor: Actor, demand: ErasureRequest, now: datetime) -> None:
+def _end_membership(actor: Actor, erasure_request: ErasureRequest, now: datetime) -> None:
     """End the membership, if any. Raises Forbidden, Conflict."""
-    user_id = demand.user_id
+    user_id = erasure_request.user_id
     membership = Membership.objects.get(tenant_id=actor.tenant_id, user_id=uuid.UUID(user_id))
     if membership.erased_at is not None and membership.ended_at is not None:
         raise Conflict("This person's data was already erased.")
@@ -130,7 +137,7 @@ def _end_membership(actor: Actor, demand: ErasureRequest, now: datetime) -> None
         return
     if membership.role == Role.OWNER:
         actor.require(Permission.WRITE_OWNERS)
-        if demand.again is None:
+        if erasure_request.again is None:
             require_another_owner(actor, user_id)
     end_membership(actor=actor, user_id=user_id, now=now)
 

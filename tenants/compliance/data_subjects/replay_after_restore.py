@@ -63,8 +63,10 @@ def _request_again(tenant_id: TenantId, tombstone: ErasureTombstone, now: dateti
                 _request_shredding(tenant_id, tombstone, now)
             else:
                 user_id = UserId(str(tombstone.user_id))
-                demand = ErasureRequest(user_id, _REASON, again=tombstone.erasure_id)
-                request_user_erasure(actor=system_actor(tenant_id), demand=demand, now=now)
+                erasure_request = ErasureRequest(user_id, _REASON, again=tombstone.erasure_id)
+                request_user_erasure(
+                    actor=system_actor(tenant_id), erasure_request=erasure_request, now=now
+                )
     except (Conflict, NotFound) as error:
         logger.info("subject.not_demanded_again", tenant_id=tenant_id, reason=error.code)
         return False

@@ -30,10 +30,12 @@ class Command(NoSystemChecksCommand):
         actor, now = system_actor(tenant_id), timezone.now()
         try:
             user_id = find_user_id(options["person"])
-            demand = ErasureRequest(user_id, options["reason"], is_rejected_under_hold=True)
+            erasure_request = ErasureRequest(
+                user_id, options["reason"], is_rejected_under_hold=True
+            )
             erasure_id = find_unfinished_erasure(
                 tenant_id=tenant_id, user_id=user_id
-            ) or request_user_erasure(actor=actor, demand=demand, now=now)
+            ) or request_user_erasure(actor=actor, erasure_request=erasure_request, now=now)
         except DomainError as error:
             raise CommandError(error.message) from error
         if not run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=now):

@@ -43,7 +43,7 @@ class Command(NoSystemChecksCommand):
             row_counts = seed_tenant(
                 seed_options,
                 now=timezone.now(),
-                say=lambda text: self.stdout.write(f"{seed_options.slug}: {text}"),
+                report_progress=lambda text: self.stdout.write(f"{seed_options.slug}: {text}"),
             )
         except DomainError as error:
             if again and isinstance(error, DemoDataExists):

@@ -98,7 +98,7 @@ def settings_of(code: str) -> str:
 
 
 async def evaluates(neovim: Neovim, expression: str) -> str:
-    """Wait until the expression has a value."""
+    """Wait until the expression has a value, and return it without white space around it."""
     values = [""]
 
     async def has_value() -> bool:
@@ -112,7 +112,7 @@ async def evaluates(neovim: Neovim, expression: str) -> str:
 
 
 async def accept_suggestion(neovim: Neovim, accept: str) -> str:
-    """Type at the end of line 5, accept the suggestion, and return the line."""
+    """Type at the end of line 5, accept the suggestion, and return the line, not indented."""
     await evaluates(neovim, "line('$') >= 6 ? 'loaded' : ''")
     neovim.press("5GA'")
     await evaluates(neovim, VISIBLE)
@@ -138,7 +138,7 @@ async def test_minuet_shows_and_accepts_a_suggestion(site: Site, tmp_path: Path)
     ) as neovim:
         line = await accept_suggestion(neovim, "<A-A>")
 
-    assert line.startswith("    with open('")
+    assert line.startswith("with open('")
     completions = await completions_after(site, num_records)
     assert {(each.protocol, each.editor, each.language) for each in completions} == {
         ("openai", "neovim", "python")
@@ -170,7 +170,7 @@ async def test_llama_vim_shows_and_accepts_a_suggestion(site: Site, tmp_path: Pa
     with running_plugin(tmp_path, settings_of("llama-vim"), site, "ggml-org/llama.vim") as neovim:
         line = await accept_suggestion(neovim, "<Tab>")
 
-    assert line.startswith("    with open('")
+    assert line.startswith("with open('")
     completions = await completions_after(site, num_records)
     assert {(each.protocol, each.editor) for each in completions} == {("infill", "vim")}
 

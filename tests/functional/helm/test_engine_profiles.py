@@ -58,19 +58,39 @@ def test_gateways_know_what_the_profile_states(tier: Tier) -> None:
     assert ("speculation" in replica) is ("--speculative-config" in profile)
 
 
+def test_a_pool_may_have_replicas_with_and_without_speculation() -> None:
+    changed = _changed(replicas=2, maxReplicas=2, plainReplicas=2)
+
+    plain = _flags(changed.container("caret-engine-fast-plain")["args"])
+    speculating = _flags(changed.container("caret-engine-fast")["args"])
+    assert speculating.keys() - plain.keys() == {"--speculative-config"}
+    assert changed.of("StatefulSet")["caret-engine-fast-plain"]["spec"]["replicas"] == 2
+    replicas = _replicas(changed, "fast")
+    assert [each.get("speculation") for each in replicas] == ["ngram"] * 2 + [None] * 2
+    assert [each["url"] for each in replicas[2:]] == [
+        f"http://caret-engine-fast-plain-{n}.caret-engine-fast-plain:8000" for n in range(2)
+    ]
+    assert "caret-engine-quality-plain" not in changed.of("StatefulSet")
+
+
 def _changed(**values: Any) -> Rendered:
     return render(changes={"pools": {"fast": values}})
 
 
 def _replica(rendered: Rendered, pool: str) -> dict[str, Any]:
     """Return the first replica's entry in the gateways' catalogue, without its address."""
+    return {name: value for name, value in _replicas(rendered, pool)[0].items() if name != "url"}
+
+
+def _replicas(rendered: Rendered, pool: str) -> list[dict[str, Any]]:
     (catalog,) = [
         each["data"]["pools.toml"]
         for each in rendered.of("ConfigMap").values()
         if "pools.toml" in each["data"]
     ]
     pools = {each["name"]: each for each in tomllib.loads(catalog)["pools"]}
-    return {name: value for name, value in pools[pool]["replicas"][0].items() if name != "url"}
+    replicas: list[dict[str, Any]] = pools[pool]["replicas"]
+    return replicas
 
 
 def _flags(arguments: Any) -> dict[str, str | None]:

@@ -296,6 +296,14 @@ REFUSED: dict[str, tuple[Document, str]] = {
         {"pools": {"fast": {"source": "kubernetes"}}},
         "network.kubernetesApi.to",
     ),
+    "plain replicas beside plain ones": (
+        {"pools": {"quality": {"plainReplicas": 1}}},
+        "pools.quality has plainReplicas, but its other replicas do not speculate",
+    ),
+    "plain replicas that no name tells apart": (
+        KUBERNETES_DISCOVERY | {"pools": {"fast": {"source": "kubernetes", "plainReplicas": 1}}},
+        "source kubernetes, which cannot tell them",
+    ),
     "a relay that leads nowhere": ({"relay": {"enabled": True}}, "relay.homeRedis.to"),
     "a prober that leads nowhere": ({"prober": {"enabled": True}}, "prober.to"),
     "everybody": ({"network": {"ingress": []}}, "ingress"),

@@ -6,13 +6,17 @@ does not pay.
 
 import json
 import os
+import random
 import re
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import aiohttp
 import pytest
 
 from inference.pools.speculation.acceptance_rate import MIN_ACCEPTANCE
+from inference.pools.vllm.monitoring import parse
 from inference.routing.consistent_hashing import CLEARLY_MORE
 from tests.benchmarks.replicas import OwnReplica
 from tests.benchmarks.synthetic_code import SUFFIX, CodeText
@@ -32,6 +36,8 @@ _PREFIX_TOKENS = CLEARLY_MORE + 150
 _LEARNING_S = 180.0
 _TURN_S = 1.0
 _PATIENCE_S = 60.0
+_NUM_COMPLETIONS, _COMPLETION_TOKENS = 3, 32
+_MIN_GAIN = 1.2
 _MAX_TRIES = 150  # one completion in eight is long
 
 
@@ -183,8 +189,55 @@ async def test_a_language_with_low_acceptance_moves_to_the_replica_without_specu
     assert await wait_until(stays, patience_s=_PATIENCE_S), (
         "a language with good acceptance left its replica"
     )
-    acceptance = _acceptance(await site.metrics())
+    page = await site.metrics()
+    acceptance = _acceptance(page)
     assert acceptance["demo-fast", "python"] >= MIN_ACCEPTANCE > acceptance["demo-fast", "csv"]
+    assert 'caret_speculation_fallback{language="csv",pool="demo-fast"} 1.0' in page
+    assert 'caret_speculation_fallback{language="python",pool="demo-fast"} 0.0' in page
+    assert re.search(
+        r'position_acceptance\{language="python",pool="demo-fast",position="2"\}', page
+    )
+
+
+async def test_speculation_saves_steps_where_drafts_are_accepted(
+    replicas: list[OwnReplica],
+) -> None:
+    """Compare the tokens of a step. Times depend on the load of the machine."""
+    plain, speculating = replicas
+
+    copied = [await _tokens_per_step(replica, assignments) for replica in (plain, speculating)]
+    guessed = [await _tokens_per_step(replica, numbers) for replica in (plain, speculating)]
+
+    assert copied[1] / copied[0] > _MIN_GAIN
+    assert guessed[1] / guessed[0] < copied[1] / copied[0]
+
+
+async def _tokens_per_step(replica: OwnReplica, write: Callable[[random.Random], str]) -> float:
+    """Return the tokens that a step of the engine generates, one completion at a time."""
+    chance = random.Random(20261126)
+    async with aiohttp.ClientSession(replica.url) as session:
+        before = await _read_counters(session)
+        for _ in range(_NUM_COMPLETIONS):
+            body = {
+                "model": "demo",
+                "prompt": f"<|fim_prefix|><|fim_suffix|>\n<|fim_middle|>{write(chance)}",
+                "max_tokens": _COMPLETION_TOKENS,
+                "min_tokens": _COMPLETION_TOKENS,
+                "temperature": 0,
+            }
+            async with session.post("/v1/completions", json=body) as response:
+                assert response.status == 200, await response.text()
+        after = await _read_counters(session)
+    tokens, steps = (now - earlier for now, earlier in zip(after, before, strict=True))
+    return tokens / steps
+
+
+async def _read_counters(session: aiohttp.ClientSession) -> tuple[float, float]:
+    """Return the generated tokens and the steps of an engine."""
+    async with session.get("/metrics") as response:
+        values = parse(await response.text())
+    tokens, steps = "vllm:generation_tokens_total", "vllm:iteration_tokens_total_count"
+    return sum(values[tokens]), sum(values[steps])
 
 
 def _acceptance(page: str) -> dict[tuple[str, str], float]:

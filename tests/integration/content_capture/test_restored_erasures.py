@@ -39,7 +39,7 @@ from tests.stack.services import Services
 def request_erasure(company: Company, person: Person) -> None:
     erasure_request = ErasureRequest(person.user_id, "her letter")
     request_user_erasure(
-        actor=company.people[Role.OWNER].actor, demand=erasure_request, now=timezone.now()
+        actor=company.people[Role.OWNER].actor, erasure_request=erasure_request, now=timezone.now()
     )
 
 
@@ -97,7 +97,9 @@ def test_the_last_owner_in_the_backup_is_erased_again_as_well(
     with tenant_scope(company.tenant_id):
         Membership.objects.filter(user_id=ada.user_id).update(role=Role.OWNER)
     erasure_request = ErasureRequest(olga.user_id, "her letter")
-    request_user_erasure(actor=company.platform, demand=erasure_request, now=timezone.now())
+    request_user_erasure(
+        actor=company.platform, erasure_request=erasure_request, now=timezone.now()
+    )
     run_due_erasures(now=timezone.now())
 
     with empty_database(services, monkeypatch):

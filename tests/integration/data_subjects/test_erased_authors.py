@@ -99,7 +99,7 @@ def decisions() -> AuthoredDecisions:
 def erase_author(decisions: AuthoredDecisions) -> None:
     owner = decisions.company.people[Role.OWNER].actor
     demand = ErasureRequest(decisions.dan.user_id, "their letter")
-    request_user_erasure(actor=owner, demand=demand, now=timezone.now())
+    request_user_erasure(actor=owner, erasure_request=demand, now=timezone.now())
     assert run_due_erasures(now=timezone.now()) == 1
 
 

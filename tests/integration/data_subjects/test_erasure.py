@@ -66,7 +66,9 @@ def request_erasure(
     traced: TracedTenant, *, by: Actor | None = None, user_id: str | None = None
 ) -> uuid.UUID:
     erasure_request = ErasureRequest(user_id or traced.ada.user_id, "her letter of 3 May")  # type: ignore[arg-type]  # tests pass any text as an ID
-    return request_user_erasure(actor=by or traced.olga, demand=erasure_request, now=timezone.now())
+    return request_user_erasure(
+        actor=by or traced.olga, erasure_request=erasure_request, now=timezone.now()
+    )
 
 
 def erase(traced: TracedTenant) -> None:
@@ -365,7 +367,9 @@ def test_erasing_needs_permission_and_a_valid_request(
         request_erasure(acme, by=globex.olga)
     with pytest.raises(InvalidValue):
         request_user_erasure(
-            actor=acme.olga, demand=ErasureRequest(acme.ada.user_id, " "), now=timezone.now()
+            actor=acme.olga,
+            erasure_request=ErasureRequest(acme.ada.user_id, " "),
+            now=timezone.now(),
         )
 
 

@@ -93,3 +93,19 @@ def test_the_plan_of_the_whole_example_agrees_with_its_parts() -> None:
     assert (plan.sustained.gpus, plan.burst.gpus) == (12, 35)
     assert plan.dollars_per_hour == 180
     assert plan.dollars_per_1000_accepted == pytest.approx(0.014, abs=0.0005)
+
+
+def test_warm_first_tokens_of_the_quality_tier_are_within_200_ms_at_p95() -> None:
+    figures = CapacityInputs(
+        requests_per_s=requests_per_s(tokens_per_day=0.2 * BILLION, output_tokens=150),
+        context_tokens=6_000,
+        output_tokens=150,
+        hit_rate=0.93,
+        warm_tokens=300,
+        target_ms=500,
+    )
+
+    (row,) = [row for row in compute_plan(figures).hit_rates if row.hit_rate == figures.hit_rate]
+
+    assert row.sustained is not None
+    assert row.sustained.p95_ms == pytest.approx(61, abs=1)

@@ -60,9 +60,9 @@ async def test_before_the_key_is_searched_nobody_counts_as_signed_out() -> None:
     assert session.board.status is ServerStatus.OFFLINE
 
 
-async def test_a_missing_key_and_a_refused_key_are_different_reasons() -> None:
+async def test_a_no_key_reason_and_a_refused_key_are_different_reasons() -> None:
     session = create_session()
-    session.set_up(session.settings, None, missing_key=SignedOutReason.KEY_FILE_NOT_PRIVATE)
+    session.set_up(session.settings, None, no_key_reason=SignedOutReason.KEY_FILE_NOT_PRIVATE)
     session.on_state(ConnectionState.UNAUTHENTICATED)
     without_key = session.board.signed_out_reason
 

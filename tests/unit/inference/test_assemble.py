@@ -294,3 +294,12 @@ def test_dense_text_is_complete_if_there_is_room(text: str) -> None:
 
     ids = TOKENS.encode(text)
     assert prompt.token_ids == [PREFIX_ID, SUFFIX_ID, *ids, MIDDLE_ID, *ids]
+
+
+@pytest.mark.parametrize(("mode", "budget_tokens"), [(Mode.BLOCK, 6_000), (Mode.INLINE, 1_000)])
+def test_a_pool_may_have_another_budget_than_its_tier(mode: Mode, budget_tokens: int) -> None:
+    writer = make_prompt_writer(budget_tokens=budget_tokens)
+
+    prompt = assemble_prompt(writer, mode=mode, prefix=CODE, suffix=CODE)
+
+    assert 0.9 * budget_tokens < len(prompt.token_ids) <= budget_tokens

@@ -207,6 +207,11 @@ BAD_FILES = {
         "max_num_seqs below 1",
     ),
     "a block size of zero": (FAST + "block_size = 0\n" + QUALITY, "block_size below 1"),
+    "a budget above the tier's limit": (
+        FAST.replace("max_context_tokens = ", "prompt_tokens = 4001\nmax_context_tokens = ")
+        + QUALITY,
+        "quick has prompt_tokens 4001; write 500 to",
+    ),
     "an invalid port": (FAST.replace(":8000", ":many") + QUALITY, "quick has a replica"),
     "an unknown connector of replicas found by name": (
         DISCOVER.replace('"tcp://engines:5557"', '"tcp://engines:5557", kv_connector = "Own"')

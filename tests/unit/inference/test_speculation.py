@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
+
 from inference.completion.request_trace import RequestTrace
 from inference.pools.cache_isolation import SpeculationMethod as Method
 from inference.pools.pool_config import Pool, Replica
+from inference.pools.speculation.acceptance_rate import HALF_LIFE_S
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.routing.route import Router, route
 from tests.fakes.clock import FakeClock
@@ -30,16 +33,27 @@ class FakeReader:
             ),
             0.0,
         )
+        self.positions = [0.0, 0.0]
         self.is_unreachable = False
 
     async def read(self, _replica: Replica) -> Mapping[str, list[float]] | None:
         if self.is_unreachable:
             return None
-        return {name: [value] for name, value in self.counters.items()}
+        return {
+            **{name: [value] for name, value in self.counters.items()},
+            # A draft has two tokens.
+            "vllm:spec_decode_num_drafts_total": [
+                self.counters["vllm:spec_decode_num_draft_tokens_total"] / 2
+            ],
+            "vllm:spec_decode_num_accepted_tokens_per_pos_total": [*self.positions],
+        }
 
     def generate(self, tokens: int, *, drafted: float, accepted: float) -> None:
         for name, more in zip(self.counters, (tokens, drafted, accepted), strict=True):
             self.counters[name] += more
+        # The first token of a draft is accepted three times as often as the second.
+        self.positions[0] += 0.75 * accepted
+        self.positions[1] += 0.25 * accepted
 
 
 def _trace(language: str, tokens: int, *, replica: Replica = DRAFTING) -> RequestTrace:
@@ -54,12 +68,23 @@ def _complete(speculation: SpeculationTracker, trace: RequestTrace) -> None:
     speculation.on_completed(trace)
 
 
+def _make_tracker(reader: FakeReader) -> SpeculationTracker:
+    return SpeculationTracker(make_pools(MIXED), reader, FakeClock(), fallback_after_s=0)
+
+
 async def _trained(
-    *, accepted: float = 10, foreign: int = 0, pool: Pool = MIXED
+    *,
+    accepted: float = 10,
+    foreign: int = 0,
+    pool: Pool = MIXED,
+    clock: FakeClock | None = None,
+    fallback_after_s: float = 0,
 ) -> SpeculationTracker:
     """Return a tracker after forty windows: python is accepted, html as given."""
     reader = FakeReader()
-    speculation = SpeculationTracker(make_pools(pool), reader, FakeClock())
+    speculation = SpeculationTracker(
+        make_pools(pool), reader, clock or FakeClock(), fallback_after_s=fallback_after_s
+    )
     await speculation.poll()
     for number in range(40):
         language, num_accepted = ("html", accepted) if number % 2 else ("python", 90)
@@ -75,6 +100,27 @@ async def test_a_language_with_rejected_drafts_is_not_profitable() -> None:
     assert not speculation.is_profitable(MIXED.name, "html")
     assert speculation.is_profitable(MIXED.name, "python")
     assert speculation.is_profitable(MIXED.name, "rust")
+
+
+async def test_a_language_falls_back_after_minutes_of_low_acceptance_and_returns() -> None:
+    clock = FakeClock()
+    speculation = await _trained(clock=clock, fallback_after_s=600)
+
+    assert speculation.is_profitable(MIXED.name, "html")
+    clock.pass_s(601)
+    assert not speculation.is_profitable(MIXED.name, "html")
+    assert speculation.is_profitable(MIXED.name, "python")
+
+    clock.pass_s(3 * HALF_LIFE_S)  # without requests, the estimate fades
+    await speculation.poll()
+    assert speculation.is_profitable(MIXED.name, "html")
+
+
+async def test_acceptance_is_estimated_for_each_position_of_a_draft() -> None:
+    estimates = (await _trained()).estimates
+
+    assert estimates[MIXED.name, "python"].by_position == pytest.approx((1.0, 0.45), abs=0.36)
+    assert estimates[MIXED.name, "html"].by_position == pytest.approx((0.15, 0.05), abs=0.02)
 
 
 async def test_languages_are_tracked_separately_for_each_pool() -> None:
@@ -95,7 +141,7 @@ async def test_a_pool_without_a_plain_replica_is_not_tracked() -> None:
 
 async def test_counters_of_a_restarted_engine_start_again() -> None:
     reader = FakeReader()
-    speculation = SpeculationTracker(make_pools(MIXED), reader, FakeClock())
+    speculation = _make_tracker(reader)
     await speculation.poll()
     for number in range(40):
         _complete(speculation, _trace("html", 100))
@@ -109,7 +155,7 @@ async def test_counters_of_a_restarted_engine_start_again() -> None:
 
 async def test_an_unreachable_engine_is_polled_later() -> None:
     reader = FakeReader()
-    speculation = SpeculationTracker(make_pools(MIXED), reader, FakeClock())
+    speculation = _make_tracker(reader)
     await speculation.poll()
     for number in range(60):
         _complete(speculation, _trace("html", 100))
@@ -122,7 +168,7 @@ async def test_an_unreachable_engine_is_polled_later() -> None:
 
 async def test_long_completions_are_counted_in_each_window() -> None:
     reader = FakeReader()
-    speculation = SpeculationTracker(make_pools(MIXED), reader, FakeClock())
+    speculation = _make_tracker(reader)
     await speculation.poll()
     trace = _trace("html", 0)
     for number in range(60):
@@ -138,7 +184,7 @@ async def test_long_completions_are_counted_in_each_window() -> None:
 
 
 async def test_ended_completions_are_not_kept() -> None:
-    speculation = SpeculationTracker(make_pools(MIXED), FakeReader(), FakeClock())
+    speculation = _make_tracker(FakeReader())
 
     _complete(speculation, _trace("html", 100))
 

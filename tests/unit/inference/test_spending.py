@@ -95,6 +95,14 @@ async def test_an_exhausted_budget_rejects_all_requests() -> None:
     assert codes == [""] * 10 + [FinishReason.BUDGET_EXCEEDED] * 20
 
 
+async def test_the_budget_of_a_prompt_decides_how_much_is_reserved() -> None:
+    quotas = make_quotas(prompt_tokens={Tier.FAST: 30_000, Tier.QUALITY: 4_000})
+
+    code = await _request(quotas, make_principal(spending=_bounded(10 * MAX_COST)))
+
+    assert code == FinishReason.BUDGET_EXCEEDED
+
+
 async def test_concurrent_requests_spend_no_more_than_sequential_ones() -> None:
     clock = FakeClock()
     store = FakeLeaseStore(clock)

@@ -94,3 +94,13 @@ def test_the_last_size_of_a_batch_counts() -> None:
 
 def test_no_arguments_state_nothing() -> None:
     assert check_arguments((), {}) == NO_ENGINE_ARGUMENTS
+
+
+def test_the_documented_kv_tier_is_allowed() -> None:
+    check_arguments(
+        (
+            *("--kv-transfer-config.kv_connector", "LMCacheMPConnector"),
+            *("--kv-transfer-config.kv_role", "kv_both"),
+        ),
+        {},
+    )

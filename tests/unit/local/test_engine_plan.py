@@ -40,8 +40,21 @@ def test_the_setting_decides_on_the_number_of_engines() -> None:
 
 @pytest.mark.parametrize("setting", ["0", "3", "two", ""])
 def test_another_number_of_engines_is_rejected(setting: str) -> None:
-    with pytest.raises(BadSetting, match="write auto, 1 or 2"):
+    with pytest.raises(BadSetting, match="write auto, 1, 2 or mixed"):
         plan_engines(setting, LARGE, is_demo_model=True)
+
+
+def test_a_mixed_plan_has_two_engines_of_one_profile() -> None:
+    plan = plan_engines("mixed", LARGE, is_demo_model=False)
+
+    assert plan.is_mixed
+    assert plan.profiles == (Tier.FAST, Tier.FAST)
+    assert "one with speculation, one without" in plan.sentence
+
+
+def test_a_mixed_plan_without_memory_is_rejected() -> None:
+    with pytest.raises(BadSetting, match="CARET_ENGINES is mixed, but two engines need 7 GB"):
+        plan_engines("mixed", SMALL, is_demo_model=True)
 
 
 def test_two_engines_without_memory_are_rejected() -> None:

@@ -1,12 +1,15 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting
+from caret.local.engines.engine_plan import EnginePlan
 from caret.local.installation import list_step_titles
 from caret.local.paths import REPOSITORY, home_from_environment
 from caret.local.services import environment_of_children
-from caret.local.up_settings import settings_from_environment
+from caret.local.up_settings import make_engines, settings_from_environment
 
 
 def test_an_external_database_needs_the_owners_url_too(
@@ -94,3 +97,19 @@ def test_allowed_origins_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = environment_of_children(settings_from_environment(), tag="m")
 
     assert environment["CARET_ALLOWED_ORIGINS"] == "https://console.example.com"
+
+
+def test_a_mixed_plan_has_replicas_with_and_without_speculation_in_both_tiers() -> None:
+    settings = settings_from_environment()
+    plan = EnginePlan((Tier.FAST, Tier.FAST), "", is_mixed=True)
+    engines = make_engines(plan, settings.engines[0], settings.ports)
+
+    mixed = replace(settings, engine_plan=plan, engines=engines)
+
+    assert isinstance(mixed.replicas, list)
+    plain, speculating = (dict(entry) for entry in mixed.replicas if not isinstance(entry, str))
+    assert speculating.pop("speculation") == "ngram"
+    assert "speculation" not in plain
+    assert [engine.name for engine in engines] == ["Engine", "Speculating engine"]
+    assert len(mixed.needed_ports) == len(settings.needed_ports) + 1
+    assert plain["url"] != speculating["url"]

@@ -3,8 +3,9 @@
 The prefix cache hits as far as a prompt equals the beginning of an earlier one. Stable segments
 therefore come first, and text that is being typed last. Windows begin at lines chosen by content:
 
-    begin | repository | other files | snippets | suffix | prefix            "stable"
-    `---- constant while a file is open ----------'  `-- while typing
+    begin | repository | pinned files | other files | snippets | suffix | prefix     "stable"
+    `-- the same for all users -------'
+    `---- constant while a file is open -------------------------'  `-- while typing
 
 The other layouts are for comparison, in experiments and in the benchmark `typing`.
 """

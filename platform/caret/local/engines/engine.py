@@ -15,7 +15,13 @@ from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting, env_text
 from caret.local.engines.engine_args import EngineArguments, check_arguments
 from caret.local.engines.engine_plan import is_built_for_gpu
-from caret.local.engines.profiles import QUANTIZATION, SPECULATION, Hardware, find_profile
+from caret.local.engines.profiles import (
+    QUANTIZATION,
+    SPECULATION,
+    Hardware,
+    find_profile,
+    find_speculation,
+)
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import LOOPBACK
 from caret.local.processes.child_process import ChildSpec, dying_with_parent
@@ -54,11 +60,14 @@ class EngineSettings:
     profile: Tier
     extra_arguments: tuple[str, ...] = field(default=())  # CARET_ENGINE_ARGS, which override ours
     gpu_memory_percent: int | None = None  # of the GPU's memory; None: vLLM's default
+    speculates: bool | None = None  # None: as the profile says
 
     @property
     def name(self) -> str:
         """The service's name, as the terminal shows it."""
-        return "Engine" if self.profile is Tier.FAST else "Quality engine"
+        if self.profile is Tier.QUALITY:
+            return "Quality engine"
+        return "Speculating engine" if self.speculates else "Engine"
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -69,15 +78,29 @@ class EngineSettings:
         )
         percent = self.gpu_memory_percent if self.hardware is Hardware.GPU else None
         memory = () if percent is None else ("--gpu-memory-utilization", str(percent / 100))
-        return (*chain.from_iterable(profile_arguments), *memory, *self.extra_arguments)
+        speculation = find_speculation().arguments if self._adds_speculation else ()
+        return (
+            *chain.from_iterable(profile_arguments),
+            *memory,
+            *speculation,
+            *self.extra_arguments,
+        )
+
+    @property
+    def _has_own_speculation(self) -> bool:
+        return check_arguments(self.extra_arguments, {}).speculation is not None
+
+    @property
+    def _adds_speculation(self) -> bool:
+        return self.speculates is True and not self._has_own_speculation
 
     @property
     def _dropped_flags(self) -> set[str]:
         """The flags of the profile that suit neither the model nor the user's own arguments."""
         # The demonstration model has 14 MB of weights: FP8 would save nothing.
         quantization = {QUANTIZATION} if self.model.is_demo else set()
-        has_own = check_arguments(self.extra_arguments, {}).speculation is not None
-        return quantization | ({SPECULATION} if has_own else set())
+        is_replaced = self.speculates is not None or self._has_own_speculation
+        return quantization | ({SPECULATION} if is_replaced else set())
 
     @property
     def parsed_arguments(self) -> EngineArguments:

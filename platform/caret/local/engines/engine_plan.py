@@ -35,6 +35,7 @@ class Machine:
 class EnginePlan:
     profiles: tuple[Tier, ...]  # one for each engine
     sentence: str  # for the terminal
+    is_mixed: bool = False  # both engines serve both tiers; only the last one speculates
 
 
 def read_machine() -> Machine:
@@ -49,12 +50,18 @@ def plan_engines(setting: str, machine: Machine, *, is_demo_model: bool) -> Engi
     Two are only started on their own for the demonstration model: the size of other models is not
     known. Raises BadSetting.
     """
-    if setting not in ("auto", "1", "2"):
-        raise BadSetting(f"CARET_ENGINES is {setting!r}; write auto, 1 or 2.")
+    if setting not in ("auto", "1", "2", "mixed"):
+        raise BadSetting(f"CARET_ENGINES is {setting!r}; write auto, 1, 2 or mixed.")
     missing = _describe_missing_room(machine)
-    if setting == "2" and missing:
-        raise BadSetting(f"CARET_ENGINES is 2, but {missing}.")
+    if setting in ("2", "mixed") and missing:
+        raise BadSetting(f"CARET_ENGINES is {setting}, but {missing}.")
     kind = machine.hardware.upper()
+    if setting == "mixed":
+        sentence = (
+            f"Two engines with the profile fast for a {kind} serve both tiers:"
+            " one with speculation, one without."
+        )
+        return EnginePlan((Tier.FAST, Tier.FAST), sentence, is_mixed=True)
     has_room = not missing and machine.num_cores >= _MIN_CORES_OF_TWO
     if setting == "2" or (setting == "auto" and is_demo_model and has_room):
         sentence = f"Two engines start, with the profiles fast and quality for a {kind}."

@@ -50,3 +50,8 @@ def read_profile_flags() -> tuple[ProfileFlag, ...]:
 
 def find_profile(tier: Tier, hardware: Hardware) -> tuple[ProfileFlag, ...]:
     return tuple(flag for flag in read_profile_flags() if flag.is_part_of(tier, hardware))
+
+
+def find_speculation() -> ProfileFlag:
+    """Return the speculation of the profiles that have one, for an engine on any hardware."""
+    return next(flag for flag in read_profile_flags() if flag.flag == SPECULATION)

@@ -88,7 +88,7 @@ def fill(company: Company) -> None:
     sink = NewSink(name="Splunk", address="https://siem.example.com/hook", from_sequence=None)
     create_sink(actor=company.people[Role.OWNER].actor, new=sink, now=now)
     leaver = ErasureRequest(make_colleague(company).user_id, "asked for")
-    request_user_erasure(actor=company.administrator.actor, demand=leaver, now=now)
+    request_user_erasure(actor=company.administrator.actor, erasure_request=leaver, now=now)
     withdraw(company)
 
 

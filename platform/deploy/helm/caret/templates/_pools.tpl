@@ -9,9 +9,11 @@ source: names
 tenants: []
 layout: ""
 family: ""
+promptTokens: 0
 healsWords: true
 kvEvents: false
 speculation: {}
+plainReplicas: 0
 kvTier: {}
 kvPeers: []
 quantization: ""
@@ -30,6 +32,23 @@ tolerations: []
 {{- $isScaled := and (eq .root.Values.autoscaling.kind "keda") (gt $pool.maxReplicas (int $pool.replicas)) -}}
 {{- $_ := set $pool "isScaled" $isScaled -}}
 {{ toYaml $pool }}
+{{- end }}
+
+{{/*
+The StatefulSets of engines: one for each pool, and a further one for its replicas without speculation.
+{"groups": [{name, pool}]} as YAML.
+*/}}
+{{- define "caret.engineGroups" -}}
+{{- $groups := list -}}
+{{- range $name := keys .Values.pools | sortAlpha -}}
+{{- $pool := include "caret.pool" (dict "root" $ "name" $name) | fromYaml -}}
+{{- $groups = append $groups (dict "name" $name "pool" $pool) -}}
+{{- with int $pool.plainReplicas -}}
+{{- $plain := merge (dict "replicas" . "maxReplicas" . "isScaled" false "speculation" (dict "method" "none")) (omit $pool "speculation") -}}
+{{- $groups = append $groups (dict "name" (printf "%s-plain" $name) "pool" $plain) -}}
+{{- end -}}
+{{- end -}}
+{{ dict "groups" $groups | toYaml }}
 {{- end }}
 
 {{/*
@@ -115,6 +134,9 @@ layout = {{ . | quote }}
 {{- with $pool.family }}
 family = {{ . | quote }}
 {{- end }}
+{{- with int $pool.promptTokens }}
+prompt_tokens = {{ . }}
+{{- end }}
 heals_words = {{ $pool.healsWords }}
 tenants = {{ $pool.tenants | toJson }}
 {{- if eq $pool.source "kubernetes" }}
@@ -124,6 +146,9 @@ source = "kubernetes"
 replicas = [
 {{- range $number := until (int $pool.maxReplicas) }}
   {{ include "caret.replica" (dict "root" $root "pool" $pool "host" (printf "%s-engine-%s-%d.%s-engine-%s" $root.Release.Name $name $number $root.Release.Name $name)) }},
+{{- end }}
+{{- range $number := until (int $pool.plainReplicas) }}
+  {{ include "caret.replica" (dict "root" $root "pool" (set (omit $pool "speculation") "speculation" (dict "method" "none")) "host" (printf "%s-engine-%s-plain-%d.%s-engine-%s-plain" $root.Release.Name $name $number $root.Release.Name $name)) }},
 {{- end }}
 ]
 {{- end }}

@@ -1,0 +1,78 @@
+"""Pinned files: the beginning that the prompts of all users of a repository have in common."""
+
+from itertools import takewhile
+from typing import Any
+
+from inference.completion.incoming_request import ContextFile
+from inference.completion.snippet import Snippet
+from tests.fakes.prompts import CODE, assemble_prompt, text_of
+
+STYLE = ContextFile("docs/style.md", "Names say what a value is.\n", 0.0, is_pinned=True)
+TYPES = ContextFile("src/types.py", "class Order:\n    total: int\n", 0.0, is_pinned=True)
+LONG = tuple(
+    ContextFile(f"pinned/{n}.md", f"Rule {n} of the repository.\n" * 100, 0.0, is_pinned=True)
+    for n in range(8)
+)
+MINE = ContextFile("mine.py", "mine = 1\n", 5.0)
+
+
+def _assemble(*files: ContextFile, **fields: Any) -> list[int]:
+    fields = {"repository": "acme/shop", "prefix": "a = ", **fields}
+    return assemble_prompt(files=files, **fields).token_ids
+
+
+def test_two_users_with_different_open_files_share_the_beginning() -> None:
+    theirs = ContextFile("theirs.py", "theirs = 2\n", 9.0)
+
+    one = assemble_prompt(files=(MINE, STYLE, TYPES), repository="acme/shop", path="one.py")
+    other = assemble_prompt(files=(TYPES, theirs, STYLE), repository="acme/shop", path="two.py")
+
+    pairs = zip(one.token_ids, other.token_ids, strict=False)
+    num_shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    kinds = {segment.kind.value: segment.num_tokens for segment in one.segments}
+    assert num_shared >= kinds["repository"] + kinds["pinned_files"] > 20
+
+
+def test_times_of_edits_do_not_move_pinned_files() -> None:
+    edited = ContextFile(TYPES.path, TYPES.text, 99.0, is_pinned=True)
+
+    assert _assemble(STYLE, TYPES, MINE) == _assemble(edited, MINE, STYLE)
+
+
+def test_an_open_file_that_is_pinned_appears_once() -> None:
+    unsaved = ContextFile(TYPES.path, "class Order:\n    total: str\n", 9.0)
+
+    text = text_of(assemble_prompt(files=(unsaved, TYPES), repository="acme/shop"))
+
+    assert text.count("src/types.py") == 1
+    assert "total: int" in text
+
+
+def test_the_cursors_own_file_is_not_repeated() -> None:
+    text = text_of(assemble_prompt(files=(TYPES, STYLE), path=TYPES.path, prefix=TYPES.text))
+
+    assert text.count("class Order") == 1
+
+
+def test_pinned_files_leave_most_of_the_budget() -> None:
+    prompt = assemble_prompt(files=LONG, prefix=CODE, suffix=CODE)
+
+    tokens = {segment.kind.value: segment.num_tokens for segment in prompt.segments}
+    assert 800 < tokens["pinned_files"] <= 900
+    assert tokens["prefix"] > 400
+    assert tokens["suffix"] > 200
+
+
+def test_without_pinned_files_nothing_is_reserved_for_them() -> None:
+    prompt = assemble_prompt(files=(MINE,), prefix=CODE, suffix=CODE)
+
+    tokens = {segment.kind.value: segment.num_tokens for segment in prompt.segments}
+    assert tokens["prefix"] + tokens["suffix"] > 1_800
+
+
+def test_a_snippet_of_a_pinned_file_is_left_out() -> None:
+    prompt = assemble_prompt(
+        files=(TYPES,), snippets=(Snippet(TYPES.path, TYPES.text, 0.9),), prefix="a = "
+    )
+
+    assert prompt.num_snippets == 0
