@@ -13,8 +13,9 @@ from websockets.http11 import Request
 
 from caret.foundation.environment import env_list
 from caret.foundation.web.connection_draining import DrainingWebSocketProtocol
-from caret.foundation.web.limited_http import SendDeadline, ServerConfig
+from caret.foundation.web.limited_http import ServerConfig
 from caret.foundation.web.new_connection import NewConnection
+from caret.foundation.web.response_sending import SendDeadline
 from caret.foundation.web.server_limits import ServerLimits, raise_file_limit
 from caret.foundation.web.write_coalescing import CoalescingTransport
 
