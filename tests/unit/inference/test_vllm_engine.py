@@ -190,7 +190,6 @@ async def test_the_engine_gets_exactly_these_fields() -> None:
     async with _serving(COMPLETE) as (server, engine):
         await _collect(server, engine, stop=("\n",), priority=2, max_tokens=9)
         await _collect(server, engine, sampling=Sampling(0.8, 0.95, seed=2))
-
     body, alternative = server.bodies
     assert body == {
         "model": "demo",
