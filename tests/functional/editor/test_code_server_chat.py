@@ -104,10 +104,16 @@ def workbench(
         yield opened
 
 
+def _open(workbench: Workbench, name: str) -> Path:
+    """Open a file from the explorer, which the chat may have replaced in the side bar."""
+    workbench.press_keys("Control+Shift+e")
+    return workbench.open_file(name)
+
+
 def _ask(workbench: Workbench, scripted: ScriptedChat, name: str) -> tuple[Path, FrameLocator]:
     """Ask for an explanation of all code of a file. Return the file and the panel's page."""
     num_questions = len(scripted.gateway.bodies)
-    file = workbench.open_file(name)
+    file = _open(workbench, name)
     workbench.press_keys("Control+a")
     workbench.run_command("Caret: Explain")
     scripted.wait_for_question(num_questions + 1)
@@ -135,7 +141,7 @@ def test_an_answer_is_streamed_and_its_code_applied_as_a_diff(
     workbench.expect_tab("applied.py: proposed change")
     workbench.take_screenshot(PICTURES / "proposal.png")
     workbench.run_command("Caret: Apply the Proposed Change")
-    workbench.open_file("applied.py")
+    _open(workbench, "applied.py")
     workbench.save_and_expect(file, "def f(b):\n    return b\n")
 
     (body,) = scripted.gateway.bodies
@@ -147,13 +153,13 @@ def test_a_diff_for_code_that_has_changed_is_refused(
 ) -> None:
     file, panel = _ask(workbench, scripted, "changed.py")
     _answer(scripted, panel)
-    workbench.open_file("changed.py")
+    _open(workbench, "changed.py")
     workbench.press_keys("Control+Home")
     workbench.type_text("async ")
     panel.get_by_role("button", name="Review change").last.click()
 
     expect(workbench.notices.filter(has_text="The code has changed")).to_be_visible()
-    workbench.open_file("changed.py")
+    _open(workbench, "changed.py")
     workbench.save_and_expect(file, "async def f(a):\n    return a\n")
 
 
