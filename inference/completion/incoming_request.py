@@ -49,6 +49,7 @@ class UnvalidatedRequest:
     trigger: str = "automatic"
     is_warm_up: bool = False  # only prefill the stable part of the prompt
     model: str = ""  # "": the default
+    alternative: int = 0  # 0: the best text; others are sampled, each number another one
     sampling: Sampling = GREEDY
     time_limits: TimeLimits = NO_TIME_LIMITS
 

@@ -1,5 +1,6 @@
 """The assemble stage: make a prompt within the tier's token budget."""
 
+from dataclasses import replace
 from typing import Final
 
 from inference.completion.request import AdmittedRequest, CompletionRequest
@@ -13,6 +14,7 @@ from inference.context.redaction.redact import file_type, redact_private_keys, r
 from inference.errors import BadRequest
 
 _MAX_CHARS_PER_TOKEN: Final = 32  # on average; no natural text comes near
+_ANSWER_SHARE: Final = 0.25  # of a model's context, kept for the answer of a chat
 
 
 def assemble(
@@ -24,14 +26,29 @@ def assemble(
     prompt above the budget), and those of `build_chat_prompt`. Raises BadRequest.
     """
     request = admitted.request
+    if request.messages:
+        return _build_chat_prompt(writer, request)
     total = min(
         writer.get_budget_tokens(request.tier), writer.max_context_tokens - request.max_tokens
     )
-    if request.messages:
-        return build_chat_prompt(writer, request.messages, max_tokens=total, path=request.path)
     if request.is_raw:
         return _encode_raw_prompt(writer, request, total)
     return build_fim_prompt(writer, admitted, snippets, max_tokens=total)
+
+
+def _build_chat_prompt(writer: PromptWriter, request: CompletionRequest) -> Prompt:
+    """Build a chat's prompt. In a small context, a long answer leaves room for the question."""
+    most_tokens = writer.max_context_tokens - min(
+        request.max_tokens, int(writer.max_context_tokens * _ANSWER_SHARE)
+    )
+    prompt = build_chat_prompt(
+        writer,
+        request.messages,
+        max_tokens=min(writer.get_budget_tokens(request.tier), most_tokens),
+        path=request.path,
+        files=request.files,
+    )
+    return replace(prompt, max_tokens=writer.max_context_tokens - len(prompt.token_ids))
 
 
 def _encode_raw_prompt(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt:

@@ -18,6 +18,7 @@ from inference.completion.variant import Variant
 from inference.context.prompt.cursor_text import line_before
 from inference.context.prompt.prompt import Prompt
 from inference.context.redaction.redact import file_type
+from inference.filtering.docstring_end import end_docstring
 from inference.filtering.filter_reason import FilterReason
 from inference.filtering.line_gate import LineChecks, LineGate
 from inference.filtering.public_code_index import PublicCodeIndex, PublicCodeMatcher
@@ -87,6 +88,8 @@ def filter(
     if request.is_raw or request.messages:
         checks = _make_line_checks(admitted, None, public_code)
         return aclosing(_forward_verbatim(chunks, checks, request, trace))
+    if request.mode is Mode.DOCSTRING:
+        chunks = end_docstring(chunks, request.prefix)
     around = build_truncation_context(request, is_single_line=prompt.is_single_line)
     syntax = _make_syntax_checker(request, admitted.variant)
     trace.is_syntax_checked = syntax is not None

@@ -4,7 +4,7 @@ from typing import Final
 
 from caret.contracts.language_ids import LANGUAGES, language_of_path
 from caret.contracts.policy import Mode, Trigger
-from caret.contracts.pricing import MAX_GENERATED_TOKENS
+from caret.contracts.pricing import MAX_CHAT_TOKENS, MAX_GENERATED_TOKENS
 from inference.completion.generation_options import Sampling
 from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request import CompletionRequest
@@ -21,6 +21,10 @@ MAX_IMPORTS: Final = 40  # further ones are ignored
 MAX_STOPS: Final = 4  # limit of the engine
 MAX_STOP_CHARS: Final = 64
 MAX_TOKENS: Final = MAX_GENERATED_TOKENS
+MAX_ALTERNATIVE: Final = 16  # nobody looks through more suggestions
+# Of alternatives: different enough to be worth a look, and still code.
+_TEMPERATURE: Final = 0.8
+_TOP_P: Final = 0.95
 MAX_TEMPERATURE: Final = 2.0  # as in OpenAI's protocol
 MAX_SEED: Final = 2**63 - 1  # the engine's type
 
@@ -71,7 +75,7 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
         is_warm_up=draft.is_warm_up,
         model=draft.model[:MAX_NAME_CHARS],  # no model has a longer name
         imports=tuple(name[:MAX_NAME_CHARS] for name in draft.imports[:MAX_IMPORTS]),
-        sampling=draft.sampling,
+        sampling=_sampling(draft),
         time_limits=draft.time_limits,
     )
 
@@ -101,12 +105,22 @@ def _read_language(text: str) -> str:
     return language
 
 
+def _sampling(draft: UnvalidatedRequest) -> Sampling:
+    """Return the client's sampling, or that of an alternative: its number is the seed."""
+    if not 0 <= draft.alternative <= MAX_ALTERNATIVE:
+        raise _bad_value("alternative", f"must be from 0 to {MAX_ALTERNATIVE}")
+    if draft.alternative:
+        return Sampling(_TEMPERATURE, _TOP_P, seed=draft.alternative)
+    return draft.sampling
+
+
 def _max_tokens(requested_tokens: int | None, mode: Mode) -> int:
     if requested_tokens is None or requested_tokens < 0:  # below 0, clients mean no limit
         return DEFAULT_MAX_TOKENS[mode]
     if requested_tokens == 0:
         raise BadRequest("invalid_field", "max_tokens must not be 0.", param="max_tokens")
-    return min(requested_tokens, MAX_TOKENS)  # some clients always request thousands of tokens
+    # Some clients always request thousands of tokens.
+    return min(requested_tokens, MAX_CHAT_TOKENS if mode is Mode.CHAT else MAX_TOKENS)
 
 
 def _check_sampling(sampling: Sampling) -> None:

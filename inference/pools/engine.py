@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from caret.foundation.ids import CacheSalt
 from inference.completion.generation_options import (
@@ -15,6 +15,9 @@ from inference.completion.generation_options import (
     TimeLimits,
 )
 from inference.pools.pool_config import Pool, Replica
+
+# Nobody waits longer for a suggestion. A completion that still runs is a hung or very slow engine.
+MAX_COMPLETION_S: Final = 30.0
 
 
 class EngineStop(StrEnum):
@@ -42,6 +45,7 @@ class EngineRequest:
     )  # the replica is late after this time without a first token
     is_preemptible: bool = False  # cancelled when any other request is sent to that replica
     fallback_replicas: tuple[Replica, ...] = ()  # tried in turn if the replica fails
+    max_duration_s: float = MAX_COMPLETION_S  # of all attempts together
     sampling: Sampling = GREEDY
     time_limits: TimeLimits = NO_TIME_LIMITS
 

@@ -23,8 +23,6 @@ from inference.errors import BadRequest, CompletionError, EngineError
 from inference.pools.engine import Engine, EngineChunk, EngineRequest, EngineStop
 from inference.pools.health.replica_states import ReplicaAttempt, ReplicaStates
 
-# Nobody waits longer for a suggestion. A completion that still runs is a hung or very slow engine.
-MAX_COMPLETION_S: Final = 30.0
 # Faults of the replica: another one would have answered.
 _REPLICA_FAILURES: Final = ("engine_unavailable", "engine_disconnected", "engine_invalid_response")
 # Other replicas may succeed after these errors. All other requests would fail there, too.
@@ -73,7 +71,7 @@ async def generate(
     )
     try:
         async with (
-            asyncio.timeout(MAX_COMPLETION_S),
+            asyncio.timeout(engine_request.max_duration_s),
             aclosing(stream),
             aclosing(_stop_at_limits(stream, engine_request.time_limits)) as chunks,
         ):

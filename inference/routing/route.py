@@ -14,7 +14,7 @@ from caret.foundation.ids import CacheSalt
 from inference.completion.request import AdmittedRequest, CompletionRequest
 from inference.context.prompt.prompt import Prompt
 from inference.errors import CompletionDropped
-from inference.pools.engine import EngineRequest
+from inference.pools.engine import MAX_COMPLETION_S, EngineRequest
 from inference.pools.health.replica_states import ReplicaStates
 from inference.pools.pool_config import PoolConfig, Replica
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
@@ -36,6 +36,8 @@ _MAX_RETRIES: Final = 1  # a user waits
 # Times the target of the first token: 0.4 s for inline. On a GPU, a cold prompt of 6,000 tokens
 # takes half of that.
 LATE_TARGETS: Final = 5
+# The longest answer of a chat takes 40 s at 100 tokens a second, and its reader sees it grow.
+MAX_CHAT_S: Final = 300.0
 
 
 class Router:
@@ -78,7 +80,7 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
         token_ids=prompt.token_ids,
         stop_token_ids=prompt.stop_token_ids,
         stop=(*request.stop, "\n") if prompt.is_single_line else request.stop,
-        max_tokens=1 if request.is_warm_up else request.max_tokens,
+        max_tokens=1 if request.is_warm_up else _max_tokens(request, prompt),
         salt=salt,
         priority=_LAST if request.is_warm_up else _PRIORITIES[request.mode],
         num_in_flight_at_replica=num_in_flight,
@@ -87,7 +89,14 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
         sampling=request.sampling,
         time_limits=request.time_limits,
         is_preemptible=request.is_warm_up,
+        max_duration_s=MAX_CHAT_S if request.mode is Mode.CHAT else MAX_COMPLETION_S,
     )
+
+
+def _max_tokens(request: CompletionRequest, prompt: Prompt) -> int:
+    if prompt.max_tokens is None:
+        return request.max_tokens
+    return min(request.max_tokens, prompt.max_tokens)
 
 
 def _choose_replicas(

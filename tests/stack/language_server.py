@@ -21,6 +21,7 @@ class LanguageServer:
     process: asyncio.subprocess.Process
     statuses: list[str] = field(default_factory=list)  # in the order of their notifications
     num_grown: int = 0  # notifications that a suggestion has grown
+    chat_parts: list[dict[str, Any]] = field(default_factory=list)  # contexts and texts of chats
     _responses: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
     _ids: "count[int]" = field(default_factory=lambda: count(1))
     _notified: asyncio.Event = field(default_factory=asyncio.Event)
@@ -62,6 +63,23 @@ class LanguageServer:
                 await self._notified.wait()
         return self.num_grown
 
+    async def chats(self, text: str, **params: Any) -> dict[str, Any]:
+        """Ask in a chat and return how the answer ended."""
+        result: dict[str, Any] = await self.ask("$/caret/chat", chat_params(text, **params))
+        return result
+
+    async def answers(self) -> str:
+        """Wait for text of a chat's answer, and return it."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not (text := self.chat_text):
+                self._notified.clear()
+                await self._notified.wait()
+        return text
+
+    @property
+    def chat_text(self) -> str:
+        return "".join(part.get("text", "") for part in self.chat_parts)
+
     async def listen(self) -> None:
         """Read messages until the server's output ends."""
         assert self.process.stdout is not None
@@ -78,6 +96,9 @@ class LanguageServer:
         if message.get("method") == "$/caret/suggestionGrown":
             self.num_grown += 1
             self._notified.set()
+        if message.get("method") in ("$/caret/chatContext", "$/caret/chatText"):
+            self.chat_parts.append(message["params"])
+            self._notified.set()
         response = self._responses.get(message.get("id", 0))
         if "method" in message or response is None or response.done():
             return
@@ -90,6 +111,10 @@ class LanguageServer:
         assert self.process.stdin is not None
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
         self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+
+
+def chat_params(text: str, **params: Any) -> dict[str, Any]:
+    return {"token": "1", "turns": [{"role": "user", "text": text}]} | params
 
 
 def environment_of(home: Path, **more: str) -> dict[str, str]:

@@ -1,15 +1,23 @@
 """`POST /v1/chat/completions` in OpenAI's format, on the quality tier.
 
-Messages may contain text only. Images, tool calls and other content are rejected.
+Messages may contain text only. Images, tool calls and other content are rejected. `caret_files` is
+an extension: files as context, of which the policy's content exclusion removes some. `caret_path`
+and `caret_repository` are the headers X-Caret-Path and X-Caret-Repository, which hold no Unicode.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
 import msgspec
 
 from caret.contracts.policy import Mode, Trigger
-from inference.completion.incoming_request import ChatMessage, IncomingRequest, UnvalidatedRequest
+from inference.completion.incoming_request import (
+    ChatMessage,
+    ContextFile,
+    IncomingRequest,
+    UnvalidatedRequest,
+)
 from inference.completion.request_trace import RequestTrace
 from inference.consumers.dialects.openai_completions import StreamOptions, check_choices
 from inference.consumers.http.completions import Dialect, ParsedRequest
@@ -25,7 +33,7 @@ from inference.consumers.http.request_bodies import (
 )
 from inference.consumers.http.responses import SSE, make_response_writer
 from inference.errors import BadRequest
-from inference.gateway.receive import MAX_MESSAGES
+from inference.gateway.receive import MAX_FILES, MAX_MESSAGES
 
 _ROLES: Final = {"developer": "system"}  # OpenAI's newer name for the system role
 
@@ -37,6 +45,11 @@ class TextPart(msgspec.Struct, frozen=True, tag="text"):
 class ChatRequestMessage(msgspec.Struct, frozen=True):
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[TextPart]
+
+
+class ChatFile(msgspec.Struct, frozen=True):
+    path: str
+    text: str
 
 
 class ResponseFormat(msgspec.Struct, frozen=True):
@@ -53,6 +66,9 @@ class ChatBody(msgspec.Struct, frozen=True):
     stop: Stops = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    caret_path: str = ""  # of the file that the chat is about
+    caret_repository: str = ""
+    caret_files: list[ChatFile] = []  # the most important one first
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
@@ -153,6 +169,9 @@ def parse_request(body: bytes) -> ParsedRequest:
         prefix="",
         # One more than the limit, so that `receive` rejects too many messages.
         messages=tuple(_to_message(each) for each in request.messages[: MAX_MESSAGES + 1]),
+        path=request.caret_path,
+        repository=request.caret_repository,
+        files=_to_files(request.caret_files[: MAX_FILES + 1]),
         max_tokens=limit,
         is_warm_up=is_warm_up,
         stop=normalize_stops(request.stop),
@@ -164,6 +183,14 @@ def parse_request(body: bytes) -> ParsedRequest:
     make_encoder = partial(ChatResponseEncoder, wants_usage=bool(options.include_usage))
     client = make_response_writer(make_encoder, SSE if request.stream else None)
     return ParsedRequest(protocol="chat", draft=draft, client=client)
+
+
+def _to_files(files: Sequence[ChatFile]) -> tuple[ContextFile, ...]:
+    """Return the files in the client's order, which `receive` keeps: later ones count as older."""
+    return tuple(
+        ContextFile(file.path, file.text, edited_at=-float(index))
+        for index, file in enumerate(files)
+    )
 
 
 def _check_options(request: ChatBody) -> None:

@@ -1,17 +1,18 @@
 """Makes a prompt from a chat: the model's chat template around the turns that fit.
 
 Whole turns are dropped, the oldest first. The system messages and the newest turn are kept, and are
-truncated only if they exceed the budget alone. Without a template, the texts are concatenated.
+truncated only if they exceed the budget alone. Files that the client sent as context precede the
+text of the newest turn. Without a template, the texts are concatenated.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Final
 
 from detect_secrets.util.filetype import FileType
 
-from inference.completion.incoming_request import ChatMessage
+from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.completion.segment import Segment, SegmentKind
 from inference.context.prompt.model_formats.chat_template import ChatTemplateError
 from inference.context.prompt.prompt import Prompt
@@ -30,12 +31,15 @@ from inference.errors import BadRequest
 _MAX_CHARS_PER_TOKEN: Final = 8
 # Longer than the longest secret within a line that a rule finds, such as a signed token.
 _MAX_SECRET_CHARS: Final = 4_096
+_FILES_SHARE: Final = 0.6  # of the tokens that the newest turn leaves; the rest is for older turns
+_MIN_FILE_TOKENS: Final = 32  # less of a file says nothing
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
     message: ChatMessage
     token_ids: list[int]  # of its text, as far as it is included
+    num_files: int = 0  # before its text
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,40 +96,42 @@ class _SafeEncoder:
 
 
 def build_chat_prompt(
-    writer: PromptWriter, messages: Sequence[ChatMessage], *, max_tokens: int, path: str = ""
+    writer: PromptWriter,
+    messages: Sequence[ChatMessage],
+    *,
+    max_tokens: int,
+    path: str = "",
+    files: Sequence[ContextFile] = (),
 ) -> Prompt:
     """Build a prompt from at least one message, without secrets.
 
-    `path` is that of the file that the chat is about, or "". The codes of BadRequest are
-    `invalid_messages` (the template rejects these turns) and `prompt_too_long` (the system messages
-    leave no room). Raises BadRequest.
+    `path` is that of the file that the chat is about, or "". `files` come in the order of their
+    importance. The codes of BadRequest are `invalid_messages` (the template rejects these turns)
+    and `prompt_too_long` (the system messages leave no room). Raises BadRequest.
     """
-    token_ids = _encode(writer, messages, max_tokens, file_type(path))
+    empty = _lay_out(writer, [_Turn(message, []) for message in messages])
+    around = -(-len(empty) // len(messages))  # tokens that the template adds per turn, on average
+    encoder = _SafeEncoder(writer.tokenizer, file_type(path))
+    turns = _fit_turns(encoder, messages, files, around=around, max_tokens=max_tokens)
+    num_files = turns[-1].num_files
+    while (excess := len(token_ids := _lay_out(writer, turns)) - max_tokens) > 0:
+        turns = _shorten_turns(turns, excess)
     return Prompt(
         token_ids=token_ids,
         stop_token_ids=_stop_token_ids(writer),
         is_single_line=False,
+        num_files=num_files,
         segments=(Segment(SegmentKind.MESSAGES, len(token_ids)),),
     )
 
 
-def _encode(
-    writer: PromptWriter, messages: Sequence[ChatMessage], max_tokens: int, kind: FileType
-) -> list[int]:
-    empty = _lay_out(writer, [_Turn(message, []) for message in messages])
-    around = -(-len(empty) // len(messages))  # tokens that the template adds per turn, on average
-    encoder = _SafeEncoder(writer.tokenizer, kind)
-    turns = _fit_turns(encoder, messages, around=around, max_tokens=max_tokens)
-    while True:
-        token_ids = _lay_out(writer, turns)
-        excess = len(token_ids) - max_tokens
-        if excess <= 0:
-            return token_ids
-        turns = _shorten_turns(turns, excess)
-
-
 def _fit_turns(
-    encoder: _SafeEncoder, messages: Sequence[ChatMessage], *, around: int, max_tokens: int
+    encoder: _SafeEncoder,
+    messages: Sequence[ChatMessage],
+    files: Sequence[ContextFile],
+    *,
+    around: int,
+    max_tokens: int,
 ) -> list[_Turn]:
     """Return the leading system messages and the newest of the other turns that fit."""
     num_system = _num_system([message.role for message in messages])
@@ -134,7 +140,9 @@ def _fit_turns(
     for message in messages[:num_system]:
         system.append(_Turn(message, encoder.encode_head(message.text, room // 2)))
         room -= len(system[-1].token_ids)
-    turns = [_Turn(messages[-1], encoder.encode_tail(messages[-1].text, room))]
+    newest = encoder.encode_tail(messages[-1].text, room)
+    context = _encode_files(encoder.tokenizer, files, int((room - len(newest)) * _FILES_SHARE))
+    turns = [_Turn(messages[-1], [*chain.from_iterable(context), *newest], len(context))]
     room -= len(turns[0].token_ids)
     for message in reversed(messages[num_system:-1]):
         if len(message.text) > room * _MAX_CHARS_PER_TOKEN:
@@ -145,6 +153,23 @@ def _fit_turns(
             break
         turns.append(turn)
     return system + _drop_until_user_turn(turns[::-1])
+
+
+def _encode_files(
+    tokenizer: Tokenizer, files: Sequence[ContextFile], max_tokens: int
+) -> list[list[int]]:
+    """Return the tokens of the files that fit, each with its path. A long one is truncated."""
+    encoded: list[list[int]] = []
+    for file in files:
+        before = tokenizer.encode(f"File `{file.path}`:\n```\n")
+        after = tokenizer.encode("\n```\n\n")
+        room = max_tokens - len(before) - len(after)
+        if room < _MIN_FILE_TOKENS:
+            break
+        text = _SafeEncoder(tokenizer, file_type(file.path)).encode_head(file.text, room)
+        encoded.append([*before, *text, *after])
+        max_tokens -= len(encoded[-1])
+    return encoded
 
 
 def _num_system(roles: Sequence[str]) -> int:

@@ -18,3 +18,4 @@ class Prompt:
     # (see inference.filtering.filter).
     healed_prefix: str = ""
     segments: tuple[Segment, ...] = ()  # in order, of all tokens
+    max_tokens: int | None = None  # room in the model's context for the completion; None: enough

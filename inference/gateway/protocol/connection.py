@@ -369,6 +369,7 @@ def _to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
         imports=tuple(filter(None, (frame.repository.framework, *frame.repository.imports))),
         max_tokens=frame.max_tokens,
         trigger=frame.trigger,
+        alternative=frame.alternative,
         model=frame.model,
     )
 

@@ -51,6 +51,7 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     traceparent: str | None = None
     include_prompt_segments: bool = False  # whether `meta` includes the composition of the prompt
     model: str = ""  # "": the default
+    alternative: int = 0  # 0: the best text; others are sampled, each number another one
 
 
 class FileOpenedFrame(msgspec.Struct, frozen=True, tag="file_opened"):

@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Final
 
 from caret.contracts.policy import Mode, PolicyLimits, RateLimit, Tier, Trigger
-from caret.contracts.pricing import MAX_GENERATED_TOKENS, MAX_PROMPT_TOKENS
+from caret.contracts.pricing import MAX_CHAT_TOKENS, MAX_PROMPT_TOKENS
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId
 from inference.completion.request import CompletionRequest, Principal
@@ -250,7 +250,7 @@ def _budget_rule(
         lease=min(_FIRST_TOKENS, max_lease),
         max_lease=max_lease,
         # While Redis is away, even a small budget allows one request.
-        max_debt=max(max_lease, max_prompt_tokens + MAX_GENERATED_TOKENS),
+        max_debt=max(max_lease, max_prompt_tokens + MAX_CHAT_TOKENS),
     )
 
 

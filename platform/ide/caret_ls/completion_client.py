@@ -30,7 +30,7 @@ MAX_RESPONSE_S: Final = 20.0
 # A token every 10 ms would draw the text a hundred times a second.
 GROW_EVERY_S: Final = 0.05
 _TOO_SLOW: Final = "deadline_exceeded"  # the gateway's error code
-_POLICY_CODES: Final = ("path_excluded", "path_required", "feature_disabled")
+_POLICY_CODES: Final = ("path_excluded", "path_required", "feature_disabled", "insufficient_scope")
 
 
 class GatewayApi(Protocol):
@@ -213,6 +213,8 @@ class CompletionClient:
             self._handlers.debouncer.on_response(result.took_ms)
         if result.finish_reason == "unknown_language":
             self._unknown_languages.add(flight.context.language)
+        if result.finish_reason == "no_pool":
+            self._handlers.policies.mark_unserved(flight.context.mode)
         if result.finish_reason in _POLICY_CODES:
             self._handlers.policies.invalidate()
         self._back_off(result)

@@ -11,6 +11,8 @@ class CompletionContext:
     prefix: str
     suffix: str
     is_invoked: bool = False  # the user pressed a key for it
+    mode: str = "inline"  # of `mode_choice.Mode`
+    is_mode_requested: bool = False  # the user pressed the key of that mode
 
     @property
     def line_before(self) -> str:

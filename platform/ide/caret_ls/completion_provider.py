@@ -13,10 +13,11 @@ from caret_ls.completion_client import CompletionClient
 from caret_ls.completion_context import CompletionContext
 from caret_ls.debounce import Debouncer
 from caret_ls.in_flight_request import CompletionResult, InFlightRequest
+from caret_ls.mode_choice import CompletionMode, apply_mode, find_lead
 from caret_ls.outcome_tracker import OutcomeTracker, ShownSuggestion
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.settings import Settings
-from caret_ls.skip_rules import SkipReason, SkipRules, find_skip_reason
+from caret_ls.skip_rules import MODE_OFF_REASONS, SkipReason, SkipRules, find_skip_reason
 from caret_ls.status_board import StatusBoard
 from caret_ls.suggestion import RemainingSuggestion
 from caret_ls.suggestion_cache import SuggestionCache
@@ -30,13 +31,15 @@ _RESERVE: Final = 1.0  # of the allowance, which a prefetch leaves for the next 
 # A suggestion with a string or a comment stays visible while the user types it.
 _REGIONS: Final = (SkipReason.IN_STRING, SkipReason.IN_COMMENT, SkipReason.STATEMENT_ENDED)
 _MAX_TRIES: Final = 2  # a joined request may end with another text
-_REASONS: Final = {
+MODE_OFF_CODES: Final = ("feature_disabled", "insufficient_scope")
+REASONS: Final = {
     "shed": SkipReason.OVERLOADED,
     "budget_exceeded": SkipReason.OVER_BUDGET,
     "token_quota_exceeded": SkipReason.OVER_BUDGET,
     "path_excluded": SkipReason.EXCLUDED,
     "path_required": SkipReason.EXCLUDED,
-    "feature_disabled": SkipReason.MODE_OFF,
+    "no_pool": SkipReason.NO_MODEL,
+    "model_not_allowed": SkipReason.NO_MODEL,
     "offline": SkipReason.OFFLINE,
     "superseded": SkipReason.NEWER_KEYSTROKE,
     "cancelled": SkipReason.NEWER_KEYSTROKE,
@@ -59,6 +62,7 @@ class InlineItem:
     text: str
     position: Position
     replaces: int  # number of characters after the position that the text replaces
+    mode: str = "inline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,8 @@ class CompletionProvider:
             str, asyncio.Task[RemainingSuggestion | SkipReason]
         ] = {}  # the newest task of each file
         self._prefetches: dict[str, _Prefetch] = {}  # the newest of each file
+        # By file, for its next invoked request.
+        self._requested_modes: dict[str, CompletionMode] = {}
 
     async def provide(self, uri: str, inline_request: InlineRequest) -> InlineItem | None:
         """Return a suggestion.
@@ -119,9 +125,7 @@ class CompletionProvider:
         )
         if lead is None:
             return SkipReason.COMPLETION_LIST_OPEN
-        context = file.context_at(
-            inline_request.position, is_invoked=inline_request.is_invoked, lead=lead
-        )
+        context, lead = self._build_context(file, inline_request, lead)
         revision = file.revision
         remaining = await self._wait_turn(file, context)
         if file.revision != revision:
@@ -131,7 +135,26 @@ class CompletionProvider:
             return remaining
         if remaining.suggestion.is_whole:
             self._prefetch_soon(file, context, remaining)
-        return self._make_item(file, inline_request.position, lead, remaining)
+        item = self._make_item(file, inline_request.position, lead, remaining)
+        return replace(item, mode=context.mode)
+
+    def request_mode(self, uri: str, mode: CompletionMode) -> None:
+        """Use this mode for the file's next request that the user invokes."""
+        self._requested_modes[uri] = mode
+
+    def _build_context(
+        self, file: OpenFile, inline_request: InlineRequest, lead: str
+    ) -> tuple[CompletionContext, str]:
+        """Return the context with its mode, and the text before the cursor that it assumes."""
+        position, is_invoked = inline_request.position, inline_request.is_invoked
+        mode = self._requested_modes.pop(file.uri, None) if is_invoked else None
+        context = file.context_at(position, is_invoked=is_invoked, lead=lead)
+        if marks := find_lead(context, mode):
+            lead += marks
+            context = file.context_at(position, is_invoked=is_invoked, lead=lead)
+        now_s = self._state.clock.monotonic_s()
+        allowed = self._state.policies.automatic_modes(file.repository_name, now_s)
+        return apply_mode(context, requested=mode, allowed=allowed), lead
 
     def on_rejected(self, uri: str) -> None:
         """Stop a suggestion that is still growing, and its prefetch: nobody sees it any more."""
@@ -169,7 +192,7 @@ class CompletionProvider:
         reason = find_skip_reason(
             context, self._build_rules(file), kind=file.kind, has_selection=file.has_selection
         )
-        cached = self._find_cached(context)
+        cached = None if context.is_mode_requested else self._find_cached(context)
         if reason in _REGIONS and isinstance(cached, RemainingSuggestion) and cached.is_typed_into:
             return cached
         if reason is not None:
@@ -214,7 +237,7 @@ class CompletionProvider:
             self._client.offer_part(flight)
             return None
         result = await flight.wait_result()
-        return None if flight.offered else _reason_of(result)
+        return None if flight.offered else _reason_of(result, context)
 
     def _find_wait_reason(self, context: CompletionContext) -> SkipReason | None:
         """Return why no request may be sent now. Explicit requests ignore the retry delay."""
@@ -243,7 +266,7 @@ class CompletionProvider:
             excluded=(*policy.excluded, *self.settings.excluded_globs),
             complete_in_comments=self.settings.complete_in_comments,
             complete_in_strings=self.settings.complete_in_strings,
-            is_allowed=policy.is_allowed,
+            modes=policy.modes,
         )
 
     def _make_item(
@@ -324,10 +347,12 @@ def _start_next_line(context: CompletionContext) -> CompletionContext:
     return replace(context, prefix=f"{context.prefix}\n{indent}")
 
 
-def _reason_of(result: CompletionResult | None) -> SkipReason | None:
+def _reason_of(result: CompletionResult | None, context: CompletionContext) -> SkipReason | None:
     """Return why there is no suggestion; None if the request completed, with or without text."""
     if result is None:
         return SkipReason.NEWER_KEYSTROKE
     if result.finish_reason in ("stop", "length", "filtered"):
         return None
-    return _REASONS.get(result.finish_reason, SkipReason.REFUSED)
+    if result.finish_reason in MODE_OFF_CODES:
+        return MODE_OFF_REASONS[CompletionMode(context.mode)]
+    return REASONS.get(result.finish_reason, SkipReason.REFUSED)

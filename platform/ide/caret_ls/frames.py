@@ -50,7 +50,7 @@ def build_complete(
     return {
         "type": "complete",
         "id": id,
-        "mode": "inline",
+        "mode": context.mode,
         "path": context.path[:MAX_NAME_CHARS],
         "language": context.language,
         "prefix": context.prefix,

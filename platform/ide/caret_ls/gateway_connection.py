@@ -78,6 +78,10 @@ class GatewayConnection:
         self._outgoing: asyncio.Queue[Frame] | None = None
         self._responses: dict[str, asyncio.Queue[Frame | RequestEnded]] = {}
 
+    @property
+    def address(self) -> Address | None:
+        return self._address
+
     def set_address(self, address: Address | None) -> None:
         """Connect to another address; None if there is no key.
 

@@ -57,6 +57,8 @@ class InFlightRequest:
         """Return whether the text typed since the request matches the completion so far."""
         if self.is_over or not context.prefix.startswith(self.context.prefix):
             return False
+        if context.is_mode_requested and context.mode != self.context.mode:
+            return False
         typed_text = context.prefix[len(self.context.prefix) :]
         return self.text.startswith(typed_text) or typed_text.startswith(self.text)
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from caret_ls.frames import Frame
+from caret_ls.mode_choice import CompletionMode
 
 MAX_AGE_S: Final = 300.0
-MODE: Final = "inline"
 
 
 @dataclass(frozen=True, slots=True)
 class EditorPolicy:
     excluded: tuple[str, ...] = ()  # globs of paths
-    is_allowed: bool = True  # whether the mode of this server is allowed
+    modes: frozenset[str] = frozenset(CompletionMode)  # that the policy and the key allow
 
 
 _ALL_ALLOWED: Final = EditorPolicy()
@@ -30,6 +30,7 @@ class PolicyCache:
         self._send_query = send_query
         self._policies: dict[str, EditorPolicy] = {}
         self._queried_s: dict[str, float] = {}
+        self._unserved_modes: set[CompletionMode] = set()  # the installation has no model for them
 
     def get(self, repository: str, now_s: float) -> EditorPolicy:
         """Return the known policy, and query it again if it is old."""
@@ -39,9 +40,21 @@ class PolicyCache:
         return self._policies.get(repository, _ALL_ALLOWED)
 
     def update(self, frame: Frame) -> None:
-        globs, modes = frame.get("excluded", []), frame.get("modes", [MODE])
-        policy = EditorPolicy(tuple(map(str, globs)), MODE in modes)
+        globs, modes = frame.get("excluded", []), frame.get("modes", list(CompletionMode))
+        policy = EditorPolicy(tuple(map(str, globs)), frozenset(map(str, modes)))
         self._policies[str(frame.get("repository", ""))] = policy
+
+    def automatic_modes(self, repository: str, now_s: float) -> frozenset[str]:
+        """Return the modes that may be requested without a key: allowed ones that are served."""
+        return self.get(repository, now_s).modes - self._unserved_modes
+
+    def mark_unserved(self, mode: str) -> None:
+        """Remember that no model serves the mode."""
+        self._unserved_modes.add(CompletionMode(mode))
+
+    def on_reconnect(self) -> None:
+        self._unserved_modes.clear()
+        self.invalidate()
 
     def invalidate(self) -> None:
         """Query policies again, because the gateway has rejected a request or has changed.

@@ -38,9 +38,10 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from caret_ls import VERSION
 from caret_ls.api_key import ask_keyring, find_key, find_readable_key_file, store_key
+from caret_ls.assistant_features import add_assistant_features
 from caret_ls.clock import SystemLoopClock
 from caret_ls.completion_list import TRIGGER_CHARACTERS, needs_list, to_completion_list
-from caret_ls.completion_provider import InlineItem, InlineRequest
+from caret_ls.completion_provider import InlineRequest
 from caret_ls.device_sign_in import (
     DeviceCodes,
     SignInFailed,
@@ -50,11 +51,16 @@ from caret_ls.device_sign_in import (
     wait_for_key,
 )
 from caret_ls.gateway_connection import Address
-from caret_ls.session import Session, TextChange
+from caret_ls.lsp_conversions import (
+    SUGGESTION_ACCEPTED,
+    to_inline_request,
+    to_lsp_item,
+    to_position,
+    to_text_change,
+)
+from caret_ls.session import Session
 from caret_ls.settings import Settings, config_folder, has_capability, read
 from caret_ls.status_board import ServerStatus, SignedOutReason
-from caret_ls.text_document import Position
-from caret_ls.workspace import SelectedCompletion
 
 STATUS: Final = "$/caret/status"
 SELECTION_CHANGED: Final = "$/caret/selectionChanged"
@@ -63,7 +69,6 @@ SUGGESTION_DISPLAYED: Final = "$/caret/suggestionDisplayed"
 SUGGESTION_DISMISSED: Final = "$/caret/suggestionDismissed"
 SIGN_IN: Final = "$/caret/signIn"
 EXPLAIN_NO_SUGGESTION: Final = "$/caret/explainNoSuggestion"
-SUGGESTION_ACCEPTED: Final = "caret.suggestionAccepted"
 PAUSE: Final = "caret.pause"
 RESUME: Final = "caret.resume"
 START_SIGN_IN: Final = "caret.startSignIn"
@@ -264,6 +269,7 @@ def make_server() -> CaretServer:
     _add_files(server)
     _add_completions(server)
     _add_commands(server)
+    add_assistant_features(server, lambda: server.session)
     return server
 
 
@@ -296,7 +302,7 @@ def _add_files(server: CaretServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: types.DidChangeTextDocumentParams) -> None:
-        changes = [_to_text_change(each) for each in params.content_changes]
+        changes = [to_text_change(each) for each in params.content_changes]
         server.session.change(params.text_document.uri, changes)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
@@ -312,10 +318,12 @@ def _add_completions(server: CaretServer) -> None:
     # Without options, pygls would not announce the capability.
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     async def complete(params: types.InlineCompletionParams) -> types.InlineCompletionList:
-        offer = await server.session.assistant.provide(
-            params.text_document.uri, _to_inline_request(params)
-        )
-        return types.InlineCompletionList([_to_lsp_item(offer)] if offer else [])
+        uri, request = params.text_document.uri, to_inline_request(params)
+        offer = await server.session.assistant.provide(uri, request)
+        if offer is None:
+            return types.InlineCompletionList([])
+        others = await server.session.alternatives.find(uri, offer, is_invoked=request.is_invoked)
+        return types.InlineCompletionList([to_lsp_item(item) for item in (offer, *others)])
 
     @server.feature(SUGGESTION_DISPLAYED)
     def displayed(params: Any) -> None:
@@ -323,13 +331,13 @@ def _add_completions(server: CaretServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(TRIGGER_CHARACTERS))
     async def list_completions(params: types.CompletionParams) -> types.CompletionList:
-        uri, position = params.text_document.uri, _to_position(params.position)
+        uri, position = params.text_document.uri, to_position(params.position)
         offer = await server.session.assistant.provide(uri, InlineRequest(position))
         file = server.session.files.get(uri)
         if offer is None or file is None:
             return types.CompletionList(is_incomplete=True, items=[])
         text_before = file.buffer.text_before(position, max_chars=_MAX_WORD_CHARS)
-        return to_completion_list(_to_lsp_item(offer), text_before)
+        return to_completion_list(to_lsp_item(offer), text_before)
 
     @server.feature(SUGGESTION_DISMISSED)
     def dismissed(params: Any) -> None:
@@ -356,42 +364,6 @@ def _add_commands(server: CaretServer) -> None:
     @server.command(START_SIGN_IN)
     async def start_sign_in() -> None:
         server.start_sign_in()
-
-
-def _to_inline_request(params: types.InlineCompletionParams) -> InlineRequest:
-    invoked = types.InlineCompletionTriggerKind.Invoked
-    is_invoked = params.context.trigger_kind == invoked
-    selected_completion = _to_selected_completion(params.context.selected_completion_info)
-    return InlineRequest(_to_position(params.position), is_invoked, selected_completion)
-
-
-def _to_selected_completion(info: types.SelectedCompletionInfo | None) -> SelectedCompletion | None:
-    if info is None:
-        return None
-    return SelectedCompletion(
-        _to_position(info.range.start), _to_position(info.range.end), info.text
-    )
-
-
-def _to_text_change(change: types.TextDocumentContentChangeEvent) -> TextChange:
-    if isinstance(change, types.TextDocumentContentChangeWholeDocument):
-        return TextChange(change.text)
-    return TextChange(change.text, _to_position(change.range.start), _to_position(change.range.end))
-
-
-def _to_position(position: types.Position) -> Position:
-    return Position(position.line, position.character)
-
-
-def _to_lsp_item(offer: InlineItem) -> types.InlineCompletionItem:
-    start = types.Position(offer.position.line, offer.position.units)
-    # Characters that the editor closes by itself have one UTF-16 unit each.
-    end = types.Position(start.line, start.character + offer.replaces)
-    return types.InlineCompletionItem(
-        insert_text=offer.text,
-        range=types.Range(start, end),
-        command=types.Command("Accepted", SUGGESTION_ACCEPTED, arguments=[offer.id]),
-    )
 
 
 def _note_end(task: asyncio.Task[None]) -> None:

@@ -14,12 +14,16 @@ from itertools import count
 from typing import Final
 
 from caret_ls import frames
+from caret_ls.alternatives import Alternatives
 from caret_ls.backoff import Backoff
+from caret_ls.chat import Chat, ChatState
+from caret_ls.chat_stream import stream_chat
 from caret_ls.clock import LoopClock
 from caret_ls.completion_client import CompletionClient, ResponseHandlers
 from caret_ls.completion_provider import CompletionProvider, ProviderState
 from caret_ls.content_exclusion import is_excluded
 from caret_ls.debounce import Debouncer
+from caret_ls.docstring_writer import DocstringWriter, WriterState
 from caret_ls.file_kind import FileKind
 from caret_ls.frames import Frame, RequestContext
 from caret_ls.gateway_connection import Address, ConnectionState, GatewayConnection
@@ -95,6 +99,24 @@ class Session:
             self.files, self.cache, self.debouncer, self.outcomes, self.policies, self.board, clock
         )
         self.assistant = CompletionProvider(state, self._client, settings)
+        new_id = _request_id_generator()
+        self.alternatives = Alternatives(
+            self.files, self.link, build_request_context=self._build_context, new_id=new_id
+        )
+        writer_state = WriterState(
+            self.files, self.board, self._modes_of, self._can_send, self._build_context, new_id
+        )
+        self.docstrings = DocstringWriter(writer_state, self.link)
+        chat_state = ChatState(
+            self.files,
+            self.board,
+            self._modes_of,
+            self._can_send,
+            self._build_context,
+            get_address=lambda: self.link.address,
+            on_refused=self.policies.invalidate,
+        )
+        self.chat = Chat(chat_state, stream_chat)
 
     @property
     def settings(self) -> Settings:
@@ -155,6 +177,7 @@ class Session:
         self.outcomes.close(uri, self._clock.monotonic_s())
         self._recency.on_close(uri)
         self.cache.remove(uri)
+        self.alternatives.close(uri)
         self.files.close(uri)
 
     def select(self, uri: str, *, has_selection: bool) -> None:
@@ -185,7 +208,7 @@ class Session:
         self.board.set(is_connected=is_connected, signed_out_reason=self._no_key_reason or reason)
         if is_connected:
             self._client.resume()
-            self.policies.invalidate()
+            self.policies.on_reconnect()
             for file in self.files:
                 self.policies.get(file.repository_name, self._clock.monotonic_s())
             self._outcome_queue.on_reconnect()
@@ -238,6 +261,8 @@ class Session:
         now_s = self._clock.monotonic_s()
         self.debouncer.on_keystroke(now_s)
         self._recency.on_edit(file.uri, at=edit.at, now_s=self._clock.wall_s())
+        if alternative := self.alternatives.find_inserted(file.uri, edit):
+            self.outcomes.show(file.uri, alternative, now_s=now_s)
         event = self.outcomes.change(file.uri, edit, now_s)
         if event is EditorOutcomeEvent.REJECTED:
             self.debouncer.on_rejected()
@@ -253,6 +278,9 @@ class Session:
             self.link.send(
                 frames.build_file_opened(file.path, file.language, file.text, request_context)
             )
+
+    def _modes_of(self, repository: str) -> frozenset[str]:
+        return self.policies.get(repository, self._clock.monotonic_s()).modes
 
     def _can_send(self, file: OpenFile) -> bool:
         is_allowed = not is_excluded(file.path, self._excluded_globs(file))
@@ -302,6 +330,7 @@ class Session:
             request_id=suggestion.request_id,
             now_s=self._clock.monotonic_s(),
         )
+        self.alternatives.on_grown(suggestion.uri)
         self._send_grown(suggestion.uri)
 
     def _send_outcome(self, outcome: EditorOutcome) -> None:

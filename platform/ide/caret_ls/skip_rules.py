@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from caret_ls.completion_context import CompletionContext
 from caret_ls.content_exclusion import is_excluded
 from caret_ls.file_kind import FileKind
+from caret_ls.mode_choice import CompletionMode
 from caret_ls.syntax_regions import SyntaxRegion, region_at
 
 
@@ -17,7 +19,11 @@ class SkipReason(StrEnum):
     LANGUAGE_OFF = "language_off"
     SELECTION = "selection"
     EXCLUDED = "excluded"
-    MODE_OFF = "mode_off"
+    MODE_OFF = "mode_off"  # inline
+    BLOCK_OFF = "block_off"
+    DOCSTRING_OFF = "docstring_off"
+    CHAT_OFF = "chat_off"
+    NO_MODEL = "no_model"
     SECRET_FILE = "secret_file"  # noqa: S105  # not a password but a reason's name
     GENERATED_FILE = "generated_file"
     IN_COMMENT = "in_comment"
@@ -36,6 +42,11 @@ class SkipReason(StrEnum):
     OFFLINE = "offline"
     REFUSED = "refused"
     FILE_CLOSED = "file_closed"
+    WITHHELD = "withheld"  # an answer, by the filter
+    # Results of the command that writes a docstring.
+    NO_FUNCTION = "no_function"
+    HAS_DOCSTRING = "has_docstring"
+    FILE_CHANGED = "file_changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +58,15 @@ class SkipRules:
     excluded: Sequence[str] = ()  # globs of the policy and of the user
     complete_in_comments: bool = False
     complete_in_strings: bool = False
-    is_allowed: bool = True  # the policy allows the mode
+    modes: frozenset[str] = frozenset(CompletionMode)  # allowed by the policy and the key
 
 
+MODE_OFF_REASONS: Final = {
+    CompletionMode.INLINE: SkipReason.MODE_OFF,
+    CompletionMode.BLOCK: SkipReason.BLOCK_OFF,
+    CompletionMode.DOCSTRING: SkipReason.DOCSTRING_OFF,
+    CompletionMode.CHAT: SkipReason.CHAT_OFF,
+}
 _KIND_REASONS = {
     FileKind.SECRET: SkipReason.SECRET_FILE,
     FileKind.GENERATED: SkipReason.GENERATED_FILE,
@@ -75,8 +92,8 @@ def _find_prohibition(
 ) -> SkipReason | None:
     if is_excluded(context.path, rules.excluded):
         return SkipReason.EXCLUDED
-    if not rules.is_allowed:
-        return SkipReason.MODE_OFF
+    if context.mode not in rules.modes:
+        return MODE_OFF_REASONS[CompletionMode(context.mode)]
     return _KIND_REASONS.get(kind)
 
 
@@ -93,6 +110,8 @@ def _find_unpromising(
 
 
 def _check_text(context: CompletionContext, rules: SkipRules) -> SkipReason | None:
+    if context.mode == CompletionMode.DOCSTRING:  # in a string or comment that was just opened
+        return None
     before, after = context.line_before, context.line_after
     if not context.prefix.strip() and not context.suffix.strip():
         return SkipReason.BLANK_FILE

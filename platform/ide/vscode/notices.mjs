@@ -2,11 +2,11 @@
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
-const [metafile, file] = process.argv.slice(2);
+const [file, ...metafiles] = process.argv.slice(2);
 const PACKAGE = /^node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/;
 
-const { inputs } = JSON.parse(readFileSync(metafile, "utf-8"));
-const folders = new Set(Object.keys(inputs).flatMap((input) => PACKAGE.exec(input)?.[0] ?? []));
+const inputs = metafiles.flatMap((each) => Object.keys(JSON.parse(readFileSync(each, "utf-8")).inputs));
+const folders = new Set(inputs.flatMap((input) => PACKAGE.exec(input)?.[0] ?? []));
 writeFileSync(file, [...folders].sort().map(noticeOf).join("\n\n"));
 
 function noticeOf(folder) {

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FrameLocator, Locator, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.stack.waiting import wait_until
@@ -55,6 +55,16 @@ class Workbench:
     @property
     def notices(self) -> Locator:
         return self._page.locator(".notification-list-item-message")
+
+    @property
+    def chat(self) -> FrameLocator:
+        """Return the page of the chat panel."""
+        return self._page.frame_locator("iframe.webview.ready").frame_locator("#active-frame")
+
+    def expect_tab(self, title: str) -> None:
+        """Wait until a tab with this title is active."""
+        tab = self._page.locator(".tab.active").filter(has_text=title)
+        expect(tab).to_be_visible(timeout=_OPENS_MS)
 
     def expect_status(self, status: str) -> None:
         expect(self.status).to_have_attribute("aria-label", f"Caret: {status}", timeout=_OPENS_MS)

@@ -1,3 +1,4 @@
+from caret_ls.mode_choice import CompletionMode
 from caret_ls.policy_cache import MAX_AGE_S, EditorPolicy, PolicyCache
 
 ANSWER = {"type": "policy", "repository": "shop", "excluded": ["legal/**"], "modes": ["inline"]}
@@ -26,7 +27,7 @@ def test_a_policy_applies_to_its_repository() -> None:
     policies = PolicyCache(lambda _: True)
     policies.update(ANSWER)
 
-    assert policies.get("shop", 0.0) == EditorPolicy(("legal/**",), is_allowed=True)
+    assert policies.get("shop", 0.0) == EditorPolicy(("legal/**",), frozenset({"inline"}))
     assert policies.get("mill", 0.0) == EditorPolicy()
 
 
@@ -34,7 +35,18 @@ def test_a_mode_that_the_policy_does_not_list_is_not_allowed() -> None:
     policies = PolicyCache(lambda _: True)
     policies.update(ANSWER | {"modes": ["chat"]})
 
-    assert not policies.get("shop", 0.0).is_allowed
+    assert policies.automatic_modes("shop", 0.0) == {"chat"}
+
+
+def test_a_mode_without_a_model_is_not_requested_until_the_next_connection() -> None:
+    policies = PolicyCache(lambda _: True)
+    policies.mark_unserved("block")
+
+    without = policies.automatic_modes("shop", 0.0)
+    policies.on_reconnect()
+
+    assert without == frozenset(CompletionMode) - {CompletionMode.BLOCK}
+    assert policies.automatic_modes("shop", 0.0) == frozenset(CompletionMode)
 
 
 def test_the_policy_is_requested_again_when_old_or_invalidated() -> None:

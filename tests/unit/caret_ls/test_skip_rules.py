@@ -59,7 +59,7 @@ def test_pause_and_disabled_languages_apply_only_to_automatic_requests(
     ("rules", "kind", "expected"),
     [
         (SkipRules(excluded=("a.*",)), FileKind.NORMAL, SkipReason.EXCLUDED),
-        (SkipRules(is_allowed=False), FileKind.NORMAL, SkipReason.MODE_OFF),
+        (SkipRules(modes=frozenset()), FileKind.NORMAL, SkipReason.MODE_OFF),
         (RULES, FileKind.SECRET, SkipReason.SECRET_FILE),
         (RULES, FileKind.GENERATED, SkipReason.GENERATED_FILE),
     ],

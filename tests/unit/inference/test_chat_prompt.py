@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caret.foundation.environment import BadSetting
-from inference.completion.incoming_request import ChatMessage
+from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.context.prompt.chat_prompt import build_chat_prompt
 from inference.context.prompt.model_formats.chat_template import load_chat_template
 from inference.context.prompt.prompt_writer import PromptWriter
@@ -110,6 +110,42 @@ def test_a_long_system_message_leaves_room_for_the_question(writer: PromptWriter
 
     assert "rule" in text
     assert "Why?" in text
+
+
+def test_files_precede_the_newest_message(writer: PromptWriter) -> None:
+    files = [ContextFile("a.py", "x = 1", 0.0), ContextFile("b.py", "y = 2", 0.0)]
+    messages = [ChatMessage("user", "First?"), ChatMessage("user", "Why?")]
+
+    prompt = build_chat_prompt(writer, messages, max_tokens=600, files=files)
+
+    text = TOKENS._with_markers.decode(prompt.token_ids, skip_special_tokens=True)
+    assert text.index("First?") < text.index("`a.py`:\n```\nx = 1\n```") < text.index("`b.py`")
+    assert text.index("y = 2") < text.index("Why?")
+    assert prompt.num_files == 2
+
+
+def test_files_leave_room_for_the_question_and_lose_their_ends(writer: PromptWriter) -> None:
+    files = [ContextFile("a.py", "first = 1\n" + "word word\n" * 5_000, 0.0)] * 3
+
+    prompt = build_chat_prompt(
+        writer, [SYSTEM, ChatMessage("user", "Why?")], max_tokens=300, files=files
+    )
+
+    text = TOKENS._with_markers.decode(prompt.token_ids, skip_special_tokens=True)
+    assert len(prompt.token_ids) <= 300
+    assert "You are terse." in text
+    assert "Why?" in text
+    assert "first = 1" in text
+    assert prompt.num_files == 1
+
+
+def test_secrets_of_files_are_removed(writer: PromptWriter) -> None:
+    key = "AKIA" + "IOSFODNN7ABCDEFG"
+    files = [ContextFile("a.py", f'key = "{key}"\n', 0.0)]
+
+    prompt = build_chat_prompt(writer, [ChatMessage("user", "Why?")], max_tokens=600, files=files)
+
+    assert key not in TOKENS._with_markers.decode(prompt.token_ids)
 
 
 def test_a_model_without_a_template_gets_the_plain_texts() -> None:

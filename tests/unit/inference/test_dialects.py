@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from inference.pools.engine import EngineStop
+from inference.routing.route import MAX_CHAT_S
 from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import FakeGateway
@@ -246,6 +247,41 @@ async def test_a_complete_chat_response_is_an_assistant_message() -> None:
     assert response["choices"][0]["message"] == {"content": "bc", "role": "assistant"}
     assert read_engine_prompt(gateway) == "Be terse.\n\nHello\n\n"
     assert [record.tier for record in gateway.journal.completions] == ["quality"]
+
+
+async def test_excluded_files_of_a_chat_do_not_reach_the_prompt() -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"*": ("secret/*",)})
+    files = [{"path": "secret/a.py", "text": "a = 1"}, {"path": "b.py", "text": "b = 2"}]
+    body = {"messages": [{"role": "user", "content": "Hello"}], "caret_files": files}
+
+    await send_request(gateway, "/v1/chat/completions", body)
+
+    assert read_engine_prompt(gateway) == "File `b.py`:\n```\nb = 2\n```\n\nHello\n\n"
+
+
+async def test_a_chat_about_an_excluded_file_is_refused() -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"*": ("straße/*",)})
+    body = {"messages": [{"role": "user", "content": "Hello"}], "caret_path": "straße/a.py"}
+
+    server = await send_request(gateway, "/v1/chat/completions", body)
+
+    assert (server.status, server.error_code) == (403, "path_excluded")
+    assert gateway.engine.requests == []
+
+
+async def test_a_long_answer_leaves_room_for_its_question() -> None:
+    gateway = FakeGateway()
+    question = "word " * 6_000
+    body = {"messages": [{"role": "user", "content": question}], "max_tokens": 9_999}
+
+    await send_request(gateway, "/v1/chat/completions", body)
+
+    (request,) = gateway.engine.requests
+    assert len(request.token_ids) == 4_000
+    assert request.max_tokens == 4_096
+    assert request.max_duration_s == MAX_CHAT_S
 
 
 async def test_a_chat_stream_contains_the_role_once() -> None:

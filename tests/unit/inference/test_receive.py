@@ -6,11 +6,13 @@ import pytest
 
 from caret.contracts.language_ids import LANGUAGES, language_of_name, language_of_path
 from caret.contracts.policy import Mode, Tier
+from caret.contracts.pricing import MAX_CHAT_TOKENS
 from inference.completion.generation_options import Sampling
 from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.errors import BadRequest
 from inference.gateway.receive import (
     DEFAULT_MAX_TOKENS,
+    MAX_ALTERNATIVE,
     MAX_FILES,
     MAX_FILES_CHARS,
     MAX_MESSAGES,
@@ -169,6 +171,21 @@ def test_sampling_out_of_range_is_rejected_by_its_field(sampling: Sampling, fiel
 )
 def test_max_tokens_is_limited(requested: int, expected: int) -> None:
     assert receive(make_arrival(max_tokens=requested)).max_tokens == expected
+
+
+@pytest.mark.parametrize("number", [-1, MAX_ALTERNATIVE + 1])
+def test_alternatives_out_of_range_are_rejected(number: int) -> None:
+    assert _rejection(alternative=number).code == "invalid_field"
+
+
+def test_the_number_of_an_alternative_is_its_seed() -> None:
+    assert receive(make_arrival(alternative=2)).sampling == Sampling(0.8, 0.95, seed=2)
+
+
+def test_a_chat_may_be_longer_than_other_completions() -> None:
+    request = receive(make_arrival(mode="chat", prefix="", messages=(HELLO,), max_tokens=9_999))
+
+    assert request.max_tokens == MAX_CHAT_TOKENS
 
 
 def test_the_most_recently_edited_file_comes_first() -> None:

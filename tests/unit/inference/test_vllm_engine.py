@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from inference.completion.generation_options import Sampling
 from inference.errors import EngineError
 from inference.pools.engine import EngineChunk, EngineStop
 from inference.pools.vllm.engine import VllmEngine
@@ -82,8 +83,7 @@ async def _serving(
     # As engines do: a disconnect cancels the request.
     runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
     server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     try:
         async with HttpClient(max_stall_s=STALL_S) as client:
@@ -189,21 +189,21 @@ async def test_the_reason_of_the_stop_is_kept() -> None:
 async def test_the_engine_gets_exactly_these_fields() -> None:
     async with _serving(COMPLETE) as (server, engine):
         await _collect(server, engine, stop=("\n",), priority=2, max_tokens=9)
-
-    assert server.bodies == [
-        {
-            "model": "demo",
-            "prompt": [1, 2, 3],
-            "max_tokens": 9,
-            "temperature": 0,
-            "stop": ["\n"],
-            "stop_token_ids": [0],
-            "cache_salt": "0" * 64,
-            "priority": 2,
-            "stream": True,
-            "stream_options": {"include_usage": True, "continuous_usage_stats": True},
-        }
-    ]
+        await _collect(server, engine, sampling=Sampling(0.8, 0.95, seed=2))
+    body, alternative = server.bodies
+    assert body == {
+        "model": "demo",
+        "prompt": [1, 2, 3],
+        "max_tokens": 9,
+        "temperature": 0,
+        "stop": ["\n"],
+        "stop_token_ids": [0],
+        "cache_salt": "0" * 64,
+        "priority": 2,
+        "stream": True,
+        "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+    }
+    assert (alternative["temperature"], alternative["seed"]) == (0.8, 2)
 
 
 async def test_the_connection_is_reused_for_the_next_request() -> None:

@@ -5,16 +5,36 @@ if vim.g.loaded_caret then
 end
 vim.g.loaded_caret = true
 
-local COMMANDS = { 'sign_in', 'suggest', 'dismiss', 'pause', 'resume' }
+local COMMANDS = {
+  'apply',
+  'block',
+  'chat',
+  'discard',
+  'dismiss',
+  'docstring',
+  'explain',
+  'next',
+  'pause',
+  'previous',
+  'resume',
+  'sign_in',
+  'stop',
+  'suggest',
+  'tests',
+}
 
+-- The first word is the command; `chat` takes a question after it. A range is the code in question.
 vim.api.nvim_create_user_command('Caret', function(command)
-  if vim.list_contains(COMMANDS, command.args) then
-    require('caret')[command.args]()
+  local name, text = command.args:match('^(%S+)%s*(.*)$')
+  if vim.list_contains(COMMANDS, name) then
+    local range = command.range > 0 and { command.line1, command.line2 } or nil
+    require('caret')[name](text, range)
   else
     vim.notify('Unknown command: Caret ' .. command.args, vim.log.levels.ERROR)
   end
 end, {
-  nargs = 1,
+  nargs = '+',
+  range = true,
   desc = 'Caret: ' .. table.concat(COMMANDS, ', '),
   complete = function(typed)
     return vim.tbl_filter(function(name)

@@ -5,7 +5,9 @@
  */
 
 import * as vscode from "vscode";
+import { registerAssist } from "./assist";
 import { Bar } from "./bar";
+import { ChatPanel } from "./chat/panel";
 import { greetOnce, registerCommands, sayMissing, sayNoPython, sayWhereConsentIsGiven } from "./commands";
 import { SECRET, Server } from "./server";
 import type { Status } from "./status";
@@ -19,7 +21,9 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     notice(context, status);
   });
   server = made;
+  const chat = new ChatPanel(context.extensionUri, made);
   context.subscriptions.push(bar, ...registerCommands(context, made, bar), ...watch(context, made, bar));
+  context.subscriptions.push(chat, ...registerAssist(made, chat));
   await made.restart();
 }
 

@@ -26,6 +26,7 @@ export const CHOICES = {
   enable: { icon: "check", label: "Switch on for {0}", command: "caret.toggleLanguage" },
   disable: { icon: "circle-slash", label: "Switch off for {0}", command: "caret.toggleLanguage" },
   explainNoSuggestion: { icon: "question", label: "Why no suggestion?", command: "caret.explainNoSuggestion" },
+  chat: { icon: "comment-discussion", label: "Open the chat", command: "caret.chat.focus" },
   restart: { icon: "debug-restart", label: "Restart the language server", command: "caret.restart" },
   consent: { icon: "law", label: "My consent and data", command: "caret.openConsent" },
   log: { icon: "output", label: "Open the log", command: "caret.openLog" },
@@ -43,7 +44,7 @@ function ofRunning({ status }: Situation): Choice[] {
     return [CHOICES.signIn, CHOICES.enterKey, CHOICES.getKey, CHOICES.explainNoSuggestion, CHOICES.pause];
   }
   const turn = status === "paused" ? CHOICES.resume : CHOICES.pause;
-  return [turn, CHOICES.explainNoSuggestion, CHOICES.signIn, CHOICES.signOut];
+  return [turn, CHOICES.chat, CHOICES.explainNoSuggestion, CHOICES.signIn, CHOICES.signOut];
 }
 
 function ofLanguage({ language, disabledLanguages }: Situation): Choice[] {

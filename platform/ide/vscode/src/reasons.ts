@@ -5,7 +5,11 @@ export const REASONS: Readonly<Record<string, string>> = {
   language_off: "Suggestions are off for this language.",
   selection: "Text is selected.",
   excluded: "This file is excluded, by the tenant's policy or by your settings.",
-  mode_off: "The tenant's policy allows no inline suggestions here.",
+  mode_off: "Your policy or your API key allows no inline suggestions here.",
+  block_off: "Your policy or your API key allows no blocks here.",
+  docstring_off: "Your policy or your API key allows no docstrings here.",
+  chat_off: "Your policy or your API key allows no chats here.",
+  no_model: "No model of this installation serves this. An operator can publish one.",
   secret_file: "This file looks as if it held secrets; it does not leave this machine.",
   generated_file: "This file looks generated.",
   in_comment: "The cursor is in a comment.",
@@ -23,6 +27,10 @@ export const REASONS: Readonly<Record<string, string>> = {
   offline: "The gateway cannot be reached.",
   refused: "The gateway has refused the request; the log says why.",
   file_closed: "The file is not known to the language server.",
+  withheld: "The answer was withheld, because it contained a secret or public code.",
+  no_function: "There is no function here, or docstrings are not known for this language.",
+  has_docstring: "The function has a docstring already.",
+  file_changed: "The file has changed meanwhile. Try again.",
 };
 
 export const SUGGESTED = "The last request brought a suggestion.";

@@ -49,6 +49,7 @@ export class Server {
   private turn: Promise<void> = Promise.resolve(); // runs starts and stops one after the other
   private selectedIn: string | undefined; // the file last reported to have a selection
   private readonly growing = new GrowingSuggestion();
+  private readonly listeners = new Map<string, (params: never) => void>(); // by notification
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -94,6 +95,20 @@ export class Server {
     }
     this.selectedIn = hasSelection ? uri : undefined;
     await this.notify(SELECTION_CHANGED, { uri, hasSelection });
+  }
+
+  /** Call the listener for each notification of this kind, of every server to come. */
+  onNotification<Params>(method: string, listener: (params: Params) => void): void {
+    this.listeners.set(method, listener);
+  }
+
+  /** Send a request; return undefined if no server is running. Rejects if the token cancels it. */
+  async request<Result>(
+    method: string,
+    params: object,
+    token?: vscode.CancellationToken,
+  ): Promise<Result | undefined> {
+    return this.client?.isRunning() ? this.client.sendRequest<Result>(method, params, token) : undefined;
   }
 
   /** Return why there was no suggestion; null if there was one. */
@@ -158,6 +173,9 @@ export class Server {
     client.onNotification(SIGNED_IN, async ({ key }: { key: string }) =>
       this.context.secrets.store(SECRET, key),
     );
+    for (const [method, listener] of this.listeners) {
+      client.onNotification(method, listener as (params: object) => void);
+    }
     client.onDidChangeState(({ newState }) => {
       if (newState === State.Stopped && client === this.client) {
         this.tell("stopped");

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import german from "../l10n/bundle.l10n.de.json";
 import contributed from "../package.nls.json";
 import contributedInGerman from "../package.nls.de.json";
+import { TEXTS } from "../src/chat/page";
+import { NOTES } from "../src/chat/notes";
 import { CHOICES } from "../src/menu";
 import { REASONS, SUGGESTED, sentenceFor } from "../src/reasons";
 import { LOOKS } from "../src/status";
@@ -11,11 +13,14 @@ import { LOOKS } from "../src/status";
 const LITERAL = /l10n\.t\(\s*"([^"]+)"/g;
 
 test("each text has a German translation", () => {
-  const source = readFileSync("src/commands.ts", "utf-8");
+  const files = readdirSync("src", { recursive: true, encoding: "utf-8" }).filter((file) => file.endsWith(".ts"));
+  const source = files.map((file) => readFileSync(`src/${file}`, "utf-8")).join("\n");
   const said = [
     ...Object.values(LOOKS).map((look) => look.says),
     ...Object.values(REASONS),
     SUGGESTED,
+    ...Object.values(TEXTS),
+    ...Object.values(NOTES),
     ...Object.values(CHOICES).map((choice) => choice.label),
     ...[...source.matchAll(LITERAL)].map((found) => found[1]),
   ];

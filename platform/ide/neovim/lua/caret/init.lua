@@ -1,5 +1,8 @@
 --- Suggestions from a Caret gateway. See |caret|.
 
+local chat = require('caret.chat')
+local docstring = require('caret.docstring')
+local proposal = require('caret.proposal')
 local server = require('caret.server')
 local status = require('caret.status')
 local suggestion = require('caret.suggestion')
@@ -13,6 +16,10 @@ local DEFAULTS = {
   accept_line = '<M-C-Right>',
   suggest = '<M-Bslash>',
   dismiss = '<C-]>',
+  next = '<M-]>',
+  previous = '<M-[>',
+  block = '<M-b>',
+  docstring = '<M-d>',
 }
 
 local current = nil -- the options; nil: not set up
@@ -22,6 +29,13 @@ M.accept_word = suggestion.accept_word
 M.accept_line = suggestion.accept_line
 M.dismiss = suggestion.dismiss
 M.suggest = suggestion.suggest
+M.next = suggestion.next
+M.previous = suggestion.previous
+M.apply = proposal.apply
+M.discard = proposal.discard
+M.stop = chat.stop
+--- Writes a docstring for the function at the cursor.
+M.docstring = docstring.write
 --- Returns the text of the visible suggestion; nil if there is none.
 M.shown = suggestion.text
 
@@ -31,6 +45,32 @@ M.status = status.text
 --- Signs in: opens the console, where the user confirms the code that the message shows.
 function M.sign_in()
   server.execute('caret.startSignIn')
+end
+
+--- Requests a whole block at the cursor.
+function M.block()
+  suggestion.suggest_mode('block')
+end
+
+--- Asks a question about the current file, or opens the chat. `range` is { first line, last line }.
+function M.chat(text, range)
+  if text and text ~= '' then
+    chat.ask(text, { range = range })
+  elseif range then
+    chat.prompt(range)
+  else
+    chat.open()
+  end
+end
+
+--- Explains the lines, or the code at the cursor.
+function M.explain(_, range)
+  chat.run('explain', range)
+end
+
+--- Generates tests for the lines, or for the code at the cursor.
+function M.tests(_, range)
+  chat.run('tests', range)
 end
 
 function M.pause()
@@ -71,11 +111,24 @@ local function map_keys(options)
       map_while_shown(unpack(action))
     end
   end
-  if options.dismiss then
-    vim.keymap.set('i', options.dismiss, suggestion.dismiss, { desc = 'Caret: dismiss the suggestion' })
-  end
-  if options.suggest then
-    vim.keymap.set('i', options.suggest, suggestion.suggest, { desc = 'Caret: request a suggestion' })
+  local requests = {
+    { options.dismiss, suggestion.dismiss, 'Caret: dismiss the suggestion' },
+    { options.suggest, suggestion.suggest, 'Caret: request a suggestion' },
+    { options.next, suggestion.next, 'Caret: show the next alternative' },
+    { options.previous, suggestion.previous, 'Caret: show the previous alternative' },
+    { options.block, M.block, 'Caret: request a block' },
+    {
+      options.docstring,
+      function()
+        suggestion.suggest_mode('docstring')
+      end,
+      'Caret: request a docstring',
+    },
+  }
+  for _, each in ipairs(requests) do
+    if each[1] then
+      vim.keymap.set('i', each[1], each[2], { desc = each[3] })
+    end
   end
 end
 
@@ -85,7 +138,7 @@ local function add_autocommands()
     vim.api.nvim_create_autocmd(events, { group = group, callback = callback })
   end
   on({ 'TextChangedI', 'InsertEnter' }, suggestion.on_text_changed)
-  on({ 'InsertLeave', 'BufLeave' }, suggestion.dismiss)
+  on({ 'InsertLeave', 'BufLeave', 'WinLeave' }, suggestion.dismiss)
   on('CursorMovedI', suggestion.on_cursor_moved)
 end
 
@@ -113,6 +166,8 @@ function M.setup(options)
   vim.api.nvim_set_hl(0, 'CaretSuggestion', { link = 'Comment', default = true })
   server.handlers['$/caret/status'] = on_status
   server.handlers['$/caret/suggestionGrown'] = suggestion.on_grown
+  server.handlers['$/caret/chatContext'] = chat.on_context
+  server.handlers['$/caret/chatText'] = chat.on_text
   map_keys(options)
   add_autocommands()
   server.enable(options)

@@ -15,13 +15,18 @@ function M.client(buffer)
   return vim.lsp.get_clients({ bufnr = buffer, name = 'caret' })[1]
 end
 
+--- Tells why no server can be asked.
+function M.tell_missing()
+  vim.notify(status.server_problem or 'Caret is not running. Open a file first.', vim.log.levels.WARN)
+end
+
 --- Runs a command of the server, such as `caret.pause`.
 function M.execute(name)
   local client = vim.lsp.get_clients({ name = 'caret' })[1]
   if client then
     client:exec_cmd({ title = name, command = name })
   else
-    vim.notify(status.server_problem or 'Caret is not running. Open a file first.', vim.log.levels.WARN)
+    M.tell_missing()
   end
 end
 

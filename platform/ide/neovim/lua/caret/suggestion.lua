@@ -1,5 +1,6 @@
 --- The suggestion at the cursor: requests it, draws it, and inserts it or a part of it.
 
+local sentence = require('caret.reasons')
 local server = require('caret.server')
 
 local M = {}
@@ -12,7 +13,8 @@ local NEXT_WORD = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]]
 local NEXT_LINE = [[^\n*[^\n]*]]
 local namespace = vim.api.nvim_create_namespace('caret')
 
---- The visible suggestion: { buffer, row, column, client, text, range, command }; nil: none.
+--- The visible suggestion: { buffer, row, column, client, text, range, command, items, index }; nil:
+--- none. `items` are it and its alternatives.
 local shown = nil
 --- The request in flight: { client, id, place }; nil: none.
 local request = nil
@@ -59,19 +61,28 @@ local function draw()
   })
 end
 
-local function show(place, result)
-  local item = result and result.items and result.items[1]
+local function show(place, result, index)
+  local items = result and result.items or {}
+  index = items[index or 1] and index or 1
+  local item = items[index]
   if not item or not is_at(place) or not is_inserting() then
     return clear()
   end
-  shown = vim.tbl_extend('force', place, { text = item.insertText, range = item.range, command = item.command })
+  shown = vim.tbl_extend('force', place, {
+    text = item.insertText,
+    range = item.range,
+    command = item.command,
+    items = items,
+    index = index,
+  })
   draw()
   vim.cmd.redraw() -- so that the text is on the screen before the server is told
   place.client:notify(DISPLAYED, { uri = vim.uri_from_bufnr(place.buffer) })
 end
 
 --- Requests a suggestion. With `keeps_shown`, the visible one stays until the response arrives.
-local function ask(trigger, keeps_shown)
+--- `index` is the alternative to show; default: the first. `on_nothing` is called if there is none.
+local function ask(trigger, keeps_shown, index, on_nothing)
   local buffer = vim.api.nvim_get_current_buf()
   local client = server.client(buffer)
   if not keeps_shown then
@@ -88,7 +99,10 @@ local function ask(trigger, keeps_shown)
   local is_sent, id = client:request(METHOD, params, function(_, result)
     if request and request.place == place then
       request = nil
-      show(place, result)
+      show(place, result, index)
+      if on_nothing and not (result and result.items and result.items[1]) then
+        on_nothing(client)
+      end
     end
   end, buffer)
   if is_sent then
@@ -174,6 +188,52 @@ end
 --- Requests a suggestion now, even where none would be requested automatically.
 function M.suggest()
   ask(INVOKED)
+end
+
+--- Shows the alternative `step` further, and requests alternatives first if there are none yet.
+local function show_other(step)
+  if not M.is_shown() then
+    return ask(INVOKED)
+  end
+  local num_items = #shown.items
+  if num_items > 1 then
+    show(shown, { items = shown.items }, (shown.index - 1 + step) % num_items + 1)
+  else
+    ask(INVOKED, true, 2)
+  end
+end
+
+--- Shows the next alternative to the visible suggestion.
+function M.next()
+  show_other(1)
+end
+
+--- Shows the previous alternative to the visible suggestion.
+function M.previous()
+  show_other(-1)
+end
+
+--- Tells why the user's request brought nothing.
+local function tell_reason(client)
+  client:request('$/caret/explainNoSuggestion', vim.empty_dict(), function(_, result)
+    local reason = result and result.reason
+    if reason and reason ~= vim.NIL and reason ~= 'newer_keystroke' then
+      vim.notify('Caret: ' .. sentence(reason), vim.log.levels.WARN)
+    end
+  end)
+end
+
+--- Requests a suggestion in a mode: block or docstring.
+function M.suggest_mode(mode)
+  local buffer = vim.api.nvim_get_current_buf()
+  local client = server.client(buffer)
+  if not client then
+    return
+  end
+  local params = { command = 'caret.useMode', arguments = { vim.uri_from_bufnr(buffer), mode } }
+  client:request('workspace/executeCommand', params, function()
+    ask(INVOKED, false, nil, tell_reason)
+  end, buffer)
 end
 
 --- Requests a suggestion because the text has changed, if the user is inserting.

@@ -1,0 +1,83 @@
+"""Ends a completion of the mode docstring with its docstring.
+
+The model would go on with the code below it. The docstring may have begun before the cursor, or
+begin with the completion. Pure, except for `end_docstring`, which wraps a stream.
+"""
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
+from typing import Final
+
+from inference.pools.engine import EngineChunk, EngineStop
+
+_NEARBY_LINES: Final = 40
+_ENDS: Final = {'"""': '"""', "'''": "'''", "/**": "*/", "/*": "*/"}
+_OPENER: Final = re.compile(r"""\s*(?:[rRuU]?(\"{3}|'{3})|(/\*\*?))""")
+_BEFORE_DOCSTRING: Final = re.compile(r":\s*(?:#.*)?$")  # the end of a line that opens a block
+
+
+class DocstringEnd:
+    """Returns a completion's text up to the end of its docstring."""
+
+    def __init__(self, prefix: str) -> None:
+        self._text = ""
+        self._end = _find_open_end(prefix)  # None: the docstring has not begun
+        self._start = 0  # index in the text from which the end is searched
+        self.has_ended = False
+
+    def feed(self, text: str) -> str:
+        """Return the part of the text that belongs to the docstring; "" after `has_ended`."""
+        if self.has_ended:
+            return ""
+        num_before = len(self._text)
+        self._text += text
+        if self._end is None and (match := _OPENER.match(self._text)):
+            self._end, self._start = _ENDS[match[1] or match[2]], match.end()
+        index = -1 if self._end is None else self._text.find(self._end, self._start)
+        if self._end is None or index < 0:
+            return text
+        self.has_ended = True
+        return self._text[num_before : index + len(self._end)]
+
+
+async def end_docstring(
+    chunks: AsyncIterator[EngineChunk], prefix: str
+) -> AsyncGenerator[EngineChunk, None]:
+    """Yield the chunks up to the end of the docstring. What follows is not read."""
+    docstring = DocstringEnd(prefix)
+    async for chunk in chunks:
+        text = docstring.feed(chunk.text)
+        if docstring.has_ended:
+            yield replace(chunk, text=text, stop=chunk.stop or EngineStop.STOP)
+            return
+        yield replace(chunk, text=text)
+
+
+def _find_open_end(prefix: str) -> str | None:
+    """Return the text that ends the docstring around the cursor; None: there is none."""
+    lines = prefix.split("\n")[-_NEARBY_LINES:]
+    for index in range(len(lines) - 1, -1, -1):
+        match = _OPENER.match(lines[index])
+        mark = match and (match[1] or match[2])
+        if match is None or mark is None:
+            if any(end in lines[index] for end in _ENDS.values()):
+                return None  # it has ended
+            continue
+        end = _ENDS[mark]
+        if end in lines[index][match.end() :] or not _may_open(mark, lines[:index]):
+            return None
+        return end
+    return None
+
+
+def _may_open(mark: str, lines_above: list[str]) -> bool:
+    """Return whether the mark opens a docstring: the same quotes may also end one."""
+    if mark.startswith("/"):
+        return True
+    above = next((line for line in reversed(lines_above) if line.strip()), "")
+    return (
+        not above.strip()
+        or above.lstrip().startswith("#")
+        or _BEFORE_DOCSTRING.search(above) is not None
+    )

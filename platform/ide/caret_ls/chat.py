@@ -1,0 +1,219 @@
+"""Chats with the quality tier about the open files, without those that must not be sent.
+
+The editor keeps the conversation and sends all of it each time.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from caret_ls.chat_context import (
+    MAX_SELECTION_CHARS,
+    ChatContext,
+    ConversationTurn,
+    SelectedCode,
+    build_body,
+)
+from caret_ls.chat_stream import ChatEnd, ChatFailed
+from caret_ls.completion_provider import MODE_OFF_CODES, REASONS
+from caret_ls.frames import FrameFile, RequestContext
+from caret_ls.gateway_connection import Address
+from caret_ls.mode_choice import CompletionMode
+from caret_ls.skip_rules import SkipReason
+from caret_ls.status_board import StatusBoard
+from caret_ls.text_document import Position
+from caret_ls.workspace import OpenFile, OpenFiles
+
+_MAX_FILE_CHARS: Final = 40_000  # of the current file, around the selection
+_SIGNED_OUT_CODES: Final = (
+    *("missing_api_key", "invalid_api_key", "revoked_api_key", "expired_api_key"),
+    *("tenant_suspended", "trial_ended"),
+)
+_BUSY_CODES: Final = (
+    *("gateway_at_capacity", "engine_busy", "engine_unavailable", "engine_timeout"),
+    "snapshots_stale",
+)
+_REASONS: Final = (
+    REASONS
+    | dict.fromkeys(_SIGNED_OUT_CODES, SkipReason.SIGNED_OUT)
+    | dict.fromkeys(_BUSY_CODES, SkipReason.OVERLOADED)
+    | dict.fromkeys(MODE_OFF_CODES, SkipReason.CHAT_OFF)
+    | {"filtered": SkipReason.WITHHELD}
+)
+_COMPLETE: Final = ("stop", "length")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    turns: Sequence[ConversationTurn]  # at least one; the newest is last
+    uri: str | None = None  # the current file; None: there is none
+    start: Position | None = None  # of the selection, or both are the cursor
+    end: Position | None = None
+    has_open_files: bool = True  # whether other open files are sent
+
+
+@dataclass(frozen=True, slots=True)
+class ChatResult:
+    finish_reason: str  # the gateway's, or "" if there is a reason
+    reason: SkipReason | None = None  # why there is no answer, or no more of it
+
+
+@dataclass(frozen=True, slots=True)
+class SentContext:
+    """What goes with a question, for the user to see."""
+
+    files: tuple[str, ...]  # paths, the current one first
+    selection: tuple[int, int] | None = None  # first and last line, from 1
+    withheld: str | None = None  # path of the current file if it must not be sent
+
+
+class StreamChat(Protocol):
+    def __call__(
+        self, address: Address, body: dict[str, Any], /
+    ) -> AsyncGenerator[str | ChatEnd, None]:
+        """Yield the texts of an answer, and then a ChatEnd. Raises ChatFailed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatState:
+    """The state that chats depend on."""
+
+    files: OpenFiles
+    board: StatusBoard
+    modes_of: Callable[[str], frozenset[str]]  # allowed in a repository
+    can_send: Callable[[OpenFile], bool]
+    build_request_context: Callable[[OpenFile], RequestContext]
+    get_address: Callable[[], Address | None]
+    on_refused: Callable[[], None]  # the policy has changed
+
+
+class Chat:
+    def __init__(self, state: ChatState, stream: StreamChat) -> None:
+        self._state = state
+        self._stream = stream
+
+    async def ask(
+        self,
+        request: ChatRequest,
+        *,
+        on_context: Callable[[SentContext], None],
+        on_text: Callable[[str], None],
+    ) -> ChatResult:
+        """Ask the newest question. Cancelling this call cancels the answer at the gateway."""
+        file = None if request.uri is None else self._state.files.get(request.uri)
+        reason = self._find_prohibition(request, file)
+        address = self._state.get_address()
+        if reason is not None or address is None:
+            return ChatResult("", reason or SkipReason.SIGNED_OUT)
+        context = self._build_context(request, file)
+        on_context(_describe(context, file))
+        self._state.board.on_request_started()
+        try:
+            return await self._receive(address, request.turns, context, on_text)
+        finally:
+            self._state.board.on_request_ended()
+
+    async def _receive(
+        self,
+        address: Address,
+        turns: Sequence[ConversationTurn],
+        context: ChatContext,
+        on_text: Callable[[str], None],
+    ) -> ChatResult:
+        try:
+            return await self._stream_once(address, build_body(turns, context), on_text)
+        except ChatFailed as error:
+            if error.code != "invalid_messages":
+                return self._to_result(error)
+        body = build_body(turns, context, has_system_role=False)
+        try:
+            return await self._stream_once(address, body, on_text)
+        except ChatFailed as error:
+            return self._to_result(error)
+
+    async def _stream_once(
+        self, address: Address, body: dict[str, Any], on_text: Callable[[str], None]
+    ) -> ChatResult:
+        """Raises ChatFailed."""
+        async with aclosing(self._stream(address, body)) as parts:
+            async for part in parts:
+                if isinstance(part, ChatEnd):
+                    return _end(part.finish_reason)
+                on_text(part)
+        raise ChatFailed("offline")
+
+    def _to_result(self, error: ChatFailed) -> ChatResult:
+        reason = _REASONS.get(error.code, SkipReason.REFUSED)
+        if reason in (SkipReason.CHAT_OFF, SkipReason.EXCLUDED):
+            self._state.on_refused()
+        return ChatResult("", reason)
+
+    def _find_prohibition(self, request: ChatRequest, file: OpenFile | None) -> SkipReason | None:
+        if self._state.board.signed_out_reason is not None:
+            return SkipReason.SIGNED_OUT
+        repository = file.repository_name if file else ""
+        if CompletionMode.CHAT not in self._state.modes_of(repository):
+            return SkipReason.CHAT_OFF
+        is_about_code = request.start != request.end or any(turn.command for turn in request.turns)
+        if file is not None and is_about_code and not self._state.can_send(file):
+            return SkipReason.EXCLUDED
+        return None
+
+    def _build_context(self, request: ChatRequest, file: OpenFile | None) -> ChatContext:
+        if file is None:
+            return ChatContext()
+        sent = self._state.build_request_context(file)
+        others = tuple(sent.files) if request.has_open_files else ()
+        if not self._state.can_send(file):
+            return ChatContext(repository=file.repository_name, files=others)
+        return ChatContext(
+            path=file.path,
+            repository=file.repository_name,
+            selection=_selected_code(file, request),
+            files=(_excerpt(file, request), *others),
+        )
+
+
+def _end(finish_reason: str) -> ChatResult:
+    if finish_reason in _COMPLETE:
+        return ChatResult(finish_reason)
+    return ChatResult("", _REASONS.get(finish_reason, SkipReason.REFUSED))
+
+
+def _selected_code(file: OpenFile, request: ChatRequest) -> SelectedCode | None:
+    """Return the selection; without one, a command is about the code at the cursor."""
+    if request.start is None or request.end is None:
+        return None
+    start, end = sorted(map(file.buffer.to_offset, (request.start, request.end)))
+    is_selected = start != end
+    if not is_selected and request.turns[-1].command is None:
+        return None
+    if not is_selected:
+        start = file.text.rfind("\n", 0, start) + 1
+        end = file.text.find("\n", end)
+        end = len(file.text) if end < 0 else end
+    text = file.text[start : min(end, start + MAX_SELECTION_CHARS)]
+    first_line = file.text.count("\n", 0, start) + 1
+    if not text.strip():
+        return None
+    return SelectedCode(file.path, file.language, text, first_line, is_selected=is_selected)
+
+
+def _excerpt(file: OpenFile, request: ChatRequest) -> FrameFile:
+    """Return the file, or the lines around the cursor of a long one."""
+    text = file.text
+    if len(text) > _MAX_FILE_CHARS:
+        at = 0 if request.start is None else file.buffer.to_offset(request.start)
+        start = text.rfind("\n", 0, max(at - _MAX_FILE_CHARS // 2, 0)) + 1
+        text = text[start : start + _MAX_FILE_CHARS]
+    return FrameFile(file.path, text, 0.0)
+
+
+def _describe(context: ChatContext, file: OpenFile | None) -> SentContext:
+    code = context.selection
+    lines = None
+    if code is not None:
+        lines = (code.first_line, code.first_line + code.text.rstrip("\n").count("\n"))
+    withheld = file.path if file is not None and not context.path else None
+    return SentContext(tuple(each.path for each in context.files), lines, withheld)

@@ -1,0 +1,103 @@
+"""What a chat sends: the conversation, the selection, the current file and other open files. Pure.
+
+The texts of files travel apart from the messages, so that the gateway can remove those that the
+policy excludes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from caret_ls.frames import MAX_NAME_CHARS, FrameFile
+
+MAX_TOKENS: Final = 4_096
+MAX_TURNS: Final = 40  # older ones would not fit into the prompt
+MAX_SELECTION_CHARS: Final = 24_000  # more would not fit either
+_INSTRUCTIONS: Final = (
+    "You help a programmer in their editor. Answer briefly. Put code into fenced blocks with the "
+    "name of the language. To change the selected code, answer with one block that replaces all "
+    "of it."
+)
+
+
+class ChatCommand(StrEnum):
+    """A question that the editor asks for the user."""
+
+    EXPLAIN = "explain"
+    TESTS = "tests"
+
+
+_QUESTIONS: Final = {
+    ChatCommand.EXPLAIN: "Explain this code: its purpose first, then how it works.",
+    ChatCommand.TESTS: (
+        "Write tests for this code, with the test framework that the project uses. Answer with one "
+        "fenced block that contains the whole test file."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationTurn:
+    role: str  # user or assistant
+    text: str
+    command: ChatCommand | None = None  # its question replaces the text
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedCode:
+    path: str
+    language: str
+    text: str
+    first_line: int  # from 1
+    is_selected: bool = True  # False: the user selected nothing; it is the line of the cursor
+
+
+@dataclass(frozen=True, slots=True)
+class ChatContext:
+    path: str = ""  # of the current file; "": it is not sent
+    repository: str = ""
+    selection: SelectedCode | None = None
+    files: Sequence[FrameFile] = ()  # the current one first
+
+
+def build_body(
+    turns: Sequence[ConversationTurn], context: ChatContext, *, has_system_role: bool = True
+) -> dict[str, Any]:
+    """Return the body of the request. Some models know no system role."""
+    *older, newest = turns[-MAX_TURNS:]
+    messages = [{"role": turn.role, "content": _question_of(turn)} for turn in older]
+    question = "\n\n".join(part for part in (_quote(context), _question_of(newest)) if part)
+    messages.append({"role": newest.role, "content": question})
+    if has_system_role:
+        messages.insert(0, {"role": "system", "content": _INSTRUCTIONS})
+    else:
+        messages[0] = messages[0] | {"content": f"{_INSTRUCTIONS}\n\n{messages[0]['content']}"}
+    return {
+        "messages": messages,
+        "stream": True,
+        "max_tokens": MAX_TOKENS,
+        "caret_path": context.path[:MAX_NAME_CHARS],
+        "caret_repository": context.repository[:MAX_NAME_CHARS],
+        "caret_files": [
+            {"path": file.path[:MAX_NAME_CHARS], "text": file.text} for file in context.files
+        ],
+    }
+
+
+def _question_of(turn: ConversationTurn) -> str:
+    return turn.text if turn.command is None else _QUESTIONS[turn.command]
+
+
+def _quote(context: ChatContext) -> str:
+    code = context.selection
+    if code is None:
+        return ""
+    last_line = code.first_line + code.text.rstrip("\n").count("\n")
+    label = "Selected code" if code.is_selected else "The cursor is at this code"
+    fence = "`" * (3 if "```" not in code.text else 5)
+    text = code.text.strip("\n")
+    return (
+        f"{label}, `{code.path}`, lines {code.first_line} to {last_line}:\n\n"
+        f"{fence}{code.language}\n{text}\n{fence}"
+    )

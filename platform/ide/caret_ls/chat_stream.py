@@ -1,0 +1,107 @@
+"""One streamed answer of `/v1/chat/completions`. Leaving the iterator cancels it at the gateway.
+
+The whole answer may arrive at once, behind a proxy that buffers, so that only the gateway's own
+time limit bounds the wait.
+"""
+
+import asyncio
+import json
+import logging
+import ssl
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from caret_ls.gateway_connection import Address
+
+if TYPE_CHECKING:
+    import httpx
+
+_PATH: Final = "/v1/chat/completions"
+_CONNECT_S: Final = 10.0
+_READ_S: Final = 330.0  # the gateway ends a chat after 300 s
+_DATA: Final = "data:"
+_DONE: Final = "[DONE]"
+_OFFLINE: Final = "offline"
+_log = logging.getLogger(__name__)
+
+
+class ChatFailed(Exception):
+    """The gateway refused the chat or could not finish it; `code` is its own, or `offline`."""
+
+    def __init__(self, code: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.retry_after_s = retry_after_s  # None: not given
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEnd:
+    finish_reason: str
+
+
+async def stream_chat(
+    address: Address, body: dict[str, Any]
+) -> AsyncGenerator[str | ChatEnd, None]:
+    """Yield the texts of an answer, and at last a ChatEnd. Raises ChatFailed."""
+    # Slow to import: only users of the chat pay for it, and suggestions do not wait meanwhile.
+    await asyncio.to_thread(import_module, "httpx")
+    import httpx
+
+    timeout = httpx.Timeout(_READ_S, connect=_CONNECT_S)
+    headers = {"Authorization": f"Bearer {address.key}", "X-Caret-Editor": address.editor}
+    try:
+        async with (
+            httpx.AsyncClient(timeout=timeout, verify=ssl.create_default_context()) as client,
+            client.stream("POST", address.url + _PATH, json=body, headers=headers) as response,
+        ):
+            if response.status_code != httpx.codes.OK:
+                raise _read_refusal(response, await response.aread())
+            async for text in _read_events(response):
+                yield text
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        _log.info("chat.offline error=%s", type(error).__name__)
+        raise ChatFailed(_OFFLINE) from error
+
+
+async def _read_events(response: "httpx.Response") -> AsyncGenerator[str | ChatEnd, None]:
+    """Yield the texts of the events, and then how they ended. Raises ChatFailed."""
+    finish_reason = ""
+    async for line in response.aiter_lines():
+        data = line.removeprefix(_DATA).strip()
+        if not line.startswith(_DATA) or not data:
+            continue
+        if data == _DONE:
+            break
+        event = _decode(data)
+        if "error" in event:
+            raise ChatFailed(_code_of(event))
+        for choice in event.get("choices", []):
+            if text := choice.get("delta", {}).get("content"):
+                yield text
+            reason = event.get("caret_finish_reason") or choice.get("finish_reason")
+            finish_reason = str(reason or finish_reason)
+    if not finish_reason:  # the connection ended early
+        raise ChatFailed(_OFFLINE)
+    yield ChatEnd(finish_reason)
+
+
+def _read_refusal(response: "httpx.Response", content: bytes) -> ChatFailed:
+    retry_after = response.headers.get("retry-after", "")
+    code = _code_of(_decode(content.decode(errors="replace")))
+    return ChatFailed(code, retry_after_s=float(retry_after) if retry_after.isdigit() else None)
+
+
+def _decode(text: str) -> dict[str, Any]:
+    """Decode an object; return {} for anything else, which a proxy may have sent."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _code_of(event: dict[str, Any]) -> str:
+    error = event.get("error")
+    return str(error.get("code") or _OFFLINE) if isinstance(error, dict) else _OFFLINE

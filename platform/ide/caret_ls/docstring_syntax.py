@@ -1,0 +1,126 @@
+"""Docstrings of each language: their marks, and the functions that they belong to. Pure.
+
+It knows lines, but no grammar. A function that it does not recognise only costs a docstring.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from caret_ls.completion_context import CompletionContext
+
+_STARS: Final = frozenset(
+    (
+        *("c", "cpp", "c++", "objective-c", "java", "kotlin", "scala", "dart", "groovy", "php"),
+        *("javascript", "javascriptreact", "typescript", "typescriptreact", "vue", "svelte"),
+        *("swift", "csharp", "c#", "rust", "go", "solidity"),
+    )
+)
+_QUOTES_OPEN: Final = re.compile(r"""^\s*[rRuU]?(\"{3}|'{3})\s*$""")
+_STARS_OPEN: Final = re.compile(r"^\s*/\*\*\s*$")
+_STARS_GO_ON: Final = re.compile(r"^\s*\*?\s*$")
+_COLON: Final = re.compile(r":\s*(?:#.*)?$")
+_PYTHON_HEAD: Final = re.compile(r"^(\s*)(?:async\s+)?(?:def|class)\s+\w+")
+_STARS_HEAD: Final = re.compile(
+    r"""^(\s*)(?:
+        (?:export\s+|default\s+|declare\s+|async\s+)*(?:function\*?|class|interface|trait|enum)\b
+        | (?:pub(?:\([\w:]+\))?\s+|unsafe\s+|async\s+|extern\s+|const\s+)*(?:fn|struct|impl)\b
+        | func\s+(?:\([^)]*\)\s*)?\w+
+        | (?:export\s+)?(?:const|let|var)\s+\w+[^=]*=\s*(?:async\s*)?(?:\([^)]*\)|\w+)[^=]*=>
+        | (?:override\s+|suspend\s+|private\s+|public\s+|internal\s+)*fun\s
+        | (?!(?:if|for|while|switch|catch|return|else|do|new|throw|await)\b)
+          (?:[\w<>\[\],.?:&*]+\s+)*[*&]?[\w$~]+\s*\([^;]*\)?[^;=]*\{\s*$
+    )""",
+    re.VERBOSE,
+)
+_MAX_HEAD_LINES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DocstringPlace:
+    """The place of a docstring that is to be written: between two lines."""
+
+    line: int  # the docstring is inserted before this line
+    opening: str  # indentation and marks
+    has_docstring: bool  # there is one already
+
+
+def docstring_opener(language: str) -> str:
+    """Return the marks that open a docstring; "" if the language's are not known."""
+    if language.lower() == "python":
+        return '"""'
+    return "/**" if language.lower() in _STARS else ""
+
+
+def is_docstring_opened(context: CompletionContext) -> bool:
+    """Return whether the cursor is in a docstring that was opened and is still empty."""
+    if context.line_after.strip("\"'*/ \t"):
+        return False
+    before = context.line_before
+    above = context.prefix[: len(context.prefix) - len(before)].rstrip("\r\n").splitlines()
+    if context.language.lower() == "python":
+        return bool(_QUOTES_OPEN.match(before)) and _may_begin_docstring(above)
+    if context.language.lower() not in _STARS:
+        return False
+    last = above[-1] if above else ""
+    return bool(_STARS_OPEN.match(before)) or (
+        bool(_STARS_GO_ON.match(before)) and bool(_STARS_OPEN.match(last))
+    )
+
+
+def find_function(language: str, lines: list[str], line: int) -> DocstringPlace | None:
+    """Return the place of the docstring of the function or class around a line.
+
+    None: the language's docstrings are not known, or there is no function.
+    """
+    opener = docstring_opener(language)
+    head = _PYTHON_HEAD if opener == '"""' else _STARS_HEAD if opener else None
+    found = head and _find_head(lines, min(line, len(lines) - 1), head)
+    if head is None or found is None:
+        return None
+    index, indent = found
+    if opener == '"""':
+        return _place_below(lines, index, indent)
+    above = lines[index - 1].strip() if index else ""
+    return DocstringPlace(index, f"{indent}{opener}", has_docstring=above.endswith("*/"))
+
+
+def _may_begin_docstring(above: list[str]) -> bool:
+    """Return whether quotes after these lines open a docstring, instead of ending one."""
+    line = next((line for line in reversed(above) if line.strip()), "")
+    if _COLON.search(line) is not None:
+        return True
+    return all(not each.strip() or each.lstrip().startswith("#") for each in above)
+
+
+def _find_head(lines: list[str], line: int, head: re.Pattern[str]) -> tuple[int, str] | None:
+    """Return the nearest function that begins at the line, or above it with less indentation."""
+    least = None  # of the lines below
+    for index in range(line, -1, -1):
+        text = lines[index]
+        if not text.strip():
+            continue
+        match = head.match(text)
+        if match and (least is None or len(match[1]) < least):
+            return index, match[1]
+        # A closing bracket belongs to a head of the same indentation.
+        is_inside = text.lstrip().startswith(")") or (least is None and text.strip()[0] in "}]")
+        indent = _indent(text) + is_inside
+        least = indent if least is None else min(least, indent)
+    return None
+
+
+def _place_below(lines: list[str], index: int, indent: str) -> DocstringPlace | None:
+    """Return the place below a head, which ends with a colon, perhaps lines below."""
+    for end in range(index, min(index + _MAX_HEAD_LINES, len(lines))):
+        if _COLON.search(lines[end]):
+            below = next((each for each in lines[end + 1 :] if each.strip()), "")
+            is_deeper = _indent(below) > len(indent)
+            inner = below[: _indent(below)] if is_deeper else f"{indent}    "
+            has_docstring = is_deeper and below.lstrip("rRuU \t").startswith(('"""', "'''"))
+            return DocstringPlace(end + 1, f'{inner}"""', has_docstring=has_docstring)
+    return None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,0 +1,173 @@
+"""Every mode of the language server, with the real gateway and the real engine."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from caret.contracts.policy import Mode
+from caret.contracts.usage import CompletionRecord, OutcomeRecord
+from tests.functional.editor.developer import Developer, make_developer
+from tests.functional.gateway.gateway_stack import Site, wait_until
+from tests.stack.language_server import INVOKED, LanguageServer, OpenBuffer, chat_params
+
+pytestmark = pytest.mark.engine
+
+TEXT: Final = (
+    "import os\n\n\nclass Reader:\n    def __init__(self, path):\n        self.path = path\n"
+)
+HEAD: Final = "\n    def read(self):\n        "
+
+
+@pytest.fixture
+def ada(site: Site, tmp_path: Path) -> Developer:
+    ada = make_developer(site, tmp_path)
+    (ada.home / "shop" / ".git").mkdir(parents=True)
+    return ada
+
+
+def open_text(server: LanguageServer, ada: Developer, path: str, text: str) -> OpenBuffer:
+    return OpenBuffer.opened(server, ada.file(path, text), text)
+
+
+async def start_chat(server: LanguageServer, **params: Any) -> None:
+    """Ask, and cancel the answer when it has begun: the small model would answer for minutes."""
+    params = chat_params("Repeat this file.", **params)
+    identifier, answer = server.begin("$/caret/chat", params)
+    await server.answers()
+    server.tell("$/cancelRequest", {"id": identifier})
+    with pytest.raises(RuntimeError, match="canceled"):
+        await answer
+
+
+async def last_record(ada: Developer, mode: str) -> CompletionRecord:
+    found: list[CompletionRecord] = []
+
+    async def is_there() -> bool:
+        found[:] = [record for record in ada.records(CompletionRecord) if record.mode == mode]
+        return bool(found)
+
+    assert await wait_until(is_there), f"no completion in mode {mode} was recorded"
+    return found[-1]
+
+
+async def test_an_empty_block_is_completed_on_the_quality_tier(ada: Developer) -> None:
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = open_text(server, ada, "reader.py", TEXT + HEAD)
+        await buffer.asks()
+        record = await last_record(ada, "block")
+
+    assert record.tier == "quality"
+
+
+async def test_a_key_requests_a_docstring_with_its_marks(ada: Developer) -> None:
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = open_text(server, ada, "reader.py", TEXT + HEAD)
+        command = {"command": "caret.useMode", "arguments": [buffer.uri, "docstring"]}
+        await server.ask("workspace/executeCommand", command)
+        (item,) = await buffer.asks(trigger=INVOKED)
+        record = await last_record(ada, "docstring")
+
+    assert item["insertText"].startswith('"""')
+    assert record.tier == "quality"
+
+
+async def test_a_second_key_press_brings_alternatives(ada: Developer) -> None:
+    async with ada.editor(CARET_LS_PREFETCH="no") as server:
+        await server.reaches("ready")
+        buffer = open_text(server, ada, "reader.py", TEXT + "        self.m")
+        first = await buffer.asks(trigger=INVOKED)
+        second = await buffer.asks(trigger=INVOKED)
+        buffer.takes(second[-1])
+        outcomes = await ada.wait_for_records(OutcomeRecord, 2)
+        completions = await ada.wait_for_records(CompletionRecord, 3)
+
+    assert len(first) == 1
+    assert second[0]["insertText"] == first[0]["insertText"]
+    assert len({item["insertText"] for item in second}) == len(second) > 1
+    accepted = next(outcome for outcome in outcomes if outcome.event == "accepted")
+    assert accepted.request_id in [record.request_id for record in completions[1:]]
+
+
+async def test_a_docstring_is_written_for_the_function_at_the_cursor(ada: Developer) -> None:
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = open_text(server, ada, "reader.py", TEXT)
+        params = {"uri": buffer.uri, "line": 5}
+        result = await server.ask("$/caret/writeDocstring", params)
+        missing = await server.ask("$/caret/writeDocstring", {"uri": buffer.uri, "line": 0})
+
+    assert missing == {"reason": "no_function"}
+    assert result["edit"]["range"]["start"] == {"line": 5, "character": 0}
+    text = result["edit"]["newText"]
+    assert text.startswith('        """')
+    assert text.endswith('"""\n')
+
+
+async def test_a_chat_streams_its_answer_about_the_open_files_until_it_is_cancelled(
+    ada: Developer,
+) -> None:
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        open_text(server, ada, "lines.py", "LINES = 3\n")
+        buffer = open_text(server, ada, "reader.py", TEXT)
+        selection = {"start": {"line": 4, "character": 0}, "end": {"line": 6, "character": 0}}
+        await start_chat(server, uri=buffer.uri, selection=selection)
+        record = await last_record(ada, "chat")
+
+    context, *texts = server.chat_parts
+    assert (context["files"], context["selection"]) == (["reader.py", "lines.py"], [5, 6])
+    assert all(part["text"] for part in texts)
+    assert (record.tier, record.editor, record.protocol) == ("quality", "neovim", "chat")
+    assert record.finish_reason == "cancelled"
+    assert await ada.site.becomes_idle(), "the engine must stop long before 4,096 tokens"
+
+
+async def test_excluded_files_are_no_context_and_cannot_be_asked_about(
+    site: Site, tmp_path: Path
+) -> None:
+    ada = make_developer(site, tmp_path, content_exclusion={"*": ("legal/*",)})
+    (ada.home / "shop" / ".git").mkdir(parents=True)
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        excluded = open_text(server, ada, "legal/terms.py", "TERMS = 1\n")
+        buffer = open_text(server, ada, "reader.py", TEXT)
+        span = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}
+        await start_chat(server, uri=buffer.uri)
+        refused = await server.chats("Why?", uri=excluded.uri, selection=span)
+
+    assert [part["files"] for part in server.chat_parts if "files" in part] == [["reader.py"]]
+    assert refused == {"finishReason": "", "reason": "excluded"}
+
+
+async def test_a_key_without_the_modes_permission_is_told(site: Site, tmp_path: Path) -> None:
+    ada = make_developer(site, tmp_path)
+    credential = msgspec.structs.replace(
+        ada.snapshot.credentials[0], modes=frozenset({Mode.INLINE})
+    )
+    ada.publish_changes(credentials=(credential,))
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = open_text(server, ada, "reader.py", TEXT)
+        chat = await server.chats("Why?", uri=buffer.uri)
+        docstring = await server.ask("$/caret/writeDocstring", {"uri": buffer.uri, "line": 5})
+
+    assert chat == {"finishReason": "", "reason": "chat_off"}
+    assert docstring == {"reason": "docstring_off"}
+
+
+async def test_a_chat_ends_when_its_key_is_revoked(ada: Developer) -> None:
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = open_text(server, ada, "reader.py", TEXT * 20)
+        _, answer = server.begin("$/caret/chat", chat_params("Repeat this file.", uri=buffer.uri))
+        await server.answers()
+        ada.publish_changes(credentials=())
+        result = await answer
+        again = await server.chats("Why?", uri=buffer.uri)
+
+    assert result == again == {"finishReason": "", "reason": "signed_out"}
+    assert server.chat_text

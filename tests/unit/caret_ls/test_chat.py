@@ -1,0 +1,199 @@
+"""A chat's request and its end. The gateway is a script."""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from caret_ls.chat import Chat, ChatRequest, ChatResult, ChatState, SentContext
+from caret_ls.chat_context import ChatCommand, ConversationTurn
+from caret_ls.chat_stream import ChatEnd, ChatFailed
+from caret_ls.frames import FrameFile, RequestContext
+from caret_ls.gateway_connection import Address
+from caret_ls.skip_rules import SkipReason
+from caret_ls.status_board import StatusBoard
+from caret_ls.text_document import Position
+from caret_ls.workspace import OpenFile, OpenFiles
+
+URI = "file:///nowhere/a.py"
+TEXT = "import os\n\n\ndef f():\n    return 1\n"
+OTHER = FrameFile("b.py", "b = 1\n", 0.0)
+HELLO = (ConversationTurn("user", "Why?"),)
+
+
+class Desk:
+    """One file, and a gateway that answers with `parts`, once for each list."""
+
+    def __init__(self, *parts: list[str | ChatEnd | ChatFailed]) -> None:
+        self.parts = list(parts)
+        self.bodies: list[dict[str, Any]] = []
+        self.texts: list[str] = []
+        self.contexts: list[SentContext] = []
+        self.num_refused = 0
+        self.modes = frozenset({"inline", "chat"})
+        self.is_excluded = False
+        self.address: Address | None = Address("http://127.0.0.1:1", "cpk_test_x")
+        self.files = OpenFiles(lambda _: None)
+        self.files.open(URI, "python", TEXT)
+        self.board = StatusBoard(lambda _: None)
+        self.chat = Chat(
+            ChatState(
+                self.files,
+                self.board,
+                lambda _: self.modes,
+                self._can_send,
+                lambda _: RequestContext(files=(OTHER,)),
+                get_address=lambda: self.address,
+                on_refused=self._on_refused,
+            ),
+            self._stream,
+        )
+
+    async def ask(self, turns: tuple[ConversationTurn, ...] = HELLO, **fields: Any) -> ChatResult:
+        request = ChatRequest(turns, **({"uri": URI} | fields))
+        return await self.chat.ask(
+            request, on_context=self.contexts.append, on_text=self.texts.append
+        )
+
+    def _can_send(self, _file: OpenFile) -> bool:
+        return not self.is_excluded
+
+    def _on_refused(self) -> None:
+        self.num_refused += 1
+
+    async def _stream(
+        self, _address: Address, body: dict[str, Any]
+    ) -> AsyncGenerator[str | ChatEnd, None]:
+        self.bodies.append(body)
+        for part in self.parts.pop(0):
+            if isinstance(part, ChatFailed):
+                raise part
+            yield part
+
+
+async def test_the_answer_arrives_part_by_part() -> None:
+    desk = Desk(["Be", "cause.", ChatEnd("stop")])
+
+    result = await desk.ask()
+
+    assert result == ChatResult("stop")
+    assert desk.texts == ["Be", "cause."]
+    assert desk.board.num_in_flight == 0
+
+
+async def test_the_current_file_the_selection_and_open_files_are_sent() -> None:
+    desk = Desk([ChatEnd("stop")])
+
+    await desk.ask(start=Position(3, 0), end=Position(5, 0))
+
+    (body,) = desk.bodies
+    assert [file["path"] for file in body["caret_files"]] == ["a.py", "b.py"]
+    assert body["caret_path"] == "a.py"
+    assert body["messages"][-1]["content"] == (
+        "Selected code, `a.py`, lines 4 to 5:\n\n```python\ndef f():\n    return 1\n```\n\nWhy?"
+    )
+    assert desk.contexts == [SentContext(("a.py", "b.py"), (4, 5))]
+
+
+async def test_open_files_are_sent_only_if_the_user_wants_it() -> None:
+    desk = Desk([ChatEnd("stop")])
+
+    await desk.ask(has_open_files=False)
+
+    assert [file["path"] for file in desk.bodies[0]["caret_files"]] == ["a.py"]
+
+
+async def test_a_command_asks_its_own_question_about_the_line_of_the_cursor() -> None:
+    desk = Desk([ChatEnd("stop")])
+    turn = ConversationTurn("user", "Erklären", ChatCommand.EXPLAIN)
+
+    await desk.ask((turn,), start=Position(3, 2), end=Position(3, 2))
+
+    content = desk.bodies[0]["messages"][-1]["content"]
+    assert "The cursor is at this code, `a.py`, lines 4 to 4:" in content
+    assert content.endswith("Explain this code: its purpose first, then how it works.")
+
+
+async def test_without_a_file_only_the_messages_are_sent() -> None:
+    desk = Desk([ChatEnd("stop")])
+
+    await desk.ask(uri=None)
+
+    assert (desk.bodies[0]["caret_files"], desk.bodies[0]["caret_path"]) == ([], "")
+
+
+async def test_a_question_about_excluded_code_is_not_sent() -> None:
+    desk = Desk()
+    desk.is_excluded = True
+
+    result = await desk.ask(start=Position(3, 0), end=Position(5, 0))
+
+    assert result == ChatResult("", SkipReason.EXCLUDED)
+    assert desk.bodies == []
+
+
+async def test_a_general_question_is_sent_without_the_excluded_file() -> None:
+    desk = Desk([ChatEnd("stop")])
+    desk.is_excluded = True
+
+    await desk.ask(start=Position(0, 0), end=Position(0, 0))
+
+    (body,) = desk.bodies
+    assert ([file["path"] for file in body["caret_files"]], body["caret_path"]) == (["b.py"], "")
+    assert desk.contexts == [SentContext(("b.py",), withheld="a.py")]
+
+
+async def test_a_chat_that_the_policy_does_not_allow_is_not_sent() -> None:
+    desk = Desk()
+    desk.modes = frozenset({"inline"})
+
+    assert await desk.ask() == ChatResult("", SkipReason.CHAT_OFF)
+
+
+async def test_without_a_key_the_chat_is_not_sent() -> None:
+    desk = Desk()
+    desk.address = None
+
+    assert await desk.ask() == ChatResult("", SkipReason.SIGNED_OUT)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "num_refused"),
+    [
+        ("insufficient_scope", SkipReason.CHAT_OFF, 1),
+        ("feature_disabled", SkipReason.CHAT_OFF, 1),
+        ("path_excluded", SkipReason.EXCLUDED, 1),
+        ("revoked_api_key", SkipReason.SIGNED_OUT, 0),
+        ("budget_exceeded", SkipReason.OVER_BUDGET, 0),
+        ("rate_limited", SkipReason.OVERLOADED, 0),
+        ("engine_busy", SkipReason.OVERLOADED, 0),
+        ("no_pool", SkipReason.NO_MODEL, 0),
+        ("offline", SkipReason.OFFLINE, 0),
+        ("internal_error", SkipReason.REFUSED, 0),
+    ],
+)
+async def test_a_failed_chat_keeps_its_text_and_tells_why(
+    code: str, reason: SkipReason, num_refused: int
+) -> None:
+    desk = Desk(["Be", ChatFailed(code)])
+
+    assert await desk.ask() == ChatResult("", reason)
+    assert (desk.texts, desk.num_refused) == (["Be"], num_refused)
+
+
+async def test_a_model_without_a_system_role_gets_the_instructions_in_the_first_message() -> None:
+    desk = Desk([ChatFailed("invalid_messages")], ["Because.", ChatEnd("stop")])
+
+    result = await desk.ask()
+
+    assert result == ChatResult("stop")
+    assert [message["role"] for message in desk.bodies[0]["messages"]] == ["system", "user"]
+    assert [message["role"] for message in desk.bodies[1]["messages"]] == ["user"]
+
+
+async def test_a_chat_that_was_withheld_or_shed_is_told() -> None:
+    desk = Desk([ChatEnd("filtered")], [ChatEnd("shed")])
+
+    results = [await desk.ask(), await desk.ask()]
+
+    assert [result.reason for result in results] == [SkipReason.WITHHELD, SkipReason.OVERLOADED]

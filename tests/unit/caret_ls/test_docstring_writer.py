@@ -1,0 +1,148 @@
+"""The command that writes a docstring: its request, its edit, and why there is none."""
+
+import asyncio
+
+import pytest
+
+from caret_ls.docstring_writer import DocstringEdit, DocstringWriter, WriterState
+from caret_ls.frames import RequestContext
+from caret_ls.gateway_connection import RequestEnded
+from caret_ls.skip_rules import SkipReason
+from caret_ls.status_board import SignedOutReason, StatusBoard
+from caret_ls.text_document import Position
+from caret_ls.workspace import OpenFile, OpenFiles
+from tests.fakes.polling import wait_until
+from tests.unit.caret_ls.provider_harness import FakeGateway, response_frames
+
+URI = "file:///nowhere/a.py"
+TEXT = "def f(a):\n    return a\n"
+JSDOC = "class A {\n  f(a) {\n    return a;\n  }\n}\n"
+
+
+class Desk:
+    def __init__(self, text: str = TEXT, language: str = "python") -> None:
+        self.gateway = FakeGateway()
+        self.modes = frozenset({"docstring"})
+        self.is_excluded = False
+        self.files = OpenFiles(lambda _: None)
+        self.file = self.files.open(URI, language, text)
+        self.board = StatusBoard(lambda _: None)
+        self.board.set(is_connected=True)
+        state = WriterState(
+            self.files,
+            self.board,
+            lambda _: self.modes,
+            self._can_send,
+            lambda _: RequestContext(),
+            lambda: "1",
+        )
+        self.writer = DocstringWriter(state, self.gateway)
+
+    def _can_send(self, _file: OpenFile) -> bool:
+        return not self.is_excluded
+
+
+async def test_a_docstring_is_inserted_below_the_head() -> None:
+    desk = Desk()
+    desk.gateway.ready.append(response_frames("Return a.", '"""'))
+
+    edit = await desk.writer.write(URI, 1)
+
+    assert edit == DocstringEdit(URI, Position(1, 0), '    """Return a."""\n')
+    (frame,) = desk.gateway.requests
+    assert (frame["mode"], frame["trigger"]) == ("docstring", "manual")
+    assert frame["prefix"] == 'def f(a):\n    """'
+    assert frame["suffix"] == "\n    return a\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("Return a.", '    """Return a."""\n'),
+        ('Return a.\n\n    Slowly.\n    """\n    x', '    """Return a.\n\n    Slowly.\n    """\n'),
+    ],
+)
+async def test_closing_marks_are_added_or_end_the_text(answer: str, text: str) -> None:
+    desk = Desk()
+    desk.gateway.ready.append(response_frames(answer))
+
+    edit = await desk.writer.write(URI, 0)
+
+    assert isinstance(edit, DocstringEdit)
+    assert edit.text == text
+
+
+async def test_a_jsdoc_is_inserted_above_the_method() -> None:
+    desk = Desk(JSDOC, "javascript")
+    desk.gateway.ready.append(response_frames("\n   * Return a.\n   */"))
+
+    edit = await desk.writer.write(URI, 2)
+
+    assert edit == DocstringEdit(URI, Position(1, 0), "  /**\n   * Return a.\n   */\n")
+    assert desk.gateway.requests[0]["prefix"] == "class A {\n  /**"
+
+
+async def test_a_file_that_has_changed_meanwhile_is_not_edited() -> None:
+    desk = Desk()
+    writing = asyncio.create_task(desk.writer.write(URI, 0))
+    await wait_until(lambda: bool(desk.gateway.requests))
+    desk.file.change(Position(0, 0), Position(0, 0), "#\n")
+    desk.gateway.respond("1", 'Return a."""')
+
+    assert await writing is SkipReason.FILE_CHANGED
+
+
+async def test_a_cancelled_command_cancels_its_request() -> None:
+    desk = Desk()
+    writing = asyncio.create_task(desk.writer.write(URI, 0))
+    await wait_until(lambda: bool(desk.gateway.requests))
+    writing.cancel()
+    await asyncio.wait({writing})
+
+    assert desk.gateway.cancelled == ["1"]
+    assert desk.board.num_in_flight == 0
+
+
+async def test_each_prohibition_is_told_without_a_request() -> None:
+    closed, signed_out, offline, off, excluded, none, has_one = (Desk() for _ in range(7))
+    signed_out.board.set(signed_out_reason=SignedOutReason.NO_KEY)
+    offline.board.set(is_connected=False)
+    off.modes = frozenset()
+    excluded.is_excluded = True
+    none.files.open(URI, "python", "x = 1\n")
+    has_one.files.open(URI, "python", 'def f():\n    """Return."""\n')
+    closed.files.close(URI)
+    desks = (closed, signed_out, offline, off, excluded, none, has_one)
+
+    reasons = [await desk.writer.write(URI, 0) for desk in desks]
+
+    assert reasons == [
+        SkipReason.FILE_CLOSED,
+        SkipReason.SIGNED_OUT,
+        SkipReason.OFFLINE,
+        SkipReason.DOCSTRING_OFF,
+        SkipReason.EXCLUDED,
+        SkipReason.NO_FUNCTION,
+        SkipReason.HAS_DOCSTRING,
+    ]
+    assert [desk.gateway.requests for desk in desks] == [[]] * len(desks)
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        ([RequestEnded("insufficient_scope")], SkipReason.DOCSTRING_OFF),
+        ([RequestEnded("no_pool")], SkipReason.NO_MODEL),
+        ([RequestEnded("offline")], SkipReason.OFFLINE),
+        (response_frames("", finish_reason="budget_exceeded"), SkipReason.OVER_BUDGET),
+        (response_frames("", finish_reason="stop"), SkipReason.NOTHING_TO_SUGGEST),
+        (response_frames("a", finish_reason="filtered"), SkipReason.NOTHING_TO_SUGGEST),
+    ],
+)
+async def test_the_end_of_the_request_is_told(
+    response: list[dict[str, object] | RequestEnded], reason: SkipReason
+) -> None:
+    desk = Desk()
+    desk.gateway.ready.append(response)
+
+    assert await desk.writer.write(URI, 0) is reason
