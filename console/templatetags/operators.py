@@ -4,8 +4,8 @@ from typing import Final
 
 from django import template
 
+from console.assets.operator_files import url_of
 from console.operator_admin.pools.presenters import rejection_reason
-from console.operator_admin.static_files import url_of
 from console.usage_filters.number_format import format_number, format_share
 
 register = template.Library()

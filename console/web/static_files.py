@@ -13,8 +13,8 @@ from django.conf import settings
 
 from caret.foundation.web.body_limit import Application, Receive, Send
 from console.assets.console_files import console_files
+from console.assets.operator_files import operator_files
 from console.assets.static_file import StaticFile
-from console.operator_admin.static_files import operator_files
 
 _ACCEPTS_GZIP: Final = re.compile(rb"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
 # Small compared with a connection's buffers, for clients that read slowly.

@@ -9,10 +9,24 @@ import mmap
 import struct
 from bisect import bisect_left
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, Self, cast
 
+import msgspec
+import structlog
+from redis.asyncio import Redis
+
+from caret.contracts.public_code import (
+    PUBLIC_CODE,
+    PUBLIC_CODE_CHANGED,
+    PUBLIC_CODE_VERSION,
+    decode_index_change,
+    index_file,
+)
 from caret.foundation.environment import BadSetting
 from inference.filtering.fingerprints import WINDOW_CHARS, WINNOW, RollingHash, normalise
+from inference.pools.discovery.fleet_state_feed import FleetStateFeed
+
+log = structlog.get_logger(__name__)
 
 # Magic, version, characters per window, windows per kept hash, number of hashes.
 HEADER: Final = struct.Struct("<8sIIIxxxxQ")
@@ -63,6 +77,11 @@ class ActivePublicCodeIndex:
         self._configured = configured
         self.current = configured  # None: there is no index
 
+    @classmethod
+    def open(cls, path: Path | None) -> Self:
+        """Open the file of the setting, if there is one. Raises BadSetting."""
+        return cls(PublicCodeIndexFile(path) if path else None)
+
     def start(self, index: PublicCodeIndex | None) -> None:
         """Use this index; None uses that of the setting again."""
         self.current = self._configured if index is None else index
@@ -85,6 +104,32 @@ class PublicCodeMatcher:
             if hash_ is not None and self._public_code.contains(hash_):
                 return True
         return False
+
+
+class PublicCodeFeed(FleetStateFeed):
+    """Follows the index of public code that operators start and stop, in Redis."""
+
+    name = "public_code"
+    version = PUBLIC_CODE_VERSION
+    channel = PUBLIC_CODE_CHANGED
+
+    def __init__(self, redis: Redis, active: ActivePublicCodeIndex, folder: Path) -> None:
+        super().__init__(redis)
+        self._active = active
+        self._folder = folder
+
+    async def apply_state(self) -> None:
+        entries = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(PUBLIC_CODE)))
+        started: PublicCodeIndexFile | None = None
+        for data in entries.values():
+            try:
+                index = decode_index_change(data)
+                if index.is_running:
+                    started = PublicCodeIndexFile(index_file(self._folder, index.name))
+            # A newer format, or a file that this gateway does not see. It reports that it has none.
+            except (msgspec.DecodeError, BadSetting) as error:
+                log.warning("public_code_index.invalid", error=str(error))
+        self._active.start(started)
 
 
 def _not_an_index(path: Path) -> BadSetting:

@@ -26,8 +26,7 @@ from inference.context.prompt.variant_options import validate_variants
 from inference.context.sources.snippet_source import NullSnippetSource, SnippetSource
 from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.filtering.filter import check_filters
-from inference.filtering.public_code_feed import PublicCodeFeed
-from inference.filtering.public_code_index import ActivePublicCodeIndex, PublicCodeIndexFile
+from inference.filtering.public_code_index import ActivePublicCodeIndex, PublicCodeFeed
 from inference.gateway.admit import AdmissionController
 from inference.gateway.experiments import ExperimentSet, read_experiments
 from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
@@ -129,20 +128,18 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         additions = AddedReplicaFeed(redis, pool_members)
         experiments = ExperimentFeed(redis, plane.admission.experiments, _check_variants)
         public_code = PublicCodeFeed(redis, plane.public_code, config.public_code_folder)
-        await experiments.start()
-        await public_code.start()
-        await drains.start()
-        await additions.start()
+        feeds = (experiments, public_code, drains, additions)
+        for feed in feeds:
+            await feed.start()
         await pool_members.reconcile()  # before any replica is called
         async with (
             _run_delivery(journal, RedisShipper(redis)) as shipping,
             _run_leases(plane.admission.quotas.leases) as returning,
             run_background_tasks(
                 (
-                    *(("journal", shipping), ("leases", returning), ("drains", drains.run)),
-                    *(("membership", pool_members.run), ("additions", additions.run), *watches),
-                    ("experiments", experiments.run),
-                    ("public_code", public_code.run),
+                    *(("journal", shipping), ("leases", returning)),
+                    *((feed.name, feed.run) for feed in feeds),
+                    *(("membership", pool_members.run), *watches),
                     *_list_background_tasks(config, plane, links),
                 )
             ),
@@ -292,9 +289,7 @@ def _build_plane(
         late_outcomes=LateOutcomeRecorder(clock=clock, append_record=recorder.journal.append),
         warmup_queue=WarmupQueue(clock),
         body_quota=BodyQuota(),
-        public_code=ActivePublicCodeIndex(
-            PublicCodeIndexFile(config.public_code_file) if config.public_code_file else None
-        ),
+        public_code=ActivePublicCodeIndex.open(config.public_code_file),
         content_capture=content_capture,
     )
 

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from console.assets.console_files import asset_url
+from console.assets.operator_files import url_of
 from console.assets.static_file import build_static_file, version_of
-from console.operator_admin.static_files import url_of
 from console.web.static_files import StaticFiles, all_static_files
 
 if TYPE_CHECKING:
