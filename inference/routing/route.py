@@ -80,7 +80,7 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
         token_ids=prompt.token_ids,
         stop_token_ids=prompt.stop_token_ids,
         stop=(*request.stop, "\n") if prompt.is_single_line else request.stop,
-        max_tokens=1 if request.is_warm_up else _max_tokens(request, prompt),
+        max_tokens=_max_tokens(request, prompt),
         salt=salt,
         priority=_LAST if request.is_warm_up else _PRIORITIES[request.mode],
         num_in_flight_at_replica=num_in_flight,
