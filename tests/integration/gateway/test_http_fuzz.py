@@ -52,7 +52,8 @@ def test_responses_match_the_openapi_description(
 
     response = case.call(base_url=quick_site.url, headers=headers, timeout=DEADLINE_S)
 
-    assert response.status_code < 500
+    # 501: Caret makes no embeddings.
+    assert response.status_code < 500 or response.status_code == 501
     case.validate_response(
         response,
         checks=[status_code_conformance, content_type_conformance, response_schema_conformance],
