@@ -99,10 +99,16 @@ class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publis
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """Return the first value of a header. Header names are lower case in ASGI."""
+    """Return the first value of a header. Header names are lower case in ASGI.
+
+    Most clients send paths as UTF-8, some as Latin-1. Content exclusion needs the right letters.
+    """
     for key, value in scope["headers"]:
         if key == name:
-            return str(value.decode("latin-1"))
+            try:
+                return str(value.decode())
+            except UnicodeDecodeError:
+                return str(value.decode("latin-1"))
     return None
 
 

@@ -51,6 +51,17 @@ async def test_headers_give_the_path_if_the_body_does_not() -> None:
     assert gateway.engine.requests == []
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+async def test_a_path_with_other_letters_is_excluded_in_each_encoding(encoding: str) -> None:
+    gateway = FakeGateway()
+    gateway.exclude({"*": ("löhne/**",)})
+    headers = [(b"x-caret-path", "löhne/a.py".encode(encoding))]
+
+    server = await send_request(gateway, "/v1/completions", {"prompt": "a"}, headers=headers)
+
+    assert server.status == 403
+
+
 async def test_an_excluded_tabby_file_is_rejected_and_excluded_snippets_are_removed() -> None:
     gateway = FakeGateway()
     gateway.exclude({"shop": ("secret/**",)})
