@@ -98,7 +98,7 @@ def filter(
     gate = LineGate(
         checks,
         line_before=_end_of_line(request.prefix),
-        shows_passed_lines=trace.arrival.protocol == "stream",
+        client_shows_text_early=trace.arrival.protocol == "stream",
     )
     return aclosing(
         _forward_filtered(chunks, TokenHealer(prompt.healed_prefix), cutter, gate, trace)

@@ -1,18 +1,19 @@
-"""The line gate: checks that need a whole line, and when text is sent.
+"""The line gate checks whole lines, and decides when text is sent.
 
     engine > Truncator > LineGate > client
 
 The first line is sent as it grows, so that the first token does not wait for checks. Each further
-line is held until it is whole and checked. If the file would be more invalid with it, it stays held
-until a later line repairs that. Lines still held at the end are dropped: the completion ends at the
-last good point.
+line is held until it is complete and checked. A line is valid if the file up to its end is no more
+invalid than it was before the completion. An invalid line is held until a later line makes the file
+valid again. Lines that are still held at the end are dropped: the completion ends with its last
+valid line.
 
-The completion is withheld if no point was good but the first line was sent, if a line that was sent
+The completion is withheld if no line was valid but the first one was sent, if a line that was sent
 contains a secret, or if the text is public code. The finish reason says so, and clients that show
 text only at the end show nothing.
 
-Clients that show text before the end need to know when the first line has passed. For them, the
-line break after a good line is sent as soon as the next line has text. It may be the last text.
+Other clients show text before the end. They treat a line as checked when its line break arrives, so
+the line break of a valid line is sent as soon as the next line has text, even if nothing follows.
 
 In verbatim mode, for raw prompts and chats, every line is sent as it grows, with all white space.
 """
@@ -23,13 +24,13 @@ from typing import Final
 
 from inference.filtering.filter_reason import FilterReason
 
-# After so many lines without a good point, a further line is not expected to repair the text.
+# After more invalid lines in a row than this, no further line is expected to repair the text.
 MAX_INVALID_LINES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class LineChecks:
-    """The checks; None: not required. Each gets the completion so far, or its last line."""
+    """The checks. None switches a check off. The comments say which text each one gets."""
 
     is_valid: Callable[[str], bool] | None = None  # on all text up to the end of a line
     # Whether the cursor's block ended before the last line. Called after is_valid, with the text
@@ -49,18 +50,18 @@ class LineGate:
         *,
         line_before: str,
         is_verbatim: bool = False,
-        shows_passed_lines: bool = False,
+        client_shows_text_early: bool = False,
     ) -> None:
         self._checks = checks
         self._is_verbatim = is_verbatim
-        self._shows_passed_lines = shows_passed_lines
+        self._client_shows_text_early = client_shows_text_early
         self._line_before = line_before  # the part of the cursor's line before the cursor
         self._text = ""  # everything received
         self._line_start = 0  # index of the current line
-        self._num_sent = 0
-        self._num_good = 0  # text up to here may be sent
-        self._num_unsound = 0  # lines since the last good point
-        self._is_ever_sound = False
+        self._num_sent_chars = 0
+        self._num_sendable_chars = 0
+        self._num_invalid_lines = 0  # since the last valid line
+        self._had_valid_line = False
         self.has_ended = False
         self.is_withheld = False
         self.reason: FilterReason | None = None
@@ -77,8 +78,8 @@ class LineGate:
                 self._line_start = len(self._text)
             if not self.has_ended:
                 self._text += part
-                self._look_ahead(part)
-                self._pass_line_break()
+                self._release_growing_line(part)
+                self._release_line_break()
             out += self._release_text()
         return out
 
@@ -86,73 +87,80 @@ class LineGate:
         """End the completion. Return the held text that belongs to it."""
         if not self.has_ended:
             self._end_line()
-            if self._num_unsound:
+            if self._num_invalid_lines:
                 self._end(FilterReason.SYNTAX)
             self.has_ended = True
-        self.is_withheld = self.is_withheld or self._is_never_valid()
+        self.is_withheld = self.is_withheld or self._had_no_valid_line()
         return "" if self.is_withheld else self._release_text()
 
     def _release_text(self) -> str:
-        out = self._text[self._num_sent : self._num_good]
-        self._num_sent = max(self._num_sent, self._num_good)
+        out = self._text[self._num_sent_chars : self._num_sendable_chars]
+        self._num_sent_chars = max(self._num_sent_chars, self._num_sendable_chars)
         return out
 
     def _end(self, reason: FilterReason) -> None:
         self.has_ended = True
         self.reason = self.reason or reason
 
-    def _look_ahead(self, part: str) -> None:
-        """Release the current line as it grows, except a possible secret.
+    def _release_growing_line(self, part: str) -> None:
+        """Withhold public code; otherwise release the first line as it grows, up to a secret.
 
-        This applies to the first line, and to every line in verbatim mode.
+        In verbatim mode, release every line that way.
         """
         if self._checks.is_public is not None and self._checks.is_public(part):
             self.is_withheld = True
             self._end(FilterReason.PUBLIC_CODE)
         elif self._line_start == 0 or self._is_verbatim:
             secret_start = self._checks.find_pending_secret and self._checks.find_pending_secret(
-                self._line()
+                self._checked_line()
             )
-            self._num_good = (
+            self._num_sendable_chars = (
                 len(self._text) if secret_start is None else self._to_completion_index(secret_start)
             )
 
-    def _pass_line_break(self) -> None:
-        is_begun = self._text[self._line_start :].strip() and self._text[: self._line_start].strip()
-        if self._shows_passed_lines and is_begun and not (self.has_ended or self._num_unsound):
-            self._num_good = max(self._num_good, self._line_start)
+    def _release_line_break(self) -> None:
+        """Release the line break before the current line, if the client shows text early."""
+        has_text = self._text[self._line_start :].strip() and self._text[: self._line_start].strip()
+        if (
+            self._client_shows_text_early
+            and has_text
+            and not (self.has_ended or self._num_invalid_lines)
+        ):
+            self._num_sendable_chars = max(self._num_sendable_chars, self._line_start)
 
     def _to_completion_index(self, index: int) -> int:
         """Convert an index in the checked line to an index in the completion."""
         before = 0 if self._line_start else len(self._line_before)
-        return max(self._num_good, self._line_start + index - before)
+        return max(self._num_sendable_chars, self._line_start + index - before)
 
-    def _line(self) -> str:
+    def _checked_line(self) -> str:
         line = self._text[self._line_start :]
         return line if self._line_start else self._line_before + line
 
     def _end_line(self) -> None:
-        if self._checks.contains_secret is not None and self._checks.contains_secret(self._line()):
-            self.is_withheld = self._line_start == 0 or self._num_sent > self._line_start
+        if self._checks.contains_secret is not None and self._checks.contains_secret(
+            self._checked_line()
+        ):
+            self.is_withheld = self._line_start == 0 or self._num_sent_chars > self._line_start
             self._end(FilterReason.SECRET)
         elif self._checks.is_valid is None or self._checks.is_valid(self._text):
             self._accept_line()
         else:
-            self._num_unsound += 1
-            if self._num_unsound > MAX_INVALID_LINES:
+            self._num_invalid_lines += 1
+            if self._num_invalid_lines > MAX_INVALID_LINES:
                 self._end(FilterReason.SYNTAX)
 
     def _accept_line(self) -> None:
         ends_before = self._checks.has_block_ended
         if self._line_start and ends_before and ends_before(self._text, self._line_start):
-            self._num_unsound = 0
+            self._num_invalid_lines = 0
             self._end(FilterReason.BLOCK_END)
             return
-        self._is_ever_sound = True
-        self._num_unsound = 0
+        self._had_valid_line = True
+        self._num_invalid_lines = 0
         # Blank lines are sent together with the text after them.
         visible_text = self._text if self._is_verbatim else self._text.rstrip()
-        self._num_good = max(self._num_good, len(visible_text))
+        self._num_sendable_chars = max(self._num_sendable_chars, len(visible_text))
 
-    def _is_never_valid(self) -> bool:
-        return self.reason is FilterReason.SYNTAX and not self._is_ever_sound
+    def _had_no_valid_line(self) -> bool:
+        return self.reason is FilterReason.SYNTAX and not self._had_valid_line

@@ -27,7 +27,7 @@ from tenants.security.authorization.directory import MemberRow, find_membership
 @dataclass(frozen=True, slots=True)
 class MembershipChange:
     member: MemberRow
-    unowned_keys: KeySummary  # shown to the member, who may no longer create keys
+    unowned_keys: KeySummary  # keys whose secret was shown to the member (api_keys.unowned)
 
 
 def change_role(
@@ -53,11 +53,11 @@ def change_role(
 
 
 def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) -> KeySummary:
-    """Remove a member, or leave the tenant, and return the keys that become unowned.
+    """Remove a member, or leave the tenant. Return the keys whose secret was shown to the member.
 
-    The member's own keys are revoked, and gateways reject them within a second. Keys that the
-    member was shown stay valid and are returned. A member provisioned by SCIM comes back only when
-    the identity provider reports the user active again.
+    These keys stay valid. The member's own keys are revoked, and gateways reject them within a
+    second. A member provisioned by SCIM comes back only when the identity provider reports the user
+    active again.
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict for the last owner.
     """
@@ -73,7 +73,10 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
 
 
 def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
-    """Change the rows only, inside the tenant's scope and with its row locked."""
+    """End a membership with its teams, sessions, invitations and consent, and revoke its keys.
+
+    The caller checks permissions, opens the tenant's scope, locks its row and writes the audit log.
+    """
     Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id, ended_at=None).update(
         ended_at=now
     )
@@ -88,9 +91,9 @@ def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
 
 
 def _lock_membership(actor: Actor, user_id: UserId, *, new_role: Role | None) -> Role:
-    """Lock the tenant and return the member's role; `new_role` None: the member is to leave.
+    """Lock the tenant, check that the actor may make the change, and return the member's old role.
 
-    Raises Forbidden, NotFound, Conflict.
+    `new_role` is None if the membership ends. Raises Forbidden, NotFound, Conflict.
     """
     # Locks the tenant: two owners who leave at once cannot leave it without an owner.
     mark_snapshot_stale(tenant_id=actor.tenant_id)

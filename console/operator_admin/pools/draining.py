@@ -1,4 +1,4 @@
-"""Draining a replica and restoring it.
+"""Draining and undraining a replica.
 
 Both need a reason and a code of the operator's authenticator app. If a pool would lose its last
 replica, the replica's name must be typed too.
@@ -40,7 +40,7 @@ _CONFLICT: Final = 409
 
 @dataclass(frozen=True, slots=True)
 class _DrainStep:
-    """The change that the page is about."""
+    """The replica to drain or undrain, and the replicas of each pool."""
 
     replica: str
     is_drained: bool
@@ -61,7 +61,7 @@ def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpRes
 @require_http_methods(["GET", "POST"])
 @operator_required
 def undrain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
-    # Gateways are not asked: a replica that none of them knows must be restorable too.
+    # Gateways are not asked: a replica that none of them knows must be undrainable too.
     return _apply_step(request, operator, _DrainStep(replica, is_drained=False, members={}))
 
 
@@ -110,7 +110,7 @@ def _show_form(
     request: HttpRequest, step: _DrainStep, errors: dict[str, str], *, status: int = 200
 ) -> HttpResponse:
     context: dict[str, Any] = {
-        "title": gettext("Drain a replica") if step.is_drained else gettext("Undrain"),
+        "title": gettext("Drain a replica") if step.is_drained else gettext("Undrain a replica"),
         "replica": step.replica,
         "is_drained": step.is_drained,
         "pools": sorted(pool for pool, names in step.members.items() if step.replica in names),

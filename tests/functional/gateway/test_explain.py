@@ -1,4 +1,4 @@
-"""A real completion, explained by its ID alone."""
+"""`manage.py explain_request` explains a real completion, given only its request ID."""
 
 import asyncio
 import json

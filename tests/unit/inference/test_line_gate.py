@@ -57,7 +57,7 @@ def test_further_lines_are_sent_when_complete() -> None:
 
 def test_the_break_after_a_passed_line_is_sent_when_the_next_line_begins() -> None:
     gate = LineGate(
-        LineChecks(is_valid=_never_ends_with("!")), line_before="", shows_passed_lines=True
+        LineChecks(is_valid=_never_ends_with("!")), line_before="", client_shows_text_early=True
     )
 
     assert [
@@ -77,7 +77,7 @@ def test_the_break_after_a_passed_line_is_sent_when_the_next_line_begins() -> No
 
 def test_no_break_is_sent_after_a_line_that_has_not_passed() -> None:
     gate = LineGate(
-        LineChecks(is_valid=_never_ends_with("!")), line_before="", shows_passed_lines=True
+        LineChecks(is_valid=_never_ends_with("!")), line_before="", client_shows_text_early=True
     )
 
     assert [gate.feed("a!"), gate.feed("\nb")] == ["a!", ""]

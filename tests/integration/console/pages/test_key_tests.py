@@ -164,7 +164,7 @@ def test_a_key_of_another_network_is_explained(
     assert "only from certain networks" in result_of(client, key)
 
 
-def test_other_peoples_keys_are_not_sent(
+def test_keys_that_the_member_cannot_see_are_not_sent(
     gateway: Gateway, company: Company, client: Client, sign_in: SignIn
 ) -> None:
     foreign = make_company("hooli", ACME)
@@ -185,7 +185,7 @@ def test_other_peoples_keys_are_not_sent(
     assert gateway.requests == []
 
 
-def test_a_revoked_keys_reason_comes_from_the_gateway(
+def test_a_revoked_key_is_sent_to_the_gateway_and_reported_as_revoked(
     gateway: Gateway, company: Company, client: Client
 ) -> None:
     key = make_key(company, company.developer)
@@ -213,7 +213,9 @@ def test_a_key_without_http_modes_is_not_tested(
     assert "Test this key" not in client.get(f"/keys/{made.key.lookup_id}").content.decode()
 
 
-def test_tests_are_limited(gateway: Gateway, company: Company, client: Client) -> None:
+def test_the_number_of_key_tests_is_limited(
+    gateway: Gateway, company: Company, client: Client
+) -> None:
     key = make_key(company, company.developer).text
 
     results = [result_of(client, key) for _ in range(MAX_KEY_TESTS + 1)]
