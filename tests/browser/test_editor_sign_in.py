@@ -32,7 +32,6 @@ def test_neovim_signs_in_through_the_browser(
     with running_neovim(
         tmp_path, file, key="", gateway_url=_NO_GATEWAY, console_url=console_url
     ) as neovim:
-        wait_until(neovim.socket.exists, timeout_s=_PATIENCE_S)
         neovim.evaluate(_RECORD_URL)
         has_client = "luaeval('#vim.lsp.get_clients({ name = \"caret\" })')"
         wait_until(lambda: neovim.evaluate(has_client) == "1", timeout_s=_PATIENCE_S)

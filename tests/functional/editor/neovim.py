@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Final
 from caret.local.paths import REPOSITORY
 from tests.functional.gateway.gateway_stack import wait_until
 from tests.stack.language_server import environment_of
+from tests.stack.waiting import wait_until as wait_for_condition
 
 _PLUGIN: Final = REPOSITORY / "platform" / "ide" / "neovim"
 NEOVIM: Final = Path(sys.executable).with_name("nvim")
@@ -23,6 +25,10 @@ PATIENCE_S: Final = 30.0
 class Neovim:
     socket: Path
     environment: dict[str, str]
+
+    def is_listening(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as connection:
+            return connection.connect_ex(os.fspath(self.socket)) == 0
 
     def evaluate(self, expression: str) -> str:
         return self._remote("--remote-expr", expression)
@@ -103,10 +109,11 @@ def running_neovim(
 
 @contextmanager
 def start_neovim(home: Path, file: Path, environment: dict[str, str]) -> Iterator[Neovim]:
-    made = Neovim(home / "nvim.sock", environment)
-    command = [str(NEOVIM), "--headless", "--listen", str(made.socket)]
+    neovim = Neovim(home / "nvim.sock", environment)
+    command = [str(NEOVIM), "--headless", "--listen", str(neovim.socket)]
     with subprocess.Popen([*command, os.fspath(file)], env=environment, cwd=home) as process:
         try:
-            yield made
+            wait_for_condition(neovim.is_listening, timeout_s=PATIENCE_S)
+            yield neovim
         finally:
             process.kill()

@@ -53,7 +53,7 @@ async def test_no_suggestion_is_shown_over_budget_until_the_budget_is_raised(
 
         assert await wait_until(is_over, patience_s=_PATIENCE_S)
         assert await why_not(server) == "over_budget"
-        num_before = len(ada.records(CompletionRecord))
+        num_before = len(await ada.wait_for_records(CompletionRecord, 1))  # of the refused request
         assert await buffer.asks() == []
         assert len(ada.records(CompletionRecord)) == num_before
         ada.publish_changes(spending=SpendingLimits())

@@ -28,7 +28,7 @@ async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     file = tmp_path / "a.py"
     file.write_text(_TEXT)
     with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as made:
-        await wait_until(lambda: bool(fake.sockets) and made.socket.exists(), timeout_s=PATIENCE_S)
+        await wait_until(lambda: bool(fake.sockets), timeout_s=PATIENCE_S)
         made.press(f"Go{_LINE}")
         await wait_until(lambda: bool(_requests(fake)), timeout_s=PATIENCE_S)
         await fake.send(type="delta", id=_request(fake), text=f"{_untyped(fake)}{_FIRST}\n")

@@ -134,6 +134,13 @@ async def test_excluded_files_are_no_context_and_cannot_be_asked_about(
     async with ada.editor() as server:
         await server.reaches("ready")
         excluded = open_text(server, ada, "legal/terms.py", "TERMS = 1\n")
+
+        async def is_known_as_excluded() -> bool:
+            await excluded.asks(trigger=INVOKED)
+            reason = await server.ask("$/caret/explainNoSuggestion", {})
+            return bool(reason == {"reason": "excluded"})
+
+        assert await wait_until(is_known_as_excluded)  # the gateway has sent the policy
         buffer = open_text(server, ada, "reader.py", TEXT)
         span = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}
         await start_chat(server, uri=buffer.uri)

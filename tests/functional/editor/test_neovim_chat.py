@@ -28,7 +28,6 @@ async def neovim(fake: ChatGateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     file = tmp_path / "a.py"
     file.write_text(_TEXT)
     with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as made:
-        await wait_until(made.socket.exists, timeout_s=PATIENCE_S)
         await becomes(made, "luaeval(\"#vim.lsp.get_clients({ name = 'caret' })\")", "1")
         yield made
 
@@ -148,9 +147,7 @@ async def editor(stream: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     file = tmp_path / "a.py"
     file.write_text(_TEXT)
     with running_neovim(tmp_path, file, key=_KEY, gateway_url=stream.url) as made:
-        await wait_until(
-            lambda: bool(stream.sockets) and made.socket.exists(), timeout_s=PATIENCE_S
-        )
+        await wait_until(lambda: bool(stream.sockets), timeout_s=PATIENCE_S)
         await becomes(made, "luaeval(\"require('caret.status').is_usable() and 1 or 0\")", "1")
         yield made
 

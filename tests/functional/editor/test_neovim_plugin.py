@@ -27,7 +27,7 @@ async def fake() -> AsyncIterator[Gateway]:
 async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     """Run Neovim with `_SUGGESTION` on its screen, after `def f`."""
     with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url) as made:
-        await wait_until(lambda: bool(fake.sockets) and made.socket.exists(), timeout_s=PATIENCE_S)
+        await wait_until(lambda: bool(fake.sockets), timeout_s=PATIENCE_S)
         fake.suggestion = None
         made.press("Godef f")
         await _answer(fake)
@@ -91,7 +91,6 @@ async def test_a_server_that_is_late_suggests_what_was_typed_before(
     with running_neovim(
         tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url, cmd=("sh", "-c", server)
     ) as neovim:
-        await wait_until(neovim.socket.exists, timeout_s=PATIENCE_S)
         neovim.press("Godef f")
         assert not fake.sockets, "the server was not late"
 
@@ -110,8 +109,6 @@ async def test_a_message_tells_why_the_user_is_signed_out(
 ) -> None:
     fake.refusal = refusal
     with running_neovim(tmp_path, _file(tmp_path), key=key, gateway_url=fake.url) as neovim:
-        await wait_until(neovim.socket.exists, timeout_s=PATIENCE_S)
-
         assert await neovim.tells(message)
 
 
@@ -124,8 +121,6 @@ async def test_a_message_names_the_key_file_that_others_can_read(
     key_file.write_text(_KEY)
     key_file.chmod(0o644)
     with running_neovim(tmp_path, _file(tmp_path), key="", gateway_url=fake.url) as neovim:
-        await wait_until(neovim.socket.exists, timeout_s=PATIENCE_S)
-
         assert await neovim.tells(f"chmod 600 {key_file}")
         assert _KEY not in neovim.evaluate("execute('messages')")
 
@@ -133,8 +128,6 @@ async def test_a_message_names_the_key_file_that_others_can_read(
 async def test_a_message_names_the_gateway_that_cannot_be_reached(tmp_path: Path) -> None:
     url = "http://127.0.0.1:9"
     with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=url) as neovim:
-        await wait_until(neovim.socket.exists, timeout_s=PATIENCE_S)
-
         assert await neovim.tells(f"Caret: the gateway at {url} cannot be reached.")
 
 
@@ -142,8 +135,6 @@ async def test_a_message_tells_that_the_server_is_missing(tmp_path: Path) -> Non
     with running_neovim(
         tmp_path, _file(tmp_path), key=_KEY, gateway_url="http://127.0.0.1:9", cmd=("caret-none",)
     ) as neovim:
-        await wait_until(neovim.socket.exists, timeout_s=PATIENCE_S)
-
         assert await neovim.tells("`caret-none` of the option `cmd` is not executable")
 
 
@@ -151,8 +142,6 @@ async def test_a_message_tells_that_the_server_has_crashed(fake: Gateway, tmp_pa
     with running_neovim(
         tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url, cmd=("sh", "-c", "exit 3")
     ) as neovim:
-        await wait_until(neovim.socket.exists, timeout_s=PATIENCE_S)
-
         assert await neovim.tells("the language server has stopped")
 
 

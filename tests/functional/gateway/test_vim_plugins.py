@@ -102,8 +102,6 @@ async def evaluates(neovim: Neovim, expression: str) -> str:
     values = [""]
 
     async def has_value() -> bool:
-        if not neovim.socket.exists():
-            return False
         values[0] = (await asyncio.to_thread(neovim.evaluate, expression)).strip()
         return bool(values[0])
 
