@@ -46,6 +46,7 @@ ERRORS: Final = {
         "The gateway does not support this kind of request. It may be an older version."
     ),
     "invalid_field": _("A field in the request is invalid."),
+    "unsupported_parameter": _("The gateway does not support a parameter of the request."),
     "unknown_mode": _("The gateway does not support this mode."),
     "unknown_language": _("The gateway does not support this language."),
     "prompt_too_long": _("The prompt is too long and cannot be shortened."),

@@ -30,7 +30,7 @@ class SelectPool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionController:
-    """The limits that admission checks, besides the request and its policy."""
+    """The parts that admission needs besides the request and its policy."""
 
     supersession: SupersessionRegistry
     quotas: Quotas

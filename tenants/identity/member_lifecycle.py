@@ -95,7 +95,7 @@ def _lock_membership(actor: Actor, user_id: UserId, *, new_role: Role | None) ->
 
     `new_role` is None if the membership ends. Raises Forbidden, NotFound, Conflict.
     """
-    # Locks the tenant: two owners who leave at once cannot leave it without an owner.
+    # Locks the tenant, so that two owners who leave at the same time cannot both succeed.
     mark_snapshot_stale(tenant_id=actor.tenant_id)
     old_role = Role(find_membership(tenant_id=actor.tenant_id, user_id=user_id).role)
     is_leaving = new_role is None and user_id == actor.user_id

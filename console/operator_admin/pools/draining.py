@@ -61,7 +61,7 @@ def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpRes
 @require_http_methods(["GET", "POST"])
 @operator_required
 def undrain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
-    # Gateways are not asked: a replica that none of them knows must be undrainable too.
+    # This does not ask the gateways: it must also work for a replica that no gateway knows.
     return _apply_step(request, operator, _DrainStep(replica, is_drained=False, members={}))
 
 

@@ -221,9 +221,9 @@ def _to_content_erasure_view(
 
 
 def find_users_with_stored_content(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
-    """Return the members whose content may stay stored. Checks no permission.
+    """Return the members whose last statement consents to content capture.
 
-    Their last statement is a yes, even if it is to an earlier text.
+    It may concern an earlier text. Empty if the policy has no content capture. Checks no permission.
     """
     if policy.content_capture is None:
         return set()

@@ -134,7 +134,7 @@ def to_exported_value(kind: ColumnType, value: Any) -> Any:
 
 
 def to_milliseconds(value: Any) -> Any:
-    """Return the time as the API writes it."""
+    """Return the exported time without microseconds, which the API does not write."""
     return value and f"{value[:-4]}000Z"
 
 

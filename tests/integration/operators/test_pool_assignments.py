@@ -372,12 +372,15 @@ def test_a_model_of_another_plan_is_not_offered(fleet: Fleet, acme: Company) -> 
     assert [each.name for each in get_offers(actor=actor, on=yesterday)] == ["demo"]
 
 
-UNKNOWN: Final[dict[str, tuple[dict[str, Any], str]]] = {
-    "/v1/completions": ({"prompt": "a", "suffix": "b"}, "error.message"),
-    "/v1/fim/completions": ({"prompt": "a", "suffix": "b"}, "message"),
-    "/infill": ({"input_prefix": "a", "input_suffix": "b"}, "error.message"),
-    "/api/generate": ({"prompt": "a", "suffix": "b"}, "error"),
-    "/api/show": ({}, "error"),
+_MESSAGE: Final = "The model gpt-9 does not exist."
+_OLLAMA_MESSAGE: Final = "model 'gpt-9' not found"  # Ollama's clients look for this text
+# The body, the place of the message in the response, and the message.
+UNKNOWN: Final[dict[str, tuple[dict[str, Any], str, str]]] = {
+    "/v1/completions": ({"prompt": "a", "suffix": "b"}, "error.message", _MESSAGE),
+    "/v1/fim/completions": ({"prompt": "a", "suffix": "b"}, "message", _MESSAGE),
+    "/infill": ({"input_prefix": "a", "input_suffix": "b"}, "error.message", _MESSAGE),
+    "/api/generate": ({"prompt": "a", "suffix": "b"}, "error", _OLLAMA_MESSAGE),
+    "/api/show": ({}, "error", _OLLAMA_MESSAGE),
 }
 
 
@@ -388,12 +391,12 @@ def test_each_protocol_names_an_unknown_model_in_its_error(
     key = _key(fleet, acme)
     _publish("demo-fast")
     wait_until(lambda: fleet.complete(key, model="gpt-9").status_code == 404, timeout_s=5)
-    body, place = UNKNOWN[path]
+    body, place, expected = UNKNOWN[path]
 
     answer = fleet.ask(key, path, body | {"model": "gpt-9"})
 
-    said = answer.json()
+    message = answer.json()
     for name in place.split("."):
-        said = said[name]
+        message = message[name]
     assert answer.status_code == 404
-    assert "The model gpt-9 does not exist." in said
+    assert expected in message
