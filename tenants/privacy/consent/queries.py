@@ -223,7 +223,7 @@ def _to_content_erasure_view(
 def find_users_with_stored_content(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
     """Return the members whose last statement consents to content capture.
 
-    It may concern an earlier text. Empty if the policy has no content capture. Checks no permission.
+    It may concern an earlier text. Empty without content capture. Checks no permission.
     """
     if policy.content_capture is None:
         return set()

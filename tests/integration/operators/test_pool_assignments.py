@@ -367,9 +367,8 @@ def test_a_model_of_another_plan_is_not_offered(fleet: Fleet, acme: Company) -> 
     subscribe_tenant(actor=acme.platform, plan=slug, starts_on=today, now=timezone.now())
 
     _await_models(fleet, key, "demo", "large")
-    yesterday = today - timedelta(days=1)
-    actor = acme.administrator.actor
-    assert [each.name for each in get_offers(actor=actor, on=yesterday)] == ["demo"]
+    offers = get_offers(actor=acme.administrator.actor, on=today - timedelta(days=1))
+    assert [each.name for each in offers] == ["demo"]
 
 
 _MESSAGE: Final = "The model gpt-9 does not exist."
@@ -392,7 +391,6 @@ def test_each_protocol_names_an_unknown_model_in_its_error(
     _publish("demo-fast")
     wait_until(lambda: fleet.complete(key, model="gpt-9").status_code == 404, timeout_s=5)
     body, place, expected = UNKNOWN[path]
-
     answer = fleet.ask(key, path, body | {"model": "gpt-9"})
 
     message = answer.json()
