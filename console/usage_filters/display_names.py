@@ -90,7 +90,7 @@ _LANGUAGES: Final = {
     "xquery": "XQuery",
     "zsh": "Zsh",
 }
-# Other identifiers of the same languages. They stay separate, because each has its own numbers.
+# Other identifiers of the same languages. Usage is counted separately for each identifier.
 _ALIASES: Final = {
     "c#": "csharp",
     "c++": "cpp",
@@ -134,7 +134,7 @@ _TABLES: Final = {"language": _LANGUAGES, "editor": _EDITORS}
 
 
 def display_name(kind: str, value: str) -> str:
-    """Return the display name. Kinds without display names (models, variants) are unchanged."""
+    """Return the display name. Values of kinds without display names (models, variants) stay."""
     table = _TABLES.get(kind)
     if table is None:
         return value

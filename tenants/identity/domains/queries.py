@@ -42,7 +42,7 @@ def find_domain(*, actor: Actor, domain_id: uuid.UUID) -> DomainView:
 
 
 def find_owning_tenant(email: str) -> TenantId | None:
-    """Return the tenant that has verified the domain of the address."""
+    """Return the tenant that has verified the domain of the address; None if no tenant has."""
     name = get_email_domain(email.strip().lower())
     if not is_storable(name):
         return None

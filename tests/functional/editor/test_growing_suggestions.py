@@ -1,4 +1,4 @@
-"""A suggestion grows on the screen of Neovim. The gateway is a script; the rest is real."""
+"""A suggestion grows on the screen of Neovim. The gateway is a fake; the rest is real."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

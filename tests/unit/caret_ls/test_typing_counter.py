@@ -20,7 +20,7 @@ def test_edits_made_by_one_key_are_typed(edit: TextEdit, expected: bool) -> None
     assert is_typed(edit) is expected
 
 
-def test_the_count_is_due_at_intervals() -> None:
+def test_counts_are_returned_once_per_interval() -> None:
     counted = TypingCount()
     assert counted.take_due(0.0) is None
     for language in ("python", "go", "python"):

@@ -27,25 +27,25 @@ def test_german_percentages_have_a_no_break_space() -> None:
 
 def test_a_change_is_shown_in_percent_or_in_points() -> None:
     with override("en"):
-        rose = describe_change(106, 100)
-        more = describe_change(0.5, 0.25, is_share=True)
+        change = describe_change(106, 100)
+        change_of_share = describe_change(0.5, 0.25, is_share=True)
 
-    assert rose is not None
-    assert more is not None
-    assert (rose.text, more.text) == ("+6.0%", "+25.0 points")
+    assert change is not None
+    assert change_of_share is not None
+    assert (change.text, change_of_share.text) == ("+6.0%", "+25.0 points")
 
 
 @pytest.mark.parametrize(
     ("num", "tone"), [(100, ""), (10_000, "good")], ids=["few observations", "many observations"]
 )
-def test_a_change_that_chance_explains_is_neither_good_nor_bad(num: int, tone: str) -> None:
+def test_only_a_change_beyond_chance_is_good(num: int, tone: str) -> None:
     with override("en"):
-        found = describe_change(
+        change = describe_change(
             0.32, 0.30, is_share=True, better="more", noise=share_noise(0.32, 0.30, [num, num])
         )
 
-    assert found is not None
-    assert (found.text, found.tone, found.is_noise) == ("+2.0 points", tone, tone == "")
+    assert change is not None
+    assert (change.text, change.tone, change.is_noise) == ("+2.0 points", tone, tone == "")
 
 
 @pytest.mark.parametrize(

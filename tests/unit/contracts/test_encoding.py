@@ -1,4 +1,4 @@
-"""Structs exchanged between the planes: decoding returns the encoded value or fails."""
+"""Structs between control plane and gateways: decoding returns the encoded value or fails."""
 
 import msgspec
 import pytest

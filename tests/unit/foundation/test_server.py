@@ -1,4 +1,4 @@
-"""`run_server`, in a separate process."""
+"""`run_server`, in a process of its own, exempts its first objects from garbage collection."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The client's view of its prompt: kinds and counts, in order, never text."""
+"""The prompt segments that clients receive: kinds and token counts in order, without text."""
 
 from typing import Any
 

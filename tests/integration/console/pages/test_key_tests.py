@@ -34,7 +34,7 @@ CHATTED = {"choices": [{"message": {"role": "assistant", "content": "ready"}}]}
 
 @dataclass
 class Gateway:
-    """A gateway that gives one response, at the HTTP interface."""
+    """A fake gateway that gives every HTTP request the same response."""
 
     url: str = ""
     status: int = 200
