@@ -38,9 +38,7 @@ def test_a_password_in_a_url_is_reported(tmp_path: Path) -> None:
 
 
 def test_the_tests_named_in_the_threat_model_exist() -> None:
-    rows = [line for line in THREATS.read_text().splitlines() if line.startswith("| ")][
-        2:
-    ]
+    rows = [line for line in THREATS.read_text().splitlines() if line.startswith("| ")][2:]
     tests_by_row = [re.findall(r"`(tests/\S+\.py)`", row.rpartition(" | ")[2]) for row in rows]
 
     assert len(rows) > 12

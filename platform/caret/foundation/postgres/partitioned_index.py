@@ -12,7 +12,8 @@ from django.db.backends.ddl_references import Statement
 from django.db.migrations import AddIndex
 from django.db.migrations.state import ProjectState
 
-_NOT_VALID = "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid"  # a build that was interrupted
+# A build that was interrupted.
+_NOT_VALID = "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid"
 _PARTITIONS = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass"
 
 
