@@ -26,11 +26,14 @@ import sys, django
 django.setup()
 from datetime import timedelta
 from django.utils import timezone
-from tenants.base.billing_periods import begins_at, month_of, next_month, utc_day
-from tenants.billing.invoices.operations import GRACE, issue_due
+from tenants.base.billing_periods import (
+    start_of_day, start_of_month, start_of_next_month, utc_day
+)
+from tenants.billing.invoices.operations import GRACE, issue_due_invoices
 from tenants.security.authorization.directory import find_tenant
-over = begins_at(next_month(month_of(utc_day(timezone.now())))) + GRACE + timedelta(minutes=1)
-print(*issue_due(find_tenant(slug=sys.argv[1]), now=over))
+next_month = start_of_next_month(start_of_month(utc_day(timezone.now())))
+after_grace = start_of_day(next_month) + GRACE + timedelta(minutes=1)
+print(*issue_due_invoices(find_tenant(slug=sys.argv[1]), now=after_grace))
 """
 
 
