@@ -5,7 +5,6 @@ names the folder for the pictures.
 """
 
 import platform
-import re
 import shutil
 import sys
 from dataclasses import dataclass
