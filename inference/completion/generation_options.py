@@ -6,7 +6,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the engine chooses each token. The default always chooses the most likely one."""
+    """Options for the choice of each token. By default the engine takes the most likely one."""
 
     temperature: float = 0.0  # 0 to 2
     top_p: float = 1.0  # above 0, at most 1: only the likeliest tokens of this share

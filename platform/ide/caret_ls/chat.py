@@ -61,7 +61,7 @@ class ChatResult:
 
 @dataclass(frozen=True, slots=True)
 class SentContext:
-    """What goes with a question, for the user to see."""
+    """The files and lines that are sent with a question. The editor shows them to the user."""
 
     files: tuple[str, ...]  # paths, the current one first
     selection: tuple[int, int] | None = None  # first and last line, from 1

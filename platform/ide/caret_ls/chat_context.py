@@ -1,4 +1,4 @@
-"""What a chat sends: the conversation, the selection, the current file and other open files. Pure.
+"""The body of a chat request: conversation, selection, current file and other open files. Pure.
 
 The texts of files travel apart from the messages, so that the gateway can remove those that the
 policy excludes.

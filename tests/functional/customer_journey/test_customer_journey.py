@@ -1,4 +1,4 @@
-"""From `make up` to the first invoice: operator, owner and developer, each in a browser.
+"""A customer from `make up` to the first invoice. Operator, owner and developer use browsers.
 
 The first run downloads the editor (`tests.functional.editor.code_server`). `CARET_TEST_PICTURES`
 names the folder for the pictures.
