@@ -78,11 +78,7 @@ class ExperimentState:
 def read_experiment_state(connection: redis.Redis) -> ExperimentState:
     """Read all experiments. Raises RedisUnavailable."""
     state = _STORE.read(connection)
-    entries = {
-        name: record for name in sorted(state.entries) if (record := _decode(state.entries[name]))
-    }
-    latest = [record for data in state.latest if (record := _decode(data))]
-    return ExperimentState(state.version, entries, latest)
+    return ExperimentState(state.version, *state.decode(_decode))
 
 
 def start_new_experiment(

@@ -82,11 +82,7 @@ def list_source_folders() -> list[str]:
 def read_public_code_state(connection: redis.Redis) -> PublicCodeState:
     """Read all indexes. Raises RedisUnavailable."""
     state = _STORE.read(connection)
-    records = {
-        name: record for name in sorted(state.entries) if (record := _decode(state.entries[name]))
-    }
-    latest = [record for data in state.latest if (record := _decode(data))]
-    return PublicCodeState(state.version, records, latest)
+    return PublicCodeState(state.version, *state.decode(_decode))
 
 
 def request_index(

@@ -89,15 +89,11 @@ class AddReplica:
 def read_additions(connection: redis.Redis) -> AddedReplicas:
     """Read the added replicas. Raises RedisUnavailable."""
     state = _STEERING.read(connection)
-    records = {
-        key: record
-        for key in state.entries
-        if (record := _decode_record(state.entries[key])) is not None
-    }
+    records, latest = state.decode(_decode_record)
     return AddedReplicas(
         version=state.version,
         replicas={(each.pool, each.replica): each for each in records.values()},
-        latest=[record for data in state.latest if (record := _decode_record(data)) is not None],
+        latest=latest,
     )
 
 

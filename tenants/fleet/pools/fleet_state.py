@@ -4,13 +4,15 @@ One kind of setting is a hash, its version and a log of changes. It is read as a
 one field at a time, only if nothing has changed since. Gateways follow the changes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import redis
 
 from tenants.base.errors import Conflict
 
+Record = TypeVar("Record")
 MAX_SHOWN: Final = 20
 LOG_LENGTH: Final = 200
 
@@ -37,6 +39,17 @@ class FleetState:
     version: str  # the version in Redis; "0": nothing was ever set
     entries: dict[str, bytes]
     latest: list[bytes]  # changes, newest first, at most MAX_SHOWN
+
+    def decode(
+        self, decode: Callable[[bytes], Record | None]
+    ) -> tuple[dict[str, Record], list[Record]]:
+        """Return entries by sorted name, and changes. Leave out what `decode` does not know."""
+        entries = {
+            name: record
+            for name, data in sorted(self.entries.items())
+            if (record := decode(data)) is not None
+        }
+        return entries, [record for data in self.latest if (record := decode(data)) is not None]
 
 
 @dataclass(frozen=True, slots=True)
