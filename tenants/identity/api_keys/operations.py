@@ -61,7 +61,8 @@ def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:
         keys = ApiKey.objects.filter(tenant_id=tenant_id)
         idle = filter_idle_keys(keys, unused_for=timedelta(days=days), now=now).order_by("id")
         lookup_ids = [
-            LookupId(each) for each in idle.values_list("lookup_id", flat=True)[:_MAX_AT_ONCE]
+            LookupId(lookup_id)
+            for lookup_id in idle.values_list("lookup_id", flat=True)[:_MAX_AT_ONCE]
         ]
     for lookup_id in lookup_ids:
         reason = f"Unused for {days} days, as the policy has it."

@@ -53,8 +53,8 @@ def _fetch_page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
             stored_at__isnull=False,
             erasure_id=None,
         )
-        later = rows if after is None else rows.filter(id__gt=after)
-        return list(later.order_by("id").values_list("id", flat=True)[:_PAGE])
+        remaining_rows = rows if after is None else rows.filter(id__gt=after)
+        return list(remaining_rows.order_by("id").values_list("id", flat=True)[:_PAGE])
 
 
 def _write_lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:

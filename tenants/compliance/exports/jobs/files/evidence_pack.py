@@ -159,8 +159,8 @@ def _build_readme(
 
 
 def _describe_export(export: Export) -> str:
-    when = "" if export.is_of_period else " (the state when it was read)"
-    return f"{export.name}.csv: {export.title}{when}."
+    period = "" if export.is_of_period else " (the state when it was read)"
+    return f"{export.name}.csv: {export.title}{period}."
 
 
 def _build_manifest(archive: _Archive, claim: JobClaim, row: ExportJob, slug: str) -> bytes:
