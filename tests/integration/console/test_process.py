@@ -149,10 +149,10 @@ def test_connections_of_signed_in_users_are_not_closed_for_anonymous_ones(
             signed_in.request("GET", "/", headers=cookie)
             response = signed_in.getresponse()
             response.read()
-            others = [socket.create_connection(("127.0.0.1", strict_port)) for _ in range(5)]
-            for other in others:
-                idle.enter_context(other)
-            assert others[0].recv(1) == b""  # the server has closed it for a later one
+            sockets = [socket.create_connection(("127.0.0.1", strict_port)) for _ in range(5)]
+            for client_socket in sockets:
+                idle.enter_context(client_socket)
+            assert sockets[0].recv(1) == b""  # the server has closed it for a later one
         signed_in.close()
 
     assert response.status == 200

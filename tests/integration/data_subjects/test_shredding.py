@@ -162,8 +162,8 @@ def test_an_interrupted_shredding_can_be_resumed(
     acme: TracedTenant, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     close_tenant(acme)
-    with monkeypatch.context() as patched:
-        patched.setattr(tenant_purge, "_purge_redis", lambda *_: pytest.fail("killed"))
+    with monkeypatch.context() as context:
+        context.setattr(tenant_purge, "_purge_redis", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             shred_tenant(acme)
     with tenant_scope(acme.company.tenant_id):  # the first step destroys the keys
@@ -180,8 +180,8 @@ def test_an_interrupted_shredding_counts_each_row_once(
     for traced in (acme, globex):
         close_tenant(traced)
     for interrupted_step in ("_empty_rows", "_purge_redis"):
-        with monkeypatch.context() as patched:
-            patched.setattr(tenant_purge, interrupted_step, lambda *_: pytest.fail("killed"))
+        with monkeypatch.context() as context:
+            context.setattr(tenant_purge, interrupted_step, lambda *_: pytest.fail("killed"))
             with pytest.raises(pytest.fail.Exception):
                 shred_tenant(acme)
 
