@@ -71,7 +71,7 @@ def _start_supervisor(
     )
     assert supervisor.stdout is not None
     assert supervisor.stdout.readline() == "started\n"
-    wait_until(lambda: len(find_tagged_pids(supervisor_tag)) >= 3, timeout_s=10)
+    wait_until(lambda: len(find_tagged_pids(supervisor_tag)) >= 3, timeout_s=60)
     return supervisor
 
 
@@ -79,7 +79,7 @@ def test_all_processes_end_if_the_supervisor_is_killed(supervisor_tag: str, tmp_
     with _start_supervisor(supervisor_tag, tmp_path, is_guarded=True) as supervisor:
         supervisor.kill()
 
-    wait_until(lambda: not find_tagged_pids(supervisor_tag), timeout_s=10)
+    wait_until(lambda: not find_tagged_pids(supervisor_tag), timeout_s=60)
 
 
 def test_without_a_watchdog_grandchildren_survive(supervisor_tag: str, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_without_a_watchdog_grandchildren_survive(supervisor_tag: str, tmp_path:
     with _start_supervisor(supervisor_tag, tmp_path, is_guarded=False) as supervisor:
         supervisor.kill()
 
-    wait_until(lambda: len(find_tagged_pids(supervisor_tag)) < 3, timeout_s=10)
+    wait_until(lambda: len(find_tagged_pids(supervisor_tag)) < 3, timeout_s=60)
     assert find_tagged_pids(supervisor_tag)
 
 
@@ -102,7 +102,7 @@ def test_an_orderly_stop_leaves_no_grandchildren(supervisor_tag: str, tmp_path: 
             )
         )
         child.start()
-        wait_until(lambda: len(find_tagged_pids(supervisor_tag)) >= 3, timeout_s=10)
+        wait_until(lambda: len(find_tagged_pids(supervisor_tag)) >= 3, timeout_s=60)
         child.stop()
         assert find_tagged_pids(supervisor_tag)
 
@@ -113,7 +113,7 @@ def test_a_killed_watchdog_is_restarted(supervisor_tag: str) -> None:
     with Watchdog(supervisor_tag) as watchdog:
         killed_pid = watchdog.pid
         os.kill(killed_pid, signal.SIGKILL)
-        wait_until(lambda: _read_state(killed_pid) == "Z", timeout_s=10)
+        wait_until(lambda: _read_state(killed_pid) == "Z", timeout_s=60)
         watchdog.ensure_running()
 
         assert watchdog.pid != killed_pid
@@ -122,11 +122,11 @@ def test_a_killed_watchdog_is_restarted(supervisor_tag: str) -> None:
 def test_a_watchdog_ignores_the_signals_of_a_terminal(supervisor_tag: str) -> None:
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     with Watchdog(supervisor_tag) as watchdog:
-        wait_until(lambda: _ignores_signals(watchdog.pid, signals), timeout_s=10)
+        wait_until(lambda: _ignores_signals(watchdog.pid, signals), timeout_s=60)
         for number in signals:
             os.kill(watchdog.pid, number)
 
-        wait_until(lambda: _read_state(watchdog.pid) in "SZ", timeout_s=10)
+        wait_until(lambda: _read_state(watchdog.pid) in "SZ", timeout_s=60)
         assert _read_state(watchdog.pid) == "S"  # sleeping; a dead process would be a zombie
 
 
@@ -142,7 +142,7 @@ def test_a_child_that_ignores_its_signal_is_killed_after_the_grace_period(tmp_pa
         )
     )
     child.start()
-    wait_until(lambda: "ready" in log.read_text(), timeout_s=10)
+    wait_until(lambda: "ready" in log.read_text(), timeout_s=60)
 
     child.stop()
 
