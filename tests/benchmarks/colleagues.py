@@ -269,7 +269,7 @@ def _report_shares(
                 "%",
                 passed=firsts[0] >= MIN_SHARED_PERCENT,
                 target=f"at least {MIN_SHARED_PERCENT:g}",
-                later_users=[rounded(duration) for duration in firsts[1:]],
+                later_users=[rounded(share) for share in firsts[1:]],
                 prompt_tokens=tokens,
             )
             report.judged(
