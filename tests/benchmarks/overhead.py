@@ -235,10 +235,10 @@ async def _one_round(contender: Contender, direct: Way, measurement: Measurement
 
 async def _saturate(contender: Contender, measurement: Measurements) -> None:
     # Warm up first: admission learns how much the pool can take, and sheds until it knows.
-    before, measured = contender.at_once_s
+    before, measured_s = contender.at_once_s
     await at_once(contender.way, seconds=before)
     before_s = cpu_s(contender.pid)
-    tally = await at_once(contender.way, seconds=measured)
+    tally = await at_once(contender.way, seconds=measured_s)
     measurement.count(tally)
     # Responses after the window cost CPU too.
     measurement.add(

@@ -239,8 +239,8 @@ def _recovery_s(phases: Phases) -> float:
     Returns the whole time if that never happens.
     """
     after = sorted(phases.after, key=lambda observation: observation.asked_s)
-    for place, observation in enumerate(after):
-        if not observation.is_shed and _shed_share(after[place:]) <= _MAX_SHED_IN_CALM:
+    for index, observation in enumerate(after):
+        if not observation.is_shed and _shed_share(after[index:]) <= _MAX_SHED_IN_CALM:
             return max(0.0, observation.asked_s - phases.burst_ended_s)
     return phases.after_s
 

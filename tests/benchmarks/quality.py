@@ -143,10 +143,10 @@ async def _answers(prepared_questions: Sequence[PreparedQuestion]) -> list[list[
     seats = asyncio.Semaphore(_NUM_AT_ONCE)
     num_answered = 0
 
-    async def answer(prepared: PreparedQuestion, engine: VllmEngine) -> list[EngineChunk]:
+    async def answer(prepared_question: PreparedQuestion, engine: VllmEngine) -> list[EngineChunk]:
         nonlocal num_answered
         async with seats:
-            chunks = await _ask(engine, prepared)
+            chunks = await _ask(engine, prepared_question)
         num_answered += 1
         if num_answered % 20 == 0:
             say(f"{num_answered} of {len(prepared_questions)} responses")
@@ -154,7 +154,9 @@ async def _answers(prepared_questions: Sequence[PreparedQuestion]) -> list[list[
 
     async with HttpClient(max_stall_s=_MAX_STALL_S) as client:
         engine = VllmEngine(client)
-        return await asyncio.gather(*(answer(prepared, engine) for prepared in prepared_questions))
+        return await asyncio.gather(
+            *(answer(prepared_question, engine) for prepared_question in prepared_questions)
+        )
 
 
 async def _judged(
@@ -162,10 +164,15 @@ async def _judged(
 ) -> dict[tuple[str, str], FilterResults]:
     """Judge each completion with each filter; return results by kind and filter."""
     results = {(kind, way): FilterResults() for kind in ("line", "block") for way in _WAYS}
-    for prepared, chunks in zip(prepared_questions, answers, strict=True):
+    for prepared_question, chunks in zip(prepared_questions, answers, strict=True):
         for way in _WAYS:
-            answered = (chunks, prepared.admitted, prepared.prompt)
-            await _judge(results[prepared.question.kind, way], prepared.question, way, answered)
+            answered = (chunks, prepared_question.admitted, prepared_question.prompt)
+            await _judge(
+                results[prepared_question.question.kind, way],
+                prepared_question.question,
+                way,
+                answered,
+            )
     return results
 
 
@@ -198,16 +205,16 @@ def _admitted(question: Question, variant: str = "") -> AdmittedRequest:
     )
 
 
-async def _ask(engine: VllmEngine, prepared: PreparedQuestion) -> list[EngineChunk]:
+async def _ask(engine: VllmEngine, prepared_question: PreparedQuestion) -> list[EngineChunk]:
     """Return the engine's chunks; a single-line completion ends with its line."""
-    prompt = prepared.prompt
+    prompt = prepared_question.prompt
     request = EngineRequest(
-        pool=prepared.pool,
-        replica=prepared.pool.replicas[0],
+        pool=prepared_question.pool,
+        replica=prepared_question.pool.replicas[0],
         token_ids=prompt.token_ids,
         stop_token_ids=prompt.stop_token_ids,
         stop=("\n",) if prompt.is_single_line else (),
-        max_tokens=prepared.admitted.request.max_tokens,
+        max_tokens=prepared_question.admitted.request.max_tokens,
         salt=CacheSalt("00"),
         priority=1,
     )
@@ -323,7 +330,7 @@ async def _measure_answers(report: Report, selected_questions: Sequence[Question
 
 
 def _in_chunks(text: str) -> list[EngineChunk]:
-    parts = [text[place : place + _CHUNK_CHARS] for place in range(0, len(text), _CHUNK_CHARS)]
+    parts = [text[start : start + _CHUNK_CHARS] for start in range(0, len(text), _CHUNK_CHARS)]
     end_chunk = EngineChunk("", len(parts), EngineStop.STOP)
     return [*(EngineChunk(part, number, None) for number, part in enumerate(parts, 1)), end_chunk]
 

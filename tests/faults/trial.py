@@ -41,9 +41,9 @@ def try_tests(scratch: Scratch, arguments: Sequence[str], *, limit_s: float) -> 
 
     Raises NoVerdict.
     """
-    started = time.monotonic()
+    began_s = time.monotonic()
     code, output = _run_pytest(scratch, ["-x", *arguments], limit_s=limit_s)
-    seconds = time.monotonic() - started
+    seconds = time.monotonic() - began_s
     if code is None:
         return Verdict(f"the time limit of {limit_s:.0f} s", seconds, is_timeout=True)
     return Verdict(failed_test(code, output), seconds)

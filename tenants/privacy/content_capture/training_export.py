@@ -61,7 +61,7 @@ def _write_lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:
     try:
         envelope = object_store.read_object(tenant_id, object_id)
         data = open_sealed(
-            tenant_id, place=object_store.build_seal_context(object_id), envelope=envelope
+            tenant_id, context=object_store.build_seal_context(object_id), envelope=envelope
         )
     except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
         return  # erased since the page was read, or changed in the store

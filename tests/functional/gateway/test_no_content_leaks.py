@@ -249,7 +249,7 @@ def _kept_content(tenant_id: TenantId) -> bytes:
     return b"".join(
         open_sealed(
             tenant_id,
-            place=object_store.build_seal_context(id_),
+            context=object_store.build_seal_context(id_),
             envelope=object_store.read_object(tenant_id, id_),
         )
         for id_ in ids

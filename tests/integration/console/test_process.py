@@ -159,7 +159,7 @@ def test_connections_of_signed_in_users_are_not_closed_for_anonymous_ones(
 
 
 def test_an_invalid_limit_stops_the_start_with_the_settings_name() -> None:
-    started = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "manage.py", "console"],
         cwd=REPOSITORY,
         env={**os.environ, "CARET_KEEP_ALIVE_S": "-1"},
@@ -168,8 +168,8 @@ def test_an_invalid_limit_stops_the_start_with_the_settings_name() -> None:
         check=False,
     )
 
-    assert started.returncode != 0
-    assert "CARET_KEEP_ALIVE_S" in started.stderr
+    assert process.returncode != 0
+    assert "CARET_KEEP_ALIVE_S" in process.stderr
 
 
 @pytest.fixture(scope="module")

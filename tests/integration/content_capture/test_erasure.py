@@ -39,7 +39,7 @@ def test_withdrawing_consent_destroys_the_key_immediately_and_deletes_objects(
 
     with pytest.raises(KeyDestroyed):
         open_sealed(
-            acme.company.tenant_id, place=object_store.build_seal_context(row.id), envelope=sealed
+            acme.company.tenant_id, context=object_store.build_seal_context(row.id), envelope=sealed
         )
     erase_due_content()
     assert (acme.objects, list_files(folder)) == ([], [])

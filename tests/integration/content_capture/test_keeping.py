@@ -49,7 +49,7 @@ def test_content_is_stored_sealed_with_consent_of_tenant_and_user(
     assert b"planted" not in file.read_bytes()
     content = open_sealed(
         acme.company.tenant_id,
-        place=object_store.build_seal_context(row.id),
+        context=object_store.build_seal_context(row.id),
         envelope=object_store.read_object(acme.company.tenant_id, row.id),
     )
     assert [json.loads(line)["prefix"] for line in content.splitlines()] == [
@@ -76,7 +76,7 @@ def test_content_captured_before_the_current_consent_is_dropped(
     assert (row.num_items, len(row.request_ids)) == (1, 1)
     content = open_sealed(
         acme.company.tenant_id,
-        place=object_store.build_seal_context(row.id),
+        context=object_store.build_seal_context(row.id),
         envelope=object_store.read_object(acme.company.tenant_id, row.id),
     )
     assert json.loads(content)["prefix"] == "captured after"
@@ -197,7 +197,9 @@ def test_an_object_moved_to_another_tenant_cannot_be_opened(
 
     with pytest.raises(DecryptionFailed):
         open_sealed(
-            globex.company.tenant_id, place=object_store.build_seal_context(row.id), envelope=sealed
+            globex.company.tenant_id,
+            context=object_store.build_seal_context(row.id),
+            envelope=sealed,
         )
 
 

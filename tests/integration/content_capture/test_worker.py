@@ -33,7 +33,7 @@ def test_the_worker_stores_content_within_seconds(acme: ConsentingTenant, worker
     (row,) = acme.objects
     sealed = object_store.read_object(acme.company.tenant_id, row.id)
     content = open_sealed(
-        acme.company.tenant_id, place=object_store.build_seal_context(row.id), envelope=sealed
+        acme.company.tenant_id, context=object_store.build_seal_context(row.id), envelope=sealed
     )
     assert b"planted" in content
     assert "planted" not in worker.read_text()

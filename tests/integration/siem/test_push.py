@@ -344,7 +344,9 @@ def test_a_broken_sink_of_one_tenant_does_not_stop_another_tenants(
         data = stored.replace(b"URL", other_hook.url.encode())
         seal_context = SealContext("tenants_auditsink", "sealed", str(broken.id))
         scope = f"audit-sink:{broken.id}"
-        sealed = seal_in_scope(company.tenant_id, scope, place=seal_context, data=data, now=clock())
+        sealed = seal_in_scope(
+            company.tenant_id, scope, context=seal_context, data=data, now=clock()
+        )
         with tenant_scope(company.tenant_id):
             AuditSink.objects.update(sealed=sealed)
         attach_webhook(other_company, hook)

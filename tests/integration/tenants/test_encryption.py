@@ -40,12 +40,12 @@ def globex() -> Company:
 
 def seal(company: Company, scope: str = ADA) -> bytes:
     return seal_in_scope(
-        company.tenant_id, scope, place=PLACE, data=b"planted text", now=timezone.now()
+        company.tenant_id, scope, context=PLACE, data=b"planted text", now=timezone.now()
     )
 
 
 def unseal(company: Company, sealed: bytes, place: SealContext = PLACE) -> bytes:
-    return open_sealed(company.tenant_id, place=place, envelope=sealed)
+    return open_sealed(company.tenant_id, context=place, envelope=sealed)
 
 
 def test_sealed_data_can_be_opened(acme: Company) -> None:
@@ -226,10 +226,10 @@ from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.queries import open_sealed
 tenant_id, sealed = sys.argv[1], bytes.fromhex(sys.argv[2])
-place = SealContext("content_object", "content", "7")
+context = SealContext("content_object", "content", "7")
 for _ in range(2):
     try:
-        print(open_sealed(tenant_id, place=place, envelope=sealed))
+        print(open_sealed(tenant_id, context=context, envelope=sealed))
     except KeyDestroyed:
         print("destroyed")
     sys.stdout.flush()

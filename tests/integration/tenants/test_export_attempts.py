@@ -33,8 +33,8 @@ def company(monkeypatch: pytest.MonkeyPatch) -> Company:
 
 
 def read_without_writing(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as stopped:
-        stopped.setattr(jobs_run, "_finish_job", lambda *_: None)
+    with monkeypatch.context() as context:
+        context.setattr(jobs_run, "_finish_job", lambda *_: None)
         run_slice_of_oldest_job(company.tenant_id, timezone.now)
 
 

@@ -48,7 +48,7 @@ def _no_reports() -> None:
 
 
 def report(*texts: str, place: str = PLACE) -> None:
-    enqueue_reports(connect_to_redis(), find_keys_in(texts, place=place))
+    enqueue_reports(connect_to_redis(), find_keys_in(texts, location=place))
 
 
 def view(company: Company, key: KeyView) -> KeyView:
@@ -191,7 +191,7 @@ def test_reports_over_the_queue_limit_are_refused(
 def test_the_number_of_keys_per_report_is_limited() -> None:
     text = " ".join(generate_key(KeyKind.TEST).text for _ in range(MAX_OF_A_REPORT + 5))
 
-    assert len(find_keys_in([text], place="")) == MAX_OF_A_REPORT
+    assert len(find_keys_in([text], location="")) == MAX_OF_A_REPORT
 
 
 def test_the_leak_is_recorded_on_the_key(company: Company) -> None:

@@ -31,7 +31,7 @@ def company() -> Company:
     return make_company("initech", {Role.ADMINISTRATOR: "bob", Role.DEVELOPER: "gus"})
 
 
-def started(client: Client) -> dict[str, Any]:
+def start_session(client: Client) -> dict[str, Any]:
     answer = client.post(START)
     assert answer.status_code == 200, answer.content
     session: dict[str, Any] = answer.json()
@@ -119,7 +119,7 @@ def test_other_pages_may_connect_only_to_the_console(cast: Cast, sign_in: SignIn
 
 def test_the_page_contains_no_key_and_runs_few_queries(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
-    started(client)
+    start_session(client)
 
     with CaptureQueriesContext(connection) as queries:
         page = client.get(PAGE).content.decode()
@@ -151,7 +151,7 @@ def test_starting_creates_a_key_that_expires_in_an_hour(company: Company, sign_i
 def test_starting_again_revokes_the_previous_key(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
 
-    first, second = started(client), started(client)
+    first, second = start_session(client), start_session(client)
 
     assert not is_good(company, first["key"])
     assert is_good(company, second["key"])
@@ -160,7 +160,7 @@ def test_starting_again_revokes_the_previous_key(company: Company, sign_in: Sign
 
 def test_ending_revokes_the_key(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
-    session = started(client)
+    session = start_session(client)
 
     answer = client.post(END, {"issued_at": session["issued_at"]})
 
@@ -172,7 +172,7 @@ def test_ending_an_older_page_does_not_revoke_a_newer_key(
     company: Company, sign_in: SignIn
 ) -> None:
     client = sign_in(company.developer)
-    older, newer = started(client), started(client)
+    older, newer = start_session(client), start_session(client)
 
     client.post(END, {"issued_at": older["issued_at"]})
 
@@ -180,7 +180,7 @@ def test_ending_an_older_page_does_not_revoke_a_newer_key(
 
 
 def test_another_tenant_cannot_end_the_key(company: Company, cast: Cast, sign_in: SignIn) -> None:
-    session = started(sign_in(company.developer))
+    session = start_session(sign_in(company.developer))
 
     answer = sign_in(cast.globex.developer).post(END, {"issued_at": session["issued_at"]})
 
@@ -193,7 +193,7 @@ def test_another_tenant_cannot_end_the_key(company: Company, cast: Cast, sign_in
 )
 def test_ending_requires_a_valid_time(company: Company, sign_in: SignIn, issued_at: str) -> None:
     client = sign_in(company.developer)
-    session = started(client)
+    session = start_session(client)
 
     assert client.post(END, {"issued_at": issued_at}).status_code == 400
     assert is_good(company, session["key"])
@@ -214,7 +214,7 @@ def test_a_request_without_a_csrf_token_is_refused(
 def test_each_user_has_a_limit_of_starts_a_minute(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
     for _ in range(MAX_STARTS):
-        last = started(client)
+        last = start_session(client)
 
     refused_start = client.post(START)
 
