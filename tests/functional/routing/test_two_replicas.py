@@ -146,7 +146,7 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     assert {answer.replica for answer in moved.values()} == {alive.name}
     assert {answer.finish_reason for answer in moved.values()} <= {"stop", "length", "filtered"}
     assert all(asked_again[path].cached_tokens > CLEARLY_MORE for path in paths_of_dead)
-    # New texts of these files go to the restarted replica. The old texts stay where they are cached.
+    # New texts of these files go to the restarted replica. Old texts stay where they are cached.
     assert has_returned, "the files did not return to their replica"
     assert all(after_restart[path].replica == alive.name for path in paths_of_dead)
     assert all(answer.cached_tokens > CLEARLY_MORE for answer in after_restart.values())
