@@ -68,10 +68,15 @@ def globex(
         yield tenant_id
 
 
-def fill(slug: str, *, again: bool = False) -> str:
+def fill(slug: str, *, skip_filled: bool = False) -> str:
     output = StringIO()
     call_command(
-        "seed_demo_data", slug=[slug], days=DAYS, people=PEOPLE, again=again, stdout=output
+        "seed_demo_data",
+        slug=[slug],
+        days=DAYS,
+        people=PEOPLE,
+        skip_filled=skip_filled,
+        stdout=output,
     )
     return output.getvalue()
 
@@ -203,7 +208,7 @@ def test_a_second_run_is_refused_or_skipped(globex: TenantId) -> None:
 
     with pytest.raises(CommandError, match="filled already"):
         fill("globex")
-    assert "filled already" in fill("globex", again=True)
+    assert "filled already" in fill("globex", skip_filled=True)
 
     with tenant_scope(globex):
         assert AuditEntry.objects.filter(tenant_id=globex).count() == before
