@@ -151,7 +151,7 @@ class CertificateList(PageResponse):
 def list_all(request: AuthenticatedRequest) -> dict[str, object]:
     now = timezone.now()
     reports = queries.list_data_class_reports(actor=actor_of(request), now=now)
-    return {"classes": [_to_response(each) for each in reports], "generated_at": now}
+    return {"classes": [_to_response(report) for report in reports], "generated_at": now}
 
 
 @router.get(
@@ -247,7 +247,7 @@ def put(request: AuthenticatedRequest, data_class: DataClass, body: SetDays) -> 
         now=now,
     )
     reports = queries.list_data_class_reports(actor=actor, now=now)
-    return _to_response(next(each for each in reports if each.data_class is data_class))
+    return _to_response(next(report for report in reports if report.data_class is data_class))
 
 
 def _to_response(class_report: DataClassReport) -> dict[str, object]:

@@ -219,7 +219,7 @@ def _read_captured_content(subject: DataSubject) -> Iterator[bytes]:
             envelope = object_store.read_object(subject.tenant_id, object_id)
             data = open_sealed(
                 subject.tenant_id,
-                place=object_store.build_seal_context(object_id),
+                context=object_store.build_seal_context(object_id),
                 envelope=envelope,
             )
         except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
