@@ -197,7 +197,8 @@ app.conf.beat_schedule = {
         "schedule": 15.0,
         "options": {"expires": 30.0},
     },
-    # Signs new heads once an hour. It runs more often, because a restart of beat restarts intervals.
+    # Signs new heads once an hour. It runs more often, because a restart of beat restarts the
+    # intervals.
     "sign-audit-heads": {
         "task": "tenants.security.tasks.sign_audit_heads",
         "schedule": 300.0,

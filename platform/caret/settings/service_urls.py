@@ -38,8 +38,8 @@ def mail_from_url(url: str) -> dict[str, Any]:
 def database_from_url(url: str) -> dict[str, Any]:
     """Return Django's DATABASES entry for a URL in libpq's format.
 
-    The format is `postgresql://user:password@host/name?option=value`. Raises BadSetting, which never
-    quotes the URL because it contains a password.
+    The format is `postgresql://user:password@host/name?option=value`. Raises BadSetting, which
+    never quotes the URL because it contains a password.
     """
     try:
         parts: dict[str, Any] = conninfo_to_dict(url)
