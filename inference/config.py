@@ -20,7 +20,8 @@ class DataPlaneConfig:
     kubernetes_service_account_dir: Path  # folder with token, ca.crt and namespace
     journal_dir: Path
     experiments_file: Path | None  # None: no experiments
-    public_code_file: Path | None  # index of public code, unless operators start another one
+    # The index of public code that is used unless operators start another one; None: none.
+    public_code_file: Path | None
     public_code_folder: Path  # with the indexes that operators can start
     has_retrieval: bool  # a worker indexes files, for tenants whose policy allows it
     allowed_origins: frozenset[str]  # for browsers, e.g. https://caret.example.com
