@@ -49,7 +49,8 @@ def test_some_replica_always_has_room_and_none_exceeds_its_share(loads: list[int
     mean = (sum(loads) + 1) / len(loads)
     assert chosen_replicas
     assert all(
-        load_of[replica] + 1 <= max(MIN_CAPACITY, CAPACITY * mean + 1) for replica in chosen_replicas
+        load_of[replica] + 1 <= max(MIN_CAPACITY, CAPACITY * mean + 1)
+        for replica in chosen_replicas
     )
 
 
