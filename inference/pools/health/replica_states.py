@@ -221,8 +221,9 @@ class ReplicaStates:
     def on_health_check(self, replica: Replica, status: HealthStatus) -> None:
         """Apply the result of a health check.
 
-        A healthy result does not close the circuit, because a replica that reports to be healthy may
-        not generate (such as vLLM while it shuts down). Only generated tokens close the circuit.
+        A healthy result does not close the circuit, because a replica that reports to be healthy
+        may not generate (such as vLLM while it shuts down). Only generated tokens close the
+        circuit.
         """
         if status is HealthStatus.UNHEALTHY:
             self._advance(replica, CircuitEvent.THRESHOLD_FAILURE)
