@@ -167,7 +167,7 @@ BAD_FILES = {
     ),
     "a connector that leaks": (_connector("LMCacheConnectorV1"), "#2880"),
     "another connector that leaks": (_connector("HF3FSKVConnector"), "tenants share them"),
-    "an unknown connector": (_connector("MultiConnector"), "nobody has shown"),
+    "an unknown connector": (_connector("MultiConnector"), "it is not known"),
     "events by HTTP": (
         _with('{ url = "http://10.0.0.9:8000", kv_events = "http://10.0.0.9:5557" }') + QUALITY,
         "kv_events and kv_replay must be tcp:// addresses",
@@ -216,7 +216,7 @@ BAD_FILES = {
     "an unknown connector of replicas found by name": (
         DISCOVER.replace('"tcp://engines:5557"', '"tcp://engines:5557", kv_connector = "Own"')
         + QUALITY,
-        "nobody has shown",
+        "it is not known",
     ),
     "no address": (FAST.replace("http://10", "10") + QUALITY, "quick has a replica"),
     "another scheme": (FAST.replace("http://10", "ftp://10") + QUALITY, "quick has a replica"),
