@@ -17,11 +17,12 @@ from caret.contracts.usage import (
     TypingRecord,
 )
 from caret.foundation.ids import new_request_id
-from inference.completion.incoming_request import ContextFile, IncomingRequest, UnvalidatedRequest
+from inference.completion.incoming_request import IncomingRequest, UnvalidatedRequest
 from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
 from inference.errors import CompletionError, TooManyRequests
 from inference.gateway.protocol.connection_backend import ConnectionBackend, StreamCaller
+from inference.gateway.protocol.drafts import to_draft, to_warmup_draft
 from inference.gateway.protocol.frames import (
     NAMELESS,
     CancelFrame,
@@ -30,7 +31,6 @@ from inference.gateway.protocol.frames import (
     DeltaFrame,
     DoneFrame,
     ErrorFrame,
-    FileFrame,
     FileOpenedFrame,
     InvalidFrame,
     OutcomeFrame,
@@ -48,7 +48,7 @@ from inference.gateway.protocol.outcome_reports import (
 )
 from inference.gateway.protocol.state_machine import CompletionEvent, CompletionState, advance
 from inference.gateway.protocol.typing_reports import TypingReportLimiter
-from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
+from inference.gateway.receive import MAX_NAME_CHARS
 from inference.gateway.supersession.registry import can_supersede
 
 MAX_CONCURRENT_COMPLETIONS: Final = 16  # on one connection; an editor has one or two
@@ -192,7 +192,7 @@ class Connection:
         self._require_room(num_leaving=len(superseded))
         for completion in superseded:
             completion.cancel(FinishReason.SUPERSEDED, at_s=self._backend.clock.monotonic_s())
-        arrival = self._make_incoming_request(_to_draft(frame), trace_parent=frame.traceparent)
+        arrival = self._make_incoming_request(to_draft(frame), trace_parent=frame.traceparent)
         suggestion = SuggestionRecord(arrival.request_id)
         completion = StreamedCompletion(
             frame.id,
@@ -266,7 +266,7 @@ class Connection:
     def _on_file_opened(self, frame: FileOpenedFrame) -> None:
         """Warm up the file if there is room. The client is not told about success or errors."""
         tenant_id = self._caller.principal.snapshot.tenant_id
-        self._backend.warm_up(tenant_id, self._make_incoming_request(_to_warmup_draft(frame)))
+        self._backend.warm_up(tenant_id, self._make_incoming_request(to_warmup_draft(frame)))
 
     def _on_cancel(self, frame: CancelFrame) -> None:
         completion = self._in_flight.get(frame.id)
@@ -354,46 +354,4 @@ def _error_frame(identifier: str, error: CompletionError) -> ErrorFrame:
         code=error.code,
         message=error.message,
         retry_after_s=error.retry_after_s,
-    )
-
-
-def _to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
-    return UnvalidatedRequest(
-        mode=frame.mode,
-        prefix=frame.prefix,
-        suffix=frame.suffix,
-        path=frame.path,
-        language=frame.language,
-        files=_to_files(frame.files),
-        repository=frame.repository.name,
-        imports=tuple(filter(None, (frame.repository.framework, *frame.repository.imports))),
-        max_tokens=frame.max_tokens,
-        trigger=frame.trigger,
-        alternative=frame.alternative,
-        model=frame.model,
-    )
-
-
-def _to_warmup_draft(frame: FileOpenedFrame) -> UnvalidatedRequest:
-    """Put the cursor in the middle: the prompt's beginning hardly depends on its position."""
-    middle = frame.text.rfind("\n", 0, len(frame.text) // 2) + 1
-    return UnvalidatedRequest(
-        mode="inline",
-        prefix=frame.text[:middle],
-        suffix=frame.text[middle:],
-        path=frame.path,
-        language=frame.language,
-        files=_to_files(frame.files),
-        repository=frame.repository.name,
-        trigger="prefetch",
-        is_warm_up=True,
-    )
-
-
-def _to_files(frames: list[FileFrame]) -> tuple[ContextFile, ...]:
-    """Convert one file more than the limit allows, so that `receive` rejects too many files."""
-    converted = frames[: MAX_FILES + 1]
-    return tuple(
-        ContextFile(file.path, file.text, file.edited_at, is_pinned=file.pinned)
-        for file in converted
     )
