@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from caret.contracts.policy import Mode, Trigger
+from caret.contracts.policy import Trigger
 from caret.contracts.usage import (
     FinishReason,
     OutcomeEvent,
@@ -34,12 +34,14 @@ from inference.gateway.protocol.frames import (
     FileOpenedFrame,
     InvalidFrame,
     OutcomeFrame,
+    PolicyFrame,
     PolicyQueryFrame,
     ServerFrame,
     TypingFrame,
     build_meta,
     build_policy_frame,
     decode_frame,
+    to_edit_frame,
 )
 from inference.gateway.protocol.outcome_reports import (
     OutcomeReport,
@@ -49,7 +51,7 @@ from inference.gateway.protocol.outcome_reports import (
 from inference.gateway.protocol.state_machine import CompletionEvent, CompletionState, advance
 from inference.gateway.protocol.typing_reports import TypingReportLimiter
 from inference.gateway.receive import MAX_NAME_CHARS
-from inference.gateway.supersession.registry import can_supersede
+from inference.gateway.supersession.registry import can_supersede, supersession_group
 
 MAX_CONCURRENT_COMPLETIONS: Final = 16  # on one connection; an editor has one or two
 MAX_UNFINISHED: Final = 64  # including cancelled ones that have not ended yet
@@ -65,18 +67,18 @@ class SupersessionKey:
     """The properties that decide which completion supersedes another (see `supersession`)."""
 
     path: str
-    is_chat: bool
+    group: str  # of the mode (see `supersession_group`)
     is_prefetch: bool
 
     def is_superseding(self, older: "SupersessionKey") -> bool:
-        is_same = self.path != "" and self.path == older.path and self.is_chat == older.is_chat
+        is_same = self.path != "" and self.path == older.path and self.group == older.group
         return is_same and can_supersede(
             newer_is_prefetch=self.is_prefetch, older_is_prefetch=older.is_prefetch
         )
 
 
 _ACCEPTED: Final = (OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED)
-_NO_SUPERSESSION_KEY: Final = SupersessionKey(path="", is_chat=False, is_prefetch=False)
+_NO_SUPERSESSION_KEY: Final = SupersessionKey(path="", group="", is_prefetch=False)
 
 
 @dataclass(slots=True)
@@ -114,7 +116,11 @@ class StreamedCompletion:
         trace.cancelled_s = self.cancelled_s
         finish_reason = trace.finish_reason or FinishReason.STOP
         meta = build_meta(trace, include_prompt_segments=self.include_prompt_segments)
-        await self.send(DoneFrame(id=self.id, finish_reason=finish_reason, meta=meta))
+        if trace.edit is not None:
+            self.suggestion.num_chars = trace.num_sent_chars
+            self.suggestion.num_lines = trace.num_sent_lines
+        edit = to_edit_frame(trace.edit)
+        await self.send(DoneFrame(id=self.id, finish_reason=finish_reason, meta=meta, edit=edit))
 
     async def write_error(self, error: CompletionError, trace: RequestTrace) -> None:
         self.advance(CompletionEvent.ERROR)
@@ -174,9 +180,12 @@ class Connection:
             case TypingFrame():
                 self._on_typing(frame)
             case PolicyQueryFrame():
-                await self._send(
-                    build_policy_frame(self._backend.find_principal(), frame.repository)
-                )
+                await self._send(self._build_policy_frame(frame.repository))
+
+    def _build_policy_frame(self, repository: str) -> PolicyFrame:
+        """Raises CompletionError."""
+        principal = self._backend.find_principal()
+        return build_policy_frame(principal, self._backend.find_modes(principal), repository)
 
     async def _send_error(self, identifier: str, error: CompletionError) -> None:
         await self._send(_error_frame(identifier, error))
@@ -343,7 +352,7 @@ def _supersession_key(frame: CompleteFrame) -> SupersessionKey:
     return SupersessionKey(
         # `receive` rejects a longer path, so it is not worth keeping until then.
         path=frame.path if len(frame.path) <= MAX_NAME_CHARS else "",
-        is_chat=frame.mode == Mode.CHAT,
+        group=supersession_group(frame.mode),
         is_prefetch=frame.trigger == Trigger.PREFETCH,
     )
 

@@ -1,8 +1,9 @@
 """Turns frames of clients into requests, which the receive stage validates. Pure."""
 
+from inference.completion.edit import Diagnostic, RecentEdit
 from inference.completion.incoming_request import ContextFile, UnvalidatedRequest
 from inference.gateway.protocol.frames import CompleteFrame, FileFrame, FileOpenedFrame
-from inference.gateway.receive import MAX_FILES
+from inference.gateway.receive import MAX_DIAGNOSTICS, MAX_FILES, MAX_RECENT_EDITS
 
 
 def to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
@@ -19,6 +20,15 @@ def to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
         trigger=frame.trigger,
         alternative=frame.alternative,
         model=frame.model,
+        # One more than allowed, so that `receive` rejects too many:
+        recent_edits=tuple(
+            RecentEdit(each.path, each.start_line, each.removed, each.added)
+            for each in frame.recent_edits[: MAX_RECENT_EDITS + 1]
+        ),
+        diagnostics=tuple(
+            Diagnostic(each.line, each.severity, each.message)
+            for each in frame.diagnostics[: MAX_DIAGNOSTICS + 1]
+        ),
     )
 
 
