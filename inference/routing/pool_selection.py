@@ -61,24 +61,46 @@ class PoolSelector:
             if is_edit and pool.edit_format is None:
                 raise _mode_unavailable_error()
             return pool.name
+        if is_edit:
+            return self._select_for_edit(snapshot, tier, language)
         for pool in self._find_candidates(snapshot, tier, language):
-            if _is_allowed(snapshot, pool.model) and (pool.edit_format or not is_edit):
+            if _is_allowed(snapshot, pool.model):
                 return pool.name
-        raise _mode_unavailable_error() if is_edit else self._no_pool_error(snapshot, tier)
+        raise self._no_pool_error(snapshot, tier)
 
     def find_modes(self, principal: Principal) -> frozenset[Mode]:
         """Return the modes that the principal can request.
 
         Key and policy must allow them, and edits also need a model that can propose them.
         """
-        modes, snapshot, tier = principal.modes, principal.snapshot, tier_of(Mode.EDIT)
+        snapshot, tier = principal.snapshot, tier_of(Mode.EDIT)
         pools = chain(
-            self._find_candidates(snapshot, tier, ANY_LANGUAGE),
+            self._find_edit_pools(snapshot, tier, ANY_LANGUAGE),
             self._list_assigned(snapshot, tier),
         )
         if any(pool.edit_format and _is_allowed(snapshot, pool.model) for pool in pools):
-            return modes
-        return modes - {Mode.EDIT}
+            return principal.modes
+        return principal.modes - {Mode.EDIT}
+
+    def _select_for_edit(self, snapshot: TenantSnapshot, tier: Tier, language: str) -> str:
+        for pool in self._find_edit_pools(snapshot, tier, language):
+            if pool.edit_format and _is_allowed(snapshot, pool.model):
+                return pool.name
+        raise _mode_unavailable_error()
+
+    def _find_edit_pools(
+        self, snapshot: TenantSnapshot, tier: Tier, language: str
+    ) -> Iterator[Pool]:
+        """Return the pools for an edit that names no model, best first.
+
+        Without a published model, all shared pools of the tier are among them: the first one serves
+        blocks and chats, and another may be there for edits.
+        """
+        yield from self._find_candidates(snapshot, tier, language)
+        if tier not in snapshot.models:
+            for name, pool in self._pools.by_name.items():
+                if not pool.tenants and (usable := self._find_usable(snapshot, tier, name)):
+                    yield usable
 
     def find_default_model(self, snapshot: TenantSnapshot, tier: Tier) -> str | None:
         """Return the model of requests that name none; None: the policy allows none."""

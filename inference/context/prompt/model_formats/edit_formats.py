@@ -39,7 +39,7 @@ class EditFormat:
     markers: tuple[str, ...]  # a file that contains one of them cannot be edited
     end_marker: str  # an answer is complete with it
     render_edit: Callable[[RecentEdit], str]
-    render_diagnostics: Callable[[str, Sequence[Diagnostic]], str]  # of the file at a path
+    render_diagnostics: Callable[[Sequence[tuple[str, Diagnostic]]], str]  # with their lines
     instruction: str  # before the edits
     render_excerpt: Callable[[EditExcerpt], str]
     response: str  # after the excerpt; the answer follows
@@ -60,14 +60,14 @@ def _render_zeta_edit(edit: RecentEdit) -> str:
     first = edit.start_line + 1
     header = f"@@ -{first},{len(removed)} +{first},{len(added)} @@"
     diff = "\n".join([header, *lines])
-    return f'User edited "{edit.path}":\n\n```diff\n{diff}\n```\n\n'
+    return f'User edited "{edit.path}":\n```diff\n{diff}\n\n```\n\n'
 
 
-def _render_zeta_diagnostics(path: str, diagnostics: Sequence[Diagnostic]) -> str:
-    """The training data has no diagnostics: they are told like the edits, in words."""
-    lines = [f"line {each.line + 1}: {each.severity}: {each.message}" for each in diagnostics]
-    listing = "\n".join(" ".join(line.split()) for line in lines)
-    return f'Diagnostics of "{path}":\n\n```\n{listing}\n```\n\n'
+def _render_zeta_diagnostics(diagnostics: Sequence[tuple[str, Diagnostic]]) -> str:
+    """List the diagnostics in words. The training data has none."""
+    reports = [f"{each.severity} at `{line}`: {each.message}" for line, each in diagnostics]
+    listing = "\n".join(" ".join(report.split()) for report in reports)
+    return f"Diagnostics:\n```\n{listing}\n```\n\n"
 
 
 def _render_zeta_excerpt(excerpt: EditExcerpt) -> str:

@@ -1,0 +1,162 @@
+"""Chooses the lines around the cursor that a model may rewrite, and the lines that it sees. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from detect_secrets.util.filetype import FileType
+
+from inference.context.prompt.model_formats.edit_formats import EditExcerpt, EditFormat
+from inference.context.redaction.redact import MAX_KEY_CHARS, redact_lines, redact_private_keys
+
+
+@dataclass(frozen=True, slots=True)
+class EditableRegion:
+    """The lines of the file that the model may rewrite, without their line breaks."""
+
+    edit_format: EditFormat
+    start_line: int  # of the file
+    lines: tuple[str, ...]  # as in the file
+    shown_lines: tuple[str, ...]  # the same lines without secrets, as the model sees them
+    cursor_line: int  # index in `lines`
+    has_last_line: bool  # the last of them is the last line of the file, without a line break
+
+
+@dataclass(frozen=True, slots=True)
+class EditContext:
+    """The lines around a cursor, and the region among them."""
+
+    region: EditableRegion
+    start_line: int  # the first shown line
+    shown_lines: tuple[str, ...]  # above the region, in it and below it, without secrets
+    excerpt: EditExcerpt
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Whole lines around the cursor, without their line breaks."""
+
+    lines: list[str]
+    start_line: int  # of the file
+    cursor_line: int  # index in `lines`
+    cursor_column: int
+    has_last_line: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RegionLimits:
+    region_chars: int
+    context_chars: int  # above the region, and below it
+
+
+def find_edit_context(
+    edit_format: EditFormat,
+    text: tuple[str, str],
+    limits: RegionLimits,
+    *,
+    path: str,
+    kind: FileType,
+) -> EditContext | None:
+    """Return the lines around the cursor; `text` is the text before and after it.
+
+    None: they cannot be edited. The cursor's line is too long, a private key is near, or the text
+    contains the format's markers.
+    """
+    prefix, suffix = map(_unify_line_breaks, text)
+    window = _cut_window(prefix, suffix, limits.region_chars + limits.context_chars)
+    if window is None or _has_private_key(prefix, suffix, window):
+        return None
+    region = _choose_lines(window.lines, window.cursor_line, max_chars=limits.region_chars)
+    if region is None:
+        return None
+    above = _choose_lines(window.lines[: region.start][::-1], 0, max_chars=limits.context_chars)
+    below = _choose_lines(window.lines[region.stop :], 0, max_chars=limits.context_chars)
+    first = region.start - (0 if above is None else len(above))
+    last = region.stop + (0 if below is None else len(below))
+    shown = redact_lines(window.lines[first:last], kind)
+    if any(marker in line for line in [*shown, path] for marker in edit_format.markers):
+        return None
+    region_end = region.stop == len(window.lines)
+    shown_region = shown[region.start - first : region.stop - first]
+    return EditContext(
+        region=EditableRegion(
+            edit_format=edit_format,
+            start_line=window.start_line + region.start,
+            lines=tuple(window.lines[region.start : region.stop]),
+            shown_lines=tuple(shown_region),
+            cursor_line=window.cursor_line - region.start,
+            has_last_line=region_end and window.has_last_line,
+        ),
+        start_line=window.start_line + first,
+        shown_lines=tuple(shown),
+        excerpt=EditExcerpt(
+            path=path,
+            is_file_start=window.start_line + first == 0,
+            above="".join(f"{line}\n" for line in shown[: region.start - first]),
+            region="\n".join(shown_region),
+            cursor=_find_cursor(window, region, shown_region),
+            below="\n".join(shown[region.stop - first :]),
+        ),
+    )
+
+
+def _unify_line_breaks(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _cut_window(prefix: str, suffix: str, max_chars: int) -> _Window | None:
+    """Return whole lines with at most `max_chars` on each side; None: the cursor's is longer."""
+    start, end = 0, len(suffix)
+    if len(prefix) > max_chars:
+        start = prefix.find("\n", len(prefix) - max_chars) + 1
+        if not start:
+            return None
+    if len(suffix) > max_chars:
+        end = suffix.rfind("\n", 0, max_chars)
+        if end < 0:
+            return None
+    before = prefix[start:].split("\n")
+    after = suffix[:end].split("\n")
+    return _Window(
+        lines=[*before[:-1], before[-1] + after[0], *after[1:]],
+        start_line=prefix.count("\n", 0, start),
+        cursor_line=len(before) - 1,
+        cursor_column=len(before[-1]),
+        has_last_line=end == len(suffix),
+    )
+
+
+def _has_private_key(prefix: str, suffix: str, window: _Window) -> bool:
+    """Return whether lines of the window belong to a private key, which may begin above them."""
+    num_chars = sum(len(line) + 1 for line in window.lines)
+    nearby = prefix[-(num_chars + MAX_KEY_CHARS) :] + suffix[:num_chars]
+    return redact_private_keys(nearby) != nearby
+
+
+def _choose_lines(lines: Sequence[str], line: int, *, max_chars: int) -> range | None:
+    """Return the lines around a line that fit, alternately below and above.
+
+    None: not even this line fits, or there is none.
+    """
+    if line >= len(lines) or len(lines[line]) >= max_chars:
+        return None
+    start, end, room = line, line + 1, max_chars - len(lines[line]) - 1
+    can_grow_down = can_grow_up = True
+    while can_grow_down or can_grow_up:
+        can_grow_down = can_grow_down and end < len(lines) and len(lines[end]) < room
+        if can_grow_down:
+            room -= len(lines[end]) + 1
+            end += 1
+        can_grow_up = can_grow_up and start > 0 and len(lines[start - 1]) < room
+        if can_grow_up:
+            start -= 1
+            room -= len(lines[start]) + 1
+    return range(start, end)
+
+
+def _find_cursor(window: _Window, region: range, shown_lines: Sequence[str]) -> int:
+    """Return the cursor's index in the shown region; in a redacted line, that of its end."""
+    index = window.cursor_line - region.start
+    line = shown_lines[index]
+    is_redacted = line != window.lines[window.cursor_line]
+    column = len(line) if is_redacted else window.cursor_column
+    return sum(len(each) + 1 for each in shown_lines[:index]) + column
