@@ -216,7 +216,9 @@ def is_syntax_broken(grammar: Grammar, excerpt: Excerpt, removed: str, added: st
     opening = f"{_PHP_TAG}\n" if has_tag else ""
     try:
         before, after = (
-            parse_bytes(f"{opening}{excerpt.before}{text}{excerpt.after}".encode("utf-8", "replace"))
+            parse_bytes(
+                f"{opening}{excerpt.before}{text}{excerpt.after}".encode("utf-8", "replace")
+            )
             for text in (removed, added)
         )
     except ParseAbandoned:

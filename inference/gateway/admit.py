@@ -126,6 +126,7 @@ def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> Completio
         )
     if is_excluded(policy, repository=request.repository, path=request.path):
         raise ForbiddenRequest("path_excluded", "This path is excluded by policy.")
+
     def is_allowed(path: str) -> bool:
         return (path != "" or not policy.requires_path) and not is_excluded(
             policy, repository=request.repository, path=path

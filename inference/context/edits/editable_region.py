@@ -1,4 +1,4 @@
-"""Chooses the lines around the cursor that a model may rewrite, and the lines that it sees. Pure."""
+"""Chooses the lines around the cursor that a model sees, and those it may rewrite. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,6 +43,15 @@ class _Window:
 
 
 @dataclass(frozen=True, slots=True)
+class _Selection:
+    """The lines of a window that the model sees."""
+
+    region: range  # indexes in the window's lines
+    first: int  # index of the first shown line
+    shown: list[str]  # without secrets
+
+
+@dataclass(frozen=True, slots=True)
 class RegionLimits:
     region_chars: int
     context_chars: int  # above the region, and below it
@@ -65,37 +74,52 @@ def find_edit_context(
     window = _cut_window(prefix, suffix, limits.region_chars + limits.context_chars)
     if window is None or _has_private_key(prefix, suffix, window):
         return None
+    selection = _select_lines(window, limits, kind)
+    if selection is None:
+        return None
+    if any(mark in line for line in [*selection.shown, path] for mark in edit_format.markers):
+        return None
+    return _to_context(edit_format, path, window, selection)
+
+
+def _select_lines(window: _Window, limits: RegionLimits, kind: FileType) -> _Selection | None:
+    """Choose the region, and lines above and below it; None: the cursor's line does not fit."""
     region = _choose_lines(window.lines, window.cursor_line, max_chars=limits.region_chars)
     if region is None:
         return None
     above = _choose_lines(window.lines[: region.start][::-1], 0, max_chars=limits.context_chars)
     below = _choose_lines(window.lines[region.stop :], 0, max_chars=limits.context_chars)
-    first = region.start - (0 if above is None else len(above))
-    last = region.stop + (0 if below is None else len(below))
-    shown = redact_lines(window.lines[first:last], kind)
-    if any(marker in line for line in [*shown, path] for marker in edit_format.markers):
-        return None
-    region_end = region.stop == len(window.lines)
-    shown_region = shown[region.start - first : region.stop - first]
+    first, last = region.start - len(above or ()), region.stop + len(below or ())
+    return _Selection(region, first, redact_lines(window.lines[first:last], kind))
+
+
+def _to_context(
+    edit_format: EditFormat, path: str, window: _Window, selection: _Selection
+) -> EditContext:
+    region, shown = selection.region, selection.shown
+    start, end = region.start - selection.first, region.stop - selection.first
+    shown_region = shown[start:end]
+    excerpt = EditExcerpt(
+        path=path,
+        is_file_start=window.start_line + selection.first == 0,
+        above="".join(f"{line}\n" for line in shown[:start]),
+        region="\n".join(shown_region),
+        cursor=_find_cursor(window, region, shown_region),
+        below="\n".join(shown[end:]),
+    )
+    editable = EditableRegion(
+        edit_format=edit_format,
+        start_line=window.start_line + region.start,
+        lines=tuple(window.lines[region.start : region.stop]),
+        shown_lines=tuple(shown_region),
+        cursor_line=window.cursor_line - region.start,
+        has_last_line=window.has_last_line and region.stop == len(window.lines),
+    )
     return EditContext(
-        region=EditableRegion(
-            edit_format=edit_format,
-            start_line=window.start_line + region.start,
-            lines=tuple(window.lines[region.start : region.stop]),
-            shown_lines=tuple(shown_region),
-            cursor_line=window.cursor_line - region.start,
-            has_last_line=region_end and window.has_last_line,
-        ),
-        start_line=window.start_line + first,
+        region=editable,
+        start_line=window.start_line + selection.first,
         shown_lines=tuple(shown),
-        excerpt=EditExcerpt(
-            path=path,
-            is_file_start=window.start_line + first == 0,
-            above="".join(f"{line}\n" for line in shown[: region.start - first]),
-            region="\n".join(shown_region),
-            cursor=_find_cursor(window, region, shown_region),
-            below="\n".join(shown[region.stop - first :]),
-        ),
+        excerpt=excerpt,
     )
 
 

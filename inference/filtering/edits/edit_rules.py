@@ -9,6 +9,7 @@ from caret.foundation.parsing.grammars import Grammar, grammar_of
 from inference.completion.edit import RecentEdit
 from inference.completion.request import AdmittedRequest, CompletionRequest
 from inference.context.edits.editable_region import EditableRegion
+from inference.context.redaction.redact import REDACTED
 from inference.filtering.edits.line_replacement import LineReplacement
 from inference.filtering.filter_reason import FilterReason
 from inference.filtering.line_gate import LineChecks
@@ -47,16 +48,15 @@ def find_objection(
     return None
 
 
-def _has_secret(
-    replacement: LineReplacement, region: EditableRegion, checks: LineChecks
-) -> bool:
-    """Return whether the edit adds a secret, or replaces a line whose secret the model did not see.
+def _has_secret(replacement: LineReplacement, region: EditableRegion, checks: LineChecks) -> bool:
+    """Return whether the edit adds a secret, or touches one that the model did not see.
 
-    The latter applies whatever the policy says.
+    The latter applies whatever the policy says: the text has a placeholder instead of the secret.
     """
-    shown_lines = region.shown_lines[replacement.start : replacement.end]
-    if shown_lines != replacement.removed:
-        return True
+    if region.shown_lines != region.lines:
+        shown_lines = region.shown_lines[replacement.start : replacement.end]
+        if shown_lines != replacement.removed or REDACTED in "\n".join(replacement.added):
+            return True
     is_secret = checks.contains_secret
     return is_secret is not None and any(map(is_secret, replacement.added))
 

@@ -277,9 +277,7 @@ def build_meta(trace: RequestTrace, *, include_prompt_segments: bool) -> Complet
 
 
 def to_edit_frame(edit: ProposedEdit | None) -> EditFrame | msgspec.UnsetType:
-    return (
-        msgspec.UNSET if edit is None else EditFrame(edit.start_line, edit.end_line, edit.text)
-    )
+    return msgspec.UNSET if edit is None else EditFrame(edit.start_line, edit.end_line, edit.text)
 
 
 def _build_prompt_segments(trace: RequestTrace) -> PromptSegments:
