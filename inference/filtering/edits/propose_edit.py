@@ -1,6 +1,7 @@
 """Reads the answer of a model to a request for the next edit, and notes the edit."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Final
 
 from caret.contracts.usage import FinishReason
 from inference.completion.edit import ProposedEdit
@@ -12,6 +13,8 @@ from inference.filtering.edits.line_replacement import find_replacement, to_prop
 from inference.filtering.filter_reason import FilterReason
 from inference.filtering.line_gate import LineChecks
 from inference.pools.engine import EngineChunk, EngineStop
+
+_NO_TEXTS: Final[tuple[str, ...]] = ()
 
 
 async def propose_edit(
@@ -33,7 +36,7 @@ async def propose_edit(
         if region.edit_format.end_marker in answer:
             stop = EngineStop.STOP
             break  # leaving the loop stops the engine
-    for text in ():  # the caller expects texts
+    for text in _NO_TEXTS:  # makes this function a generator
         yield text
     if stop in (EngineStop.LENGTH, EngineStop.DISCONNECTED):
         is_lost = stop is EngineStop.DISCONNECTED

@@ -1,5 +1,7 @@
 """Prompts for edits: what is in them, and what must never be."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,11 +22,11 @@ KEY_BODY = "MIIEpAIBAAKCAQEA7bq8Zb5N9xJ0yQ1kX3c2V5n8M4p6R7s9T0u1W2v3"
 PRIVATE_KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY_BODY}\n-----END RSA PRIVATE KEY-----\n"
 
 
-def _assemble(writer: PromptWriter = WRITER, **fields: object) -> Prompt:
+def _assemble(writer: PromptWriter = WRITER, **fields: Any) -> Prompt:
     return assemble_prompt(writer, **{"mode": Mode.EDIT, "max_tokens": 512, **fields})
 
 
-def _text(**fields: object) -> str:
+def _text(**fields: Any) -> str:
     return text_of(_assemble(**fields))
 
 
@@ -113,7 +115,7 @@ def test_diagnostics_of_lines_that_the_model_does_not_see_are_left_out() -> None
     ],
     ids=["above", "cursor's line", "below", "removed", "added", "diagnostic"],
 )
-def test_no_secret_is_in_the_prompt(fields: dict[str, object]) -> None:
+def test_no_secret_is_in_the_prompt(fields: dict[str, Any]) -> None:
     text = _text(**fields)
 
     assert TOKEN not in text

@@ -126,7 +126,7 @@ async def test_a_bad_edit_is_withheld(answer: str, reason: FilterReason) -> None
 
 
 async def test_a_file_that_is_broken_already_can_be_edited() -> None:
-    fields = {"prefix": "def area(width:\n    ", "suffix": "return w * 2\n"}
+    fields: dict[str, Any] = {"prefix": "def area(width:\n    ", "suffix": "return w * 2\n"}
 
     trace = await _run(make_answer("def area(width:\n    return width * 2\n"), **fields)
 
@@ -180,7 +180,11 @@ async def test_a_line_whose_secret_the_model_did_not_see_stays(
     answer: str, is_withheld: bool
 ) -> None:
     principal = make_principal(policy=make_policy(has_secret_filter=False))
-    fields = {"prefix": f"token = '{TOKEN}'\nb = ", "suffix": "1\n", "principal": principal}
+    fields: dict[str, Any] = {
+        "prefix": f"token = '{TOKEN}'\nb = ",
+        "suffix": "1\n",
+        "principal": principal,
+    }
 
     trace = await _run(make_answer(answer), **fields)
 
@@ -227,7 +231,7 @@ async def test_other_edits_after_typing_are_proposed(
 
 async def test_a_copy_that_was_moved_can_be_deleted_elsewhere() -> None:
     pasted = RecentEdit("a.py", 5, "", "import os\n")
-    fields = {"prefix": "import os\nx = 1\n\n\n\nimport os", "suffix": "\n"}
+    fields: dict[str, Any] = {"prefix": "import os\nx = 1\n\n\n\nimport os", "suffix": "\n"}
 
     trace = await _run(make_answer("x = 1\n\n\n\nimport os\n"), recent_edits=(pasted,), **fields)
 
