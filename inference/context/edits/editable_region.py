@@ -36,7 +36,7 @@ class _Window:
     """Whole lines around the cursor, without their line breaks."""
 
     lines: list[str]
-    start_line: int  # of the file
+    start_line: int  # of the first line, from the first line of the prefix
     cursor_line: int  # index in `lines`
     cursor_column: int
     has_last_line: bool
@@ -128,7 +128,7 @@ def _unify_line_breaks(text: str) -> str:
 
 
 def _cut_window(prefix: str, suffix: str, max_chars: int) -> _Window | None:
-    """Return whole lines with at most `max_chars` on each side; None: the cursor's is longer."""
+    """Return whole lines with at most `max_chars` on each side; None: the cursor's line is longer."""
     start, end = 0, len(suffix)
     if len(prefix) > max_chars:
         start = prefix.find("\n", len(prefix) - max_chars) + 1
