@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -22,12 +22,14 @@ class Report:
 
     benchmark: str
     has_targets: bool = True  # False: figures are not judged, because they are of a tiny model
+    about: Mapping[str, Any] = field(default_factory=dict)  # in each line
     lines: list[dict[str, Any]] = field(default_factory=list)  # printed so far
     has_missed: bool = field(default=False)
 
     def figure(self, name: str, value: float, unit: str, **more: Any) -> None:
         line = {"benchmark": self.benchmark, "figure": name, "value": rounded(value), "unit": unit}
-        self.lines.append(line | more | {"machine": machine(), "commit": commit()})
+        place = {**self.about, "machine": machine(), "commit": commit()}
+        self.lines.append(line | more | place)
         print(json.dumps(self.lines[-1]), flush=True)
 
     def target(self, name: str, value: float, unit: str, *, at_most: float, **more: Any) -> None:

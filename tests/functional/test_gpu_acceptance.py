@@ -71,3 +71,4 @@ def test_no_step_is_begun_that_would_not_end_in_time(tmp_path: Path) -> None:
 
     assert process.stdout == ""
     assert f"0 of {len(NAMES)} steps are done" in process.stderr
+    assert "use a larger --minutes" in process.stderr

@@ -57,6 +57,7 @@ class _Call:
     missing: list[StepTime]
     results: ResultsFile
     ends_s: float  # monotonic
+    num_begun: int = 0
     has_failed: bool = field(default=False)
 
     @property
@@ -112,7 +113,10 @@ def _run_steps(call: _Call, engines: _Engines) -> None:
 
 def _run_step(call: _Call, engines: _Engines, step: Step) -> None:
     say(f"Step {step.name}, {call.left_s:.0f} s left")
-    report = Report(f"gpu.{step.name}", has_targets=engines.scale.has_targets)
+    report = Report(
+        f"gpu.{step.name}", has_targets=engines.scale.has_targets, about=call.results.about
+    )
+    call.num_begun += 1
     try:
         engine = engines.switch_to(step.time.engine, max_start_s=call.left_s)
         asyncio.run(_measure(step, engine, report, max_s=call.left_s))
@@ -152,7 +156,9 @@ def _report_end(call: _Call) -> None:
         report_gain(done["fast-plain.speculation"], done["fast.speculation"])
     num_missing = len(call.steps) - len(done)
     say(f"{len(done)} of {len(call.steps)} steps are done: {call.results.path}")
-    if num_missing:
+    if call.missing and not call.num_begun:
+        say("No step was begun, because none would end in time: use a larger --minutes.")
+    elif num_missing:
         say(f"Run the same command again for the other {num_missing}.")
     for name in call.results.missed:
         say(f"Step {name} missed a target.")
