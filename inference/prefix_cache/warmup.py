@@ -23,6 +23,7 @@ from typing import Final
 
 import structlog
 
+from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason
 from caret.foundation.clock import Clock
 from caret.foundation.ids import TenantId, new_request_id
@@ -100,7 +101,8 @@ class WarmupQueue:
     def on_request_admitted(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
         """Queue a warm-up after the first completion of its namespace and repository."""
         repository = admitted.request.repository
-        if not repository or admitted.request.is_raw:
+        # Prompts of edits have no other files.
+        if not repository or admitted.request.is_raw or admitted.request.mode is Mode.EDIT:
             return
         if self._is_new((admitted.principal.namespace, repository)):
             draft = replace(arrival.draft, trigger="prefetch", is_warm_up=True)
@@ -153,12 +155,16 @@ class WarmupQueue:
         return None
 
     def _is_blocking_tenant(self, request: _WarmupRequest) -> bool:
-        num_of_tenant = sum(each.tenant_id == request.tenant_id for each in self._running)
+        num_of_tenant = sum(
+            running_request.tenant_id == request.tenant_id for running_request in self._running
+        )
         return num_of_tenant > 1 and any(map(self._is_first_of_tenant, self._requests))
 
     def _is_first_of_tenant(self, request: _WarmupRequest) -> bool:
         """Return whether no warm-up of its tenant is running."""
-        return all(each.tenant_id != request.tenant_id for each in self._running)
+        return all(
+            running_request.tenant_id != request.tenant_id for running_request in self._running
+        )
 
     def _preempt(self) -> None:
         """Cancel the latest warm-up that blocks another tenant. A pausing one checks by itself."""

@@ -29,10 +29,10 @@ async def open_otlp_exporter(
 ) -> AsyncIterator[SpanRecorder]:
     """Export spans until the context is left, then send the rest if the collector is fast.
 
-    `share` is the sampled share of completions, 0 to 1. None: as OTEL_TRACES_SAMPLER says. With
+    `share` is the sampled share of completions, 0 to 1; None: OTEL_TRACES_SAMPLER decides. With
     `trusts_clients`, a client's trace decides whether its completion is sampled.
     """
-    # Each retry of each batch would log a line.
+    # At a lower level, each retry of each batch would log a line.
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
     processor = BatchSpanProcessor(OTLPSpanExporter())
     try:
@@ -60,18 +60,18 @@ def _make_resource() -> Resource:
 async def _shut_down(processor: BatchSpanProcessor) -> None:
     """Shut down without waiting for the collector, which may take half a minute.
 
-    It uses a thread of its own: a thread of the executor would delay the end of the process.
+    It runs in a separate thread: a thread of the executor would delay the end of the process.
     """
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop, stop_event = asyncio.get_running_loop(), asyncio.Event()
 
     def shut_down() -> None:
         processor.shutdown()  # type: ignore[no-untyped-call]  # the method has no annotations
         if not loop.is_closed():
-            loop.call_soon_threadsafe(ended.set)
+            loop.call_soon_threadsafe(stop_event.set)
 
     threading.Thread(target=shut_down, name="traces-shutdown", daemon=True).start()
     try:
         async with asyncio.timeout(MAX_LAST_EXPORT_S):
-            await ended.wait()
+            await stop_event.wait()
     except TimeoutError:
         pass  # spans are diagnostic data, not records

@@ -158,13 +158,19 @@ def gateway_part(
     replicas: Sequence[ReplicaEntry],
     metrics_port: int = 0,
     additions_from: Sequence[str] = (),
+    edit_format: str = "",
     pools: str | None = None,
 ) -> CommandService:
     """Write the catalogue of pools and return the gateway's service, not yet launched.
 
-    With metrics port 0 it serves no metrics. By default both tiers have the demonstration model.
+    With metrics port 0 it serves no metrics. `edit_format` is that of the last pool's model, which
+    is the quality pool by default; "": it has none. By default, both pools have the demonstration
+    model.
     """
-    write_pools(home.paths.pools, pools or _render_pools(replicas, additions_from))
+    pools = pools or _render_pools(replicas, additions_from)
+    if edit_format:
+        pools += f'edit_format = "{edit_format}"\n'
+    write_pools(home.paths.pools, pools)
     environment = (
         UNSHED
         | _PATIENT

@@ -42,9 +42,9 @@ def has_id(pattern: str) -> bool:
     Numbers and kinds are the same in each tenant. Operators' pages have their own tests. SAML
     sign-in has no user yet.
     """
-    return any(each in pattern for each in ("<uuid:", "<lookup_id>", "<int:pk>")) and not (
-        pattern.startswith((*OTHER_INTERFACES, "operators/", "sign-in/", "reset-password/"))
-    )
+    return any(
+        placeholder in pattern for placeholder in ("<uuid:", "<lookup_id>", "<int:pk>")
+    ) and not (pattern.startswith((*OTHER_INTERFACES, "operators/", "sign-in/", "reset-password/")))
 
 
 FILES_OF_A_TENANT: dict[str, Example] = {
@@ -127,9 +127,11 @@ def test_another_tenants_page_accepts_no_form(
 
 
 def test_the_isolation_tests_cover_every_url_with_an_id() -> None:
-    tried = PAGES_OF_A_TENANT.keys() | FILES_OF_A_TENANT.keys() | ACTIONS_OF_A_TENANT.keys()
+    tested_patterns = (
+        PAGES_OF_A_TENANT.keys() | FILES_OF_A_TENANT.keys() | ACTIONS_OF_A_TENANT.keys()
+    )
 
-    assert tried == {route.pattern for route in all_routes() if has_id(route.pattern)}
+    assert tested_patterns == {route.pattern for route in all_routes() if has_id(route.pattern)}
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)
@@ -139,10 +141,10 @@ def test_the_german_page_contains_no_english_text(scene: Scene, page: Page) -> N
 
     answer = client.get(page.path_in(scene))
 
-    texts = _Texts()
-    texts.feed(answer.content.decode())
+    parser = _Texts()
+    parser.feed(answer.content.decode())
     assert answer.headers["Content-Language"] == "de"
-    assert texts.found & _english() <= _AS_IT_IS
+    assert parser.texts & _english() <= _AS_IT_IS
 
 
 class _Texts(HTMLParser):
@@ -150,7 +152,7 @@ class _Texts(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: set[str] = set()
+        self.texts: set[str] = set()
         self._english: list[str] = []  # the tag of the outermost, once for each nested one
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -163,7 +165,7 @@ class _Texts(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if not self._english:
-            self.found.add(data.strip())
+            self.texts.add(data.strip())
 
 
 @cache

@@ -57,10 +57,12 @@ def read_figures(
         choices, teams = read_options(actor, query, is_own=is_own), read_team_names(actor)
     return UsageFigures(
         is_own=is_own,
-        total=build_row("", breakdown.every, suppressed.whole),
+        total=build_row("", breakdown.every, suppressed.total),
         by={
-            each: build_rows(breakdown.by.get(each, {}), suppressed.groups.get(each, {}))
-            for each in by
+            dimension: build_rows(
+                breakdown.by.get(dimension, {}), suppressed.groups.get(dimension, {})
+            )
+            for dimension in by
         },
         complete_until=until,
         min_users=min_users,

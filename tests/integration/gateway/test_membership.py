@@ -30,8 +30,8 @@ PATIENCE_S = 15.0  # a round comes every five seconds
 class Environment:
     site: Site
     dns: DnsServer
-    one: ScriptedEngine
-    two: ScriptedEngine
+    first_engine: ScriptedEngine
+    second_engine: ScriptedEngine
 
     async def read_members(self) -> set[str]:
         samples = parse_metrics(await self.site.metrics())
@@ -70,22 +70,22 @@ def environment() -> Iterator[Environment]:
     identity = {"root": "/models/demo", "block_size": 32}
     with (
         dns_server_in_thread() as dns,
-        scripted_engine(host=ONE, port=free_port(), **identity) as one,
-        scripted_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **identity) as two,
+        scripted_engine(host=ONE, port=free_port(), **identity) as first,
+        scripted_engine(host=TWO, port=int(first.url.rpartition(":")[2]), **identity) as second,
         create_home() as home,
     ):
         dns.addresses[NAME] = [ONE]
         home.environment["CARET_DNS_RESOLVER"] = f"127.0.0.1:{dns.port}"
-        with start_site(home, one.url) as site:
+        with start_site(home, first.url) as site:
             static_pools = site.home.paths.pools.read_text()
             discovered_pools = static_pools.replace(
-                f'replicas = ["{one.url}"]', f'discover = "{_with_dns_name(one.url)}"'
+                f'replicas = ["{first.url}"]', f'discover = "{_with_dns_name(first.url)}"'
             )
             assert discovered_pools != static_pools
             site.home.paths.pools.write_text(discovered_pools)
             site.gateway.child.stop()
             site.launch_gateway()
-            yield Environment(site, dns, one, two)
+            yield Environment(site, dns, first, second)
 
 
 def _with_dns_name(url: str) -> str:
@@ -94,7 +94,7 @@ def _with_dns_name(url: str) -> str:
 
 @pytest.fixture(autouse=True)
 async def _only_one_member(environment: Environment) -> None:
-    environment.dns.is_broken, environment.two.block_size = False, 32
+    environment.dns.is_broken, environment.second_engine.block_size = False, 32
     environment.dns.addresses[NAME] = [ONE]
     assert await environment.wait_for_members({ONE})
 
@@ -118,7 +118,7 @@ async def test_a_replica_gets_requests_only_while_its_address_is_listed(
 
 
 async def test_a_running_completion_finishes_on_a_removed_replica(environment: Environment) -> None:
-    environment.one.wait_s = 8.0  # longer than a round
+    environment.first_engine.wait_s = 8.0  # longer than a round
     async with environment.site.open_websocket() as socket:
         stream = CompletionStream(socket)
         frame = {
@@ -127,16 +127,16 @@ async def test_a_running_completion_finishes_on_a_removed_replica(environment: E
             "mode": "fim",
             "prefix": "a = ",
         }
-        num_before = environment.one.num_completions
+        num_before = environment.first_engine.num_completions
         completion = asyncio.create_task(
             request_completion(stream, frame | {"suffix": "\n", "max_tokens": 1})
         )
 
         async def is_under_way() -> bool:
-            return environment.one.num_completions > num_before
+            return environment.first_engine.num_completions > num_before
 
         assert await wait_until(is_under_way)
-        environment.one.wait_s = 0.0
+        environment.first_engine.wait_s = 0.0
         environment.dns.addresses[NAME] = [TWO]
         assert await environment.wait_for_members({TWO})
         was_finished = completion.done()
@@ -150,7 +150,7 @@ async def test_a_running_completion_finishes_on_a_removed_replica(environment: E
 async def test_a_replica_with_another_block_size_is_rejected_with_the_reason(
     environment: Environment,
 ) -> None:
-    environment.two.block_size = 16
+    environment.second_engine.block_size = 16
     environment.dns.addresses[NAME] = [ONE, TWO]
 
     async def is_rejected() -> bool:

@@ -17,6 +17,7 @@ from caret.contracts.captured_content import (
 from caret.contracts.policy import ContentCapturePolicy, Mode, TenantPolicy
 from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.ids import RequestId
+from inference.completion.edit import ProposedEdit
 from inference.completion.incoming_request import ChatMessage
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
@@ -34,11 +35,11 @@ EDIT = SuggestionEdit(RequestId("r"), OutcomeEvent.PERSISTED, after_ms=30_000, t
 
 
 def principal(
-    *, has_consent: bool = True, policy: TenantPolicy = ALLOWING, **more: Any
+    *, has_consent: bool = True, policy: TenantPolicy = ALLOWING, **fields: Any
 ) -> Principal:
-    made = make_principal(policy=policy, **more)
-    credential = msgspec.structs.replace(made.credential, keeps_content=has_consent)
-    return replace(made, credential=credential)
+    base = make_principal(policy=policy, **fields)
+    credential = msgspec.structs.replace(base.credential, keeps_content=has_consent)
+    return replace(base, credential=credential)
 
 
 def ended_trace(
@@ -54,6 +55,18 @@ def ended_trace(
         trace.record_sent_text(text, at_s=0.0)
     trace.finish(finish_reason)
     return trace
+
+
+def test_the_text_of_an_edit_is_captured_without_the_lines_that_it_replaces() -> None:
+    trace = RequestTrace(arrival=make_arrival(), clock=FakeClock())
+    trace.mark_admitted(make_admitted(principal=principal(), mode=Mode.EDIT))
+    trace.record_edit(ProposedEdit(0, 1, "width = 2\n", num_changed_chars=4))
+    trace.finish(FinishReason.STOP)
+
+    captured = capture_completion(trace)
+
+    assert captured is not None
+    assert (captured.mode, captured.completion) == (Mode.EDIT, "width = 2\n")
 
 
 def test_a_completion_is_captured_if_user_and_tenant_consent() -> None:
@@ -190,8 +203,8 @@ async def test_a_secret_in_an_edit_is_redacted() -> None:
 def test_batches_are_bounded_and_complete() -> None:
     items = [completion(prefix="a" * length) for length in (90_000, 90_000, 90_000, 900_000, 1)]
 
-    made = batches(list(items))
+    content_batches = batches(list(items))
 
-    assert [item for batch in made for item in batch.items] == items
-    assert [len(batch.items) for batch in made] == [2, 1, 1, 1]
+    assert [item for batch in content_batches for item in batch.items] == items
+    assert [len(batch.items) for batch in content_batches] == [2, 1, 1, 1]
     assert MAX_BATCH_CHARS == 200_000

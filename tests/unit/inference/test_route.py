@@ -17,7 +17,7 @@ from inference.pools.health.outlier_detection import MAX_CONSECUTIVE_LATE
 from inference.pools.health.replica_states import EJECTION_S, HealthStatus
 from inference.pools.pool_config import Replica
 from inference.prefix_cache.kv_events import BlockStored
-from inference.routing.consistent_hashing import ALWAYS_ROOM
+from inference.routing.consistent_hashing import MIN_CAPACITY
 from inference.routing.route import LATE_TARGETS, Router, route
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import TARGETS_MS, make_pool, make_router
@@ -27,7 +27,9 @@ from tests.fakes.tenants import GLOBEX, make_principal
 POOL = make_pool("http://one:1", "http://two:1", "http://three:1")
 PUBLISHING = replace(
     POOL,
-    replicas=tuple(replace(each, kv_events="tcp://engine:5557") for each in POOL.replicas[:2]),
+    replicas=tuple(
+        replace(replica, kv_events="tcp://engine:5557") for replica in POOL.replicas[:2]
+    ),
 )
 PATHS = [f"src/module_{n}.py" for n in range(300)]
 ACME_ADA = make_principal()
@@ -147,7 +149,7 @@ def test_under_light_load_a_file_stays_at_the_replica_with_its_prefix() -> None:
     first = _route(router, path="busy.py").replica
 
     with ExitStack() as stack:
-        for _ in range(ALWAYS_ROOM - 1):
+        for _ in range(MIN_CAPACITY - 1):
             stack.enter_context(router.replicas.attempt(first))
         second = _route(router, path="busy.py").replica
 
@@ -159,7 +161,7 @@ def test_the_requests_of_a_full_replica_go_to_its_fallback() -> None:
     request = _route(router, path="busy.py")
 
     with ExitStack() as stack:
-        for _ in range(ALWAYS_ROOM):
+        for _ in range(MIN_CAPACITY):
             stack.enter_context(router.replicas.attempt(request.replica))
         spilled = [_route(router, path="busy.py").replica for _ in range(3)]
 
@@ -224,7 +226,7 @@ def test_a_full_replica_is_not_chosen_for_its_cached_tokens() -> None:
     _cache(router, before.fallback_replicas[0], num_tokens=400, salt=before.salt)
 
     with ExitStack() as stack:
-        for _ in range(ALWAYS_ROOM):
+        for _ in range(MIN_CAPACITY):
             stack.enter_context(router.replicas.attempt(before.fallback_replicas[0]))
         during = route(router, admitted, prompt)
 
@@ -235,10 +237,10 @@ def test_cached_blocks_of_another_tenant_do_not_count() -> None:
     router = make_router(PUBLISHING)
     prompt = replace(make_prompt(), token_ids=list(range(400)))
     before = route(router, make_admitted(ACME_ADA), prompt)
-    theirs = route(router, make_admitted(GLOBEX_GUS), prompt)
+    their_prompt = route(router, make_admitted(GLOBEX_GUS), prompt)
 
-    _cache(router, before.replica, num_tokens=100, salt=theirs.salt)
-    _cache(router, before.fallback_replicas[0], num_tokens=400, salt=theirs.salt)
+    _cache(router, before.replica, num_tokens=100, salt=their_prompt.salt)
+    _cache(router, before.fallback_replicas[0], num_tokens=400, salt=their_prompt.salt)
 
     assert route(router, make_admitted(ACME_ADA), prompt).replica is before.replica
 
@@ -270,10 +272,10 @@ def test_a_pool_with_one_replica_has_no_fallback() -> None:
 
 
 def test_tenants_have_different_cache_salts() -> None:
-    ours = route(_router(), make_admitted(ACME_ADA), make_prompt())
-    theirs = route(_router(), make_admitted(GLOBEX_GUS), make_prompt())
+    our_prompt = route(_router(), make_admitted(ACME_ADA), make_prompt())
+    their_prompt = route(_router(), make_admitted(GLOBEX_GUS), make_prompt())
 
-    assert ours.salt != theirs.salt
+    assert our_prompt.salt != their_prompt.salt
 
 
 def test_the_engine_stops_single_lines_at_the_line_break() -> None:
@@ -289,7 +291,7 @@ def test_the_engine_does_not_stop_other_completions_at_the_line_break() -> None:
 def test_inline_completions_have_priority_over_explicit_ones() -> None:
     priorities = [_route(_router(), mode=mode).priority for mode in Mode]
 
-    assert priorities == [0, 1, 2, 2, 3]
+    assert priorities == [0, 1, 2, 2, 3, 3]
 
 
 def test_half_a_surrogate_pair_is_accepted() -> None:
@@ -306,9 +308,9 @@ def test_a_drained_replica_gets_no_requests_and_other_files_stay() -> None:
     assert "one:1" not in after.values()
     assert all(after[p] == r for p, r in before.items() if r != "one:1")
     assert all(
-        each.name != "one:1"
+        replica.name != "one:1"
         for path in PATHS
-        for each in _route(router, path=path).fallback_replicas
+        for replica in _route(router, path=path).fallback_replicas
     )
 
 
