@@ -102,13 +102,13 @@ def _read_done(options: argparse.Namespace) -> set[str]:
 def _run_steps(call: _Call, engines: _Engines) -> None:
     start_s = dict.fromkeys(VARIANTS, engines.scale.start_s) | call.results.start_s
     while True:
-        chosen = choose_step(
+        step_time = choose_step(
             call.missing, left_s=call.left_s, running_engine=engines.name, start_s=start_s
         )
-        if chosen is None:
+        if step_time is None:
             return
-        call.missing.remove(chosen)
-        _run_step(call, engines, call.steps[chosen.name])
+        call.missing.remove(step_time)
+        _run_step(call, engines, call.steps[step_time.name])
 
 
 def _run_step(call: _Call, engines: _Engines, step: Step) -> None:

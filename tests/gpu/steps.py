@@ -88,6 +88,6 @@ def list_steps(scale: Scale) -> list[Step]:
         (FAST_PLAIN.name, "speculation", speculation_s, measure_speculation),
     ]
     return [
-        Step(StepTime(f"{engine}.{what}", engine, needed_s), measure)
-        for engine, what, needed_s, measure in table
+        Step(StepTime(f"{engine}.{measurement}", engine, needed_s), measure)
+        for engine, measurement, needed_s, measure in table
     ]
