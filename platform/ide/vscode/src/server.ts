@@ -29,12 +29,16 @@ const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
 /** A program and its arguments. */
 type Command = readonly [string, ...string[]];
 
-/** Tells the server that the editor stores the key of a sign-in, and shows suggestions as they grow. */
+/**
+ * Tells the server that the editor stores the key of a sign-in, shows suggestions as they grow, and
+ * shows a cancellable progress as a notice.
+ */
 const CAPABILITIES: StaticFeature = {
   fillClientCapabilities: (capabilities) => {
     capabilities.experimental = {
       ...(capabilities.experimental as object),
       caretSecretStorage: true,
+      caretProgressNotices: true,
       caretGrowingSuggestions: CAN_GROW,
     };
   },
