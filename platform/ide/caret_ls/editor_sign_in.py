@@ -99,7 +99,7 @@ class EditorSignIn:
     async def _show_progress(self, text: str) -> AsyncIterator[None]:
         """Show a notice until the block ends. A user who cancels it cancels the sign-in."""
         progress, token = self._server.work_done_progress, str(uuid4())
-        await progress.create_async(token)
+        _ = await progress.create_async(token)  # None, although annotated as a future
         progress.tokens[token].add_done_callback(self._cancel)
         progress.begin(token, types.WorkDoneProgressBegin(text, cancellable=True))
         try:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import saml2.time_util  # type: ignore[import-not-found]  # in that environment only
-from saml2 import (  # type: ignore[import-not-found]
+from saml2 import (
     BINDING_HTTP_POST,
     BINDING_HTTP_REDIRECT,
 )
