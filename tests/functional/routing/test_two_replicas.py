@@ -105,14 +105,16 @@ async def test_another_tenant_gets_no_cache_hits_at_either_replica(
 async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     site: Site, code: CodeText, replicas: list[OwnReplica]
 ) -> None:
-    """Cover everything with one kill: an engine takes most of a minute to start."""
-    frame, unbroken = await _long(site, code)
-    (dead,) = [replica for replica in replicas if replica.name == unbroken[1]["meta"]["replica"]]
+    """One test covers the whole sequence, because an engine takes most of a minute to start."""
+    frame, uninterrupted = await _find_long_completion(site, code)
+    (dead,) = [
+        replica for replica in replicas if replica.name == uninterrupted[1]["meta"]["replica"]
+    ]
     (alive,) = [replica for replica in replicas if replica is not dead]
     files = Files(site, code, folder="moves")
     before = await files.ask()
-    of_dead = {path for path, answer in before.items() if answer.replica == dead.name}
-    assert 0 < len(of_dead) < _NUM_FILES
+    paths_of_dead = {path for path, answer in before.items() if answer.replica == dead.name}
+    assert 0 < len(paths_of_dead) < _NUM_FILES
 
     async with site.open_websocket() as socket:
         await socket.send(json.dumps({"type": "complete", **frame, "id": site.new_id()}))
@@ -122,16 +124,16 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
             text += end["text"]
     dead.part.child.kill()
     moved = await files.ask()
-    answers_after_restart = await files.ask()
+    asked_again = await files.ask()
     dead.restart()
 
     async def is_served_by_home() -> bool:
-        anew = Files(site, code, folder="moves")
-        answers = await anew.ask()
-        return {path for path, a in answers.items() if a.replica == dead.name} == of_dead
+        files_with_new_texts = Files(site, code, folder="moves")
+        answers = await files_with_new_texts.ask()
+        return {path for path, a in answers.items() if a.replica == dead.name} == paths_of_dead
 
-    came_back = await wait_until(is_served_by_home, patience_s=_PATIENCE_S)
-    answers = await files.ask()
+    has_returned = await wait_until(is_served_by_home, patience_s=_PATIENCE_S)
+    after_restart = await files.ask()
 
     # Another replica may tokenize the same text differently, and so end it elsewhere.
     assert text.startswith(begun)
@@ -139,17 +141,18 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     assert end["finish_reason"] in ("stop", "length")
     assert end["meta"]["filter_reason"] != "engine_disconnected"
     assert end["meta"]["replica"] == alive.name
-    assert end["meta"]["prompt_tokens"] == unbroken[1]["meta"]["prompt_tokens"]
+    assert end["meta"]["prompt_tokens"] == uninterrupted[1]["meta"]["prompt_tokens"]
     assert 0 < end["meta"]["generated_tokens"] <= frame["max_tokens"]
     assert {answer.replica for answer in moved.values()} == {alive.name}
     assert {answer.finish_reason for answer in moved.values()} <= {"stop", "length", "filtered"}
-    assert all(answers_after_restart[path].cached_tokens > CLEARLY_MORE for path in of_dead)
-    assert came_back, "the files did not return to their replica"
-    assert all(answers[path].replica == alive.name for path in of_dead)
-    assert all(answer.cached_tokens > CLEARLY_MORE for answer in answers.values())
+    assert all(asked_again[path].cached_tokens > CLEARLY_MORE for path in paths_of_dead)
+    # New texts of these files go to the restarted replica. Old texts stay where they are cached.
+    assert has_returned, "the files did not return to their replica"
+    assert all(after_restart[path].replica == alive.name for path in paths_of_dead)
+    assert all(answer.cached_tokens > CLEARLY_MORE for answer in after_restart.values())
 
 
-async def _long(site: Site, code: CodeText) -> tuple[Frame, tuple[str, Frame]]:
+async def _find_long_completion(site: Site, code: CodeText) -> tuple[Frame, tuple[str, Frame]]:
     """Return a request that takes long enough to be interrupted, and its response."""
     async with site.stream() as stream:
         for number in range(_MAX_TRIES):

@@ -332,14 +332,12 @@ def test_a_change_without_a_csrf_token_is_refused(
     assert response.json()["code"] == "csrf_failed"
 
 
-def test_every_permission_is_needed_by_an_endpoint() -> None:
+def test_an_endpoint_requires_every_permission_but_four() -> None:
     used_permissions = frozenset().union(*(endpoint.permissions for endpoint in ENDPOINTS))
 
-    # The first is required in addition if a member is or becomes an owner; the second is an
-    # alternative for one's own keys; the third is for a page, which keys cannot use.
     assert set(Permission) - used_permissions == {
-        Permission.WRITE_OWNERS,
-        Permission.MANAGE_OWN_KEYS,
-        Permission.USE_PLAYGROUND,
-        Permission.WRITE_BILLING,
+        Permission.WRITE_OWNERS,  # also required if a member is or becomes an owner
+        Permission.MANAGE_OWN_KEYS,  # the alternative for one's own keys
+        Permission.USE_PLAYGROUND,  # for a page, which keys cannot use
+        Permission.WRITE_BILLING,  # for a page
     }
