@@ -283,7 +283,7 @@ def _build_plane(
             recorder,
             listeners=(speculation,),
             observers=(*recorder.observers, content_capture),
-            models=_list_models(pools),
+            models=pools.model_names,
         ),
         suggestions=RecentSuggestions(clock=clock, append_record=recorder.journal.append),
         late_outcomes=LateOutcomeRecorder(clock=clock, append_record=recorder.journal.append),
@@ -318,15 +318,10 @@ def _build_admission(
             targets_ms=config.first_token_targets_ms,
         ),
         select_pool=selector.select,
-        models=_list_models(pools),
+        models=pools.model_names,
         experiments=_read_experiments(config),
         region=config.region,
     )
-
-
-def _list_models(pools: PoolConfig) -> dict[str, str]:
-    """Return each pool's model by the pool's name."""
-    return {name: pool.model for name, pool in pools.by_name.items()}
 
 
 def _largest_budget(pools: PoolConfig, tier: Tier) -> int:
