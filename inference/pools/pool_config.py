@@ -207,11 +207,6 @@ class PoolConfig:
     def by_name(self) -> Mapping[str, Pool]:
         return self._by_name
 
-    @property
-    def model_names(self) -> dict[str, str]:
-        """Each pool's model, by the pool's name."""
-        return {name: pool.model for name, pool in self._by_name.items()}
-
     def find_dedicated(self, slug: str, tier: Tier) -> str | None:
         """Return the name of the pool that the file dedicates to the tenant."""
         return self._dedicated_pools.get((slug, tier))

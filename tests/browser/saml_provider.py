@@ -38,17 +38,17 @@ class SigningKey:
 
 
 def write_signing_key(folder: Path, name: str) -> SigningKey:
-    made = SamlProvider()  # only its key and certificate are used
+    provider = SamlProvider()  # only its key and certificate are used
     signing_key = SigningKey(folder / f"{name}.key", folder / f"{name}.crt")
     signing_key.key_file.write_bytes(
-        made.key.private_bytes(
+        provider.key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.TraditionalOpenSSL,
             serialization.NoEncryption(),
         )
     )
     signing_key.certificate_file.write_bytes(
-        made.certificate.public_bytes(serialization.Encoding.PEM)
+        provider.certificate.public_bytes(serialization.Encoding.PEM)
     )
     return signing_key
 

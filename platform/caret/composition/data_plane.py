@@ -283,7 +283,7 @@ def _build_plane(
             recorder,
             listeners=(speculation,),
             observers=(*recorder.observers, content_capture),
-            models=pools.model_names,
+            models={name: pool.model for name, pool in pools.by_name.items()},
         ),
         suggestions=RecentSuggestions(clock=clock, append_record=recorder.journal.append),
         late_outcomes=LateOutcomeRecorder(clock=clock, append_record=recorder.journal.append),
@@ -318,7 +318,7 @@ def _build_admission(
             targets_ms=config.first_token_targets_ms,
         ),
         select_pool=selector.select,
-        models=pools.model_names,
+        models={name: pool.model for name, pool in pools.by_name.items()},
         experiments=_read_experiments(config),
         region=config.region,
     )

@@ -71,9 +71,9 @@ class Page:
         response = self.browser.invite_owner(company, email)
         return "" if response.status_code == 201 else _read(response)
 
-    def _change(self, company: Company, what: str, **form: str) -> str:
+    def _change(self, company: Company, setting: str, **form: str) -> str:
         self.browser.open_tenant(company)
-        response = self.browser.change(company, what, **form)
+        response = self.browser.change(company, setting, **form)
         return "" if response.status_code == 302 else _read(response)
 
 
@@ -83,10 +83,10 @@ def _read(response: Any) -> str:
 
 class Command:
     def create(self, slug: str, **fields: str) -> str:
-        given = {"name": "Initech", "owner_email": f"olga@{slug}.example", "plan": ""} | fields
-        plan = ("--plan", given["plan"]) if given["plan"] else ()
+        values = {"name": "Initech", "owner_email": f"olga@{slug}.example", "plan": ""} | fields
+        plan = ("--plan", values["plan"]) if values["plan"] else ()
         return self._run(
-            "create", slug, "--name", given["name"], "--owner", given["owner_email"], *plan
+            "create", slug, "--name", values["name"], "--owner", values["owner_email"], *plan
         )
 
     def rename(self, company: Company, name: str, reason: str = REASON) -> str:
@@ -157,8 +157,8 @@ FORMS = {"page": Page, "command": Command, "api": Api}
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest) -> Form:
-    made: Form = FORMS[request.param]()
-    return made
+    form: Form = FORMS[request.param]()
+    return form
 
 
 @pytest.fixture

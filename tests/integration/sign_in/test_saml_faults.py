@@ -55,8 +55,8 @@ def sign_in(client: Client, company: Company, idp: SamlProvider, email: str) -> 
 
 def find_unknown_certificates(person: Person) -> list[int]:
     """Return the numbers of refused sign-ins that the overview shows to this person."""
-    found = list_alerts(actor=person.actor, now=timezone.now())
-    return [each.num for each in found if each.kind is AlertKind.CERTIFICATE_UNKNOWN]
+    alerts = list_alerts(actor=person.actor, now=timezone.now())
+    return [alert.num for alert in alerts if alert.kind is AlertKind.CERTIFICATE_UNKNOWN]
 
 
 def test_a_new_certificate_is_refused_until_an_owner_updates_the_metadata(
@@ -188,11 +188,11 @@ def test_metadata_that_cannot_be_fetched_change_nothing(
     }
     base = _NO_PORT if fault == "down" else provider.issuer
 
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as raised:
         set_by_url(company, f"{base}/{fault.replace(' ', '%20')}")
 
     field, text = expected[fault]
-    assert (caught.value.field, text in caught.value.message) == (field, True)
+    assert (raised.value.field, text in raised.value.message) == (field, True)
     rules = get_rules(actor=company.platform)
     assert rules.provider is not None
     assert rules.provider.issuer == idp.entity_id

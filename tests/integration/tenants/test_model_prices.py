@@ -81,8 +81,8 @@ def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
     make_customer(other, model_prices={LARGE: LARGE_PRICES})
     for minute in range(6):
         at = AT + timedelta(minutes=minute)
-        for each in (company, other):
-            use(each, LARGE if minute % 2 else "small", at)
+        for customer in (company, other):
+            use(customer, LARGE if minute % 2 else "small", at)
         rate_tokens(company.tenant_id, now=NOW)
     rate_tokens(other.tenant_id, now=NOW)
 
@@ -110,12 +110,12 @@ def test_spending_of_users_and_days_contains_the_model(company: Company) -> None
     rated = rate_tokens(company.tenant_id, now=NOW)
 
     tokens = TokenCounts(100_000, 100_000, 50_000)
-    assert sum(each.micros for each in rated.spend_entries) == (
+    assert sum(entry.micros for entry in rated.spend_entries) == (
         cost_micros(QUALITY, tokens) + cost_micros(LARGE_PRICES, tokens)
     )
     spending = read_spending_overview(actor=company.administrator.actor, first=START, now=NOW)
     assert spending is not None
-    by_line = {each.line: each.amount_micros for each in spending.days}
+    by_line = {cost.line: cost.amount_micros for cost in spending.days}
     assert by_line[f"quality.generated.{LARGE}"] == 600_000
     assert sum(by_line.values()) == read_balances(company.tenant_id)["unbilled"]
 
@@ -176,4 +176,4 @@ def test_gateways_get_the_prices_of_models(company: Company) -> None:
 
     prices = read_snapshot(tenant_id=company.tenant_id, now=NOW).spending.prices
 
-    assert [each.model_prices for each in prices] == [{LARGE: LARGE_PRICES}]
+    assert [price.model_prices for price in prices] == [{LARGE: LARGE_PRICES}]

@@ -90,23 +90,23 @@ class Editor:
         encoded = {"jsonrpc": "2.0", **message}
         self._protocol.handle_message(self._protocol.structure_message(encoded))
 
-    async def wait_for(self, is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    async def wait_for(self, is_match: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Return the first message of this kind."""
         async with asyncio.timeout(_PATIENCE_S):
-            while not (wanted := [each for each in self.received if is_wanted(each)]):
+            while not (matches := [message for message in self.received if is_match(message)]):
                 self._has_received.clear()
                 await self._has_received.wait()
-        return wanted[0]
+        return matches[0]
 
     async def wait_for_method(self, method: str) -> dict[str, Any]:
-        message = await self.wait_for(lambda each: each.get("method") == method)
+        message = await self.wait_for(lambda message: message.get("method") == method)
         params: dict[str, Any] = message["params"]
         return params
 
     async def wait_for_progress(self, kind: str) -> dict[str, Any]:
         message = await self.wait_for(
-            lambda each: (
-                each.get("method") == "$/progress" and each["params"]["value"]["kind"] == kind
+            lambda message: (
+                message.get("method") == "$/progress" and message["params"]["value"]["kind"] == kind
             )
         )
         params: dict[str, Any] = message["params"]
@@ -116,9 +116,9 @@ class Editor:
     def messages(self) -> list[str]:
         """Return the texts of messages to the user."""
         return [
-            each["params"]["message"]
-            for each in self.received
-            if each.get("method") == "window/showMessage"
+            message["params"]["message"]
+            for message in self.received
+            if message.get("method") == "window/showMessage"
         ]
 
 
@@ -139,7 +139,7 @@ async def sign_in(console: Console, **experimental: bool) -> Editor:
         "initializationOptions": {"console_url": console.url},
     }
     editor.send({"id": 1, "method": "initialize", "params": params})
-    await editor.wait_for(lambda each: each.get("id") == 1)
+    await editor.wait_for(lambda message: message.get("id") == 1)
     await server.set_up()
     command = {"command": "caret.startSignIn", "arguments": []}
     editor.send({"id": 2, "method": "workspace/executeCommand", "params": command})
@@ -199,7 +199,7 @@ async def test_an_editor_without_such_notices_gets_messages(console: Console, co
     await editor.wait_for_method("window/showMessage")
     console.answer = {"access_token": _KEY}
 
-    await editor.wait_for(lambda each: "is signed in" in str(each))
+    await editor.wait_for(lambda message: "is signed in" in str(message))
 
     assert [_CODE in text for text in editor.messages] == [True, False]
     assert (config / "key").read_text().strip() == _KEY

@@ -94,7 +94,7 @@ def test_pages_and_prices_name_a_model_with_a_price_of_its_own(sign_in: SignIn) 
     assert "coder-large" in plan.content.decode()
     assert "Fast tier, coder-large, generated tokens" in invoice.content.decode()
     plans = client.get("/api/v1/plans").json()["plans"]
-    prices = [each["model_prices"] for plan in plans for each in plan["prices"]]
+    prices = [price["model_prices"] for plan in plans for price in plan["prices"]]
     own = {"prompt": 3_000_000, "cached_prompt": 0, "generated": 12_000_000}
     assert {"coder-large": own} in prices
 
