@@ -15,7 +15,7 @@ from tenants.policy.queries import load_active_policy
 from tenants.privacy.retention.tables import HoldPeriod
 from tenants.security.authorization.erased_users import find_erased_users, get_visible_email
 
-_OF_CONTENT_CAPTURE: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
+_CONTENT_CLASSES: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def load_rules(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
 def _make_default_rule(
     data_class: DataClass, content_capture: ContentCapturePolicy | None
 ) -> EffectiveRule:
-    if data_class in _OF_CONTENT_CAPTURE and content_capture is not None:
+    if data_class in _CONTENT_CLASSES and content_capture is not None:
         days = content_capture.retention_days
         return EffectiveRule(days, None, None, "", None, is_from_policy=True, is_default=True)
     return EffectiveRule(

@@ -62,7 +62,7 @@ MAX_ROWS: Final = 50_000_000  # of one job
 _SLICE_S: Final = 2.0  # of reading before the next tenant's turn
 # No turn begins after this time: the next run continues, and other tasks run in between.
 _RUN_S: Final = 5.0
-_GIVEN_UP: Final = gettext_noop(
+_TOO_MANY_ATTEMPTS: Final = gettext_noop(
     "The export could not be created. The operator's log has the details."
 )
 logger = structlog.get_logger(__name__)
@@ -117,7 +117,7 @@ def _run_job_or_fail(claim: JobClaim, lane: JobLane) -> None:
 def _run_job(claim: JobClaim, lane: JobLane) -> None:
     row = _read_job(claim)
     if row.num_attempts > MAX_ATTEMPTS:
-        raise Conflict(_GIVEN_UP)
+        raise Conflict(_TOO_MANY_ATTEMPTS)
     members = parse_members(row.members)
     over_at_s = monotonic() + _SLICE_S
     while (member_index := find_next_unread(members)) is not None:

@@ -28,7 +28,7 @@ from tenants.usage.reports.suppression.small_groups import Suppression, find_sup
 
 NO_TEAM: Final = ""
 # The IDs of a group are one text: parsing thousands of rows would take longer than counting.
-_WHO: Final = Func(
+_USER_IDS: Final = Func(
     ArrayAgg("user_id", distinct=True),
     Value(" "),
     function="array_to_string",
@@ -57,7 +57,7 @@ class FilteredUsage:
         """Return the suppression table of each hour or day. One query."""
         columns = self._column_dimensions()
         people_by_time: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
-        grouped = rows.order_by().values("starts_at", *columns).annotate(who=_WHO)
+        grouped = rows.order_by().values("starts_at", *columns).annotate(who=_USER_IDS)
         for at, *cell, user_ids in grouped.values_list("starts_at", *columns, "who"):
             people_by_time[at][tuple(cell)] = user_ids.split()
         return {at: self._build_parts(columns, people_by_time[at]) for at in sorted(people_by_time)}
@@ -163,7 +163,7 @@ def _read_teams(actor: Actor) -> _TeamSuppression:
     memberships = TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"))
     of_team = memberships.filter(team_id=OuterRef("id")).order_by().values("team_id")
     teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
-    rows = teams.annotate(who=Subquery(of_team.annotate(who=_WHO).values("who")))
+    rows = teams.annotate(who=Subquery(of_team.annotate(who=_USER_IDS).values("who")))
     team_rows = list(rows.values_list("id", "name", "who"))
     return _TeamSuppression(
         names={str(team_id): name for team_id, name, _who in team_rows},
