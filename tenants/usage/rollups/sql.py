@@ -129,24 +129,24 @@ WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
 GROUP BY {", ".join(KEYS)}
 """  # noqa: S608
 
-_EACH_SPEED: Final = """
+_LATENCY_BUCKETS: Final = """
 counted AS (
     SELECT mode, array_agg(size ORDER BY size) AS sizes, array_agg(number ORDER BY size) AS counts
     FROM each GROUP BY mode
 )
 """
-_EACH_DISPLAY: Final = """
+_DISPLAY_LATENCY_BUCKETS: Final = """
 displayed AS (
     SELECT mode, array_agg(size ORDER BY size) AS sizes, array_agg(number ORDER BY size) AS counts
     FROM each_display GROUP BY mode
 )
 """
-_SPEED_COLUMNS: Final = "mode, sizes, counts, at_replica, sent, display_sizes, display_counts"
+_LATENCY_COLUMNS: Final = "mode, sizes, counts, at_replica, sent, display_sizes, display_counts"
 _DISPLAY_VALUES: Final = (
     "coalesce(min(displayed.sizes), '{}'), coalesce(min(displayed.counts), '{}')"
 )
 
-COUNT_SPEED: Final = f"""
+COUNT_LATENCY: Final = f"""
 WITH u AS MATERIALIZED (
     SELECT request_id, mode, finish_reason, first_token_ms, num_in_flight_at_replica
     FROM tenants_usage_record
@@ -154,7 +154,7 @@ WITH u AS MATERIALIZED (
 ), each AS (
     SELECT mode, {build_bucket_sql("first_token_ms")} AS size, count(*) AS number FROM u
     WHERE {_IS_COMPLETED} AND first_token_ms IS NOT NULL GROUP BY 1, 2
-), {_EACH_SPEED}, suggestion_outcomes AS (
+), {_LATENCY_BUCKETS}, suggestion_outcomes AS (
     SELECT request_id, min(display_ms) AS display_ms FROM tenants_outcome
     WHERE tenant_id = %(tenant)s AND request_id BETWEEN %(first_id)s AND %(last_id)s
         AND display_ms IS NOT NULL
@@ -162,26 +162,26 @@ WITH u AS MATERIALIZED (
 ), each_display AS (
     SELECT mode, {build_bucket_sql("display_ms")} AS size, count(*) AS number
     FROM u JOIN suggestion_outcomes USING (request_id) GROUP BY 1, 2
-), {_EACH_DISPLAY}
-{_INSERT.format(table="tenants_latency_hour", columns=_SPEED_COLUMNS)}
+), {_DISPLAY_LATENCY_BUCKETS}
+{_INSERT.format(table="tenants_latency_hour", columns=_LATENCY_COLUMNS)}
 SELECT %(tenant)s, %(start)s, u.mode,
     coalesce(min(counted.sizes), '{{}}'), coalesce(min(counted.counts), '{{}}'),
     {_sum_sql("num_in_flight_at_replica")}, count(num_in_flight_at_replica), {_DISPLAY_VALUES}
 FROM u LEFT JOIN counted USING (mode) LEFT JOIN displayed USING (mode) GROUP BY u.mode
 """  # noqa: S608
 
-COUNT_SPEED_DAY: Final = f"""
+COUNT_LATENCY_DAY: Final = f"""
 WITH u AS MATERIALIZED (
     SELECT * FROM tenants_latency_hour
     WHERE tenant_id = %(tenant)s AND starts_at >= %(start)s AND starts_at < %(end)s
 ), each AS (
     SELECT mode, size, sum(number)::bigint AS number
     FROM u CROSS JOIN unnest(sizes, counts) AS pair (size, number) GROUP BY 1, 2
-), {_EACH_SPEED}, each_display AS (
+), {_LATENCY_BUCKETS}, each_display AS (
     SELECT mode, size, sum(number)::bigint AS number
     FROM u CROSS JOIN unnest(display_sizes, display_counts) AS pair (size, number) GROUP BY 1, 2
-), {_EACH_DISPLAY}
-{_INSERT.format(table="tenants_latency_day", columns=_SPEED_COLUMNS)}
+), {_DISPLAY_LATENCY_BUCKETS}
+{_INSERT.format(table="tenants_latency_day", columns=_LATENCY_COLUMNS)}
 SELECT %(tenant)s, %(start)s, u.mode,
     coalesce(min(counted.sizes), '{{}}'), coalesce(min(counted.counts), '{{}}'),
     sum(at_replica), sum(sent), {_DISPLAY_VALUES}
