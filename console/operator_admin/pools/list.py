@@ -47,7 +47,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         return pools_csv(request, installation, None if is_incomplete else changes)
     reported_names = {replica.name for pool in installation.pools for replica in pool.replicas}
     context = {
-        "title": "Pools",
+        "title": gettext_lazy("Pools"),
         "done": _DONE.get(request.GET.get("done", "")),
         "drains": drains,
         "additions": additions,

@@ -24,6 +24,7 @@ from console.operator_admin.tenants.changes import read_optional_date, read_pool
 from console.operator_admin.tenants.presenters import pool_choices
 from console.sign_in.current_member import client_address
 from console.texts.error_messages import translate_error
+from console.texts.labels import label_of
 from tenants.base.errors import DomainError, InvalidValue
 from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView
@@ -122,7 +123,7 @@ def _table_row(row: TenantDirectoryRow) -> list[Any]:
         reverse("operators:tenant", args=[row.tenant_id]),
         row.slug,
     )
-    return [link, row.name, row.status.value, row.region, f"{row.created_at:%Y-%m-%d}"]
+    return [link, row.name, label_of(row.status), row.region, f"{row.created_at:%Y-%m-%d}"]
 
 
 def _create_tenant(request: HttpRequest, operator: OperatorView) -> OnboardedTenant:

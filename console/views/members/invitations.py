@@ -22,7 +22,8 @@ from console.layout.step_up import step_up_redirect
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
-from console.views.members.presenters import ROLE_NAMES, STATE_NAMES, role_choices
+from console.texts.labels import ROLE_LABELS
+from console.views.members.presenters import STATE_NAMES, role_choices
 from console.views.members.tabs import tabs
 from tenants.base.errors import Conflict, DomainError, InvalidValue, LimitReached, NotFound
 from tenants.base.pagination import MAX_PAGE, Page, map_page
@@ -120,7 +121,7 @@ def _present_invitation(actor: Actor, invitation: InvitationView) -> InvitationR
     can_change = actor.has_permission(permission)
     return InvitationRow(
         invitation=invitation,
-        role_name=str(ROLE_NAMES[invitation.role]),
+        role_name=str(ROLE_LABELS[invitation.role]),
         state_name=str(STATE_NAMES[invitation.state]),
         tone=_TONES.get(invitation.state, "off"),
         can_send=invitation.state is not InvitationState.ACCEPTED and can_change,

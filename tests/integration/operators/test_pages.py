@@ -104,7 +104,7 @@ def test_pools_and_replicas_are_shown_as_the_gateway_reports_them(gateway: Gatew
         assert pool in text
     for replica in gateway.replicas:
         assert f"{replica} healthy 0 3 2 62.5% 92.5%" in text
-    assert "No replicas were drained, added or removed yet." in text
+    assert "No replicas have been drained, added or removed yet." in text
 
 
 def test_an_unreachable_gateway_is_named_and_the_others_are_shown(
