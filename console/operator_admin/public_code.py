@@ -78,7 +78,7 @@ _PAGE: Final = ChangePage(
     url_name="public_code",
     changes={
         "create": Change(
-            _create, _("A worker builds the index. Reload this page to see its progress.")
+            _create, _("A worker is building the index. Reload this page to see its progress.")
         ),
         "start": Change(
             build_switch(set_running, is_running=True),

@@ -158,7 +158,7 @@ SECTIONS: Final = (
             PolicyField(
                 "default_models",
                 _("Default models"),
-                _("Models that serve requests without the name of a model."),
+                _("Models for requests that do not name one."),
                 lambda policy: _default_model_lines(policy.default_models),
             ),
             PolicyField(
@@ -172,7 +172,7 @@ SECTIONS: Final = (
                 _("Experiments"),
                 _(
                     "The operator can test variants of prompt layouts and filters on "
-                    "your requests. Settings for your data never change."
+                    "your requests. This never changes how your data is handled."
                 ),
                 lambda policy: yes_or_no(policy.has_experiments),
             ),

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -18,6 +18,7 @@ from tests.fakes.evaluation import make_report_file
 from tests.integration.operators.browsers import signed_in
 
 _DIFFERENCE = {"value": 0, "low": 0, "high": 0, "num_tasks": 1, "is_significant": False}
+_UNKNOWN = "/operators/evaluations/00000000-0000-7000-8000-000000000000"
 _CELL = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>", re.DOTALL)
 
 
@@ -145,7 +146,7 @@ def test_markup_in_a_report_is_escaped(tmp_path: Path) -> None:
         assert "<b>" not in html
 
 
-@pytest.mark.parametrize("path", ["/operators/evaluations", f"/operators/evaluations/{uuid4()}"])
+@pytest.mark.parametrize("path", ["/operators/evaluations", _UNKNOWN])
 def test_only_operators_open_the_pages(path: str) -> None:
     response = Client().get(path)
 
@@ -154,5 +155,5 @@ def test_only_operators_open_the_pages(path: str) -> None:
 
 
 def test_an_unknown_evaluation_is_not_found() -> None:
-    assert signed_in().client.get(f"/operators/evaluations/{uuid4()}").status_code == 404
+    assert signed_in().client.get(_UNKNOWN).status_code == 404
     assert signed_in().client.get("/operators/evaluations?cursor=x").status_code == 400

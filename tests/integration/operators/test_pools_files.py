@@ -104,7 +104,7 @@ def test_the_file_of_changes_states_that_redis_is_unreachable() -> None:
 
     assert [row["replica"] for row in rows] == [each.replica for each in latest]
     assert (notes, unknown) == ([], [])
-    assert away == ["Redis does not respond, so drained replicas and their reasons are unknown."]
+    assert away == ["Redis does not respond, so it is unknown which replicas are drained, and why."]
 
 
 def test_the_file_names_unreachable_gateways(gateway: Gateway, settings: Settings) -> None:
