@@ -44,13 +44,9 @@ class OverrideForm(forms.Form):
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
-    models_which = all_or_some_field(
-        _("Models"), _("No further restriction"), _("Only these")
-    )
+    models_which = all_or_some_field(_("Models"), _("No further restriction"), _("Only these"))
     models = names_field(_("Allowed models"), _("Requests for other models are rejected."))
-    regions_which = all_or_some_field(
-        _("Regions"), _("No further restriction"), _("Only these")
-    )
+    regions_which = all_or_some_field(_("Regions"), _("No further restriction"), _("Only these"))
     regions = names_field(_("Allowed regions"), _("Gateways in other regions reject requests."))
     content_exclusion = lines_field(
         _("Content exclusion"),
