@@ -32,11 +32,11 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [sys.executable, "-m", "venv", str(folder)],
         [str(python), "-m", "pip", "install", "--quiet", "-r", str(CLIENTS / "requirements.txt")],
     ):
-        ended = subprocess.run(
+        process = subprocess.run(
             command, capture_output=True, text=True, timeout=INSTALL_S, check=False
         )
-        if ended.returncode:
-            pytest.skip(f"the clients could not be installed: {ended.stderr[-500:]}")
+        if process.returncode:
+            pytest.skip(f"the clients could not be installed: {process.stderr[-500:]}")
     return python
 
 
@@ -44,7 +44,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def results(site: Site, python: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     home = tmp_path_factory.mktemp("python-clients-home")
     scenario = {"url": site.url, "key": site.acme_key, "home": str(home / "llm")}
-    ended = subprocess.run(
+    process = subprocess.run(
         [str(python), str(CLIENTS / "python_clients.py")],
         input=json.dumps({**scenario, "prefix": PREFIX, "suffix": SUFFIX}),
         env={**_environment(), "HOME": str(home)},
@@ -53,8 +53,8 @@ def results(site: Site, python: Path, tmp_path_factory: pytest.TempPathFactory) 
         timeout=DEADLINE_S,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr
-    result: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    assert process.returncode == 0, process.stderr
+    result: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return result
 
 
