@@ -74,7 +74,10 @@ class InviteForm(forms.Form):
         role.choices = role_choices(actor)
         if actor.has_permission(Permission.WRITE_TEAMS):
             teams = find_teams(actor=actor, team_filter=TeamFilter(), limit=MAX_PAGE, cursor=None)
-            team.choices = [("", gettext("No team")), *((str(row.id), row.name) for row in teams.rows)]
+            team.choices = [
+                ("", gettext("No team")),
+                *((str(row.id), row.name) for row in teams.rows),
+            ]
         else:
             del self.fields["team"]
 
