@@ -36,6 +36,7 @@ MODE_LABELS: Final[Mapping[Mode, Promise]] = {
     Mode.BLOCK: _("Block"),
     Mode.DOCSTRING: _("Docstring"),
     Mode.CHAT: _("Chat"),
+    Mode.EDIT: _("Next edit"),
 }
 TIER_LABELS: Final[Mapping[Tier, Promise]] = {Tier.FAST: _("Fast"), Tier.QUALITY: _("Quality")}
 KEY_KIND_LABELS: Final[Mapping[KeyKind, Promise]] = {
