@@ -138,7 +138,7 @@ def test_users_of_single_sign_on_are_told_to_use_it(owner: Person) -> None:
     mail_requested_links(now=timezone.now())
 
     (told,) = mail.outbox
-    assert "Your organisation requires single sign-on" in told.body
+    assert "Your tenant requires single sign-on" in told.body
     assert "/reset-password/" not in told.body
 
 

@@ -114,7 +114,7 @@ def test_consent_that_the_tenant_does_not_allow_is_refused_with_a_message(
 
     answer = client.post(f"{PAGE}/consent/content_capture", YES, follow=True)
 
-    assert "Your organisation does not allow this" in answer.content.decode()
+    assert "Your tenant does not allow this" in answer.content.decode()
     assert given(cast.acme) == NO_CONSENT
 
 
