@@ -217,13 +217,14 @@ class CompletionClient:
             self._handlers.policies.mark_unserved(flight.context.mode)
         if result.finish_reason in _POLICY_CODES:
             self._handlers.policies.invalidate()
-        self._back_off(result)
+        self.back_off(result.finish_reason, result.retry_after_s)
 
-    def _back_off(self, result: CompletionResult) -> None:
-        is_over_budget = result.finish_reason in _BUDGET_CODES
-        if is_over_budget or result.finish_reason in (*_COMPLETE_REASONS, "filtered"):
+    def back_off(self, finish_reason: str, retry_after_s: float | None) -> None:
+        """Delay the next automatic request if the result of one calls for it."""
+        is_over_budget = finish_reason in _BUDGET_CODES
+        if is_over_budget or finish_reason in (*_COMPLETE_REASONS, "filtered"):
             self._handlers.board.set(is_over_budget=is_over_budget)
-        backoff_s = result.retry_after_s or (_MAX_BACKOFF_S if is_over_budget else 0.0)
+        backoff_s = retry_after_s or (_MAX_BACKOFF_S if is_over_budget else 0.0)
         if backoff_s:
             now_s = self._handlers.clock.monotonic_s()
             self._backoff_until_s = now_s + min(backoff_s, _MAX_BACKOFF_S)

@@ -50,6 +50,7 @@ from caret_ls.device_sign_in import (
     request_codes,
     wait_for_key,
 )
+from caret_ls.edit_features import add_edit_features
 from caret_ls.gateway_connection import Address
 from caret_ls.lsp_conversions import (
     SUGGESTION_ACCEPTED,
@@ -270,6 +271,7 @@ def make_server() -> CaretServer:
     _add_completions(server)
     _add_commands(server)
     add_assistant_features(server, lambda: server.session)
+    add_edit_features(server, lambda: server.session)
     return server
 
 
@@ -298,12 +300,13 @@ def _add_files(server: CaretServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
         file = params.text_document
-        server.session.open(file.uri, file.language_id, file.text)
+        server.session.open(file.uri, file.language_id, file.text, version=file.version)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: types.DidChangeTextDocumentParams) -> None:
         changes = [to_text_change(each) for each in params.content_changes]
-        server.session.change(params.text_document.uri, changes)
+        file = params.text_document
+        server.session.change(file.uri, changes, version=file.version)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:

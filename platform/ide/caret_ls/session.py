@@ -28,6 +28,8 @@ from caret_ls.file_kind import FileKind
 from caret_ls.frames import Frame, RequestContext
 from caret_ls.gateway_connection import Address, ConnectionState, GatewayConnection
 from caret_ls.git_repository import GitHead, Repository, read_head
+from caret_ls.next_edit.edit_outcomes import EditOutcomes
+from caret_ls.next_edit.next_edits import EditState, NextEdits
 from caret_ls.outcome_queue import OutcomeQueue
 from caret_ls.outcome_tracker import EditorOutcome, EditorOutcomeEvent, OutcomeTracker
 from caret_ls.pinned_files import PinnedFiles
@@ -117,6 +119,18 @@ class Session:
             on_refused=self.policies.invalidate,
         )
         self.chat = Chat(chat_state, stream_chat)
+        edit_state = EditState(
+            self.files,
+            self.board,
+            self.policies,
+            self._client,
+            self._build_context,
+            self._excluded_globs,
+            get_settings=lambda: self.settings,
+            now_s=clock.monotonic_s,
+            new_id=new_id,
+        )
+        self.next_edits = NextEdits(edit_state, self.link, EditOutcomes(self._send_outcome))
 
     @property
     def settings(self) -> Settings:
@@ -153,19 +167,21 @@ class Session:
 
     # --- events of the editor
 
-    def open(self, uri: str, language: str, text: str) -> None:
+    def open(self, uri: str, language: str, text: str, *, version: int = 0) -> None:
         if self.files.get(uri) is not None:  # some editors reopen a file to reload it
             self.close(uri)
         file = self.files.open(uri, language, text)
+        file.version = version
         if file.repository is not None and file.repository not in self._checkouts:
             self._checkouts[file.repository] = read_head(file.repository)
         self._recency.on_open(uri, file.path)
         self._warm_up(file)
 
-    def change(self, uri: str, changes: Sequence[TextChange]) -> None:
+    def change(self, uri: str, changes: Sequence[TextChange], *, version: int = 0) -> None:
         file = self.files.get(uri)
         if file is None:
             return
+        file.version = version
         for change in changes:
             if change.start is None or change.end is None:
                 self._record_edit(file, file.change_all(change.text))
@@ -175,6 +191,7 @@ class Session:
     def close(self, uri: str) -> None:
         self.assistant.cancel(uri)
         self.outcomes.close(uri, self._clock.monotonic_s())
+        self.next_edits.on_close(uri)
         self._recency.on_close(uri)
         self.cache.remove(uri)
         self.alternatives.close(uri)
@@ -233,6 +250,7 @@ class Session:
         now_s = self._clock.monotonic_s()
         self.outcomes.check_persistence(self._text_of, now_s)
         self.outcomes.report_long_shown(now_s)
+        self.next_edits.report_long_shown()
         self._outcome_queue.flush()
         chars = self._typing.take_due(now_s)
         if chars is not None:
@@ -259,6 +277,7 @@ class Session:
         if not edit.deleted and not edit.inserted:
             return  # text was replaced by the same text
         now_s = self._clock.monotonic_s()
+        self.next_edits.on_change(file, edit)
         self.debouncer.on_keystroke(now_s)
         self._recency.on_edit(file.uri, at=edit.at, now_s=self._clock.wall_s())
         if alternative := self.alternatives.find_inserted(file.uri, edit):
