@@ -78,4 +78,4 @@ def test_no_process_remains_after_the_supervisor_is_killed(place: Place) -> None
 
     os.kill(place.entry["supervisor_pid"], signal.SIGKILL)
 
-    wait_until(lambda: not living(family), timeout_s=10)
+    wait_until(lambda: not living(family), timeout_s=60)

@@ -44,6 +44,7 @@ MODES: Final[dict[Mode, str | Promise]] = {
     Mode.BLOCK: _("Block"),
     Mode.DOCSTRING: _("Docstring"),
     Mode.CHAT: _("Chat"),
+    Mode.EDIT: _("Next edit"),
 }
 SOURCES: Final[dict[CounterOrigin, str | Promise]] = {
     CounterOrigin.SERVER: _("Measured by the server"),

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from tenants.base.permissions import Role
 from tests.browser.axe import serious
 from tests.browser.end_to_end.gateway import (
-    MAX_EFFECT_DELAY_S,
+    MAX_SYNC_S,
     complete,
     error_code_of,
     make_known_key,
@@ -40,9 +40,7 @@ def test_the_gateway_enforces_what_the_path_test_shows(
     assert "Not excluded by the tenant" in run_path_test(page, _OTHER)
     response_before = complete(stack, key, file=_EXCLUDED)
     save_rules(page)
-    wait_until(
-        lambda: not complete(stack, key, file=_EXCLUDED).is_success, timeout_s=MAX_EFFECT_DELAY_S
-    )
+    wait_until(lambda: not complete(stack, key, file=_EXCLUDED).is_success, timeout_s=MAX_SYNC_S)
 
     assert response_before.is_success
     assert error_code_of(complete(stack, key, file=_EXCLUDED)) == "path_excluded"

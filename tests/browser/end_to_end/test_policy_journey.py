@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from tenants.base.permissions import Role
 from tests.browser.axe import serious
 from tests.browser.end_to_end.gateway import (
-    MAX_EFFECT_DELAY_S,
+    MAX_SYNC_S,
     complete,
     error_code_of,
     make_known_key,
@@ -39,7 +39,7 @@ def test_a_reviewed_change_takes_effect_within_a_second_of_saving(
     response_during_review = complete(stack, key)
     save_policy(page, "Not needed")
 
-    wait_until(lambda: not complete(stack, key).is_success, timeout_s=MAX_EFFECT_DELAY_S)
+    wait_until(lambda: not complete(stack, key).is_success, timeout_s=MAX_SYNC_S)
     assert response_during_review.is_success
     assert error_code_of(complete(stack, key)) == "feature_disabled"
 
@@ -49,12 +49,12 @@ def test_the_toast_undoes_a_saved_change(tabs: Tabs, stack: Stack, company: Comp
     page = tabs.open(session_of(company.administrator))
     review_disabling(page, _FEATURE)
     save_policy(page, "By mistake")
-    wait_until(lambda: not complete(stack, key).is_success, timeout_s=MAX_EFFECT_DELAY_S)
+    wait_until(lambda: not complete(stack, key).is_success, timeout_s=MAX_SYNC_S)
 
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("Change undone. Version 3 is now active.")).to_be_visible()
 
-    wait_until(lambda: complete(stack, key).is_success, timeout_s=MAX_EFFECT_DELAY_S)
+    wait_until(lambda: complete(stack, key).is_success, timeout_s=MAX_SYNC_S)
 
 
 def review_disabling(page: Page, feature: str) -> None:

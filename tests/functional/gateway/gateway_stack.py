@@ -149,8 +149,12 @@ def start_site(
     *,
     replicas: Sequence[ReplicaEntry] = (),
     additions_from: Sequence[str] = (),
+    edit_format: str = "",
 ) -> Iterator[Site]:
-    """Run a gateway whose pools have these replicas; without any, the engine is the only one."""
+    """Run a gateway whose pools have these replicas; without any, the engine is the only one.
+
+    `edit_format` is that of the quality pool's model; "": it has none.
+    """
     port, metrics_port = free_ports(2)
     with EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)) as valkey:
         acme_key, globex_key = (publish_tenant(home.paths, slug) for slug in SLUGS)
@@ -166,6 +170,7 @@ def start_site(
                 replicas=replicas or [engine_url],
                 metrics_port=metrics_port,
                 additions_from=additions_from,
+                edit_format=edit_format,
             ),
             acme_key=acme_key,
             globex_key=globex_key,

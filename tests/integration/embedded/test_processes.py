@@ -63,7 +63,7 @@ def _start_supervisor(mark: str, tmp_path: Path, *, guarded: bool) -> subprocess
     )
     assert supervisor.stdout is not None
     assert supervisor.stdout.readline() == "started\n"
-    wait_until(lambda: len(find_tagged_pids(mark)) >= 3, timeout_s=10)
+    wait_until(lambda: len(find_tagged_pids(mark)) >= 3, timeout_s=60)
     return supervisor
 
 
@@ -71,7 +71,7 @@ def test_all_processes_end_if_the_supervisor_is_killed(mark: str, tmp_path: Path
     with _start_supervisor(mark, tmp_path, guarded=True) as supervisor:
         supervisor.kill()
 
-    wait_until(lambda: not find_tagged_pids(mark), timeout_s=10)
+    wait_until(lambda: not find_tagged_pids(mark), timeout_s=60)
 
 
 def test_without_a_watchdog_grandchildren_survive(mark: str, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_without_a_watchdog_grandchildren_survive(mark: str, tmp_path: Path) -> 
     with _start_supervisor(mark, tmp_path, guarded=False) as supervisor:
         supervisor.kill()
 
-    wait_until(lambda: len(find_tagged_pids(mark)) < 3, timeout_s=10)
+    wait_until(lambda: len(find_tagged_pids(mark)) < 3, timeout_s=60)
     assert find_tagged_pids(mark)
 
 
@@ -94,7 +94,7 @@ def test_an_orderly_stop_leaves_no_grandchildren(mark: str, tmp_path: Path) -> N
             )
         )
         child.start()
-        wait_until(lambda: len(find_tagged_pids(mark)) >= 3, timeout_s=10)
+        wait_until(lambda: len(find_tagged_pids(mark)) >= 3, timeout_s=60)
         child.stop()
         assert find_tagged_pids(mark)
 
@@ -105,7 +105,7 @@ def test_a_killed_watchdog_is_restarted(mark: str) -> None:
     with Watchdog(mark) as watchdog:
         killed_pid = watchdog.pid
         os.kill(killed_pid, signal.SIGKILL)
-        wait_until(lambda: _read_state(killed_pid) == "Z", timeout_s=10)
+        wait_until(lambda: _read_state(killed_pid) == "Z", timeout_s=60)
         watchdog.ensure_running()
 
         assert watchdog.pid != killed_pid
@@ -114,11 +114,11 @@ def test_a_killed_watchdog_is_restarted(mark: str) -> None:
 def test_a_watchdog_ignores_the_signals_of_a_terminal(mark: str) -> None:
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     with Watchdog(mark) as watchdog:
-        wait_until(lambda: _ignores_signals(watchdog.pid, signals), timeout_s=10)
+        wait_until(lambda: _ignores_signals(watchdog.pid, signals), timeout_s=60)
         for number in signals:
             os.kill(watchdog.pid, number)
 
-        wait_until(lambda: _read_state(watchdog.pid) in "SZ", timeout_s=10)
+        wait_until(lambda: _read_state(watchdog.pid) in "SZ", timeout_s=60)
         assert _read_state(watchdog.pid) == "S"  # sleeping; a dead process would be a zombie
 
 
@@ -134,7 +134,7 @@ def test_a_child_that_ignores_its_signal_is_killed_after_the_grace_period(tmp_pa
         )
     )
     child.start()
-    wait_until(lambda: "ready" in log.read_text(), timeout_s=10)
+    wait_until(lambda: "ready" in log.read_text(), timeout_s=60)
 
     child.stop()
 

@@ -95,4 +95,4 @@ def _kill_waiting_connections(client: redis.Redis) -> None:
             client.client_kill_filter(_id=entry["id"])
         return bool(waiting)
 
-    wait_until(kill_waiting, timeout_s=10.0)
+    wait_until(kill_waiting, timeout_s=60)

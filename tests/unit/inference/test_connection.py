@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from inference.completion.edit import Diagnostic, DiagnosticSeverity, RecentEdit
 from inference.completion.incoming_request import UnvalidatedRequest
 from inference.completion.response_writer import ClientDisconnected
 from inference.gateway.protocol.connection import (
@@ -338,12 +339,41 @@ async def test_a_prefetch_does_not_supersede_a_visible_request() -> None:
         assert not editor.ends("3")
 
 
-async def test_a_chat_and_a_completion_of_one_file_do_not_supersede_each_other() -> None:
+@pytest.mark.parametrize("mode", ["chat", "edit"])
+async def test_a_chat_or_edit_and_a_completion_of_one_file_do_not_supersede_each_other(
+    mode: str,
+) -> None:
     async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
-        await editor.says("complete", "1", path="a.py", mode="chat")
+        await editor.says("complete", "1", path="a.py", mode=mode)
         await editor.says("complete", "2", path="a.py")
         await editor.says("complete", "3", path="a.py")
 
         await editor.waits_for_end("2")
 
         assert not editor.ends("1")
+
+
+async def test_a_newer_edit_of_a_file_supersedes_the_older() -> None:
+    async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
+        await editor.says("complete", "1", path="a.py", mode="edit")
+        await editor.says("complete", "2", path="a.py", mode="edit")
+
+        await editor.waits_for_end("1")
+
+        assert editor.ends("1") == ["superseded"]
+        assert not editor.ends("2")
+
+
+async def test_recent_edits_and_diagnostics_reach_the_request() -> None:
+    edit = {"path": "b.py", "start_line": 3, "removed": "x\n", "added": "y\n"}
+    diagnostic = {"line": 1, "severity": "hint", "message": "unused"}
+    async with open_editor() as editor:
+        fields = {"recent_edits": [edit] * 20, "diagnostics": [diagnostic] * 20}
+        await editor.says("complete", "1", mode="edit", **fields)
+        await editor.waits_for_end("1")
+
+    draft = editor.arrivals[0].draft
+    assert draft.recent_edits[0] == RecentEdit("b.py", 3, "x\n", "y\n")
+    assert draft.diagnostics[0] == Diagnostic(1, DiagnosticSeverity.HINT, "unused")
+    # One more than allowed, so that too many are refused:
+    assert (len(draft.recent_edits), len(draft.diagnostics)) == (17, 17)

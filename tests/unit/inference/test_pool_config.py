@@ -255,3 +255,35 @@ def test_allowed_replica_hosts_apply_to_their_pool(tmp_path: Path) -> None:
 
     assert pools.find_shared(Tier.FAST).allowed_replica_hosts == ("10.12.0.0/16", "*.engines.svc")
     assert pools.find_shared(Tier.QUALITY).allowed_replica_hosts == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "edit_format"),
+    [
+        ("", None),
+        ('edit_format = "zeta"', "zeta"),
+        ('family = "zeta"', "zeta"),
+        ('family = "qwen"', None),
+    ],
+)
+def test_the_edit_format_is_named_or_that_of_the_family(
+    tmp_path: Path, line: str, edit_format: str | None
+) -> None:
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY + line + "\n"))
+
+    assert pools.find_shared(Tier.QUALITY).edit_format == edit_format
+    assert pools.find_shared(Tier.FAST).edit_format is None
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('edit_format = "omega"', "pool thorough: Unknown edit format omega; the formats are zeta"),
+        ('family = "omega"', "pool thorough: Unknown model family omega"),
+    ],
+)
+def test_an_unknown_edit_format_or_family_is_refused(
+    tmp_path: Path, line: str, problem: str
+) -> None:
+    with pytest.raises(BadSetting, match=problem):
+        read_catalog(_write(tmp_path, FAST + QUALITY + line + "\n"))

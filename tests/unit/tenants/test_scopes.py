@@ -15,12 +15,13 @@ from tenants.identity.api_keys.scopes import (
 )
 
 EXPECTED = {
-    "inference": "inline fim block docstring chat",
+    "inference": "inline fim block docstring chat edit",
     "inference:inline": "inline fim",
     "inference:fim": "fim",
     "inference:block": "block",
     "inference:docstring": "docstring",
     "inference:chat": "chat",
+    "inference:edit": "edit",
     "usage:read": "usage.read",
     "keys:read": "keys.read",
     "keys:write": "keys.read keys.create keys.revoke",

@@ -88,7 +88,7 @@ def test_a_new_key_is_shown_once_and_works(company: Company, client: Client) -> 
 @pytest.mark.parametrize(
     ("preset", "scopes", "shown", "hidden"),
     [
-        ("code", ["inference:fim", "inference:inline"], "Tabby", "Chat, curl"),
+        ("code", ["inference:edit", "inference:fim", "inference:inline"], "Tabby", "Chat, curl"),
         ("chat", ["inference:chat"], "Chat, curl", "Tabby"),
         ("all", ["inference"], "Chat, curl", None),
     ],
