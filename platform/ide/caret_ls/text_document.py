@@ -53,11 +53,6 @@ class TextDocument:
     def text(self) -> str:
         return "".join(self._lines)
 
-    @property
-    def lines(self) -> Sequence[str]:
-        """The lines with their ends."""
-        return self._lines
-
     def to_offset(self, position: Position) -> int:
         """Return the position as a number of characters."""
         line, column = self._locate(position)

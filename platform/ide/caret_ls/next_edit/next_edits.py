@@ -181,7 +181,7 @@ class NextEdits:
         context = replace(
             file.context_at(request.position, is_invoked=False), mode=CompletionMode.EDIT
         )
-        sent = find_sent_lines(file.buffer.lines, request.position, context)
+        sent = find_sent_lines(file.text, request.position, context)
         frame = self._build_frame(
             file, context, recent, sent.select_diagnostics(request.diagnostics)
         )

@@ -35,7 +35,10 @@ class LineEdit:
 
 @dataclass(frozen=True, slots=True)
 class SentLines:
-    """The lines of a file that were sent: a request may leave out the first and the last ones."""
+    """The lines of a file that were sent: a request may leave out the first and the last ones.
+
+    The text after the last line end is a line, too, even if it is empty.
+    """
 
     file_lines: Sequence[str]  # with their ends
     first: int  # the first line that was sent
@@ -54,26 +57,21 @@ class SentLines:
         ]
 
     def to_file_edit(self, start_line: int, end_line: int, text: str) -> LineEdit | None:
-        """Return the edit of the file that replaces these sent lines by whole lines.
+        """Return the edit of the file that replaces these sent lines.
 
         Lines that stay the same are not part of it. None: the lines were not sent, or nothing
         changes.
         """
-        if not 0 <= start_line <= end_line <= self.count:
+        if not 0 <= start_line <= end_line <= self.count or start_line == self.count:
             return None
         start, end = self.first + start_line, self.first + end_line
-        old_lines = list(self.file_lines[start:end])
-        new_lines = split_lines(self._with_own_line_ends(text))
-        is_last_whole = not self.file_lines or self.file_lines[-1].endswith(_LINE_ENDS)
-        if end == len(self.file_lines) and not is_last_whole:
-            if start == end:  # behind the last line, which has no line end
-                start -= 1
-                old_lines = [self.file_lines[start]]
-                new_lines.insert(0, self.file_lines[start] + self._line_end)
-            new_lines[-1:] = [line.rstrip("\r\n") for line in new_lines[-1:]]
-        elif new_lines and not new_lines[-1].endswith(_LINE_ENDS):
+        is_at_end = end == len(self.file_lines)
+        new_lines = _split(self._with_own_line_ends(text))
+        if new_lines[-1] == "" and not is_at_end:
+            del new_lines[-1]
+        elif not is_at_end:
             new_lines[-1] += self._line_end
-        return self._trim(start, old_lines, new_lines)
+        return self._trim(start, list(self.file_lines[start:end]), new_lines)
 
     def _is_sendable(self, diagnostic: Diagnostic) -> bool:
         is_line_sent = self.first <= diagnostic.line < self.first + self.count
@@ -103,18 +101,22 @@ class SentLines:
 
     def _start_of(self, line: int) -> Position:
         """Return the start of a line; behind the last one, the end of the file."""
-        is_behind = line == len(self.file_lines) and line > 0
-        if is_behind and not self.file_lines[-1].endswith(_LINE_ENDS):
+        if line == len(self.file_lines):
             return Position(line - 1, utf16_length(self.file_lines[-1]))
         return Position(line, 0)
 
 
-def find_sent_lines(
-    file_lines: Sequence[str], position: Position, context: CompletionContext
-) -> SentLines:
-    """Return the lines of the context of a completion at a position of the file."""
-    num_line_ends = sum(line.endswith(_LINE_ENDS) for line in file_lines)
-    cursor = min(max(position.line, 0), num_line_ends)
-    num_before = sum(line.endswith(_LINE_ENDS) for line in split_lines(context.prefix))
-    num_sent = len(split_lines(context.prefix + context.suffix))
-    return SentLines(file_lines, cursor - num_before, cursor, num_sent)
+def find_sent_lines(text: str, position: Position, context: CompletionContext) -> SentLines:
+    """Return the lines that the context of a completion at a position of the text contains."""
+    file_lines = _split(text)
+    cursor = min(max(position.line, 0), len(file_lines) - 1)
+    first = cursor - (len(_split(context.prefix)) - 1)
+    count = len(_split(context.prefix + context.suffix))
+    is_cut = first + count < len(file_lines)
+    return SentLines(file_lines, first, cursor, count - 1 if is_cut else count)
+
+
+def _split(text: str) -> list[str]:
+    """Return the lines with their ends; the last one has none, and may be empty."""
+    lines = split_lines(text)
+    return [*lines, ""] if not lines or lines[-1].endswith(_LINE_ENDS) else lines

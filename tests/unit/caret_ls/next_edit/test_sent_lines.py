@@ -1,5 +1,7 @@
 """Lines of a file and of the part that was sent: edits and diagnostics are mapped between them."""
 
+from dataclasses import replace
+
 import pytest
 
 from caret_ls.next_edit import sent_lines
@@ -11,17 +13,19 @@ from caret_ls.next_edit.sent_lines import (
     SentLines,
     find_sent_lines,
 )
-from caret_ls.text_document import Position, split_lines
+from caret_ls.text_document import Position
 from caret_ls.workspace import OpenFile, OpenFiles
 
 TEXT = "a\nb\nc\nd\n"
 
 
-def sent_lines_of(
-    text: str, *, first: int = 0, count: int | None = None, cursor: int = 0
-) -> SentLines:
-    lines = split_lines(text)
-    return SentLines(lines, first, cursor, len(lines) if count is None else count)
+def sent_lines_of(text: str, *, cursor: int = 0, first: int = 0) -> SentLines:
+    """Return the lines of a request that leaves out those before `first`."""
+    position = Position(cursor, 0)
+    context = open_file(text).context_at(position, is_invoked=False)
+    lines = context.prefix.split("\n")
+    context = replace(context, prefix="\n".join(lines[first:]))
+    return find_sent_lines(text, position, context)
 
 
 def apply(text: str, edit: LineEdit) -> str:
@@ -45,14 +49,19 @@ def open_file(text: str) -> OpenFile:
         (TEXT, 0, 4, "", ""),
         (TEXT, 1, 2, "B", "a\nB\nc\nd\n"),  # a line end is missing
         ("", 0, 0, "x\n", "x\n"),
+        # The line after the last line end is replaced, too.
+        (TEXT, 4, 5, "e", "a\nb\nc\nd\ne"),
+        (TEXT, 3, 5, "D\n", "a\nb\nc\nD\n"),
+        ("", 0, 1, "x\n", "x\n"),
         # The last line has no line end.
-        ("a\nb", 1, 2, "B\n", "a\nB"),
-        ("a\nb", 2, 2, "c\n", "a\nb\nc"),
+        ("a\nb", 1, 2, "B", "a\nB"),
+        ("a\nb", 1, 2, "b\nc", "a\nb\nc"),
         ("a\nb", 1, 2, "", "a\n"),
         ("a\nb", 0, 1, "A\n", "A\nb"),
         # The file has other line ends.
         ("a\r\nb\r\n", 1, 2, "B\n", "a\r\nB\r\n"),
-        ("a\r\nb", 2, 2, "c\nd\n", "a\r\nb\r\nc\r\nd"),
+        ("a\r\nb", 1, 2, "b\nc\nd", "a\r\nb\r\nc\r\nd"),
+        ("a\rb\r", 1, 2, "B\n", "a\rB\n"),
     ],
 )
 def test_an_edit_changes_the_lines_that_it_names(
@@ -65,7 +74,7 @@ def test_an_edit_changes_the_lines_that_it_names(
 
 
 def test_an_edit_is_counted_from_the_first_line_that_was_sent() -> None:
-    edit = sent_lines_of(TEXT, first=2, count=2).to_file_edit(0, 1, "C\n")
+    edit = sent_lines_of(TEXT, cursor=3, first=2).to_file_edit(0, 1, "C\n")
 
     assert edit == LineEdit(Position(2, 0), Position(3, 0), "c\n", "C\n")
 
@@ -78,40 +87,37 @@ def test_lines_that_stay_the_same_are_not_part_of_the_edit() -> None:
 
 @pytest.mark.parametrize(
     ("start", "end", "new_text"),
-    [(1, 2, "b\n"), (2, 1, "x\n"), (-1, 1, "x\n"), (0, 3, "x\n"), (3, 3, "x\n")],
+    [(1, 2, "b\n"), (2, 1, "x\n"), (-1, 1, "x\n"), (0, 6, "x\n"), (5, 5, "x\n"), (4, 5, "")],
 )
 def test_an_edit_without_a_change_or_of_other_lines_is_none(
     start: int, end: int, new_text: str
 ) -> None:
-    sent = sent_lines_of(TEXT, count=2)
-
-    assert sent.to_file_edit(start, end, new_text) is None
+    assert sent_lines_of(TEXT).to_file_edit(start, end, new_text) is None
 
 
-@pytest.mark.parametrize("text", [TEXT, "a\r\nb\r\nc\r\nd", "äöü\n\n\n𝒳"])
+@pytest.mark.parametrize("text", [TEXT, "a\r\nb\r\nc\r\nd", "äöü\n\n\n𝒳", ""])
 @pytest.mark.parametrize("line", [0, 2, 3, 99])
-def test_the_lines_of_a_context_are_those_of_the_file(text: str, line: int) -> None:
-    file = open_file(text)
-    position = Position(line, 1)
+def test_a_short_file_is_sent_whole(text: str, line: int) -> None:
+    num_lines = text.count("\n") + 1
 
-    sent = find_sent_lines(file.buffer.lines, position, file.context_at(position, is_invoked=False))
+    sent = sent_lines_of(text, cursor=line)
 
-    assert (sent.first, sent.count) == (0, len(split_lines(text)))
-    assert sent.cursor == min(line, text.count("\n"))
+    assert (sent.first, sent.count) == (0, num_lines)
+    assert sent.cursor == min(line, num_lines - 1)
 
 
-def test_a_context_that_leaves_out_lines_begins_with_a_later_one() -> None:
-    line = "x" * 1_023 + "\n"
-    file = open_file(line * 300)
-    position = Position(200, 0)
+def test_the_lines_that_a_long_file_leaves_out_cannot_be_replaced() -> None:
+    text = ("x" * 1_023 + "\n") * 300
 
-    sent = find_sent_lines(file.buffer.lines, position, file.context_at(position, is_invoked=False))
+    sent = sent_lines_of(text, cursor=200)
 
     assert (sent.first, sent.cursor, sent.count) == (72, 200, 128 + 64)
+    assert sent.to_file_edit(191, 192, "y\n") is not None
+    assert sent.to_file_edit(191, 193, "y") is None
 
 
 def test_diagnostics_get_the_numbers_of_the_lines_that_were_sent() -> None:
-    sent = sent_lines_of(TEXT, first=1, count=2, cursor=1)
+    sent = sent_lines_of("a\nb\nc", first=1, cursor=1)
     diagnostics = [Diagnostic(line, "error", "wrong") for line in (3, 2, 1, 0)]
 
     assert sent.select_diagnostics(diagnostics) == [
