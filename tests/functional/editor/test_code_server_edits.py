@@ -22,6 +22,7 @@ _PICTURES: Final = REPOSITORY / ".caret" / "pictures" / "extension"
 _TEXT: Final = "def total(items):\n    return sum(items)\n\n\nprint(total([1, 2]))\nprint('end')\n"
 _RENAMED: Final = _TEXT.replace("total(items)", "total_of(items)")
 _CALL: Final = "print(total_of([1, 2]))\n"
+_LOOP: Final = "for items in [[1, 2], [3]]:\n    print(total_of(items))\nprint('the end')\n"
 _BLOCK: Final = "    if not items:\n        return 0\n    return sum(items)\n"
 
 
@@ -43,9 +44,16 @@ def workbench(
         yield opened
 
 
-def _rename(workbench: Workbench, scripted: ScriptedGateway, name: str) -> Path:
+def _rename(
+    workbench: Workbench,
+    scripted: ScriptedGateway,
+    name: str,
+    *,
+    end_line: int = 5,
+    text: str = _CALL,
+) -> Path:
     """Rename the function of the file, and wait for the edit of its call."""
-    scripted.fake.edit = {"start_line": 4, "end_line": 5, "text": _CALL}
+    scripted.fake.edit = {"start_line": 4, "end_line": end_line, "text": text}
     file = workbench.open_file(name)
     workbench.press_keys("Control+Home")
     for _ in range(len("def total")):
@@ -83,7 +91,8 @@ def test_tab_goes_to_the_edit_applies_it_and_brings_the_next(
 def test_escape_dismisses_the_edit_and_tab_indents_again(
     workbench: Workbench, scripted: ScriptedGateway
 ) -> None:
-    file = _rename(workbench, scripted, "dismissed.py")
+    file = _rename(workbench, scripted, "dismissed.py", end_line=6, text=_LOOP)
+    workbench.take_screenshot(_PICTURES / "next-edit-lines.png")
 
     workbench.press_keys("Escape")
     workbench.wait_for_no_hint()

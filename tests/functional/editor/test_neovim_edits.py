@@ -25,6 +25,12 @@ _MARKS: Final = (
     " {'details': v:true}))"
 )
 
+# Why there is no edit before the first change: edits are off until the policy arrives.
+_REASON: Final = (
+    "require('caret.server').client(0):request_sync('$/caret/nextEdit',"
+    " { uri = vim.uri_from_bufnr(0), position = { line = 0, character = 0 } }, 5000).result.reason"
+)
+
 
 @pytest.fixture
 async def fake() -> AsyncIterator[Gateway]:
@@ -41,14 +47,11 @@ async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     file = tmp_path / "a.py"
     file.write_text(_TEXT)
     with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as made:
-        await wait_until(lambda: _has_policy_query(fake), timeout_s=PATIENCE_S)
+        await becomes(made, "luaeval(\"#vim.lsp.get_clients({ name = 'caret' })\")", "1")
+        await eventually(lambda: lua(made, _REASON) == "nothing_to_suggest")
         made.press(f":{_DIAGNOSTIC}<CR>gg0f(i_of")
         await eventually(lambda: is_shown(made))
         yield made
-
-
-def _has_policy_query(fake: Gateway) -> bool:
-    return any(frame["type"] == "policy" for frame in fake.received)
 
 
 def is_shown(neovim: Neovim) -> bool:

@@ -1,13 +1,20 @@
-"""The language server suggests the next edit. The gateway is a script; the rest is real."""
+"""The language server suggests the next edit. The gateway is a script, or else the engine is."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from caret.contracts.usage import CompletionRecord, OutcomeRecord
+from tests.benchmarks.installation import UNSHED, create_home
+from tests.fakes.edits import make_answer
 from tests.fakes.polling import wait_until
+from tests.fakes.scripted_engine import scripted_engine
+from tests.functional.editor.developer import make_developer
+from tests.functional.gateway.gateway_stack import Site, start_site
 from tests.stack.language_server import (
     LanguageServer,
     OpenBuffer,
@@ -39,19 +46,22 @@ async def server(fake: Gateway, tmp_path: Path) -> AsyncIterator[LanguageServer]
 
 
 @pytest.fixture
-async def buffer(fake: Gateway, server: LanguageServer, tmp_path: Path) -> OpenBuffer:
-    """Open a file, and rename its function. The policy is known then."""
-    (tmp_path / ".git").mkdir()
-    file = tmp_path / "a.py"
+async def buffer(server: LanguageServer, tmp_path: Path) -> OpenBuffer:
+    """Open a file, and rename its function."""
+    return await _open_renamed(server, tmp_path)
+
+
+async def _open_renamed(server: LanguageServer, folder: Path) -> OpenBuffer:
+    """Open a file, wait until the policy of its repository is known, and rename its function."""
+    (folder / ".git").mkdir(parents=True)
+    file = folder / "a.py"
     file.write_text(_TEXT)
     buffer = OpenBuffer.opened(server, file, _TEXT)
-    await wait_until(lambda: _has_policy_query(fake), timeout_s=_PATIENCE_S)
+    async with asyncio.timeout(_PATIENCE_S):
+        while await _suggest_edit(buffer) != {"reason": "nothing_to_suggest"}:
+            pass  # edits are off until the policy arrives
     buffer.replaces(9, 9, "_of")
     return buffer
-
-
-def _has_policy_query(fake: Gateway) -> bool:
-    return any(frame["type"] == "policy" and frame["repository"] for frame in fake.received)
 
 
 async def _suggest_edit(buffer: OpenBuffer, **more: Any) -> Any:
@@ -141,3 +151,34 @@ async def test_the_setting_turns_edits_off(fake: Gateway, tmp_path: Path) -> Non
         assert await _suggest_edit(buffer) == {"reason": "edit_off"}
 
     assert fake.requests("edit") == []
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """Run a real gateway with an engine that renames the call."""
+    with create_home() as home, scripted_engine() as engine:
+        engine.text = make_answer(
+            "def total_of(items):\n    return sum(items)\n\n\nprint(total_of([1]), 'ü')\n"
+        )
+        unshed = replace(home, environment={**home.environment, **UNSHED})
+        with start_site(unshed, engine.url, edit_format="zeta") as made:
+            yield made
+
+
+async def test_the_models_answer_becomes_an_edit_and_its_outcome_is_recorded(
+    site: Site, tmp_path: Path
+) -> None:
+    ada = make_developer(site, tmp_path)
+    async with ada.editor() as server:
+        await server.reaches("ready")
+        buffer = await _open_renamed(server, ada.home / "shop")
+        result = await _suggest_edit(buffer)
+        server.tell("$/caret/editAccepted", {"id": result["id"]})
+        (completion,) = await ada.wait_for_records(CompletionRecord, 1)
+        outcomes = await ada.wait_for_records(OutcomeRecord, 2)
+
+    span = {"start": {"line": 4, "character": 0}, "end": {"line": 5, "character": 0}}
+    assert result["edit"] == {"range": span, "newText": "print(total_of([1]), 'ü')\r\n"}
+    assert (completion.mode, completion.tier) == ("edit", "quality")
+    assert [each.event for each in outcomes] == ["shown", "accepted"]
+    assert {each.request_id for each in outcomes} == {completion.request_id}

@@ -134,14 +134,14 @@ class NextEdits:
     # --- internals
 
     async def _suggest(self, request: EditRequest) -> NextEdit | SkipReason:
+        if not request.is_follow_up:
+            await asyncio.sleep(self._pause_s)
         file = self._state.files.get(request.uri)
         if file is None:
             return SkipReason.FILE_CLOSED
         reason = self._find_skip_reason(file)
         if reason is not None:
             return reason
-        if not request.is_follow_up:
-            await asyncio.sleep(self._pause_s)
         recent = self._list_recent(file)
         place = (file.uri, file.revision)
         if not recent or place == self._answered:

@@ -45,6 +45,12 @@ export class NextEdit implements vscode.Disposable {
     textDecoration: "line-through",
   });
   private readonly addedText = vscode.window.createTextEditorDecorationType({});
+  private readonly insertion = vscode.window.createTextEditorDecorationType({
+    isWholeLine: true, // a line where text is inserted
+    borderColor: new vscode.ThemeColor("gitDecoration.addedResourceForeground"),
+    borderStyle: "solid",
+    borderWidth: "1px 0 0 0",
+  });
   private readonly hint = vscode.window.createTextEditorDecorationType({});
   private readonly disposables: vscode.Disposable[];
 
@@ -53,6 +59,7 @@ export class NextEdit implements vscode.Disposable {
     this.disposables = [
       this.removedText,
       this.addedText,
+      this.insertion,
       this.hint,
       vscode.commands.registerCommand("caret.acceptEdit", () => this.accept()),
       vscode.commands.registerCommand("caret.dismissEdit", () => this.dismiss()),
@@ -160,7 +167,7 @@ export class NextEdit implements vscode.Disposable {
     const editor = this.shown?.editor;
     this.shown = undefined;
     void vscode.commands.executeCommand("setContext", "caret.hasEdit", false);
-    for (const type of [this.removedText, this.addedText, this.hint]) {
+    for (const type of [this.removedText, this.addedText, this.insertion, this.hint]) {
       editor?.setDecorations(type, []);
     }
   }
@@ -183,6 +190,8 @@ export class NextEdit implements vscode.Disposable {
         renderOptions: { after: { contentText: text, backgroundColor: added, margin: `0 0 0 ${margin}ch` } },
       })),
     );
+    const isInsertion = change.removed.length === 0 && change.line < editor.document.lineCount;
+    editor.setDecorations(this.insertion, isInsertion ? [new vscode.Range(change.line, 0, change.line, 0)] : []);
     this.drawHint();
   }
 
