@@ -18,7 +18,7 @@ from pygls.lsp.server import LanguageServer
 
 from caret_ls.lsp_conversions import to_position
 from caret_ls.next_edit.next_edits import EditRequest, NextEdit
-from caret_ls.next_edit.sent_lines import Diagnostic
+from caret_ls.next_edit.sent_lines import EditorDiagnostic
 from caret_ls.session import Session
 from caret_ls.text_document import Position
 
@@ -50,7 +50,7 @@ def add_edit_features(server: LanguageServer, get_session: Callable[[], Session]
 def _to_edit_request(params: Any) -> EditRequest:
     """Convert the parameters, which pygls has made an object of unknown attributes."""
     diagnostics = tuple(
-        Diagnostic(int(each.line), str(each.severity), str(each.message))
+        EditorDiagnostic(int(each.line), str(each.severity), str(each.message))
         for each in getattr(params, "diagnostics", ())
     )
     return EditRequest(

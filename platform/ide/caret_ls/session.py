@@ -109,7 +109,11 @@ class Session:
             self.files, self.board, self._modes_of, self._can_send, self._build_context, new_id
         )
         self.docstrings = DocstringWriter(writer_state, self.link)
-        chat_state = ChatState(
+        self.chat = self._create_chat()
+        self.next_edits = self._create_next_edits(new_id)
+
+    def _create_chat(self) -> Chat:
+        state = ChatState(
             self.files,
             self.board,
             self._modes_of,
@@ -118,8 +122,10 @@ class Session:
             get_address=lambda: self.link.address,
             on_refused=self.policies.invalidate,
         )
-        self.chat = Chat(chat_state, stream_chat)
-        edit_state = EditState(
+        return Chat(state, stream_chat)
+
+    def _create_next_edits(self, new_id: Callable[[], str]) -> NextEdits:
+        state = EditState(
             self.files,
             self.board,
             self.policies,
@@ -127,10 +133,10 @@ class Session:
             self._build_context,
             self._excluded_globs,
             get_settings=lambda: self.settings,
-            now_s=clock.monotonic_s,
+            now_s=self._clock.monotonic_s,
             new_id=new_id,
         )
-        self.next_edits = NextEdits(edit_state, self.link, EditOutcomes(self._send_outcome))
+        return NextEdits(state, self.link, EditOutcomes(self._send_outcome))
 
     @property
     def settings(self) -> Settings:

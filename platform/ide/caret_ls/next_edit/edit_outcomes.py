@@ -17,7 +17,7 @@ from caret_ls.outcome_tracker import (
 
 
 @dataclass(slots=True)
-class _Offer:
+class _OfferedEdit:
     uri: str
     id: str
     request_id: str
@@ -30,11 +30,11 @@ class EditOutcomes:
 
     def __init__(self, send: Callable[[EditorOutcome], None]) -> None:
         self._send = send
-        self._offer: _Offer | None = None
+        self._offer: _OfferedEdit | None = None
 
     def offer(self, uri: str, id: str, *, request_id: str, now_s: float) -> None:
         self._end(now_s)
-        self._offer = _Offer(uri, id, request_id)
+        self._offer = _OfferedEdit(uri, id, request_id)
 
     def on_displayed(self, id: str, now_s: float) -> None:
         offer = self._find(id)
@@ -66,7 +66,7 @@ class EditOutcomes:
         if offer is not None and _visible_s(offer, now_s) >= MAX_SHOWN_S:
             self._report_shown(offer, now_s)
 
-    def _find(self, id: str) -> _Offer | None:
+    def _find(self, id: str) -> _OfferedEdit | None:
         return self._offer if self._offer is not None and self._offer.id == id else None
 
     def _end(self, now_s: float) -> None:
@@ -75,15 +75,15 @@ class EditOutcomes:
             self._report_shown(offer, now_s)
             self._report(offer, EditorOutcomeEvent.REJECTED, now_s)
 
-    def _report_shown(self, offer: _Offer, now_s: float) -> None:
+    def _report_shown(self, offer: _OfferedEdit, now_s: float) -> None:
         if not offer.is_shown_reported:
             offer.is_shown_reported = True
             self._report(offer, EditorOutcomeEvent.SHOWN, now_s)
 
-    def _report(self, offer: _Offer, event: EditorOutcomeEvent, now_s: float) -> None:
+    def _report(self, offer: _OfferedEdit, event: EditorOutcomeEvent, now_s: float) -> None:
         after_ms = round(_visible_s(offer, now_s) * 1000)
         self._send(EditorOutcome(offer.id, event, after_ms, request_id=offer.request_id))
 
 
-def _visible_s(offer: _Offer, now_s: float) -> float:
+def _visible_s(offer: _OfferedEdit, now_s: float) -> float:
     return 0.0 if offer.displayed_s is None else now_s - offer.displayed_s

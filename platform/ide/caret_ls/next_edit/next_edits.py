@@ -19,8 +19,8 @@ from caret_ls.frames import Frame, RequestContext
 from caret_ls.gateway_connection import RequestEnded
 from caret_ls.mode_choice import CompletionMode
 from caret_ls.next_edit.edit_outcomes import EditOutcomes
-from caret_ls.next_edit.recent_edits import RecentEdit, RecentEdits
-from caret_ls.next_edit.sent_lines import Diagnostic, LineEdit, SentLines, find_sent_lines
+from caret_ls.next_edit.recent_edits import RecentEdits, RecordedEdit
+from caret_ls.next_edit.sent_lines import EditorDiagnostic, LineEdit, SentLines, find_sent_lines
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.settings import Settings
 from caret_ls.skip_rules import SkipReason
@@ -40,7 +40,7 @@ _OFF_CODES: Final = (*MODE_OFF_CODES, "mode_unavailable")
 class EditRequest:
     uri: str
     position: Position  # of the cursor
-    diagnostics: Sequence[Diagnostic] = ()  # with line numbers of the file
+    diagnostics: Sequence[EditorDiagnostic] = ()  # with line numbers of the file
     is_follow_up: bool = False  # the user has just accepted an edit
 
 
@@ -171,12 +171,12 @@ class NextEdits:
     def _is_excluded(self, file: OpenFile) -> bool:
         return is_excluded(file.path, self._state.excluded_globs(file))
 
-    def _list_recent(self, file: OpenFile) -> list[RecentEdit]:
+    def _list_recent(self, file: OpenFile) -> list[RecordedEdit]:
         globs = self._state.excluded_globs(file)
         return self._recent.list(file.repository, lambda path: not is_excluded(path, globs))
 
     async def _request_edit(
-        self, file: OpenFile, request: EditRequest, recent: Sequence[RecentEdit]
+        self, file: OpenFile, request: EditRequest, recent: Sequence[RecordedEdit]
     ) -> NextEdit | SkipReason:
         context = replace(
             file.context_at(request.position, is_invoked=False), mode=CompletionMode.EDIT
@@ -202,8 +202,8 @@ class NextEdits:
         self,
         file: OpenFile,
         context: CompletionContext,
-        recent: Sequence[RecentEdit],
-        diagnostics: Sequence[Diagnostic],
+        recent: Sequence[RecordedEdit],
+        diagnostics: Sequence[EditorDiagnostic],
     ) -> Frame:
         frame = frames.build_complete(
             self._state.new_id(),

@@ -20,7 +20,7 @@ _MAX_MERGED_BYTES: Final = 2 * 1024  # a longer edit would displace all others
 
 
 @dataclass(frozen=True, slots=True)
-class RecentEdit:
+class RecordedEdit:
     """An edit that replaced the lines `removed` by the lines `added`."""
 
     path: str
@@ -72,7 +72,7 @@ class _Hunk:
         self.start_line, self.removed, self.added = start_line, removed, added
         return True
 
-    def to_edit(self) -> RecentEdit | None:
+    def to_edit(self) -> RecordedEdit | None:
         """Return the edit without the lines that are the same; None if nothing else is left."""
         start = _count_common(self.removed, self.added)
         removed, added = self.removed[start:], self.added[start:]
@@ -81,7 +81,7 @@ class _Hunk:
         if not removed and not added:
             return None
         removed_text, added_text = map(replace_surrogates, ("".join(removed), "".join(added)))
-        return RecentEdit(self.path, self.start_line + start, removed_text, added_text)
+        return RecordedEdit(self.path, self.start_line + start, removed_text, added_text)
 
 
 class RecentEdits:
@@ -108,12 +108,12 @@ class RecentEdits:
 
     def list(
         self, repository: Repository | None, is_allowed: Callable[[str], bool]
-    ) -> list[RecentEdit]:
+    ) -> list[RecordedEdit]:
         """Return the newest edits in a repository, oldest first, as many as may be sent.
 
         `is_allowed` tells whether a path may be sent.
         """
-        edits: list[RecentEdit] = []
+        edits: list[RecordedEdit] = []
         room = MAX_BYTES
         for hunk in reversed(self._hunks):
             edit = hunk.to_edit()

@@ -14,7 +14,7 @@ _LINE_ENDS: Final = ("\n", "\r")
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
+class EditorDiagnostic:
     line: int  # from 0
     severity: str  # of SEVERITIES
     message: str
@@ -45,7 +45,7 @@ class SentLines:
     cursor: int  # the line of the cursor, which was sent
     count: int  # number of lines that were sent
 
-    def select_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    def select_diagnostics(self, diagnostics: Iterable[EditorDiagnostic]) -> list[EditorDiagnostic]:
         """Return those of lines that were sent, numbered like them, the nearest first."""
         near = sorted(
             (each for each in diagnostics if self._is_sendable(each)),
@@ -73,7 +73,7 @@ class SentLines:
             new_lines[-1] += self._line_end
         return self._trim(start, list(self.file_lines[start:end]), new_lines)
 
-    def _is_sendable(self, diagnostic: Diagnostic) -> bool:
+    def _is_sendable(self, diagnostic: EditorDiagnostic) -> bool:
         is_line_sent = self.first <= diagnostic.line < self.first + self.count
         return (
             is_line_sent and diagnostic.severity in SEVERITIES and diagnostic.message.strip() != ""

@@ -9,7 +9,7 @@ from caret_ls.frames import Frame, RequestContext
 from caret_ls.gateway_connection import RequestEnded
 from caret_ls.next_edit.edit_outcomes import EditOutcomes
 from caret_ls.next_edit.next_edits import EditRequest, EditState, NextEdit, NextEdits
-from caret_ls.next_edit.sent_lines import Diagnostic, LineEdit
+from caret_ls.next_edit.sent_lines import EditorDiagnostic, LineEdit
 from caret_ls.outcome_tracker import EditorOutcome
 from caret_ls.settings import Settings
 from caret_ls.skip_rules import SkipReason
@@ -85,7 +85,7 @@ async def test_an_edit_is_requested_with_the_recent_edits_and_the_diagnostics() 
     desk = Desk()
     desk.answer(EDIT)
 
-    result = await desk.request(diagnostics=(Diagnostic(4, "error", "not defined"),))
+    result = await desk.request(diagnostics=(EditorDiagnostic(4, "error", "not defined"),))
 
     expected = LineEdit(
         Position(4, 0), Position(5, 0), "print(total([1]))\n", "print(total_of([1]))\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from caret_ls.git_repository import Repository
-from caret_ls.next_edit.recent_edits import MAX_BYTES, MAX_EDITS, RecentEdit, RecentEdits
+from caret_ls.next_edit.recent_edits import MAX_BYTES, MAX_EDITS, RecentEdits, RecordedEdit
 from caret_ls.text_document import Position
 from caret_ls.workspace import OpenFile, OpenFiles
 
@@ -32,7 +32,7 @@ class Desk:
         for index, character in enumerate(text):
             self.replace((line, column + index), (line, column + index), character, file)
 
-    def list(self) -> list[RecentEdit]:
+    def list(self) -> list[RecordedEdit]:
         return self.recent.list(None, lambda _: True)
 
 
@@ -41,7 +41,7 @@ def test_keystrokes_of_one_line_become_one_edit() -> None:
 
     desk.type(3, 6, "!?")
 
-    assert desk.list() == [RecentEdit("a.py", 3, "line 3\n", "line 3!?\n")]
+    assert desk.list() == [RecordedEdit("a.py", 3, "line 3\n", "line 3!?\n")]
 
 
 def test_keystrokes_in_adjacent_lines_become_one_edit() -> None:
@@ -52,7 +52,7 @@ def test_keystrokes_in_adjacent_lines_become_one_edit() -> None:
     desk.type(2, 6, "!")
 
     assert desk.list() == [
-        RecentEdit("a.py", 2, "line 2\nline 3\nline 4\n", "line 2!\nline 3!\nline 4!\n")
+        RecordedEdit("a.py", 2, "line 2\nline 3\nline 4\n", "line 2!\nline 3!\nline 4!\n")
     ]
 
 
@@ -62,7 +62,7 @@ def test_new_lines_become_one_edit() -> None:
     desk.replace((3, 6), (3, 6), "\n    a = 1")
     desk.replace((4, 9), (4, 9), "\nb")
 
-    assert desk.list() == [RecentEdit("a.py", 4, "", "    a = 1\nb\n")]
+    assert desk.list() == [RecordedEdit("a.py", 4, "", "    a = 1\nb\n")]
 
 
 def test_deleted_lines_become_one_edit() -> None:
@@ -71,7 +71,7 @@ def test_deleted_lines_become_one_edit() -> None:
     desk.replace((3, 0), (4, 0), "")
     desk.replace((3, 0), (4, 0), "")
 
-    assert desk.list() == [RecentEdit("a.py", 3, "line 3\nline 4\n", "")]
+    assert desk.list() == [RecordedEdit("a.py", 3, "line 3\nline 4\n", "")]
 
 
 def test_a_change_across_the_edit_extends_it_at_both_ends() -> None:
@@ -80,7 +80,7 @@ def test_a_change_across_the_edit_extends_it_at_both_ends() -> None:
     desk.type(3, 6, "!")
     desk.replace((2, 0), (5, 0), "new\n")
 
-    assert desk.list() == [RecentEdit("a.py", 2, "line 2\nline 3\nline 4\n", "new\n")]
+    assert desk.list() == [RecordedEdit("a.py", 2, "line 2\nline 3\nline 4\n", "new\n")]
 
 
 def test_edits_of_different_places_stay_apart_in_their_order() -> None:
@@ -123,7 +123,7 @@ def test_a_text_that_was_replaced_as_a_whole_gives_only_the_changed_lines() -> N
     edit = desk.file.change_all(LINES.replace("line 3\n", "line three\n"))
     desk.recent.record(desk.file, edit.lines)
 
-    assert desk.list() == [RecentEdit("a.py", 3, "line 3\n", "line three\n")]
+    assert desk.list() == [RecordedEdit("a.py", 3, "line 3\n", "line three\n")]
 
 
 def test_only_the_last_edits_are_sent() -> None:

@@ -8,7 +8,7 @@ from caret_ls.next_edit import sent_lines
 from caret_ls.next_edit.sent_lines import (
     MAX_DIAGNOSTICS,
     MAX_MESSAGE_CHARS,
-    Diagnostic,
+    EditorDiagnostic,
     LineEdit,
     SentLines,
     find_sent_lines,
@@ -118,17 +118,17 @@ def test_the_lines_that_a_long_file_leaves_out_cannot_be_replaced() -> None:
 
 def test_diagnostics_get_the_numbers_of_the_lines_that_were_sent() -> None:
     sent = sent_lines_of("a\nb\nc", first=1, cursor=1)
-    diagnostics = [Diagnostic(line, "error", "wrong") for line in (3, 2, 1, 0)]
+    diagnostics = [EditorDiagnostic(line, "error", "wrong") for line in (3, 2, 1, 0)]
 
     assert sent.select_diagnostics(diagnostics) == [
-        Diagnostic(0, "error", "wrong"),
-        Diagnostic(1, "error", "wrong"),
+        EditorDiagnostic(0, "error", "wrong"),
+        EditorDiagnostic(1, "error", "wrong"),
     ]
 
 
 def test_the_nearest_diagnostics_are_selected_and_come_first() -> None:
     sent = sent_lines_of("x\n" * 100, cursor=50)
-    diagnostics = [Diagnostic(line, "hint", "unused") for line in range(100)]
+    diagnostics = [EditorDiagnostic(line, "hint", "unused") for line in range(100)]
 
     selected = sent.select_diagnostics(diagnostics)
 
@@ -139,9 +139,9 @@ def test_the_nearest_diagnostics_are_selected_and_come_first() -> None:
 def test_diagnostics_are_cut_and_must_have_a_message_and_a_severity_of_the_protocol() -> None:
     sent = sent_lines_of(TEXT)
     diagnostics = [
-        Diagnostic(0, "error", "x" * 1_000),
-        Diagnostic(0, "fatal", "x"),
-        Diagnostic(0, "error", " "),
+        EditorDiagnostic(0, "error", "x" * 1_000),
+        EditorDiagnostic(0, "fatal", "x"),
+        EditorDiagnostic(0, "error", " "),
     ]
 
     (selected,) = sent.select_diagnostics(diagnostics)
