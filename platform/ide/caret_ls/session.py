@@ -31,7 +31,12 @@ from caret_ls.git_repository import GitHead, Repository, read_head
 from caret_ls.next_edit.edit_outcomes import EditOutcomes
 from caret_ls.next_edit.next_edits import EditState, NextEdits
 from caret_ls.outcome_queue import OutcomeQueue
-from caret_ls.outcome_tracker import EditorOutcome, EditorOutcomeEvent, OutcomeTracker
+from caret_ls.outcome_tracker import (
+    EditorOutcome,
+    EditorOutcomeEvent,
+    OutcomeTracker,
+    ShownSuggestion,
+)
 from caret_ls.pinned_files import PinnedFiles
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.recent_files import RecentFiles
@@ -135,6 +140,7 @@ class Session:
             get_settings=lambda: self.settings,
             now_s=self._clock.monotonic_s,
             new_id=new_id,
+            on_applied=self._on_edit_applied,
         )
         return NextEdits(state, self.link, EditOutcomes(self._send_outcome))
 
@@ -283,7 +289,6 @@ class Session:
         if not edit.deleted and not edit.inserted:
             return  # text was replaced by the same text
         now_s = self._clock.monotonic_s()
-        self.next_edits.on_change(file, edit)
         self.debouncer.on_keystroke(now_s)
         self._recency.on_edit(file.uri, at=edit.at, now_s=self._clock.wall_s())
         if alternative := self.alternatives.find_inserted(file.uri, edit):
@@ -296,6 +301,7 @@ class Session:
             self.debouncer.on_accepted()
         elif is_typed(edit):
             self._typing.add(file.language)
+        self.next_edits.on_change(file, edit)
 
     def _warm_up(self, file: OpenFile) -> None:
         if self._can_send(file) and len(file.text) <= _MAX_WARMED_CHARS:
@@ -357,6 +363,9 @@ class Session:
         )
         self.alternatives.on_grown(suggestion.uri)
         self._send_grown(suggestion.uri)
+
+    def _on_edit_applied(self, uri: str, applied: ShownSuggestion) -> None:
+        self.outcomes.track_accepted(uri, applied, now_s=self._clock.monotonic_s())
 
     def _send_outcome(self, outcome: EditorOutcome) -> None:
         self._outcome_queue.add(

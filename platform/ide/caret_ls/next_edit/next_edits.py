@@ -21,6 +21,7 @@ from caret_ls.mode_choice import CompletionMode
 from caret_ls.next_edit.edit_outcomes import EditOutcomes
 from caret_ls.next_edit.recent_edits import RecentEdits, RecordedEdit
 from caret_ls.next_edit.sent_lines import EditorDiagnostic, LineEdit, SentLines, find_sent_lines
+from caret_ls.outcome_tracker import ShownSuggestion
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.settings import Settings
 from caret_ls.skip_rules import SkipReason
@@ -66,6 +67,8 @@ class EditState:
     get_settings: Callable[[], Settings]
     now_s: Callable[[], float]  # monotonic
     new_id: Callable[[], str]
+    # Gets the file and the new text of an accepted edit, once the file contains it.
+    on_applied: Callable[[str, ShownSuggestion], None]
 
 
 class NextEdits:
@@ -86,6 +89,8 @@ class NextEdits:
         # The file and its revision for which the gateway has answered last: the answer would be
         # the same again.
         self._answered: tuple[str, int] | None = None
+        self._suggested: NextEdit | None = None  # the newest edit
+        self._accepted: NextEdit | None = None  # the editor will apply it next
 
     async def suggest(self, request: EditRequest) -> NextEdit | SkipReason:
         """Return the next edit of a file. Cancelling this call cancels the gateway's request."""
@@ -97,6 +102,7 @@ class NextEdits:
             turn.cancel()
         result = SkipReason.NEWER_KEYSTROKE if turn.cancelled() else turn.result()
         if isinstance(result, NextEdit):
+            self._suggested = result
             self._outcomes.offer(
                 result.uri, result.id, request_id=result.request_id, now_s=self._state.now_s()
             )
@@ -112,6 +118,9 @@ class NextEdits:
         """Record a change. It cancels the request in flight, which was for other text."""
         self.cancel()
         self._outcomes.on_change(file.uri, self._state.now_s())
+        accepted, self._accepted = self._accepted, None
+        if accepted is not None and accepted.uri == file.uri:
+            self._note_applied(file, accepted)
         if file.kind is FileKind.NORMAL and not self._is_excluded(file):
             self._recent.record(file, edit.lines)
 
@@ -124,6 +133,8 @@ class NextEdits:
 
     def on_accepted(self, id: str) -> None:
         self._outcomes.on_accepted(id, self._state.now_s())
+        if self._suggested is not None and self._suggested.id == id:
+            self._accepted = self._suggested
 
     def on_dismissed(self, id: str) -> None:
         self._outcomes.on_dismissed(id, self._state.now_s())
@@ -149,6 +160,12 @@ class NextEdits:
         result = await self._request_edit(file, request, recent)
         self._answered = place
         return result
+
+    def _note_applied(self, file: OpenFile, accepted: NextEdit) -> None:
+        start, text = file.buffer.to_offset(accepted.edit.start), accepted.edit.new_text
+        if text and file.text.startswith(text, start):
+            applied = ShownSuggestion(accepted.id, start, text, request_id=accepted.request_id)
+            self._state.on_applied(file.uri, applied)
 
     def _find_skip_reason(self, file: OpenFile) -> SkipReason | None:
         state, settings = self._state, self._state.get_settings()

@@ -10,7 +10,7 @@ from caret_ls.gateway_connection import RequestEnded
 from caret_ls.next_edit.edit_outcomes import EditOutcomes
 from caret_ls.next_edit.next_edits import EditRequest, EditState, NextEdit, NextEdits
 from caret_ls.next_edit.sent_lines import EditorDiagnostic, LineEdit
-from caret_ls.outcome_tracker import EditorOutcome
+from caret_ls.outcome_tracker import EditorOutcome, ShownSuggestion
 from caret_ls.settings import Settings
 from caret_ls.skip_rules import SkipReason
 from caret_ls.status_board import SignedOutReason
@@ -22,7 +22,7 @@ from tests.unit.caret_ls.provider_harness import URI
 
 TEXT = "def total(items):\n    return sum(items)\n\n\nprint(total([1]))\n"
 RENAMED = "def total_of(items):\n    return sum(items)\n\n\nprint(total([1]))\n"
-EDIT = {"start_line": 4, "end_line": 5, "text": "print(total_of([1]))\n"}
+EDIT: dict[str, Any] = {"start_line": 4, "end_line": 5, "text": "print(total_of([1]))\n"}
 
 
 class Desk(provider_harness.Desk):
@@ -40,6 +40,7 @@ class Desk(provider_harness.Desk):
         self.edit_settings = Settings()
         self.excluded: tuple[str, ...] = ()
         self.edit_reports: list[EditorOutcome] = []
+        self.applied: list[tuple[str, ShownSuggestion]] = []
         self.policies.update({"type": "policy", "repository": "", "modes": list(modes)})
         state = EditState(
             self.files,
@@ -51,6 +52,7 @@ class Desk(provider_harness.Desk):
             get_settings=lambda: self.edit_settings,
             now_s=self.clock.monotonic_s,
             new_id=lambda: str(len(self.gateway.requests) + 1),
+            on_applied=lambda uri, applied: self.applied.append((uri, applied)),
         )
         self.next_edits = NextEdits(
             state, self.gateway, EditOutcomes(self.edit_reports.append), pause_s=pause_s
@@ -302,3 +304,29 @@ async def test_outcomes_carry_the_id_that_all_gateways_know() -> None:
         ("shown", "r1"),
         ("accepted", "r1"),
     ]
+
+
+async def test_the_text_of_an_accepted_edit_is_followed_once_the_file_contains_it() -> None:
+    desk = Desk()
+    desk.answer(EDIT)
+    result = await desk.request()
+    assert isinstance(result, NextEdit)
+
+    desk.next_edits.on_accepted("1")
+    edit = result.edit
+    desk.next_edits.on_change(desk.file, desk.file.change(edit.start, edit.end, edit.new_text))
+    desk.change(Position(4, 0), "#")
+
+    start = desk.file.text.index("#print")
+    assert desk.applied == [(URI, ShownSuggestion("1", start, EDIT["text"], request_id="r1"))]
+
+
+async def test_an_edit_that_the_editor_did_not_apply_is_not_followed() -> None:
+    desk = Desk()
+    desk.answer(EDIT)
+    await desk.request()
+
+    desk.next_edits.on_accepted("1")
+    desk.change(Position(0, 0), "#")
+
+    assert desk.applied == []
