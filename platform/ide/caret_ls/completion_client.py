@@ -77,6 +77,13 @@ class CompletionClient:
         """True while the gateway's delay for retries has not passed."""
         return self._handlers.clock.monotonic_s() < self._backoff_until_s
 
+    def select_language(self, language: str) -> str:
+        """Return the language to send; "" if the gateway does not know it."""
+        return "" if language in self._unknown_languages else language
+
+    def mark_unknown_language(self, language: str) -> None:
+        self._unknown_languages.add(language)
+
     def resume(self) -> None:
         """Forget the delay, because the gateway or the key has changed."""
         self._backoff_until_s = 0.0
@@ -183,9 +190,8 @@ class CompletionClient:
 
         Raises RequestEnded.
         """
-        language = flight.context.language
-        supported_language = "" if language in self._unknown_languages else language
-        context = replace(flight.context, language=supported_language)
+        language = self.select_language(flight.context.language)
+        context = replace(flight.context, language=language)
         frame = frames.build_complete(
             flight.id, context, self._build_request_context(file), trigger=_trigger_of(flight)
         )
@@ -212,7 +218,7 @@ class CompletionClient:
         ):
             self._handlers.debouncer.on_response(result.took_ms)
         if result.finish_reason == "unknown_language":
-            self._unknown_languages.add(flight.context.language)
+            self.mark_unknown_language(flight.context.language)
         if result.finish_reason == "no_pool":
             self._handlers.policies.mark_unserved(flight.context.mode)
         if result.finish_reason in _POLICY_CODES:

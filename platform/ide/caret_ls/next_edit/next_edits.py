@@ -196,7 +196,9 @@ class NextEdits:
         self, file: OpenFile, request: EditRequest, recent: Sequence[RecordedEdit]
     ) -> NextEdit | SkipReason:
         context = replace(
-            file.context_at(request.position, is_invoked=False), mode=CompletionMode.EDIT
+            file.context_at(request.position, is_invoked=False),
+            language=self._state.client.select_language(file.language),
+            mode=CompletionMode.EDIT,
         )
         sent = find_sent_lines(file.text, request.position, context)
         frame = self._build_frame(
@@ -209,10 +211,10 @@ class NextEdits:
         except TimeoutError:
             return SkipReason.OVERLOADED
         except RequestEnded as error:
-            return self._on_ended(error.code, error.retry_after_s)
+            return self._on_ended(file, error.code, error.retry_after_s)
         edit = _to_file_edit(sent, done.get("edit"))
         if edit is None:
-            return self._on_ended(str(done.get("finish_reason")), None)
+            return self._on_ended(file, str(done.get("finish_reason")), None)
         return NextEdit(frame["id"], _request_id_of(done), file.uri, version, edit)
 
     def _build_frame(
@@ -241,11 +243,13 @@ class NextEdits:
                     return response
         raise RequestEnded("offline")
 
-    def _on_ended(self, code: str, retry_after_s: float | None) -> SkipReason:
+    def _on_ended(self, file: OpenFile, code: str, retry_after_s: float | None) -> SkipReason:
         """Return why there is no edit, and learn from it."""
         self._state.client.back_off(code, retry_after_s)
         if code in _COMPLETE:
             return SkipReason.NOTHING_TO_SUGGEST
+        if code == "unknown_language":
+            self._state.client.mark_unknown_language(file.language)
         if code == "no_pool":
             self._state.policies.mark_unserved(CompletionMode.EDIT)
         if code in _OFF_CODES:

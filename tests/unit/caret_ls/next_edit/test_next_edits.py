@@ -278,6 +278,17 @@ async def test_a_mode_without_a_model_is_not_requested_again() -> None:
     assert await desk.request() is SkipReason.EDIT_OFF
 
 
+async def test_a_language_that_the_gateway_does_not_know_is_omitted() -> None:
+    desk = Desk()
+    desk.gateway.ready.append([RequestEnded("unknown_language")])
+    await desk.request()
+    desk.change(Position(0, 12), "x")
+    desk.answer(EDIT)
+    await desk.request()
+
+    assert [frame["language"] for frame in desk.gateway.requests] == ["python", ""]
+
+
 async def test_a_gateway_that_says_to_wait_is_not_asked_meanwhile() -> None:
     desk = Desk()
     desk.gateway.ready.append([RequestEnded("rate_limited", retry_after_s=5.0)])
