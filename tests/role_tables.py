@@ -35,8 +35,8 @@ def boundary(statuses: Statuses) -> list[Role]:
         for role in STRONGEST_FIRST
         if statuses[role] < HTTPStatus.BAD_REQUEST or statuses[role] == HTTPStatus.CONFLICT
     ]
-    refused = [role for role in STRONGEST_FIRST if role not in allowed]
-    return [*allowed[-1:], *refused[:1]]
+    denied_roles = [role for role in STRONGEST_FIRST if role not in allowed]
+    return [*allowed[-1:], *denied_roles[:1]]
 
 
 def role_cases(table: Mapping[str, tuple[Any, Statuses]]) -> list[Any]:

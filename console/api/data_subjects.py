@@ -43,7 +43,7 @@ class ReasonBody(
 @router.post(
     "/me/bundle",
     summary="Download all data about you: NDJSON files in a ZIP with a signed manifest.",
-    openapi_extra=documents_permissions(Permission.EXPORT_OWN_DATA) | SAFE_TO_REPEAT,
+    openapi_extra=documents_permissions(Permission.EXPORT_OR_ERASE_OWN_DATA) | SAFE_TO_REPEAT,
 )
 def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
     return _stream_bundle(

@@ -83,7 +83,7 @@ def _read_public_keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
     """
     try:
         entries = msgspec.json.decode(path.read_bytes(), type=_PublicKeys).public_keys
-        keys = {each.key_identifier: load_pem_public_key(each.key.encode()) for each in entries}
+        keys = {entry.key_identifier: load_pem_public_key(entry.key.encode()) for entry in entries}
     except (OSError, ValueError, msgspec.MsgspecError) as error:
         raise BadSetting(
             f"CARET_GITHUB_SECRET_SCANNING_KEYS: {path} contains no public keys."

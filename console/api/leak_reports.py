@@ -69,7 +69,7 @@ class LeakReportReceived(ResponseSchema):
     openapi_extra=_FOR_REPORTERS,
 )
 def report(request: AuthenticatedRequest, body: LeakReportRequest) -> Status[LeakReportReceived]:
-    _store_reports(find_keys_in(body.texts, place=body.place))
+    _store_reports(find_keys_in(body.texts, location=body.place))
     return Status(202, LeakReportReceived())
 
 
@@ -84,7 +84,7 @@ def report_from_github(
     request: AuthenticatedRequest, body: NinjaBody[FoundList]
 ) -> Status[LeakReportReceived]:
     for finding in body:
-        _store_reports(find_keys_in([finding.token], place=finding.url))
+        _store_reports(find_keys_in([finding.token], location=finding.url))
     return Status(202, LeakReportReceived())
 
 

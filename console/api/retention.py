@@ -31,7 +31,7 @@ class RetentionRunResponse(ResponseSchema):
     rule_version: int | None  # null: there was no rule yet
     cutoff: datetime.datetime
     opening: int  # opening + created - deleted = closing
-    created: int | None  # null: the purge is running or waits to resume
+    created: int | None  # null: the purge is running or paused
     deleted: int
     closing: int | None
     held: int | None
@@ -44,13 +44,13 @@ class DataClassResponse(ResponseSchema):
     title: str
     purpose: str
     legal_basis: str
-    surface: str
+    surface: str  # where the data can be seen, such as a page of the console
     days: int
     default_days: int
     min_days: int
     max_days: int
     is_overridable: bool
-    version: int  # of the tenant's rule, which may set the default; 0: no rule
+    version: int  # of the tenant's rule, which can have the default's days; 0: no rule
     author_email: str | None  # null: the default, or the platform itself
     reason: str
     records: int | None  # null: the tenant has no rows of this class
@@ -79,7 +79,7 @@ class SetDays(
     expected_version: Annotated[int, Field(ge=0)] | None = None
 
 
-class PreviewAnswer(ResponseSchema):
+class PurgePreviewResponse(ResponseSchema):
     days: int
     records: int
     would_delete: int
@@ -151,7 +151,7 @@ class CertificateList(PageResponse):
 def list_all(request: AuthenticatedRequest) -> dict[str, object]:
     now = timezone.now()
     reports = queries.list_data_class_reports(actor=actor_of(request), now=now)
-    return {"classes": [_to_response(each) for each in reports], "generated_at": now}
+    return {"classes": [_to_response(report) for report in reports], "generated_at": now}
 
 
 @router.get(
@@ -218,7 +218,7 @@ def get_certificate(request: AuthenticatedRequest, certificate_id: uuid.UUID) ->
 
 @router.get(
     "/{data_class}/preview",
-    response=PreviewAnswer,
+    response=PurgePreviewResponse,
     summary="Preview the rows that a retention period would delete.",
     openapi_extra=_READ,
 )
@@ -247,7 +247,7 @@ def put(request: AuthenticatedRequest, data_class: DataClass, body: SetDays) -> 
         now=now,
     )
     reports = queries.list_data_class_reports(actor=actor, now=now)
-    return _to_response(next(each for each in reports if each.data_class is data_class))
+    return _to_response(next(report for report in reports if report.data_class is data_class))
 
 
 def _to_response(class_report: DataClassReport) -> dict[str, object]:

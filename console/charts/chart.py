@@ -38,10 +38,10 @@ def scale_of(values: Iterable[float | None], *, at_most: float | None = None) ->
     return Scale(step * num, tuple(step * index for index in range(num + 1)))
 
 
-def _round_step(least: float) -> float:
+def _round_step(minimum: float) -> float:
     """Return the next round number."""
-    power = 10.0 ** floor(log10(least))
-    return next(power * step for step in _STEPS if power * step >= least * (1 - 1e-9))
+    power = 10.0 ** floor(log10(minimum))
+    return next(power * step for step in _STEPS if power * step >= minimum * (1 - 1e-9))
 
 
 WIDTH: Final = 1000
@@ -157,7 +157,7 @@ def build_line_chart(
     at_most: float | None = None,
 ) -> Chart:
     """Return a chart of lines, with gaps where values are missing."""
-    scale = scale_of((value for each in series for value in each.values), at_most=at_most)
+    scale = scale_of((value for line in series for value in line.values), at_most=at_most)
     return _build_chart(title, times, series, unit, scale, is_lines=True)
 
 
@@ -182,28 +182,28 @@ def _build_chart(
             ChartColumn(
                 x=round(index * step, 2),
                 width=round(step, 2),
-                parts=_shapes_at(index, step, [each.values[index] for each in bar_series], scale),
+                parts=_shapes_at(index, step, [bar.values[index] for bar in bar_series], scale),
                 label=_describe_row(series, row),
             )
             for index, row in enumerate(rows)
         ),
         lines=tuple(
-            ChartLine(kind, _line_path(each.values, step, scale))
-            for kind, each in enumerate(series, 1)
+            ChartLine(kind, _line_path(line.values, step, scale))
+            for kind, line in enumerate(series, 1)
         )
         if is_lines
         else (),
         rules=tuple(round(HEIGHT * (1 - scale.to_share(tick)), 2) for tick in scale.ticks),
         ticks=tuple(unit.short(tick) for tick in reversed(scale.ticks)),
         labels=_axis_labels([time.label for time in times]),
-        legend=tuple((kind, each.name) for kind, each in enumerate(series, 1)),
-        head=tuple(each.name for each in series),
+        legend=tuple((kind, line.name) for kind, line in enumerate(series, 1)),
+        head=tuple(line.name for line in series),
         rows=rows,
     )
 
 
 def _by_time(series: Sequence[Series]) -> list[tuple[Value, ...]]:
-    return list(zip(*(each.values for each in series), strict=True))
+    return list(zip(*(line.values for line in series), strict=True))
 
 
 def _table_row(
@@ -220,7 +220,7 @@ def _table_row(
 
 
 def _describe_row(series: Sequence[Series], row: ChartTableRow) -> str:
-    cell_texts = (f"{each.name} {cell.text}" for each, cell in zip(series, row.cells, strict=True))
+    cell_texts = (f"{line.name} {cell.text}" for line, cell in zip(series, row.cells, strict=True))
     return f"{row.time.label}: {', '.join(cell_texts)}"
 
 

@@ -30,7 +30,7 @@ def permission_required(*permissions: Permission) -> Callable[[_View[P]], _View[
         def guarded(
             request: HttpRequest, member: CurrentMember, *args: P.args, **kwargs: P.kwargs
         ) -> HttpResponse:
-            if not any(member.actor.has_permission(each) for each in permissions):
+            if not any(member.actor.has_permission(permission) for permission in permissions):
                 member.actor.require(permissions[0])
             return view(request, member, *args, **kwargs)
 

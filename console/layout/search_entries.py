@@ -160,13 +160,13 @@ def _words_of(texts: tuple[str | Promise, ...]) -> set[str]:
     return set(" ".join(map(str, texts)).casefold().replace("-", " ").split())
 
 
-def is_form_of(word: str, known: str) -> bool:
+def is_form_of(word: str, candidate: str) -> bool:
     """Return whether a word begins a known word, or differs from it only in its ending."""
-    if known.startswith(word):
+    if candidate.startswith(word):
         return True
     stem = sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, known, strict=False))
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, candidate, strict=False))
     )
-    ending = max(len(word), len(known)) - stem
-    is_plural = word.removeprefix(known) in _PLURALS
+    ending = max(len(word), len(candidate)) - stem
+    is_plural = word.removeprefix(candidate) in _PLURALS
     return is_plural or (stem >= _MIN_STEM and ending <= _MAX_ENDING)

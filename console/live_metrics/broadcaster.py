@@ -44,10 +44,10 @@ class _Subscription(Generic[_Reading]):
 class LiveBroadcaster(Generic[_Reading]):
     def __init__(
         self,
-        read: Callable[[Actor], Awaitable[_Reading]],
+        read_metrics: Callable[[Actor], Awaitable[_Reading]],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._read = read
+        self._read_metrics = read_metrics
         self._sleep = sleep
         self._subscriptions: dict[_Subject, _Subscription[_Reading]] = {}
         self._num_by_tenant = Counter[TenantId]()
@@ -99,7 +99,7 @@ class LiveBroadcaster(Generic[_Reading]):
         """
         while True:
             try:
-                latest = await self._read(actor)
+                latest = await self._read_metrics(actor)
             # The page keeps its figures, and the next reading may succeed.
             except DatabaseError as error:
                 logger.warning(

@@ -58,9 +58,14 @@ def find_member(request: HttpRequest) -> CurrentMember | None:
         request_id=str(uuid4()),
         is_closing=tenant.status is TenantStatus.CLOSING,
     )
-    others = [row for row in memberships if row is not tenant]
+    other_tenants = [row for row in memberships if row is not tenant]
     return CurrentMember(
-        user.get_username(), user.name, actor, tenant, _lacks_second_factor(request, tenant), others
+        user.get_username(),
+        user.name,
+        actor,
+        tenant,
+        _lacks_second_factor(request, tenant),
+        other_tenants,
     )
 
 

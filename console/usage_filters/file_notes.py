@@ -1,4 +1,4 @@
-"""The notes beside a page's figures, as the last lines of its CSV file."""
+"""Notes about a page's figures, appended to its CSV file."""
 
 from datetime import datetime
 from typing import Protocol
@@ -13,15 +13,15 @@ from console.usage_filters.filter_form import UsageFilters
 class CompleteFigures(Protocol):
     @property
     def complete_until(self) -> datetime | None:
-        """The end of the complete figures; None if nothing was counted yet."""
+        """The time up to which the figures are complete; None if nothing was counted yet."""
 
     @property
     def min_users(self) -> int:
-        """Smaller groups are suppressed; 1: the user's own figures."""
+        """The minimum group size; smaller groups are hidden. 1 for the user's own figures."""
 
 
 def notes_of_figures(usage_filters: UsageFilters, usage_figures: CompleteFigures) -> list[str]:
-    """Return the notes. Hours contain their time zone; days do not, so a note names it."""
+    """Return the notes. Times include their time zone. Dates do not, so a note names it."""
     notes = [_completeness_note(usage_figures.complete_until)]
     if not usage_filters.is_hourly:
         notes.append(gettext("Dates are in UTC and inclusive."))

@@ -155,7 +155,7 @@ class UsageFilters:
                 for team_id, name in teams.items()
             ]
             filters.append(UsageFilter("team", str(_LABELS["team"]), options))
-        return [each for each in filters if each.choices]
+        return [list_filter for list_filter in filters if list_filter.choices]
 
     def _choices(self, name: str, values: list[str]) -> list[UsageFilterOption]:
         selected = self.parameters.get(name)

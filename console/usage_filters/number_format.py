@@ -39,8 +39,8 @@ def format_short_count(value: float) -> str:
     """Return the number for axes: 12k, 3.4M."""
     for size, letter in ((1_000_000, "M"), (1_000, "k")):
         if value >= size:
-            whole = (value * 10 / size) % 10 < 0.5  # no decimal to show
-            return f"{format_number(value / size, 0 if whole else 1)}{letter}"
+            has_no_decimal = (value * 10 / size) % 10 < 0.5  # no decimal to show
+            return f"{format_number(value / size, 0 if has_no_decimal else 1)}{letter}"
     return format_number(value, 0 if value == int(value) else 1)
 
 

@@ -76,6 +76,6 @@ async def _send_file(file: StaticFile, scope: dict[str, Any], send: Send) -> Non
         return
     for start in range(0, len(content), _CHUNK_BYTES):
         part = content[start : start + _CHUNK_BYTES]
-        more = start + _CHUNK_BYTES < len(content)
-        await send({"type": "http.response.body", "body": part, "more_body": more})
+        has_more = start + _CHUNK_BYTES < len(content)
+        await send({"type": "http.response.body", "body": part, "more_body": has_more})
         await asyncio.sleep(0)  # let other connections run between two chunks

@@ -119,8 +119,10 @@ def read_editor(scope: Scope) -> str:
     User-Agent.
     """
     query: bytes = scope.get("query_string", b"")
-    named = parse_qs(query.decode("latin-1")).get("editor", [""])[0] if query else ""
-    return detect_editor(header(scope, b"x-caret-editor"), named, header(scope, b"user-agent"))
+    editor_in_query = parse_qs(query.decode("latin-1")).get("editor", [""])[0] if query else ""
+    return detect_editor(
+        header(scope, b"x-caret-editor"), editor_in_query, header(scope, b"user-agent")
+    )
 
 
 def read_bearer_key(scope: Scope) -> str | None:

@@ -164,7 +164,11 @@ ENDPOINTS: Final = (
 
 
 def build_openapi() -> dict[str, Any]:
-    types = {kind for each in ENDPOINTS for kind in (*each.answers, each.error, *each.bodies)}
+    types = {
+        kind
+        for endpoint in ENDPOINTS
+        for kind in (*endpoint.answers, endpoint.error, *endpoint.bodies)
+    }
     type_list = sorted(types, key=str)
     schemas, components = msgspec.json.schema_components(
         type_list, ref_template="#/components/schemas/{name}"

@@ -52,8 +52,8 @@ async def redact_content(item: Item) -> Item | None:
 async def _has_secret_at_cursor(item: CapturedCompletion) -> bool:
     """Check each line at the cursor, with and without the completion."""
     before, after = item.prefix.rpartition("\n")[2], item.suffix.partition("\n")[0]
-    whole = f"{before}{item.completion}{after}"
-    lines = {before + after, *whole.split("\n")}
+    completed_text = f"{before}{item.completion}{after}"
+    lines = {before + after, *completed_text.split("\n")}
     # The first half of a private key is found by its header in either part.
     return any([await redact_in_slices(item.path, line) != line for line in lines if line.strip()])
 

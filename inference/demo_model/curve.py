@@ -54,11 +54,11 @@ def thin_log(lines: Sequence[dict[str, float]]) -> list[dict[str, float]]:
 
 def draw_curve(lines: Sequence[dict[str, float]]) -> str:
     training, validation = to_points(lines, "loss"), to_points(lines, "validation_loss")
-    every = training + validation
+    points = training + validation
     frame = CurveFrame(
-        max_million_tokens=max(p.million_tokens for p in every),
-        min_nats=int(min(p.nats for p in every)),
-        max_nats=int(max(p.nats for p in every)) + 1,
+        max_million_tokens=max(p.million_tokens for p in points),
+        min_nats=int(min(p.nats for p in points)),
+        max_nats=int(max(p.nats for p in points)) + 1,
     )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}">',

@@ -59,8 +59,8 @@ def summarize(results: Sequence[TaskResult]) -> dict[str, Any]:
     }
     return {
         "num_tasks": len(results),
-        "num_errors": sum(bool(each.completion.error) for each in results),
-        "num_empty": sum(not each.completion.text for each in results),
+        "num_errors": sum(bool(result.completion.error) for result in results),
+        "num_empty": sum(not result.completion.text for result in results),
         "scores": _scores(results),
         "latency": _latency(results),
         **{
@@ -87,11 +87,11 @@ def compare(first: Sequence[TaskResult], second: Sequence[TaskResult]) -> dict[s
 
 
 def _scores(results: Sequence[TaskResult]) -> dict[str, Any]:
-    similarity = mean_of([each.edit_similarity for each in results])
+    similarity = mean_of([result.edit_similarity for result in results])
     within = replace(similarity, low=max(0.0, similarity.low), high=min(1.0, similarity.high))
     scores = {"edit_similarity": _rounded(within)}
     for name in _SHARES:
-        values = [getattr(each, name) for each in results]
+        values = [getattr(result, name) for result in results]
         outcomes = [value for value in values if value is not None]
         if outcomes:
             scores[name] = _rounded(share_of(outcomes))
@@ -102,17 +102,21 @@ def _group(
     results: Iterable[TaskResult], key: Callable[[Task], str]
 ) -> dict[str, list[TaskResult]]:
     groups: dict[str, list[TaskResult]] = {}
-    for each in results:
-        groups.setdefault(str(key(each.task)), []).append(each)
+    for result in results:
+        groups.setdefault(str(key(result.task)), []).append(result)
     return dict(sorted(groups.items()))
 
 
 def _latency(results: Sequence[TaskResult]) -> dict[str, Any]:
-    completions = [each.completion for each in results if not each.completion.error]
-    first = [each.first_token_ms for each in completions if each.first_token_ms is not None]
+    completions = [result.completion for result in results if not result.completion.error]
+    first = [
+        completion.first_token_ms
+        for completion in completions
+        if completion.first_token_ms is not None
+    ]
     return {
         "first_text_ms": _percentiles(first),
-        "total_ms": _percentiles([each.total_ms for each in completions]),
+        "total_ms": _percentiles([completion.total_ms for completion in completions]),
     }
 
 

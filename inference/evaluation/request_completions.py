@@ -108,7 +108,7 @@ async def request_completions(
     completions = await asyncio.gather(
         *(complete(number, task) for number, task in enumerate(tasks))
     )
-    if all(each.error for each in completions):
+    if all(completion.error for completion in completions):
         first_error = completions[0].error
         raise BadSetting(
             f"--pool: the pool {pool.name} answered none of {len(tasks)} tasks: {first_error}."

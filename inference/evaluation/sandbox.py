@@ -59,14 +59,14 @@ def run_program(program: str, limits: SandboxLimits) -> Verdict:
     token = secrets.token_hex(16)
     with (
         tempfile.TemporaryDirectory(prefix="caret-evaluation-") as folder,
-        _pipe() as (read, write),
+        _pipe() as (read_end, write_end),
     ):
         order = {
             "program": program,
             "folder": folder,
             "readable": _readable_folders(),
             "token": token,
-            "result": write,
+            "result": write_end,
             "limits": _rlimits(limits),
         }
         process = subprocess.Popen(
@@ -74,7 +74,7 @@ def run_program(program: str, limits: SandboxLimits) -> Verdict:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=(write,),
+            pass_fds=(write_end,),
             env={},
             cwd=folder,
             start_new_session=True,
@@ -87,8 +87,8 @@ def run_program(program: str, limits: SandboxLimits) -> Verdict:
             process.wait()
         if early_verdict is not None:
             return early_verdict
-        os.set_blocking(read, False)
-        return Verdict.PASSED if _read(read) == token.encode() else Verdict.FAILED
+        os.set_blocking(read_end, False)
+        return Verdict.PASSED if _read_pipe(read_end) == token.encode() else Verdict.FAILED
 
 
 def _send(process: subprocess.Popen[bytes], order: bytes) -> None:
@@ -130,7 +130,7 @@ def _pipe() -> Iterator[tuple[int, int]]:
         os.close(write_end)
 
 
-def _read(descriptor: int) -> bytes:
+def _read_pipe(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 1024)
     except BlockingIOError:
@@ -139,7 +139,7 @@ def _read(descriptor: int) -> bytes:
 
 def _readable_folders() -> list[str]:
     library = os.path.realpath(sysconfig.get_path("stdlib"))
-    return [library, *(each for each in _SYSTEM_LIBRARIES if Path(each).is_dir())]
+    return [library, *(folder for folder in _SYSTEM_LIBRARIES if Path(folder).is_dir())]
 
 
 def _rlimits(limits: SandboxLimits) -> dict[str, int]:

@@ -137,7 +137,7 @@ def _restrict_files(folder: str, readable: list[str]) -> None:
     size = {3: 8, 4: 16, 5: 16}.get(version, 24)
     ruleset = _call(_LIBC.syscall, _LANDLOCK_CREATE_RULESET, attributes, size, 0)
     own = _READ_FILE | _READ_DIR | _WRITE_FILE | _REMOVE_FILE | _MAKE_REG | _TRUNCATE
-    for path, rights in [(folder, own), *((each, _READ_FILE | _READ_DIR) for each in readable)]:
+    for path, rights in [(folder, own), *((path, _READ_FILE | _READ_DIR) for path in readable)]:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         rule = struct.pack("=Qi", rights, descriptor)
         _call(_LIBC.syscall, _LANDLOCK_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)

@@ -35,7 +35,7 @@ def generate_tasks(repository: Path, *, num_tasks: int, seed: int) -> list[Task]
     for _ in range(_MAX_TASKS_PER_FILE):
         for file in files:
             kind = list(TaskKind)[len(tasks) % len(TaskKind)]
-            task = _cut(file, kind, rng)
+            task = _cut_task(file, kind, rng)
             if task is not None:
                 tasks.append(task)
             if len(tasks) == num_tasks:
@@ -72,7 +72,7 @@ def _read_file(path: Path, repository: Path) -> _SourceFile | None:
     return _SourceFile(path.relative_to(repository).as_posix(), grammar.value, text)
 
 
-def _cut(file: _SourceFile, kind: TaskKind, rng: random.Random) -> Task | None:
+def _cut_task(file: _SourceFile, kind: TaskKind, rng: random.Random) -> Task | None:
     """Return a task of this kind; None if the drawn place is blank."""
     if kind is TaskKind.RANDOM_SPAN:
         start = rng.randrange(len(file.text))

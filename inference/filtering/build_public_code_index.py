@@ -76,8 +76,8 @@ def write_index(folder: Path, to: Path, *, run_hashes: int = RUN_HASHES) -> tupl
     part_file = to.with_name(f"{to.name}.part")
     with ExitStack() as stack:
         runs = []
-        rest = hashes()
-        while run := sorted(set(islice(rest, run_hashes))):
+        remaining_hashes = hashes()
+        while run := sorted(set(islice(remaining_hashes, run_hashes))):
             runs.append(stack.enter_context(tempfile.TemporaryFile()))
             array("Q", run).tofile(runs[-1])
             runs[-1].seek(0)

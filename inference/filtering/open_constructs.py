@@ -223,10 +223,10 @@ def _shell_end(text: str, keyword: str) -> str:
 
 def _find_open_tags(text: str) -> str:
     stack: list[str] = []
-    for closes, name, rest in _TAG.findall(text):
+    for closes, name, attributes in _TAG.findall(text):
         if closes:
             if stack and stack[-1] == name:
                 stack.pop()
-        elif not rest.endswith("/") and name.lower() not in _VOID_TAGS:
+        elif not attributes.endswith("/") and name.lower() not in _VOID_TAGS:
             stack.append(name)
     return "".join(f"</{name}>" for name in reversed(stack))

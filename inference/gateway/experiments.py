@@ -73,13 +73,15 @@ class ExperimentSet:
     def set_running(self, experiments: Iterable[Experiment]) -> None:
         """Set the experiments that operators have started."""
         started = tuple(experiments)
-        names = {each.name for each in started}
-        kept_experiments = (each for each in self._of_file if each.name not in names)
+        names = {experiment.name for experiment in started}
+        kept_experiments = (
+            experiment for experiment in self._of_file if experiment.name not in names
+        )
         self._experiments = (*started, *kept_experiments)
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        return tuple(variant for each in self._experiments for variant in each.variants)
+        return tuple(variant for experiment in self._experiments for variant in experiment.variants)
 
     def assign(self, principal: Principal) -> Variant:
         snapshot, credential = principal.snapshot, principal.credential

@@ -59,7 +59,8 @@ class EngineRequest:
 
     def for_fallbacks(self) -> tuple["EngineRequest", ...]:
         return tuple(
-            replace(self, replica=other, fallback_replicas=()) for other in self.fallback_replicas
+            replace(self, replica=fallback, fallback_replicas=())
+            for fallback in self.fallback_replicas
         )
 
     def without_line_stop(self) -> "EngineRequest":

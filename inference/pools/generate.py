@@ -164,9 +164,9 @@ async def _stream_chunks(
                 return  # the lost part is not needed
             # Skip replicas that were drained since they were chosen.
             attempts = [
-                each
-                for each in attempts
-                if error.code in _RETRYABLE and not replicas.is_drained(each.replica)
+                attempt
+                for attempt in attempts
+                if error.code in _RETRYABLE and not replicas.is_drained(attempt.replica)
             ]
             if not (attempts or any(texts)):
                 raise

@@ -119,8 +119,8 @@ class ReplicaBlocks:
 
     def _find_parent(self, event: BlockStored) -> BlockHash | None:
         """Return the hash that precedes these blocks; None: unknown, or not from a gateway."""
-        first, *others = event.extra_keys or [None]
-        if any(keys for keys in others):
+        first, *later_keys = event.extra_keys or [None]
+        if any(keys for keys in later_keys):
             return None
         if event.parent_block_hash is not None:
             return None if first else self._block_hashes.get(event.parent_block_hash)

@@ -153,12 +153,16 @@ class WarmupQueue:
         return None
 
     def _is_blocking_tenant(self, request: _WarmupRequest) -> bool:
-        num_of_tenant = sum(each.tenant_id == request.tenant_id for each in self._running)
+        num_of_tenant = sum(
+            running_request.tenant_id == request.tenant_id for running_request in self._running
+        )
         return num_of_tenant > 1 and any(map(self._is_first_of_tenant, self._requests))
 
     def _is_first_of_tenant(self, request: _WarmupRequest) -> bool:
         """Return whether no warm-up of its tenant is running."""
-        return all(each.tenant_id != request.tenant_id for each in self._running)
+        return all(
+            running_request.tenant_id != request.tenant_id for running_request in self._running
+        )
 
     def _preempt(self) -> None:
         """Cancel the latest warm-up that blocks another tenant. A pausing one checks by itself."""

@@ -165,13 +165,13 @@ class FileJournal:
             return
         backlog = await shipper.read_backlog()
         lost_segments = [
-            each.path for each in self._shipped if each.receipt.server != backlog.server
+            segment.path for segment in self._shipped if segment.receipt.server != backlog.server
         ]
         if lost_segments:
             log.warning("usage.redelivered", segments=len(lost_segments))
             self._closed[:0] = lost_segments
         self._shipped = deque(
-            each for each in self._shipped if each.receipt.server == backlog.server
+            segment for segment in self._shipped if segment.receipt.server == backlog.server
         )
         while self._shipped and self._shipped[0].is_ingested(backlog):
             await _delete_file(self._shipped.popleft().path)

@@ -62,16 +62,16 @@ async def _shut_down(processor: BatchSpanProcessor) -> None:
 
     It uses a thread of its own: a thread of the executor would delay the end of the process.
     """
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop, stop_event = asyncio.get_running_loop(), asyncio.Event()
 
     def shut_down() -> None:
         processor.shutdown()  # type: ignore[no-untyped-call]  # the method has no annotations
         if not loop.is_closed():
-            loop.call_soon_threadsafe(ended.set)
+            loop.call_soon_threadsafe(stop_event.set)
 
     threading.Thread(target=shut_down, name="traces-shutdown", daemon=True).start()
     try:
         async with asyncio.timeout(MAX_LAST_EXPORT_S):
-            await ended.wait()
+            await stop_event.wait()
     except TimeoutError:
         pass  # spans are diagnostic data, not records

@@ -53,7 +53,7 @@ class SlowestRequests:
     def records(self) -> list[CompletionRecord]:
         """Return the records, slowest first."""
         self._evict_expired()
-        entries = sorted((each for heap in self._slots.values() for each in heap), reverse=True)
+        entries = sorted((entry for heap in self._slots.values() for entry in heap), reverse=True)
         return [record for _, _, record in entries[:MAX_RECORDS]]
 
     def encode(self) -> bytes:
@@ -119,7 +119,7 @@ class SlowLog:
             replica=trace.replica,
             first_token_ms=first_ms,
             target_ms=FIRST_TOKEN_TARGETS_MS[request.mode],
-            stages_ms={each.stage: _to_ms(each.ended_s - each.began_s) for each in times},
+            stages_ms={timing.stage: _to_ms(timing.ended_s - timing.began_s) for timing in times},
             num_withheld=self._num_withheld,
         )
         self._num_withheld = 0

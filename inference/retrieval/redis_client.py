@@ -134,12 +134,12 @@ class RetrievalClient:
         It is the oldest of the tenant that asked, if it has used its share, otherwise of the tenant
         with the most queries.
         """
-        counts = Counter(each.tenant_id for each in self._pending_queries.values())
+        counts = Counter(query.tenant_id for query in self._pending_queries.values())
         if counts[tenant_id] <= _MAX_AWAITED * MAX_SHARE:
             if len(self._pending_queries) <= _MAX_AWAITED:
                 return
             ((tenant_id, _),) = counts.most_common(1)
-        ids = (key for key, each in self._pending_queries.items() if each.tenant_id == tenant_id)
+        ids = (key for key, query in self._pending_queries.items() if query.tenant_id == tenant_id)
         del self._pending_queries[next(ids)]
 
     async def _append_to_stream(
@@ -171,7 +171,9 @@ class RetrievalClient:
         query = self._pending_queries.pop(result.question_id, None)
         if query is None or query.tenant_id != tenant_id:
             return  # too late, or for another tenant
-        snippets = tuple(Snippet(each.path, each.text, each.score) for each in result.snippets)
+        snippets = tuple(
+            Snippet(snippet.path, snippet.text, snippet.score) for snippet in result.snippets
+        )
         self._memory.store(query.key, snippets)
         if not snippets:
             self._outbox.schedule_retry(query.key)

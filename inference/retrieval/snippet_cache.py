@@ -81,5 +81,7 @@ def _select_allowed(
     if not is_indexing_allowed(policy, repository=repository):
         return ()
     return tuple(
-        each for each in snippets if not is_excluded(policy, repository=repository, path=each.path)
+        snippet
+        for snippet in snippets
+        if not is_excluded(policy, repository=repository, path=snippet.path)
     )

@@ -56,8 +56,8 @@ class TenantLru(Generic[Key, Value]):
         if len(notes) > self._max_of_tenant:
             self.remove(next(iter(notes)))
         elif self._num_items > self._max_items:
-            most = max(self._of_tenant.values(), key=lambda each: len(each))
-            self.remove(next(iter(most)))
+            largest = max(self._of_tenant.values(), key=lambda entries: len(entries))
+            self.remove(next(iter(largest)))
 
     def remove(self, key: Key) -> None:
         """Remove an existing key."""

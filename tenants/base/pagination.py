@@ -77,8 +77,8 @@ def fetch_page_rows(
     """
     assert 1 <= limit <= MAX_PAGE
     if after is not None:
-        earlier = Q(**{f"{time_field}__lt": after.at})
-        rows = rows.filter(earlier | Q(**{time_field: after.at, "id__lt": after.id}))
+        is_earlier = Q(**{f"{time_field}__lt": after.at})
+        rows = rows.filter(is_earlier | Q(**{time_field: after.at, "id__lt": after.id}))
     return list(rows.order_by(f"-{time_field}", "-id")[: limit + 1])
 
 

@@ -40,7 +40,7 @@ class Permission(StrEnum):
     READ_TEAMS = "teams.read"
     WRITE_TEAMS = "teams.write"
     READ_AUDIT = "audit.read"
-    WRITE_AUDIT_SINKS = "audit_sinks.write"  # to a SIEM
+    WRITE_AUDIT_SINKS = "audit_sinks.write"  # destinations of audit entries, such as a SIEM
     MANAGE_OWN_CONSENT = "consent.manage_own"
     READ_CONSENT = "consent.read"
     READ_BILLING = "billing.read"
@@ -50,7 +50,7 @@ class Permission(StrEnum):
     WRITE_RETENTION = "retention.write"
     WRITE_LEGAL_HOLDS = "legal_holds.write"
     EXPORT = "exports.use"  # as files, of data that the member may read anyway
-    EXPORT_OWN_DATA = "data_subjects.export_own"  # export and erasure of one's own personal data
+    EXPORT_OR_ERASE_OWN_DATA = "data_subjects.export_own"  # one's own personal data
     ERASE_DATA_SUBJECTS = "data_subjects.erase"
     EXPORT_DATA_SUBJECTS = (
         "data_subjects.export"  # personal data of any member, with decrypted content
@@ -59,8 +59,9 @@ class Permission(StrEnum):
 
 _P = Permission
 _EVERYTHING = frozenset(Permission)
-# The most that an auditor gets, and the base of what a closing tenant still allows. All of these
-# only read, except export and erasure, which the law requires until the last day.
+# The most that an auditor gets, and the base of what a closing tenant still allows. These
+# permissions only read. The exceptions are the exports and the erasure of one's own data, which
+# the law requires until the last day.
 READING: Final = frozenset(
     {
         _P.READ_KEYS,
@@ -79,11 +80,11 @@ READING: Final = frozenset(
         _P.READ_BILLING,
         _P.READ_SIGN_IN_SETTINGS,
         _P.READ_RETENTION,
-        _P.EXPORT_OWN_DATA,
+        _P.EXPORT_OR_ERASE_OWN_DATA,
         _P.EXPORT,
     }
 )
-_ONES_OWN: Final = frozenset({_P.READ_OWN_KEYS, _P.READ_OWN_USAGE, _P.READ_OWN_QUALITY})
+_OWN_DATA_ONLY: Final = frozenset({_P.READ_OWN_KEYS, _P.READ_OWN_USAGE, _P.READ_OWN_QUALITY})
 # Withdrawing consent is an erasure, so it stays allowed.
 ALLOWED_WHILE_CLOSING: Final = READING | {
     _P.MANAGE_OWN_CONSENT,
@@ -104,11 +105,11 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_BILLING,
                 _P.WRITE_BILLING,
                 _P.WRITE_BUDGETS,
-                _P.EXPORT_OWN_DATA,
+                _P.EXPORT_OR_ERASE_OWN_DATA,
                 _P.EXPORT,
             }
         ),
-        Role.AUDITOR: READING - _ONES_OWN,  # auditors read the data of all members instead
+        Role.AUDITOR: READING - _OWN_DATA_ONLY,  # auditors read the data of all members instead
         Role.DEVELOPER: frozenset(
             {
                 _P.READ_TENANT,
@@ -119,7 +120,7 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_OWN_USAGE,
                 _P.MANAGE_OWN_CONSENT,
                 _P.READ_OWN_QUALITY,
-                _P.EXPORT_OWN_DATA,
+                _P.EXPORT_OR_ERASE_OWN_DATA,
             }
         ),
     }

@@ -34,7 +34,7 @@ class TaskCounts:
 
     def on_finished(self, task: str, *, took_s: float, has_failed: bool, now_s: float) -> None:
         """Count one finished task. One round trip. `now_s`: Unix time. Raises redis.RedisError."""
-        upper_bound = next((str(each) for each in BOUNDS_S if took_s <= each), _INFINITE)
+        upper_bound = next((str(bound) for bound in BOUNDS_S if took_s <= bound), _INFINITE)
         with self._connection.pipeline(transaction=False) as pipeline:
             pipeline.hincrby(KEY, f"{_FAILED if has_failed else _SUCCEEDED}|{task}", 1)
             pipeline.hincrbyfloat(KEY, f"{_SECONDS}|{task}", took_s)

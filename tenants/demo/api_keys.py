@@ -62,11 +62,11 @@ def plan_keys(keyring: DemoKeys) -> list[TimelineEvent]:
     """Return the events of members' own keys, service keys, and rotated or ended ones."""
     company = keyring.company
     administrator = company.member_with_role(Role.ADMINISTRATOR)
-    coding = [each for each in company.people if each.character.role not in _NOT_CODING]
+    coding = [person for person in company.people if person.character.role not in _NOT_CODING]
     return [
         *(
-            TimelineEvent(_find_arrival(company, each), _make_key_creation(keyring, each))
-            for each in coding
+            TimelineEvent(_find_arrival(company, person), _make_key_creation(keyring, person))
+            for person in coding
         ),
         *_plan_service_keys(keyring, administrator),
         *_plan_revocations(company, administrator),
@@ -113,7 +113,9 @@ def _plan_service_keys(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
         ("Directory sync", frozenset({KeyScope.MEMBERS_READ, KeyScope.TEAMS_WRITE}), ()),
     )
 
-    def makes(name: str, scopes: frozenset[KeyScope], networks: tuple[str, ...]) -> TimelineEvent:
+    def plan_creation(
+        name: str, scopes: frozenset[KeyScope], networks: tuple[str, ...]
+    ) -> TimelineEvent:
         new = KeyRequest(KeyKind.SERVICE, None, name, None, scopes, networks)
 
         def make(now: datetime) -> None:
@@ -125,7 +127,7 @@ def _plan_service_keys(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
 
         return TimelineEvent(stage.moment_at(0.04, hour=14), make)
 
-    return [makes(*use) for use in uses]
+    return [plan_creation(*use) for use in uses]
 
 
 def _plan_revocations(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:

@@ -66,8 +66,10 @@ def store_example_content(company: DemoCompany, at: datetime) -> None:
 
 def _choose_willing_users(company: DemoCompany) -> list[DemoUser]:
     """Return at least two users who are members by then and stay."""
-    staying = [each for each in company.people if each not in (company.leaver, company.erased)]
-    developers = [each for each in staying if each in company.developers]
+    staying = [
+        person for person in company.people if person not in (company.leaver, company.erased)
+    ]
+    developers = [person for person in staying if person in company.developers]
     return [*developers[:_KEPT_OF], *developers[_KEPT_OF::_AGREEING]]
 
 

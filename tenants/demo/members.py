@@ -51,7 +51,7 @@ class DemoCompany:
 
     def member_with_role(self, role: Role) -> Actor:
         """Return the first member with the role, who is there from the beginning."""
-        person = next(each for each in self.people if each.character.role is role)
+        person = next(person for person in self.people if person.character.role is role)
         return person.as_actor(self.stage.tenant_id)
 
     @property
@@ -73,7 +73,7 @@ class DemoCompany:
 
     @property
     def developers(self) -> list[DemoUser]:
-        return [each for each in self.people if each.character.role is Role.DEVELOPER]
+        return [person for person in self.people if person.character.role is Role.DEVELOPER]
 
 
 def create_company(stage: DemoTimeline, characters: list[Persona]) -> DemoCompany:
@@ -86,7 +86,7 @@ def create_company(stage: DemoTimeline, characters: list[Persona]) -> DemoCompan
         )
         for number, character in enumerate(characters)
     ]
-    owner, *others = people
+    owner, *colleagues = people
     add_member(
         actor=stage.platform,
         user_id=owner.user_id,
@@ -97,7 +97,7 @@ def create_company(stage: DemoTimeline, characters: list[Persona]) -> DemoCompan
         stage, people, _make_teams(owner.as_actor(stage.tenant_id), stage.moment_before(4))
     )
     _put_into_team(company, owner, stage.moment_before(4, hour=10))
-    for number, person in enumerate(others):
+    for number, person in enumerate(colleagues):
         if not person.character.arrives:
             _add_company_member(company, person, stage.moment_before(3) + number * 7 * _MINUTE)
     return company

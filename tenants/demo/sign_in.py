@@ -116,9 +116,9 @@ def _make_certificate(host: str, now: datetime) -> str:
 def _make_tokens(company: DemoCompany, now: datetime) -> None:
     owner = company.member_with_role(Role.OWNER)
     first_token = create_scim_token(actor=owner, name="A first try", now=now)
-    later = now + timedelta(hours=2)
-    revoke_scim_token(actor=owner, token_id=first_token.token.id, now=later)
-    create_scim_token(actor=owner, name="Identity provider", now=later)
+    two_hours_later = now + timedelta(hours=2)
+    revoke_scim_token(actor=owner, token_id=first_token.token.id, now=two_hours_later)
+    create_scim_token(actor=owner, name="Identity provider", now=two_hours_later)
 
 
 def _make_sinks(company: DemoCompany, now: datetime) -> None:

@@ -157,7 +157,7 @@ def _ensure_operator(last_values: DemoOperator | None, now: datetime) -> DemoOpe
     """Return the operator's credentials: the known ones if they still work, else new ones."""
     if settings.OPERATORS_PATH is None:
         return None
-    operator = next((each for each in list_operators() if each.handle == OPERATOR), None)
+    operator = next((account for account in list_operators() if account.handle == OPERATOR), None)
     if operator is None:
         credentials = create_operator(
             handle=OPERATOR, name="Operator (demonstration)", role=OperatorRole.ADMIN, now=now

@@ -140,7 +140,7 @@ def _create_key(tenant_id: TenantId, now: datetime) -> None:
 
 
 def _subscribe_to_plan(actor: Actor, plan: str, now: datetime) -> None:
-    if plan not in {each.slug for each in list_plans()}:
+    if plan not in {known_plan.slug for known_plan in list_plans()}:
         raise InvalidValue("plan", "The plan {slug} does not exist.", slug=plan)
     subscribe_tenant(actor=actor, plan=plan, starts_on=utc_day(now), now=now)
 

@@ -22,8 +22,8 @@ def _renamable_column(name: str, table: str) -> ColumnUpdatable:
 
     A record can therefore not be assigned to another user.
     """
-    nobodys = f"NOT EXISTS (SELECT FROM tenants_user u WHERE u.id = {table}.user_id)"
-    return ColumnUpdatable(name=name, column="user_id", condition=nobodys)
+    has_no_user = f"NOT EXISTS (SELECT FROM tenants_user u WHERE u.id = {table}.user_id)"
+    return ColumnUpdatable(name=name, column="user_id", condition=has_no_user)
 
 
 class UsageRecord(models.Model):

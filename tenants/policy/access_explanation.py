@@ -52,11 +52,12 @@ def explain_access(
     version: int | None = None,
 ) -> AccessExplanation:
     override_list = list(overrides)
-    effective = apply_overrides(policy, (each.override for each in override_list))
+    effective = apply_overrides(policy, (override.override for override in override_list))
     rules = [replace(rule, version=version) for rule in _rules_of_policy(policy, access_query)]
-    for each in override_list:
+    for override in override_list:
         rules += [
-            replace(rule, version=each.version) for rule in _rules_of_override(each, access_query)
+            replace(rule, version=override.version)
+            for rule in _rules_of_override(override, access_query)
         ]
     return AccessExplanation(
         rules=rules,

@@ -144,7 +144,7 @@ def _unquote_text(number: int, text: str) -> str:
 
 
 def _format_lines(exclusion: dict[str, tuple[str, ...]]) -> Iterator[str]:
-    for name in sorted(exclusion, key=lambda each: (each != "*", each)):
+    for name in sorted(exclusion, key=lambda repository: (repository != "*", repository)):
         yield f"{_quote_text(name)}:"
         for glob in exclusion[name]:
             yield f"  - {_quote_text(glob)}"

@@ -74,4 +74,6 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
         )
         for row in rows
     ]
-    return sorted(reports, key=lambda each: (-each.num, each.reason, each.mode, str(each.user_id)))
+    return sorted(
+        reports, key=lambda report: (-report.num, report.reason, report.mode, str(report.user_id))
+    )

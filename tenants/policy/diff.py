@@ -31,17 +31,17 @@ class PolicyDiff:
 
 def diff_policies(members: Iterable[AffectedMember]) -> PolicyDiff:
     member_list = list(members)
-    changed_members = [each for each in member_list if each.before != each.after]
+    changed_members = [member for member in member_list if member.before != member.after]
     lost_features = Counter(
         f for m in changed_members for f in features_of(m.before) - features_of(m.after)
     )
     gained_features = Counter(
         f for m in changed_members for f in features_of(m.after) - features_of(m.before)
     )
-    fields = Counter(name for each in changed_members for name in _list_changed_fields(each))
+    fields = Counter(name for member in changed_members for name in _list_changed_fields(member))
     return PolicyDiff(
         num_members=len(member_list),
-        affected=sorted(each.email for each in changed_members),
+        affected=sorted(member.email for member in changed_members),
         fields=dict(sorted(fields.items())),
         features_lost=dict(sorted(lost_features.items())),
         features_gained=dict(sorted(gained_features.items())),
@@ -73,8 +73,8 @@ def is_destructive(*, current: TenantPolicy, proposed: TenantPolicy) -> bool:
         _shrinks_content(current, proposed)
         or not set(current.retrieval) <= set(proposed.retrieval)
         or any(
-            _get_retention_days(proposed, each) < _get_retention_days(current, each)
-            for each in DataClass
+            _get_retention_days(proposed, data_class) < _get_retention_days(current, data_class)
+            for data_class in DataClass
         )
         or _revokes_sooner(current, proposed)
         or (current.is_mfa_required and not proposed.is_mfa_required)

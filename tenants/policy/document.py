@@ -117,7 +117,11 @@ def _check_default_models(defaults: dict[Tier, dict[str, str]]) -> None:
 
 
 def _check_retention(days_of: dict[str, int]) -> None:
-    own = {each.value: terms for each, terms in DATA_CLASSES.items() if terms.is_overridable}
+    own = {
+        data_class.value: terms
+        for data_class, terms in DATA_CLASSES.items()
+        if terms.is_overridable
+    }
     for name, days in days_of.items():
         if name not in own:
             raise InvalidValue(

@@ -57,9 +57,11 @@ def preview_policy(*, actor: Actor, document: object, now: datetime) -> DryRun:
         idle = _count_idle_keys(actor, after, now)
     affected = (
         AffectedMember(
-            each.email, overrides.apply(before, each.user_id), overrides.apply(after, each.user_id)
+            member.email,
+            overrides.apply(before, member.user_id),
+            overrides.apply(after, member.user_id),
         )
-        for each in members
+        for member in members
     )
     return DryRun(diff_policies(affected), _can_see_members(actor), beyond, idle)
 
@@ -76,7 +78,9 @@ def preview_override_change(*, actor: Actor, subject: OverrideSubject, document:
         policy = load_active_policy(tenant_id=actor.tenant_id)
         overrides = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
-    affected = (_apply_override(each, policy, overrides, (subject, override)) for each in members)
+    affected = (
+        _apply_override(member, policy, overrides, (subject, override)) for member in members
+    )
     return DryRun(diff_policies(affected), _can_see_members(actor), 0, 0)
 
 
@@ -102,8 +106,10 @@ def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy
 
 def name_overrides(overrides: Iterable[OverrideInForce]) -> list[NamedOverride]:
     return [
-        NamedOverride(f"{each.subject.kind}:{each.name}", each.override, each.version)
-        for each in overrides
+        NamedOverride(
+            f"{override.subject.kind}:{override.name}", override.override, override.version
+        )
+        for override in overrides
     ]
 
 
@@ -149,7 +155,9 @@ def _apply_override(
     if not _is_about(subject, member.user_id, overrides):
         return AffectedMember(member.email, before, before)
     own_overrides = overrides.for_user(member.user_id)
-    other_overrides = (each.override for each in own_overrides if each.subject != subject)
+    other_overrides = (
+        override.override for override in own_overrides if override.subject != subject
+    )
     return AffectedMember(
         member.email, before, apply_overrides(policy, (*other_overrides, override))
     )

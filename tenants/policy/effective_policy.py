@@ -17,7 +17,7 @@ class EffectivePolicy:
 
 
 def resolve_policy(policy: TenantPolicy, overrides: list[NamedOverride]) -> EffectivePolicy:
-    effective = apply_overrides(policy, (each.override for each in overrides))
+    effective = apply_overrides(policy, (override.override for override in overrides))
     changed_names = [
         name
         for name in policy.__struct_fields__
@@ -35,20 +35,22 @@ def _find_deciding(
     These are the overrides without which the value would differ. If several set the same value, all
     overrides that change the field are returned.
     """
-    value = getattr(apply_overrides(policy, (each.override for each in overrides)), name)
+    value = getattr(apply_overrides(policy, (override.override for override in overrides)), name)
     needed = [
-        each
-        for each in overrides
-        if getattr(_apply_without(policy, overrides, each), name) != value
+        override
+        for override in overrides
+        if getattr(_apply_without(policy, overrides, override), name) != value
     ]
     return needed or [
-        each
-        for each in overrides
-        if getattr(apply_override(policy, each.override), name) != getattr(policy, name)
+        override
+        for override in overrides
+        if getattr(apply_override(policy, override.override), name) != getattr(policy, name)
     ]
 
 
 def _apply_without(
     policy: TenantPolicy, overrides: list[NamedOverride], left_out: NamedOverride
 ) -> TenantPolicy:
-    return apply_overrides(policy, (each.override for each in overrides if each is not left_out))
+    return apply_overrides(
+        policy, (override.override for override in overrides if override is not left_out)
+    )

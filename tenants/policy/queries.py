@@ -104,10 +104,12 @@ def find_version_ends(*, actor: Actor, versions: Iterable[int]) -> dict[int, dat
     """Return when each version was replaced, without the one in force. Raises Forbidden."""
     actor.require(Permission.READ_POLICY)
     with tenant_scope(actor.tenant_id):
-        later = PolicyVersion.objects.filter(
+        next_versions = PolicyVersion.objects.filter(
             tenant_id=actor.tenant_id, version__in=[version + 1 for version in versions]
         )
-        return {version - 1: at for version, at in later.values_list("version", "created_at")}
+        return {
+            version - 1: at for version, at in next_versions.values_list("version", "created_at")
+        }
 
 
 def _to_position(row: PolicyVersion) -> PagePosition:

@@ -51,7 +51,10 @@ def mark_all_snapshots_stale() -> None:
         snapshot_version=F("snapshot_version") + 1
     )
     rows = Tenant.objects.exclude(status=TenantStatus.CLOSED).order_by("-created_at", "id")
-    first = [TenantId(str(each)) for each in rows.values_list("id", flat=True)[:PUBLISHED_AT_ONCE]]
+    first = [
+        TenantId(str(tenant_id))
+        for tenant_id in rows.values_list("id", flat=True)[:PUBLISHED_AT_ONCE]
+    ]
     transaction.on_commit(lambda: _publish_all(first), robust=True)
 
 

@@ -77,15 +77,15 @@ def test_index_lists_each_record_once_with_its_title_and_status() -> None:
 
 
 def test_references_in_the_repository_lead_to_records() -> None:
-    known = {path.name[:4] for path in RECORDS}
-    unknown = {
+    existing_numbers = {path.name[:4] for path in RECORDS}
+    unknown_references = {
         (path.relative_to(ROOT), number)
         for path, text in _read_sources()
         for number in _REFERENCE.findall(text)
-        if number not in known
+        if number not in existing_numbers
     }
 
-    assert unknown == set()
+    assert unknown_references == set()
 
 
 def _split_sections(lines: list[str]) -> list[list[str]]:

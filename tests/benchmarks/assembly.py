@@ -71,8 +71,10 @@ class Keystrokes:
             is_raw=False,
         )
         for end in range(1, len(_TYPED)):
-            typed = replace(request, prefix=f"{before}\n{_TYPED[:end]}")
-            yield AdmittedRequest(self._principal, typed, pool="", variant=NO_VARIANT)
+            request_after_typing = replace(request, prefix=f"{before}\n{_TYPED[:end]}")
+            yield AdmittedRequest(
+                self._principal, request_after_typing, pool="", variant=NO_VARIANT
+            )
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -90,7 +92,8 @@ def _measure(options: argparse.Namespace) -> int:
     _times(_writer(tokens), Keystrokes(0))
     report = Report("assembly")
     cold = [
-        _times(_writer(tokens), Keystrokes(seed), most=1)[0] for seed in range(1, options.files + 1)
+        _times(_writer(tokens), Keystrokes(seed), max_times=1)[0]
+        for seed in range(1, options.files + 1)
     ]
     warm: list[float] = []
     seed = 0
@@ -114,10 +117,10 @@ def _writer(tokens: Tokenizer) -> PromptWriter:
     )
 
 
-def _times(writer: PromptWriter, keystrokes: Keystrokes, *, most: int = 1_000) -> list[float]:
+def _times(writer: PromptWriter, keystrokes: Keystrokes, *, max_times: int = 1_000) -> list[float]:
     times: list[float] = []
     for admitted in keystrokes.typed():
-        if len(times) == most:
+        if len(times) == max_times:
             break
         gc.collect(0)
         began_s = time.perf_counter()

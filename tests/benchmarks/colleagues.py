@@ -165,17 +165,17 @@ async def _measure(
         await publish_users(Isolation.STRICT),
         is_pinned=True,
     )
-    (foreign,) = await only_first.run(sessions[-1:], [running.globex_key], is_pinned=True)
+    (foreign_shares,) = await only_first.run(sessions[-1:], [running.globex_key], is_pinned=True)
     _report_shares(report, shared, unpinned)
-    for name, shares in (("strict", strict[1:]), ("other_tenant", [foreign])):
+    for name, shares in (("strict", strict[1:]), ("other_tenant", [foreign_shares])):
         num_cached = sum(user.first.cached_tokens for user in shares)
         report.target(f"{name}.cached", num_cached, "tokens", at_most=0, n=len(shares))
     code = CodeText(read_catalog(running.pools_file).find_shared(tier_of("fim")), seed=options.seed)
     for isolation in (Isolation.STRICT, Isolation.SHARED):
         say(f"First-token times, {isolation} cache")
         keys = await _publish_users(home, running, 2, isolation)
-        sent, new = await _measure_times(running, code, keys, options.timed)
-        p = float(ks_2samp(sent, new).pvalue)
+        sent_ms, new = await _measure_times(running, code, keys, options.timed)
+        p = float(ks_2samp(sent_ms, new).pvalue)
         is_strict = isolation is Isolation.STRICT
         report.judged(
             f"{isolation}.ks_p",
@@ -183,7 +183,7 @@ async def _measure(
             "p",
             passed=p > MIN_P if is_strict else p < _CONTROL_P,
             target="over 0.05" if is_strict else "under 0.001",
-            p50_sent_ms=rounded(median(sent)),
+            p50_sent_ms=rounded(median(sent_ms)),
             p50_new_ms=rounded(median(new)),
             n=len(new),
         )
@@ -233,10 +233,10 @@ async def _measure_times(
         open_stream(running.gateway_url, keys[1]) as second,
     ):
         for number in range(count):
-            sent, new = _make_pinned(code), _make_pinned(code)
-            await _request_ms(first, sent, f"{number}-first.py")
+            sent_prompt, new = _make_pinned(code), _make_pinned(code)
+            await _request_ms(first, sent_prompt, f"{number}-first.py")
             for is_sent in random.sample((True, False), 2):
-                frame = sent if is_sent else new
+                frame = sent_prompt if is_sent else new
                 times[is_sent].append(await _request_ms(second, frame, f"{number}-{is_sent}.py"))
     return times[True], times[False]
 
@@ -269,7 +269,7 @@ def _report_shares(
                 "%",
                 passed=firsts[0] >= MIN_SHARED_PERCENT,
                 target=f"at least {MIN_SHARED_PERCENT:g}",
-                later_users=[rounded(each) for each in firsts[1:]],
+                later_users=[rounded(share) for share in firsts[1:]],
                 prompt_tokens=tokens,
             )
             report.judged(

@@ -64,13 +64,13 @@ class Relay:
         self._relaying[writer] = task
         from_engine, to_engine = await asyncio.open_connection(*self._upstream)
         exchange = _Exchange(self.ends)
-        back = asyncio.create_task(_pass_on(from_engine, writer, exchange.said_by_engine))
+        response_task = asyncio.create_task(_pass_on(from_engine, writer, exchange.said_by_engine))
         try:
             await _pass_on(reader, to_engine, exchange.said_by_gateway)
             exchange.gateway_closed()
         finally:
             del self._relaying[writer]
-            back.cancel()
+            response_task.cancel()
             to_engine.close()
             writer.close()
 

@@ -39,10 +39,10 @@ def questions(*, num_lines: int, num_blocks: int, seed: int) -> list[Question]:
         for probe in choose_probes(files, seed)
     ]
     blocks = [question for file in files for question in _blocks(file, draw)]
-    return [*_some(lines, num_lines, draw), *_some(blocks, num_blocks, draw)]
+    return [*_sample(lines, num_lines, draw), *_sample(blocks, num_blocks, draw)]
 
 
-def _some(questions: Sequence[Question], number: int, draw: random.Random) -> list[Question]:
+def _sample(questions: Sequence[Question], number: int, draw: random.Random) -> list[Question]:
     return draw.sample(questions, min(number, len(questions)))
 
 

@@ -51,10 +51,10 @@ class ProbedApplication:
     def _look(self) -> None:
         late_ms = (time.monotonic() - self._due_s) * 1000
         busy_ms = (time.thread_time() - self._busy_s) * 1000
-        seen = self._seen
-        seen.max_ms = max(seen.max_ms, late_ms)
-        seen.max_busy_ms = max(seen.max_busy_ms, busy_ms)
-        seen.num_over_20_ms += late_ms > 20
+        statistics = self._seen
+        statistics.max_ms = max(statistics.max_ms, late_ms)
+        statistics.max_busy_ms = max(statistics.max_busy_ms, busy_ms)
+        statistics.num_over_20_ms += late_ms > 20
         self._expect()
 
     async def _tell(self, send: SendMessage) -> None:

@@ -33,14 +33,16 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _measure(cases: Sequence[FilterCase], num_rounds: int, report: Report) -> None:
-    shown = {case.name: await show(case) for case in cases}
-    wrong = [case for case in cases if shown[case.name] != case.expected]
-    broken = [case for case in cases if is_more_broken(case, shown[case.name])]
-    for case in wrong:
-        say(f"{case.name}\n  expected {case.expected!r}\n  shown    {shown[case.name]!r}")
-    _say_shares("language", [case.language for case in cases], [case.language for case in wrong])
-    _say_shares("kind", [case.kind for case in cases], [case.kind for case in wrong])
-    share = 1 - len(wrong) / len(cases)
+    shown_texts = {case.name: await show(case) for case in cases}
+    wrong_cases = [case for case in cases if shown_texts[case.name] != case.expected]
+    broken = [case for case in cases if is_more_broken(case, shown_texts[case.name])]
+    for case in wrong_cases:
+        say(f"{case.name}\n  expected {case.expected!r}\n  shown    {shown_texts[case.name]!r}")
+    _say_shares(
+        "language", [case.language for case in cases], [case.language for case in wrong_cases]
+    )
+    _say_shares("kind", [case.kind for case in cases], [case.kind for case in wrong_cases])
+    share = 1 - len(wrong_cases) / len(cases)
     report.judged(
         "expected_text",
         share,
@@ -55,9 +57,9 @@ async def _measure(cases: Sequence[FilterCase], num_rounds: int, report: Report)
 
 
 def _say_shares(name: str, names: Iterable[str], names_of_wrong: Iterable[str]) -> None:
-    wrong = Counter(names_of_wrong)
+    num_wrong = Counter(names_of_wrong)
     for value, count in sorted(Counter(names).items()):
-        say(f"{name} {value}: {count - wrong[value]} of {count}")
+        say(f"{name} {value}: {count - num_wrong[value]} of {count}")
 
 
 async def _measure_cpu_ms(cases: Sequence[FilterCase]) -> float:

@@ -51,13 +51,13 @@ def main(arguments: Sequence[str]) -> int:
 async def _measure(num_rounds: int, report: Report) -> None:
     async with _engine() as url:
         with create_home() as home:
-            entered = own_gateway(home, engine_url=url, replica=url)
-            running = await asyncio.to_thread(entered.__enter__)
+            gateway_context = own_gateway(home, engine_url=url, replica=url)
+            running = await asyncio.to_thread(gateway_context.__enter__)
             try:
                 for can_grow in (False, True):
                     await _measure_editor(running, num_rounds, report, can_grow=can_grow)
             finally:
-                await asyncio.to_thread(entered.__exit__, None, None, None)
+                await asyncio.to_thread(gateway_context.__exit__, None, None, None)
 
 
 async def _measure_editor(

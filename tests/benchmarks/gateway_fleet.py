@@ -41,7 +41,7 @@ class Fleet:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class CpuSeconds:
     """CPU seconds, and how often the system preempted each gateway."""
 
     gateways: tuple[float, ...]
@@ -50,7 +50,7 @@ class Spent:
     preempted: tuple[int, ...]
 
     @classmethod
-    def so_far(cls, fleet: Fleet) -> "Spent":
+    def so_far(cls, fleet: Fleet) -> "CpuSeconds":
         processes = [pid for _, pid in fleet.gateways]
         return cls(
             tuple(map(cpu_s, processes)),
@@ -59,13 +59,13 @@ class Spent:
             tuple(map(num_preempted, processes)),
         )
 
-    def since(self, before: "Spent") -> "Spent":
-        def less(now: Sequence[float], before: Sequence[float]) -> tuple[float, ...]:
+    def since(self, before: "CpuSeconds") -> "CpuSeconds":
+        def subtract(now: Sequence[float], before: Sequence[float]) -> tuple[float, ...]:
             return tuple(round(a - b, 2) for a, b in zip(now, before, strict=True))
 
-        return Spent(
-            less(self.gateways, before.gateways),
-            less(self.engines, before.engines),
+        return CpuSeconds(
+            subtract(self.gateways, before.gateways),
+            subtract(self.engines, before.engines),
             round(self.harness - before.harness, 2),
             tuple(a - b for a, b in zip(self.preempted, before.preempted, strict=True)),
         )
@@ -115,7 +115,7 @@ def fleet_of(home: Home, num_gateways: int, num_engines: int, *, kind: Engines) 
         gateways = []
         for number in range(num_gateways):
             program, url = gateway_program(
-                home, [each for each, _ in engines], name=f"gateway-{number}"
+                home, [engine for engine, _ in engines], name=f"gateway-{number}"
             )
             gateways.append((url, stack.enter_context(running(home, program, cores=cores))))
         ways = [

@@ -124,7 +124,7 @@ def _measure(server: Server, attack: str, seconds: float, report: Report) -> Non
     say(f"{server.name}: {attack}")
     quiet_ms = _other_client(server, _QUIET_S)
     before_mb = memory_mb(server.pid)
-    with _attacked(server, attack, seconds), _watched(server.pid) as memory:
+    with _attacked(server, attack, seconds), _watch_memory(server.pid) as memory:
         during_ms = _other_client(server, seconds)
     name = f"{server.name}.{attack}"
     report.target(
@@ -153,7 +153,7 @@ def _attacked(server: Server, attack: str, seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def _watched(pid: int) -> Iterator[list[float]]:
+def _watch_memory(pid: int) -> Iterator[list[float]]:
     """Sample the process's resident memory at intervals."""
     memory_samples: list[float] = [memory_mb(pid)]
     is_over = threading.Event()

@@ -149,12 +149,12 @@ async def _measure(
         await editors.few.open()
         few = await _load(editors, [(editors.few, _RATE)], (options.seconds, "few"), report)
         await _fill(editors, report)
-        both = _shared_out(editors)
-        many = await _load(editors, both, (options.seconds, "many"), report)
+        all_ways = _shared_out(editors)
+        many = await _load(editors, all_ways, (options.seconds, "many"), report)
         ratio = percentile(many.first_ms, 99) / percentile(few.first_ms, 99)
         report.target("first_token.times_few", ratio, "ratio", at_most=MAX_TIMES_FEW)
         await _cut_and_come_back(editors, report)
-        await _load(editors, both, (_AGAIN_S, "again"), report)
+        await _load(editors, all_ways, (_AGAIN_S, "again"), report)
 
 
 def _editors(gateway: Gateway, keys: Sequence[str], *, num: int) -> Editors:
@@ -202,8 +202,8 @@ async def _load(
     await at_rate(ways, seconds=_WARM_UP_S)
     await editors.stalls()
     tally, neighbours = Tally(), Neighbours()
-    for each in await at_rate(ways, seconds=seconds):
-        tally.add(each)
+    for way_tally in await at_rate(ways, seconds=seconds):
+        tally.add(way_tally)
     neighbours.tell(report, f"{name}.neighbours")
     _tell(tally, f"{name}.", report)
     _tell_stalls(await editors.stalls(), f"{name}.", report)

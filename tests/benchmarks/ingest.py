@@ -56,13 +56,13 @@ def main(arguments: Sequence[str]) -> int:
     report = Report("ingest")
     with control_plane() as plane:
         tenants = plane.make_tenants(_NUM_TENANTS)
-        _measure_rate(plane, report, _filled(plane, tenants, options.records))
+        _measure_rate(plane, report, _fill_stream(plane, tenants, options.records))
         sent_ids = _under_faults(plane, tenants, options)
         _compare(plane, report, sent_ids)
     return report.exit_status
 
 
-def _filled(plane: ControlPlane, tenants: Sequence[str], count: int) -> SentIds:
+def _fill_stream(plane: ControlPlane, tenants: Sequence[str], count: int) -> SentIds:
     say(f"Filling the stream with {count} records")
     sent_ids: SentIds = {tenant: set() for tenant in tenants}
     with redis.Redis.from_url(plane.redis_url) as connection:

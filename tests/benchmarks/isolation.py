@@ -133,10 +133,10 @@ def _prompts(text: CodeText, count: int) -> list[str]:
 
 
 def _tell(report: Report, answers: Answers) -> None:
-    foreign, own = answers.by_kind["foreign"], answers.by_kind["own"]
-    num_leaks = sum(answer.cached_tokens > 0 for answer in foreign)
+    foreign_answers, own = answers.by_kind["foreign"], answers.by_kind["own"]
+    num_leaks = sum(answer.cached_tokens > 0 for answer in foreign_answers)
     num_hits = sum(answer.cached_tokens > 0 for answer in own)
-    report.target("cached_across_tenants", num_leaks, "prompts", at_most=0, n=len(foreign))
+    report.target("cached_across_tenants", num_leaks, "prompts", at_most=0, n=len(foreign_answers))
     report.judged(
         "control.cached_within_tenant",
         num_hits,
@@ -146,11 +146,13 @@ def _tell(report: Report, answers: Answers) -> None:
         n=len(own),
     )
     for clock in _CLOCKS:
-        p, more = _compare(answers, clock, ("foreign", "nobodys"))
-        report.judged(f"ks_p.{clock}", p, "p", passed=p > MIN_P, target="over 0.05", **more)
-        p, more = _compare(answers, clock, ("own", "new"))
+        p, fields = _compare(answers, clock, ("foreign", "nobodys"))
+        report.judged(f"ks_p.{clock}", p, "p", passed=p > MIN_P, target="over 0.05", **fields)
+        p, fields = _compare(answers, clock, ("own", "new"))
         passed = p < _CONTROL_P
-        report.judged(f"control.ks_p.{clock}", p, "p", passed=passed, target="under 0.001", **more)
+        report.judged(
+            f"control.ks_p.{clock}", p, "p", passed=passed, target="under 0.001", **fields
+        )
 
 
 def _compare(

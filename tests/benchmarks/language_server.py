@@ -90,12 +90,12 @@ def main(arguments: Sequence[str]) -> int:
 async def _measure_with_oracle(options: argparse.Namespace, report: Report) -> None:
     async with running_oracle() as oracle:
         with create_home() as home:
-            entered = own_gateway(home, engine_url=oracle.url, replica=oracle.url)
-            running = await asyncio.to_thread(entered.__enter__)
+            gateway_context = own_gateway(home, engine_url=oracle.url, replica=oracle.url)
+            running = await asyncio.to_thread(gateway_context.__enter__)
             try:
                 await _measure(home, running, options, report, oracle)
             finally:
-                await asyncio.to_thread(entered.__exit__, None, None, None)
+                await asyncio.to_thread(gateway_context.__exit__, None, None, None)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -171,8 +171,8 @@ async def _with_language_server(
         folder = Path(name)
         async with _language_server(running, folder, package=package) as server:
             for file in session.files:
-                OpenBuffer.opened(server, _written(folder, file.path, file.text), file.text)
-            own = _written(folder, session.path, session.text)
+                OpenBuffer.opened(server, _write_file(folder, file.path, file.text), file.text)
+            own = _write_file(folder, session.path, session.text)
             buffer = OpenBuffer.opened(server, own, session.text)
 
             async def ask(change: Change) -> str:
@@ -190,7 +190,7 @@ async def _ask_server(server: LanguageServer, buffer: OpenBuffer, change: Change
     if change.delete or change.insert:
         buffer.replaces(change.at, change.at + change.delete, change.insert)
     buffer.cursor = change.at + len(change.insert) if change.cursor is None else change.cursor
-    identifier, answer = server.begin("textDocument/inlineCompletion", buffer.wish())
+    identifier, answer = server.begin("textDocument/inlineCompletion", buffer.completion_params())
     try:
         items = (await answer)["items"]
     except asyncio.CancelledError:
@@ -206,19 +206,19 @@ async def _naively(running: Running, session: Session, replay: Replay) -> None:
     files = [{"path": file.path, "text": file.text} for file in session.files]
     async with open_stream(running.gateway_url, running.acme_key) as stream:
         texts: dict[str, str] = {}
-        ended: dict[str, asyncio.Future[bool]] = {}
-        reading = asyncio.create_task(_read(stream, texts, ended))
+        has_ended: dict[str, asyncio.Future[bool]] = {}
+        reading = asyncio.create_task(_read_frames(stream, texts, has_ended))
 
         async def ask(change: Change) -> str:
             nonlocal text, number
             text, cursor = change.applied_to(text)
             number += 1
             name = str(number)
-            ended[name] = asyncio.get_running_loop().create_future()
+            has_ended[name] = asyncio.get_running_loop().create_future()
             around = {"prefix": text[:cursor], "suffix": text[cursor:], "files": files}
             frame = {"type": "complete", "id": name, "path": session.path, **around}
             await stream.send(frame)
-            has_text = await ended[name]
+            has_text = await has_ended[name]
             return name if has_text and texts.get(name, "").strip() else ""
 
         await Typist(ask).plays(session.changes[:_MAX_CHANGES], replay)
@@ -226,16 +226,16 @@ async def _naively(running: Running, session: Session, replay: Replay) -> None:
         await asyncio.gather(reading, return_exceptions=True)
 
 
-async def _read(
-    stream: CompletionStream, texts: dict[str, str], ended: dict[str, asyncio.Future[bool]]
+async def _read_frames(
+    stream: CompletionStream, texts: dict[str, str], has_ended: dict[str, asyncio.Future[bool]]
 ) -> None:
     while True:
         frame = await stream.receive()
         name = frame["id"]
         if frame["type"] == "delta":
             texts[name] = texts.get(name, "") + frame["text"]
-        elif not ended[name].done():
-            ended[name].set_result(frame.get("finish_reason") in ("stop", "length"))
+        elif not has_ended[name].done():
+            has_ended[name].set_result(frame.get("finish_reason") in ("stop", "length"))
 
 
 @asynccontextmanager
@@ -252,7 +252,7 @@ async def _language_server(
         yield server
 
 
-def _written(folder: Path, path: str, text: str) -> Path:
+def _write_file(folder: Path, path: str, text: str) -> Path:
     """Write a file of a repository, so that files count as belonging together."""
     (folder / ".git").mkdir(exist_ok=True)
     file = folder / path
@@ -274,28 +274,28 @@ def _completions(home: Home) -> list[CompletionRecord]:
     return [record for record in records if isinstance(record, CompletionRecord)]
 
 
-def _tell(report: Report, name: str, replay: Replay, sent: Sequence[CompletionRecord]) -> None:
+def _tell(report: Report, name: str, replay: Replay, records: Sequence[CompletionRecord]) -> None:
     keys = [stroke for stroke in replay.strokes if stroke.is_key]
-    finishes = Counter(str(record.finish_reason) for record in sent)
-    triggers = Counter(str(record.trigger) for record in sent)
-    share = len(sent) / len(keys)
-    more = {"keystrokes": len(keys), "finishes": finishes, "triggers": triggers}
+    finishes = Counter(str(record.finish_reason) for record in records)
+    triggers = Counter(str(record.trigger) for record in records)
+    share = len(records) / len(keys)
+    fields = {"keystrokes": len(keys), "finishes": finishes, "triggers": triggers}
     if name == "caret_ls":
-        report.target(f"{name}.requests", share, "per keystroke", at_most=MAX_REQUESTS, **more)
+        report.target(f"{name}.requests", share, "per keystroke", at_most=MAX_REQUESTS, **fields)
     else:
-        report.figure(f"{name}.requests", share, "per keystroke", **more)
+        report.figure(f"{name}.requests", share, "per keystroke", **fields)
     ended_early = finishes["cancelled"] + finishes["superseded"]
-    report.figure(f"{name}.cancelled", 100 * ended_early / max(len(sent), 1), "%")
+    report.figure(f"{name}.cancelled", 100 * ended_early / max(len(records), 1), "%")
     _tell_answers(report, name, keys)
 
 
 def _tell_answers(report: Report, name: str, keys: Sequence[Stroke]) -> None:
     answers = [stroke.answer for stroke in keys if stroke.answer is not None]
-    seen: set[str] = set()
+    seen_ids: set[str] = set()
     from_memory = 0
     for answer in answers:
-        from_memory += answer.id in seen or answer.after_ms < _FROM_MEMORY_MS
-        seen.add(answer.id)
+        from_memory += answer.id in seen_ids or answer.after_ms < _FROM_MEMORY_MS
+        seen_ids.add(answer.id)
     visible = sum(answer.after_ms <= VISIBLE_MS for answer in answers)
     paused = [
         stroke.answer for stroke in keys if stroke.answer is not None and stroke.pause_s >= _PAUSE_S
@@ -305,9 +305,9 @@ def _tell_answers(report: Report, name: str, keys: Sequence[Stroke]) -> None:
     report.figure(f"{name}.visible", 100 * visible / len(keys), "% of keystrokes")
     if paused:
         first = spread([answer.after_ms for answer in paused])
-        whole = spread([answer.whole_after_ms for answer in paused])
+        whole_ms = spread([answer.whole_after_ms for answer in paused])
         report.figure(f"{name}.pause", first["p50"], "ms", **first)
-        report.figure(f"{name}.pause_whole", whole["p50"], "ms", **whole)
+        report.figure(f"{name}.pause_whole", whole_ms["p50"], "ms", **whole_ms)
 
 
 # --- the process
@@ -318,7 +318,7 @@ async def _measure_process(running: Running, folder: Path, report: Report) -> No
     async with _language_server(running, folder) as server:
         source = _SOURCE
         for number in range(_NUM_FILES):
-            file = _written(folder, f"file_{number}.py", source)
+            file = _write_file(folder, f"file_{number}.py", source)
             buffer = OpenBuffer.opened(server, file, source)
             buffer.types("\n")
             await buffer.asks()
@@ -353,7 +353,7 @@ async def _cpu_while_typing(server: LanguageServer, buffer: OpenBuffer) -> float
         buffer.types(character)
         if pending:
             server.tell("$/cancelRequest", {"id": pending})
-        pending, answer = server.begin("textDocument/inlineCompletion", buffer.wish())
+        pending, answer = server.begin("textDocument/inlineCompletion", buffer.completion_params())
         answer.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.sleep(1 / _KEYS_A_SECOND)
     return 100 * (_cpu_s(server.process.pid) - cpu_s) / (time.perf_counter() - began_s)

@@ -82,7 +82,7 @@ class Tally:
         Raises TimeoutError.
         """
         async with asyncio.timeout(_PATIENCE_S):
-            while self.num_out:  # noqa: ASYNC110  # it is told by callbacks
+            while self.num_out:  # noqa: ASYNC110  # callbacks change it
                 await asyncio.sleep(0.005)
 
 
@@ -96,8 +96,8 @@ async def at_rate(ways: Sequence[tuple[Way, float]], *, seconds: float) -> list[
         due_s += random.expovariate(sum(rates))
         if (wait_s := due_s - time.perf_counter()) > 0:
             await asyncio.sleep(wait_s)
-        (chosen,) = random.choices(range(len(ways)), weights=rates)
-        await _ask_free(ways[chosen][0], tallies[chosen])
+        (way_index,) = random.choices(range(len(ways)), weights=rates)
+        await _ask_free(ways[way_index][0], tallies[way_index])
         now_s = time.perf_counter()
     for tally in tallies:
         tally.took_s = now_s - began_s
@@ -121,16 +121,16 @@ async def at_once(way: Way, *, seconds: float) -> Tally:
     tally = Tally()
     ends_s = time.perf_counter() + seconds
 
-    def again(number: int) -> None:
+    def ask_again(number: int) -> None:
         if time.perf_counter() < ends_s and not way.lines[number].is_lost:
-            tally.ask(way, number, again)
+            tally.ask(way, number, ask_again)
         else:
             way.free.append(number)
 
     began_s = time.perf_counter()
     way.free.clear()
     for number in range(len(way.lines)):
-        tally.ask(way, number, again)
+        tally.ask(way, number, ask_again)
     await asyncio.sleep(seconds)
     num_in_time = tally.num_whole
     tally.took_s = time.perf_counter() - began_s

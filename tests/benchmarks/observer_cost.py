@@ -45,16 +45,16 @@ def _traces(share: float) -> SpanRecorder:
     return SpanRecorder(ParentBased(TraceIdRatioBased(share)), Resource({}), SpanProcessor())
 
 
-def _cost_us(ended: Callable[[RequestTrace], None], trace: RequestTrace) -> float:
+def _cost_us(observe_end: Callable[[RequestTrace], None], trace: RequestTrace) -> float:
     """Return the best of several rounds: disturbances of the machine are not the observer's
     cost."""
-    return min(_round_us(ended, trace) for _ in range(_NUM_ROUNDS))
+    return min(_round_us(observe_end, trace) for _ in range(_NUM_ROUNDS))
 
 
-def _round_us(ended: Callable[[RequestTrace], None], trace: RequestTrace) -> float:
+def _round_us(observe_end: Callable[[RequestTrace], None], trace: RequestTrace) -> float:
     began_s = time.process_time()
     for _ in range(_NUM_REQUESTS):
-        ended(trace)
+        observe_end(trace)
     return (time.process_time() - began_s) / _NUM_REQUESTS * 1e6
 
 

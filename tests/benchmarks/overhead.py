@@ -108,7 +108,7 @@ class Contender:
 
 
 @dataclass(slots=True)
-class Seen:
+class Measurements:
     """The results of one contender, with a value for each window."""
 
     values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -134,10 +134,10 @@ def main(arguments: Sequence[str]) -> int:
     report = Report("overhead")
     gc.disable()  # of this harness: its pauses would count as the gateways'
     machine()  # before this process is pinned to some of its cores
-    ours, others = divided_cores()
-    tell_bursts(report, cores=ours)
-    with create_home() as home, pinned_to(others):
-        uvloop.run(_compare(home, (ours, others), options, report))
+    our_cores, other_cores = divided_cores()
+    tell_bursts(report, cores=our_cores)
+    with create_home() as home, pinned_to(other_cores):
+        uvloop.run(_compare(home, (our_cores, other_cores), options, report))
     return report.exit_status
 
 
@@ -151,21 +151,21 @@ async def _compare(
             loaded_gateway(home, engine_url=engine_url, company=company, cores=cores)
         )
         direct = _closed_by(stack, engine_way(engine_url, num_lines=_DIRECT_LINES))
-        contenders = _ours(stack, gateway, company.keys, num_rounds=options.rounds)
+        contenders = _caret_contenders(stack, gateway, company.keys, num_rounds=options.rounds)
         for rival in (VLLM_ROUTER, LITELLM):
             if rival.name not in options.without:
                 contenders += _rival(stack, (rival, home, engine_url, cores[0]), report)
-        seen = {contender.name: Seen() for contender in contenders}
+        measurements = {contender.name: Measurements() for contender in contenders}
         await _tell_ceiling(direct, report)
         for number in range(options.rounds):
             for contender in contenders:
                 say(f"round {number + 1} of {options.rounds}: {contender.name}")
-                await _one_round(contender, direct, seen[contender.name])
+                await _one_round(contender, direct, measurements[contender.name])
         for contender in contenders:
-            _tell(contender, seen[contender.name], report)
-        _tell_ratios(seen, report)
-        if VLLM_ROUTER.name in seen:
-            _tell_multiples(seen, seen[VLLM_ROUTER.name], report)
+            _tell(contender, measurements[contender.name], report)
+        _tell_ratios(measurements, report)
+        if VLLM_ROUTER.name in measurements:
+            _tell_multiples(measurements, measurements[VLLM_ROUTER.name], report)
 
 
 def _closed_by(stack: ExitStack, way: Way) -> Way:
@@ -173,7 +173,7 @@ def _closed_by(stack: ExitStack, way: Way) -> Way:
     return way
 
 
-def _ours(
+def _caret_contenders(
     stack: ExitStack, gateway: Gateway, keys: Sequence[str], *, num_rounds: int
 ) -> list[Contender]:
     url, pid = gateway.url, gateway.pid
@@ -194,16 +194,16 @@ def _rival(stack: ExitStack, of: tuple[Rival, Home, str, Cores], report: Report)
     rival, home, engine_url, cores = of
     try:
         context = rival_running(rival, home, engine_url=engine_url, cores=cores)
-        there = stack.enter_context(context)
+        server = stack.enter_context(context)
     except NotMeasured as reason:
         report.figure(f"{rival.name}.measured", 0, "bool", reason=str(reason))
         return []
-    report.figure(f"{rival.name}.measured", 1, "bool", version=there.version)
-    way = _closed_by(stack, rival_way(there.url, num_lines=NUM_LINES))
+    report.figure(f"{rival.name}.measured", 1, "bool", version=server.version)
+    way = _closed_by(stack, rival_way(server.url, num_lines=NUM_LINES))
     if rival is LITELLM:
         at_once_s = (_WARM_UP_S, _LITELLM_AT_ONCE_S)
-        return [Contender(rival.name, way, there.pid, rate=_LITELLM_RATE, at_once_s=at_once_s)]
-    return [Contender(rival.name, way, there.pid)]
+        return [Contender(rival.name, way, server.pid, rate=_LITELLM_RATE, at_once_s=at_once_s)]
+    return [Contender(rival.name, way, server.pid)]
 
 
 async def _tell_ceiling(direct: Way, report: Report) -> None:
@@ -214,47 +214,53 @@ async def _tell_ceiling(direct: Way, report: Report) -> None:
     report.figure("direct.max", tally.num_whole / tally.took_s, "streams/s")
 
 
-async def _one_round(contender: Contender, direct: Way, seen: Seen) -> None:
+async def _one_round(contender: Contender, direct: Way, measurement: Measurements) -> None:
     await asyncio.gather(contender.way.open(), direct.open())
     await at_rate([(contender.way, contender.rate)], seconds=_WARM_UP_S)
     before_s = cpu_s(contender.pid)
     through, straight = await at_rate(
         [(contender.way, contender.rate), (direct, _DIRECT_RATE)], seconds=_AT_RATE_S
     )
-    seen.count(through)
+    measurement.count(through)
     if not (through.first_ms and straight.first_ms):
-        raise SystemExit(f"{contender.name} returned no response: {dict(seen.failures)}")
-    seen.add(cpu_ms=_each_ms(cpu_s(contender.pid) - before_s, through))
+        raise SystemExit(f"{contender.name} returned no response: {dict(measurement.failures)}")
+    measurement.add(cpu_ms=_each_ms(cpu_s(contender.pid) - before_s, through))
     for percent in (50, 99):
         first = percentile(through.first_ms, percent)
         added = first - percentile(straight.first_ms, percent)
-        seen.add(**{f"first_p{percent}": first, f"added_p{percent}": added})
-    await _saturate(contender, seen)
-    seen.add(memory=memory_mb(contender.pid))
+        measurement.add(**{f"first_p{percent}": first, f"added_p{percent}": added})
+    await _saturate(contender, measurement)
+    measurement.add(memory=memory_mb(contender.pid))
 
 
-async def _saturate(contender: Contender, seen: Seen) -> None:
+async def _saturate(contender: Contender, measurement: Measurements) -> None:
     # Warm up first: admission learns how much the pool can take, and sheds until it knows.
-    before, measured = contender.at_once_s
+    before, measured_s = contender.at_once_s
     await at_once(contender.way, seconds=before)
     before_s = cpu_s(contender.pid)
-    tally = await at_once(contender.way, seconds=measured)
-    seen.count(tally)
+    tally = await at_once(contender.way, seconds=measured_s)
+    measurement.count(tally)
     # Responses after the window cost CPU too.
-    seen.add(max_cpu_ms=1000 * (cpu_s(contender.pid) - before_s) / max(len(tally.first_ms), 1))
-    seen.add(max=tally.num_whole / tally.took_s)
+    measurement.add(
+        max_cpu_ms=1000 * (cpu_s(contender.pid) - before_s) / max(len(tally.first_ms), 1)
+    )
+    measurement.add(max=tally.num_whole / tally.took_s)
 
 
 def _each_ms(spent_s: float, tally: Tally) -> float:
     return 1000 * spent_s / max(tally.num_whole, 1)
 
 
-def _tell(contender: Contender, seen: Seen, report: Report) -> None:
+def _tell(contender: Contender, measurement: Measurements, report: Report) -> None:
     name = contender.name
-    about = {"rate": contender.rate, "num": seen.num, "num_withheld": seen.num_withheld}
+    about = {
+        "rate": contender.rate,
+        "num": measurement.num,
+        "num_withheld": measurement.num_withheld,
+    }
     # The engine writes the same text in any file. Withholding it where it is not valid Python is
     # correct.
-    num_failed = seen.failures.total() - seen.failures[FinishReason.FILTERED]
+    num_failed = measurement.failures.total() - measurement.failures[FinishReason.FILTERED]
     if name in _TARGETS:
         report.judged(
             f"{name}.failed",
@@ -262,53 +268,59 @@ def _tell(contender: Contender, seen: Seen, report: Report) -> None:
             "streams",
             passed=not num_failed,
             target="none",
-            endings=seen.failures,
+            endings=measurement.failures,
         )
     else:
-        report.figure(f"{name}.failed", num_failed, "streams", endings=seen.failures)
-    for figure, values in seen.values.items():
-        more = about | {"windows": windows(values)}
-        most = _TARGETS.get(name, {}).get(figure)
-        if most is None:
-            report.figure(f"{name}.{figure}", median(values), _UNITS[figure], **more)
+        report.figure(f"{name}.failed", num_failed, "streams", endings=measurement.failures)
+    for figure, values in measurement.values.items():
+        fields = about | {"windows": windows(values)}
+        maximum = _TARGETS.get(name, {}).get(figure)
+        if maximum is None:
+            report.figure(f"{name}.{figure}", median(values), _UNITS[figure], **fields)
         else:
-            report.target(f"{name}.{figure}", median(values), _UNITS[figure], at_most=most, **more)
+            report.target(
+                f"{name}.{figure}", median(values), _UNITS[figure], at_most=maximum, **fields
+            )
 
 
-def _tell_ratios(seen: dict[str, Seen], report: Report) -> None:
-    for rival, least in ((LITELLM.name, MIN_TIMES_LITELLM), (VLLM_ROUTER.name, None)):
-        if rival not in seen:
+def _tell_ratios(measurements: dict[str, Measurements], report: Report) -> None:
+    for rival, minimum in ((LITELLM.name, MIN_TIMES_LITELLM), (VLLM_ROUTER.name, None)):
+        if rival not in measurements:
             continue
         for name in ("websocket", "http"):
-            pairs = zip(seen[name].values["max"], seen[rival].values["max"], strict=True)
-            ratios = [ours / theirs for ours, theirs in pairs]
-            value, more = median(ratios), {"windows": windows(ratios)}
-            if least is None:
-                report.figure(f"{name}.times_{rival}", value, "ratio", **more)
+            pairs = zip(
+                measurements[name].values["max"], measurements[rival].values["max"], strict=True
+            )
+            ratios = [our_rate / their_rate for our_rate, their_rate in pairs]
+            value, fields = median(ratios), {"windows": windows(ratios)}
+            if minimum is None:
+                report.figure(f"{name}.times_{rival}", value, "ratio", **fields)
             else:
-                passed, target = value >= least, f"at least {least:g}"
+                passed, target = value >= minimum, f"at least {minimum:g}"
                 report.judged(
-                    f"{name}.times_{rival}", value, "ratio", passed=passed, target=target, **more
+                    f"{name}.times_{rival}", value, "ratio", passed=passed, target=target, **fields
                 )
 
 
-def _tell_multiples(seen: dict[str, Seen], router: Seen, report: Report) -> None:
+def _tell_multiples(
+    measurements: dict[str, Measurements], router: Measurements, report: Report
+) -> None:
     """Report multiples of what the router adds at _RATE and costs at full load.
 
     No file is cold to the router.
     """
     for name, targets in _TARGETS.items():
-        for figure, there in _ROUTER_THERE.items():
+        for figure, published_value in _ROUTER_THERE.items():
             of_router = median(router.values[figure])
             if figure not in targets or of_router <= 0:  # it added nothing measurable
                 continue
-            ours = median(seen[name].values[figure])
+            our_median = median(measurements[name].values[figure])
             report.target(
                 f"{name}.{figure}_to_{VLLM_ROUTER.name}",
-                ours / of_router,
+                our_median / of_router,
                 "ratio",
-                at_most=rounded(targets[figure] / there),
-                ours=rounded(ours),
+                at_most=rounded(targets[figure] / published_value),
+                ours=rounded(our_median),
                 router=rounded(of_router),
             )
 

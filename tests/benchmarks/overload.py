@@ -39,7 +39,7 @@ from tests.benchmarks.installation import (
 from tests.benchmarks.processes import Neighbours, divided_cores, pinned_to
 from tests.benchmarks.replicas import own_replicas
 from tests.benchmarks.results import Report, machine, percentile, rounded, say, spread
-from tests.benchmarks.traced_connections import Editors, Seen
+from tests.benchmarks.traced_connections import Editors, Observation
 from tests.stack.ports import free_port
 
 MAX_SHED_MS: Final = 5.0
@@ -84,11 +84,11 @@ class Site:
 
 @contextmanager
 def _site() -> Iterator[Site]:
-    ours, others = divided_cores()
+    our_cores, other_cores = divided_cores()
     with ExitStack() as stack:
-        with pinned_to(others):
+        with pinned_to(other_cores):
             replicas = stack.enter_context(own_replicas(2))
-        stack.enter_context(pinned_to(ours))
+        stack.enter_context(pinned_to(our_cores))
         home = stack.enter_context(create_home())
         stack.enter_context(EmbeddedValkey(home.paths, tag_environment=tag_environment(home.mark)))
         keys = [publish_tenant(home.paths, slug) for slug in SLUGS]
@@ -163,16 +163,18 @@ async def _capacity(editors: Editors, seconds: float, report: Report) -> float:
 async def _rate_of(editors: Editors, count: int, seconds: float) -> float:
     say(f"{count} at once")
     began_s = time.perf_counter()
-    seen = await editors.at_once(count, seconds=seconds)
+    observations = await editors.at_once(count, seconds=seconds)
     from_s, to_s = began_s + _WARM_UP * seconds, began_s + seconds
-    return sum(from_s <= each.ended_s < to_s for each in seen) / (to_s - from_s)
+    return sum(from_s <= observation.ended_s < to_s for observation in observations) / (
+        to_s - from_s
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    before: list[Seen]
-    burst: list[Seen]
-    after: list[Seen]
+    before: list[Observation]
+    burst: list[Observation]
+    after: list[Observation]
     burst_ended_s: float
     burst_s: float
     after_s: float
@@ -184,22 +186,25 @@ async def _burst(editors: Editors, capacity: float, options: argparse.Namespace)
     before = await editors.at_rate(_CALM * capacity, seconds=options.calm_seconds)
     say("the burst")
     burst = await editors.at_rate(_BURST * capacity, seconds=options.seconds)
-    burst_ended_s = max(seen.asked_s for seen in burst)
+    burst_ended_s = max(observation.asked_s for observation in burst)
     num_withheld = editors.num_withheld
     say("calm again")
     after = await editors.at_rate(_CALM * capacity, seconds=options.calm_seconds)
     editors.close()
-    after_s = max(seen.asked_s for seen in after) - burst_ended_s
+    after_s = max(observation.asked_s for observation in after) - burst_ended_s
     return Phases(before, burst, after, burst_ended_s, options.seconds, after_s, num_withheld)
 
 
 def _tell(report: Report, phases: Phases, *, target_ms: float, capacity: float) -> None:
-    first_ms, shed = _first_ms(phases.burst), [seen for seen in phases.burst if seen.is_shed]
+    first_ms, shed = (
+        _first_ms(phases.burst),
+        [observation for observation in phases.burst if observation.is_shed],
+    )
     _tell_p99(report, "burst.first_token_p99", first_ms, at_most=target_ms)
     gateway_ms = [s.gateway_total_ms for s in shed if s.gateway_total_ms is not None]
     _tell_p99(report, "burst.shed_p99", gateway_ms, at_most=MAX_SHED_MS)
     for name, times in (
-        ("burst.shed_p99_at_client", [seen.end_ms for seen in shed]),
+        ("burst.shed_p99_at_client", [observation.end_ms for observation in shed]),
         ("burst.first_text_p99", [s.first_ms for s in phases.burst if s.first_ms is not None]),
     ):
         if times:
@@ -208,7 +213,7 @@ def _tell(report: Report, phases: Phases, *, target_ms: float, capacity: float) 
     report.figure("burst.offered", len(phases.burst) / phases.burst_s / capacity, "capacities")
     report.figure("burst.served", len(first_ms) / phases.burst_s / capacity, "capacities")
     report.figure("burst.withheld", phases.num_withheld, "requests")
-    finishes = Counter(seen.finish_reason for seen in phases.burst)
+    finishes = Counter(observation.finish_reason for observation in phases.burst)
     report.judged(
         "burst.errors", finishes["error"], "requests", passed=not finishes["error"], target="0"
     )
@@ -233,20 +238,24 @@ def _recovery_s(phases: Phases) -> float:
 
     Returns the whole time if that never happens.
     """
-    after = sorted(phases.after, key=lambda seen: seen.asked_s)
-    for place, seen in enumerate(after):
-        if not seen.is_shed and _shed_share(after[place:]) <= _MAX_SHED_IN_CALM:
-            return max(0.0, seen.asked_s - phases.burst_ended_s)
+    after = sorted(phases.after, key=lambda observation: observation.asked_s)
+    for index, observation in enumerate(after):
+        if not observation.is_shed and _shed_share(after[index:]) <= _MAX_SHED_IN_CALM:
+            return max(0.0, observation.asked_s - phases.burst_ended_s)
     return phases.after_s
 
 
-def _first_ms(seen: Sequence[Seen]) -> list[float]:
+def _first_ms(observations: Sequence[Observation]) -> list[float]:
     """Return the first-token times of the admitted requests."""
-    return [each.gateway_first_ms for each in seen if each.gateway_first_ms is not None]
+    return [
+        observation.gateway_first_ms
+        for observation in observations
+        if observation.gateway_first_ms is not None
+    ]
 
 
-def _shed_share(seen: Sequence[Seen]) -> float:
-    return sum(each.is_shed for each in seen) / max(1, len(seen))
+def _shed_share(observations: Sequence[Observation]) -> float:
+    return sum(observation.is_shed for observation in observations) / max(1, len(observations))
 
 
 if __name__ == "__main__":

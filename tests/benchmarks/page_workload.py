@@ -86,9 +86,9 @@ def _paths(scene: Scene) -> Iterator[tuple[str, str]]:
 
 
 def _measure(report: Report, client: Client, name: str, path: str, num_requests: int) -> None:
-    with CaptureQueriesContext(connection) as caught:
+    with CaptureQueriesContext(connection) as captured:
         status = client.get(path).status_code
-    num_queries = len(table_queries(caught))
+    num_queries = len(table_queries(captured))
     times_ms, cpu_ms = zip(*(_timed_ms(client, path) for _ in range(num_requests)), strict=True)
     p95 = percentile(times_ms, 95)
     report.judged(

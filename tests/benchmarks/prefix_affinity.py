@@ -122,8 +122,8 @@ async def _round(
 async def _end(stream: CompletionStream, frame: dict[str, Any]) -> dict[str, Any]:
     try:
         answers = [answer async for answer in stream.complete(frame)]
-    except GatewayRefused as refused:
-        say(f"failed: {refused.code}")
+    except GatewayRefused as error:
+        say(f"failed: {error.code}")
         return {}
     return answers[-1]
 
@@ -140,7 +140,9 @@ async def _workers(gateways: Sequence[Running]) -> AsyncIterator[list[list[Compl
         ]
 
 
-async def _typed(code: CodeText, name: str, gateways: Sequence[Running], num_rounds: int) -> Tally:
+async def _type_rounds(
+    code: CodeText, name: str, gateways: Sequence[Running], num_rounds: int
+) -> Tally:
     """Run all rounds of one run."""
     say(f"{name}: {num_rounds} rounds of {NUM_USERS} users")
     typing, tally = Typing(code, name=name, num_rounds=num_rounds), Tally()
@@ -154,11 +156,11 @@ async def _compare(
     report: Report, code: CodeText, gateways: dict[int, list[Running]], num_rounds: int
 ) -> None:
     singles = gateways[1]
-    single = await _typed(code, "one", singles[:1], num_rounds)
+    single = await _type_rounds(code, "one", singles[:1], num_rounds)
     report.figure("hit_rate.one", single.hit_percent, "%", **single.more())
     for size in _SIZES:
-        routed = await _typed(code, f"routed-{size}", gateways[size], num_rounds)
-        anywhere = await _typed(code, f"random-{size}", singles[:size], num_rounds)
+        routed = await _type_rounds(code, f"routed-{size}", gateways[size], num_rounds)
+        anywhere = await _type_rounds(code, f"random-{size}", singles[:size], num_rounds)
         report.figure(f"hit_rate.routed.{size}", routed.hit_percent, "%", **routed.more())
         report.figure(f"hit_rate.random.{size}", anywhere.hit_percent, "%", **anywhere.more())
         short = single.hit_percent - routed.hit_percent
@@ -176,7 +178,7 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
     """
     num_before, num_during, num_after = _ROUNDS_OF_DEATH
     typing = Typing(code, name="loss", num_rounds=sum(_ROUNDS_OF_DEATH))
-    opening, opened = Typing(code, name="opened", num_rounds=1), Tally()
+    opening, opened_tally = Typing(code, name="opened", num_rounds=1), Tally()
     tallies: list[Tally] = []
     async with _workers([gateway]) as workers:
         for number in range(sum(_ROUNDS_OF_DEATH)):
@@ -188,7 +190,7 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
                 await asyncio.to_thread(victim.restart)
             tallies.append(Tally())
             await _round(typing, number, workers, tallies[-1])
-        await _round(opening, 0, workers, opened)
+        await _round(opening, 0, workers, opened_tally)
     names = ["before"] * num_before + ["without"] * num_during + ["after"] * num_after
     for number, (name, tally) in enumerate(zip(names, tallies, strict=True)):
         report.figure(f"loss.hit_rate.{number}.{name}", tally.hit_percent, "%", **tally.more())
@@ -199,16 +201,16 @@ async def _lose_one(report: Report, code: CodeText, gateway: Running, victim: Ow
         "points",
         at_most=MAX_SHORT_POINTS,
     )
-    share = opened.by_replica[victim.name] / NUM_USERS
+    share = opened_tally.by_replica[victim.name] / NUM_USERS
     report.judged(
         "loss.share_after_return",
         share,
         "of new files",
         passed=share >= MIN_SHARE,
         target=f"at least {MIN_SHARE:g}",
-        **opened.more(),
+        **opened_tally.more(),
     )
-    tallies.append(opened)
+    tallies.append(opened_tally)
     report.target("loss.failed", sum(tally.num_failed for tally in tallies), "requests", at_most=0)
     longest_s = max(tally.longest_s for tally in tallies)
     report.target("loss.longest", longest_s, "s", at_most=MAX_REQUEST_S)
@@ -224,15 +226,15 @@ def _gateways(
     """
     with ExitStack() as stack:
 
-        def start(chosen: Sequence[OwnReplica]) -> Running:
+        def start(own_replicas: Sequence[OwnReplica]) -> Running:
             home = stack.enter_context(create_home())
-            first, *others = chosen
+            first, *other_replicas = own_replicas
             return stack.enter_context(
                 own_gateway(
                     home,
                     engine_url=first.url,
                     replica=first.entry,
-                    others=[other.entry for other in others],
+                    others=[replica.entry for replica in other_replicas],
                 )
             )
 

@@ -26,10 +26,10 @@ def divided_cores() -> tuple[Cores, Cores]:
 
     Raises SystemExit if there is only one core.
     """
-    first, *others = sorted(os.sched_getaffinity(0))
-    if not others:
+    first, *other_cores = sorted(os.sched_getaffinity(0))
+    if not other_cores:
         raise SystemExit("This needs two cores: one is reserved for the measured process.")
-    return frozenset({first}), frozenset(others)
+    return frozenset({first}), frozenset(other_cores)
 
 
 @contextmanager
@@ -45,10 +45,10 @@ def pinned_to(cores: Cores) -> Iterator[None]:
 
 def move_to(cores: Cores, pid: int) -> None:
     """Move the process, its threads and its children to these cores."""
-    for each in _family(pid):
+    for process_id in _family(pid):
         # the process or a thread has just ended
         with suppress(FileNotFoundError, ProcessLookupError):
-            for thread in Path(f"/proc/{each}/task").iterdir():
+            for thread in Path(f"/proc/{process_id}/task").iterdir():
                 os.sched_setaffinity(int(thread.name), cores)
 
 
@@ -85,7 +85,7 @@ def running(home: Home, program: Program, *, cores: Cores) -> Iterator[int]:
 
 def cpu_s(pid: int) -> float:
     """Return the CPU seconds of the process and its children so far, in user and system mode."""
-    return sum(_own_cpu_s(each) for each in _family(pid))
+    return sum(_own_cpu_s(process_id) for process_id in _family(pid))
 
 
 def waited_s(pid: int) -> float:
@@ -133,7 +133,7 @@ def _others_cpu_s() -> float:
 
 def memory_mb(pid: int) -> float:
     """Return the resident memory of the process and its children."""
-    return sum(_status(each, "VmRSS") for each in _family(pid)) / 1024
+    return sum(_status(process_id, "VmRSS") for process_id in _family(pid)) / 1024
 
 
 def own_memory_mb(pid: int) -> float:
@@ -141,7 +141,7 @@ def own_memory_mb(pid: int) -> float:
 
     Shared pages exist only once, and file pages come and go.
     """
-    return sum(_status(each, "RssAnon") for each in _family(pid)) / 1024
+    return sum(_status(process_id, "RssAnon") for process_id in _family(pid)) / 1024
 
 
 def _family(pid: int) -> Iterator[int]:

@@ -66,7 +66,7 @@ Answered = tuple[list[EngineChunk], AdmittedRequest, Prompt]
 
 
 @dataclass(slots=True)
-class Shown:
+class FilterResults:
     """The results of one filter for the engine's completions, in the order of the questions."""
 
     texts: list[str] = field(default_factory=list)
@@ -84,13 +84,15 @@ class Shown:
 def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     report = Report("quality")
-    asked = questions(num_lines=options.lines, num_blocks=options.blocks, seed=options.seed)
+    selected_questions = questions(
+        num_lines=options.lines, num_blocks=options.blocks, seed=options.seed
+    )
     with create_home() as home, engine_of(options.up, home) as engine_url:
         gateway_part(home, port=0, replicas=(engine_url,))  # writes the catalogue of pools
-        _measure(home.paths.pools, asked, report)
-    asyncio.run(_measure_answers(report, asked))
-    _measure_cpu(report, asked)
-    _measure_public_code(report, asked)
+        _measure(home.paths.pools, selected_questions, report)
+    asyncio.run(_measure_answers(report, selected_questions))
+    _measure_cpu(report, selected_questions)
+    _measure_public_code(report, selected_questions)
     return report.exit_status
 
 
@@ -104,7 +106,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PreparedQuestion:
     """A question, and the request that the engine gets for it."""
 
     question: Question
@@ -118,51 +120,60 @@ def _measure(pools_file: Path, questions: Sequence[Question], report: Report) ->
 
     Connections time out while the event loop is blocked.
     """
-    asked = _asked(pools_file, questions)
-    answers = asyncio.run(_answers(asked))
-    shown = asyncio.run(_judged(asked, answers))
+    prepared_questions = _prepare_questions(pools_file, questions)
+    answers = asyncio.run(_answers(prepared_questions))
+    results = asyncio.run(_judged(prepared_questions, answers))
     for kind in ("line", "block"):
-        _tell(report, kind, {way: shown[kind, way] for way in _WAYS})
+        _tell(report, kind, {way: results[kind, way] for way in _WAYS})
 
 
-def _asked(pools_file: Path, questions: Sequence[Question]) -> list[Asked]:
+def _prepare_questions(pools_file: Path, questions: Sequence[Question]) -> list[PreparedQuestion]:
     pools = read_catalog(pools_file)
     writers = {pool.name: _writer(pool) for pool in pools.by_name.values()}
-    asked = []
+    prepared_questions = []
     for question in questions:
         pool, admitted = pools.find_shared(tier_of(question.mode)), _admitted(question)
-        asked.append(Asked(question, pool, admitted, assemble(writers[pool.name], admitted)))
-    return asked
+        prepared_questions.append(
+            PreparedQuestion(question, pool, admitted, assemble(writers[pool.name], admitted))
+        )
+    return prepared_questions
 
 
-async def _answers(asked: Sequence[Asked]) -> list[list[EngineChunk]]:
+async def _answers(prepared_questions: Sequence[PreparedQuestion]) -> list[list[EngineChunk]]:
     seats = asyncio.Semaphore(_NUM_AT_ONCE)
     num_answered = 0
 
-    async def answer(each: Asked, engine: VllmEngine) -> list[EngineChunk]:
+    async def answer(prepared_question: PreparedQuestion, engine: VllmEngine) -> list[EngineChunk]:
         nonlocal num_answered
         async with seats:
-            chunks = await _ask(engine, each)
+            chunks = await _ask(engine, prepared_question)
         num_answered += 1
         if num_answered % 20 == 0:
-            say(f"{num_answered} of {len(asked)} responses")
+            say(f"{num_answered} of {len(prepared_questions)} responses")
         return chunks
 
     async with HttpClient(max_stall_s=_MAX_STALL_S) as client:
         engine = VllmEngine(client)
-        return await asyncio.gather(*(answer(each, engine) for each in asked))
+        return await asyncio.gather(
+            *(answer(prepared_question, engine) for prepared_question in prepared_questions)
+        )
 
 
 async def _judged(
-    asked: Sequence[Asked], answers: Sequence[list[EngineChunk]]
-) -> dict[tuple[str, str], Shown]:
+    prepared_questions: Sequence[PreparedQuestion], answers: Sequence[list[EngineChunk]]
+) -> dict[tuple[str, str], FilterResults]:
     """Judge each completion with each filter; return results by kind and filter."""
-    shown = {(kind, way): Shown() for kind in ("line", "block") for way in _WAYS}
-    for each, chunks in zip(asked, answers, strict=True):
+    results = {(kind, way): FilterResults() for kind in ("line", "block") for way in _WAYS}
+    for prepared_question, chunks in zip(prepared_questions, answers, strict=True):
         for way in _WAYS:
-            answered = (chunks, each.admitted, each.prompt)
-            await _judge(shown[each.question.kind, way], each.question, way, answered)
-    return shown
+            answered = (chunks, prepared_question.admitted, prepared_question.prompt)
+            await _judge(
+                results[prepared_question.question.kind, way],
+                prepared_question.question,
+                way,
+                answered,
+            )
+    return results
 
 
 def _writer(pool: Pool) -> PromptWriter:
@@ -194,16 +205,16 @@ def _admitted(question: Question, variant: str = "") -> AdmittedRequest:
     )
 
 
-async def _ask(engine: VllmEngine, asked: Asked) -> list[EngineChunk]:
+async def _ask(engine: VllmEngine, prepared_question: PreparedQuestion) -> list[EngineChunk]:
     """Return the engine's chunks; a single-line completion ends with its line."""
-    prompt = asked.prompt
+    prompt = prepared_question.prompt
     request = EngineRequest(
-        pool=asked.pool,
-        replica=asked.pool.replicas[0],
+        pool=prepared_question.pool,
+        replica=prepared_question.pool.replicas[0],
         token_ids=prompt.token_ids,
         stop_token_ids=prompt.stop_token_ids,
         stop=("\n",) if prompt.is_single_line else (),
-        max_tokens=asked.admitted.request.max_tokens,
+        max_tokens=prepared_question.admitted.request.max_tokens,
         salt=CacheSalt("00"),
         priority=1,
     )
@@ -211,11 +222,11 @@ async def _ask(engine: VllmEngine, asked: Asked) -> list[EngineChunk]:
         return [chunk async for chunk in chunks]
 
 
-async def _judge(shown: Shown, question: Question, way: str, answered: Answered) -> None:
+async def _judge(results: FilterResults, question: Question, way: str, answered: Answered) -> None:
     chunks, admitted, prompt = answered
     if way == "engine":
         text = "".join(chunk.text for chunk in chunks).rstrip()
-        _count(shown, question, text.removeprefix(prompt.healed_prefix))
+        _count(results, question, text.removeprefix(prompt.healed_prefix))
         return
     variant = Variant(name=way, filter=way)
     clock = SystemClock()
@@ -225,18 +236,20 @@ async def _judge(shown: Shown, question: Question, way: str, answered: Answered)
         ),
         clock=clock,
     )
-    said = _Replay(chunks)
+    replay = _Replay(chunks)
     subject = AdmittedRequest(admitted.principal, admitted.request, pool="", variant=variant)
     texts: list[str] = []
     began_ns = time.thread_time_ns()
     first_chunk: int | None = None
-    async with filter(said.say(), subject, prompt, trace) as stream:
+    async with filter(replay.say(), subject, prompt, trace) as stream:
         async for text in stream:
-            first_chunk = first_chunk or said.num_said
+            first_chunk = first_chunk or replay.num_said
             texts.append(text)
-    shown.cpu_micros.append((time.thread_time_ns() - began_ns) / 1_000)
-    shown.first_chunks.append(first_chunk)
-    _count(shown, question, "" if trace.finish_reason is FinishReason.FILTERED else "".join(texts))
+    results.cpu_micros.append((time.thread_time_ns() - began_ns) / 1_000)
+    results.first_chunks.append(first_chunk)
+    _count(
+        results, question, "" if trace.finish_reason is FinishReason.FILTERED else "".join(texts)
+    )
 
 
 class _Replay:
@@ -250,39 +263,43 @@ class _Replay:
             yield chunk
 
 
-def _count(shown: Shown, question: Question, text: str) -> None:
-    shown.texts.append(text)
-    shown.is_exact.append(text == question.answer.rstrip())
-    whole = question.prefix + text + question.suffix
-    shown.has_parsed.append(is_parsable(whole) if text else None)
+def _count(results: FilterResults, question: Question, text: str) -> None:
+    results.texts.append(text)
+    results.is_exact.append(text == question.answer.rstrip())
+    document = question.prefix + text + question.suffix
+    results.has_parsed.append(is_parsable(document) if text else None)
 
 
-def _tell(report: Report, kind: str, ways: dict[str, Shown]) -> None:
+def _tell(report: Report, kind: str, ways: dict[str, FilterResults]) -> None:
     number = len(ways["engine"].texts)
     if not number:
         return
-    for way, shown in ways.items():
-        about = {"n": number, "shown": shown.num_shown}
-        parsed = sum(map(bool, shown.has_parsed)) / max(1, shown.num_shown)
+    for way, results in ways.items():
+        about = {"n": number, "shown": results.num_shown}
+        parsed = sum(map(bool, results.has_parsed)) / max(1, results.num_shown)
         report.figure(f"{kind}.{way}.parses", parsed, "share of shown", **about)
-        report.figure(f"{kind}.{way}.exact", sum(shown.is_exact) / number, "share", **about)
-    for earlier in ("engine", "plain"):
-        _tell_lost(report, f"{kind}.exact_lost_of_{earlier}", ways[earlier], ways["syntax"])
+        report.figure(f"{kind}.{way}.exact", sum(results.is_exact) / number, "share", **about)
+    for earlier_way in ("engine", "plain"):
+        _tell_lost(report, f"{kind}.exact_lost_of_{earlier_way}", ways[earlier_way], ways["syntax"])
     before, after = ways["engine"], ways["syntax"]
     pairs = zip(before.has_parsed, after.has_parsed, strict=True)
     still = [bool(parses_after) for parsed_before, parses_after in pairs if parsed_before]
-    good, kept = len(still), sum(still) / max(1, len(still))
-    report.figure(f"{kind}.parseable_kept", kept, "of what parsed unfiltered", n=good)
+    num_parsed, parsed_share = len(still), sum(still) / max(1, len(still))
+    report.figure(f"{kind}.parseable_kept", parsed_share, "of what parsed unfiltered", n=num_parsed)
     firsts = zip(after.first_chunks, ways["plain"].first_chunks, strict=True)
-    later = [ours - theirs for ours, theirs in firsts if ours is not None and theirs is not None]
-    report.target(f"{kind}.first_text_later", max(later, default=0), "tokens", at_most=0.0)
+    delays_tokens = [
+        our_chunk - their_chunk
+        for our_chunk, their_chunk in firsts
+        if our_chunk is not None and their_chunk is not None
+    ]
+    report.target(f"{kind}.first_text_later", max(delays_tokens, default=0), "tokens", at_most=0.0)
     for way in ("plain", "syntax"):
         micros = ways[way].cpu_micros
         p50, p99 = percentile(micros, 50), percentile(micros, 99)
         report.figure(f"{kind}.{way}.cpu", p50, "us", p99=p99, n=number)
 
 
-def _tell_lost(report: Report, figure: str, before: Shown, after: Shown) -> None:
+def _tell_lost(report: Report, figure: str, before: FilterResults, after: FilterResults) -> None:
     """Report the share of exact matches that the second filter lost."""
     lost = (sum(before.is_exact) - sum(after.is_exact)) / len(before.texts)
     pairs = zip(before.is_exact, after.is_exact, strict=True)
@@ -290,33 +307,37 @@ def _tell_lost(report: Report, figure: str, before: Shown, after: Shown) -> None
     report.target(figure, lost, "share", at_most=MAX_LOST_EXACT, withheld=withheld)
 
 
-async def _measure_answers(report: Report, asked: Sequence[Question]) -> None:
+async def _measure_answers(report: Report, selected_questions: Sequence[Question]) -> None:
     """Report how often the filter changes the original text.
 
     The original text is correct by definition, so a filter must never change it, however good the
     model is.
     """
     for way in ("plain", "syntax"):
-        shown = Shown()
-        for question in asked:
+        results = FilterResults()
+        for question in selected_questions:
             prompt = Prompt([], [], is_single_line=question.kind == "line")
             answered = (_in_chunks(question.answer), _admitted(question), prompt)
-            await _judge(shown, question, way, answered)
-        share = 1 - sum(shown.is_exact) / len(asked)
+            await _judge(results, question, way, answered)
+        share = 1 - sum(results.is_exact) / len(selected_questions)
         report.target(
-            f"answers_changed.{way}", share, "share", at_most=MAX_LOST_EXACT, n=len(asked)
+            f"answers_changed.{way}",
+            share,
+            "share",
+            at_most=MAX_LOST_EXACT,
+            n=len(selected_questions),
         )
 
 
 def _in_chunks(text: str) -> list[EngineChunk]:
-    parts = [text[place : place + _CHUNK_CHARS] for place in range(0, len(text), _CHUNK_CHARS)]
-    ended = EngineChunk("", len(parts), EngineStop.STOP)
-    return [*(EngineChunk(part, number, None) for number, part in enumerate(parts, 1)), ended]
+    parts = [text[start : start + _CHUNK_CHARS] for start in range(0, len(text), _CHUNK_CHARS)]
+    end_chunk = EngineChunk("", len(parts), EngineStop.STOP)
+    return [*(EngineChunk(part, number, None) for number, part in enumerate(parts, 1)), end_chunk]
 
 
-def _measure_cpu(report: Report, asked: Sequence[Question]) -> None:
+def _measure_cpu(report: Report, selected_questions: Sequence[Question]) -> None:
     """Measure the check alone, with the cursor in the middle of a file of 5,000 lines."""
-    lines = [question for question in asked if question.kind == "line"]
+    lines = [question for question in selected_questions if question.kind == "line"]
     filler = "\n\n".join(sorted({question.prefix for question in lines}, key=len)[-8:])
     head = "\n".join(filler.split("\n")[: _BIG_LINES // 2])
     micros: dict[bool, list[float]] = {True: [], False: []}
@@ -331,11 +352,11 @@ def _measure_cpu(report: Report, asked: Sequence[Question]) -> None:
             continue
         name = f"syntax_cpu.{'sound' if is_valid else 'broken'}"
         p50, p99 = percentile(values, 50), percentile(values, 99)
-        more = {"p50": p50, "n": len(values), "lines": _BIG_LINES}
+        fields = {"p50": p50, "n": len(values), "lines": _BIG_LINES}
         if is_valid:
-            report.target(name, p99, "us", at_most=_MAX_SOUND_P99_MICROS, **more)
+            report.target(name, p99, "us", at_most=_MAX_SOUND_P99_MICROS, **fields)
         else:
-            report.figure(name, p99, "us", **more)
+            report.figure(name, p99, "us", **fields)
 
 
 def _sound_micros(text: str, prefix: str, suffix: str) -> tuple[bool, float]:
@@ -351,9 +372,9 @@ def _sound_micros(text: str, prefix: str, suffix: str) -> tuple[bool, float]:
     return is_valid, min(took)
 
 
-def _measure_public_code(report: Report, asked: Sequence[Question]) -> None:
+def _measure_public_code(report: Report, selected_questions: Sequence[Question]) -> None:
     """Measure the cost of looking up a completion of 250 characters in an index; off by default."""
-    blocks = [question for question in asked if question.kind == "block"]
+    blocks = [question for question in selected_questions if question.kind == "block"]
     if not blocks:
         return
     with tempfile.TemporaryDirectory() as folder:

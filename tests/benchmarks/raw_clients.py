@@ -84,7 +84,7 @@ class Line(asyncio.Protocol):
             self._opened.set_exception(error or ConnectionResetError())
         self._end("lost")
 
-    def _begin(self, rest: str) -> None:
+    def _begin(self, target_and_headers: str) -> None:
         raise NotImplementedError
 
     def _write(self, payload: bytes) -> None:
@@ -106,8 +106,8 @@ class Line(asyncio.Protocol):
 class HttpLine(Line):
     """`POST`s JSON and reads server-sent events in chunks."""
 
-    def _begin(self, rest: str) -> None:
-        self._head = f"POST {rest}content-type: application/json\r\n".encode()
+    def _begin(self, target_and_headers: str) -> None:
+        self._head = f"POST {target_and_headers}content-type: application/json\r\n".encode()
         self._said = bytearray()
         self._opened.set_result(None)
 
@@ -133,14 +133,14 @@ class HttpLine(Line):
 class WebSocketLine(Line):
     """Speaks `caret.v1`, one completion at a time."""
 
-    def _begin(self, rest: str) -> None:
+    def _begin(self, target_and_headers: str) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
         upgrade = (
             "upgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
             f"sec-websocket-key: {key}\r\nsec-websocket-protocol: caret.v1\r\n\r\n"
         )
         self._held = b""
-        self._transport.write(f"GET {rest}{upgrade}".encode())
+        self._transport.write(f"GET {target_and_headers}{upgrade}".encode())
 
     def _write(self, payload: bytes) -> None:
         length = len(payload)

@@ -39,7 +39,7 @@ def own_replicas_of(*arguments: tuple[str, ...]) -> Iterator[list[OwnReplica]]:
     They start in parallel: most of a start is spent waiting for one core.
     """
     with ExitStack() as stack:
-        replicas = [_launched(stack, each) for each in arguments]
+        replicas = [_launched(stack, replica_arguments) for replica_arguments in arguments]
         for replica in replicas:
             say(f"Starting {replica.name}")
             await_ready(replica.part)

@@ -137,13 +137,17 @@ def _measure_export(plane: ControlPlane, report: Report, kind: str, rows: int) -
     process = subprocess.Popen(
         command, cwd=REPOSITORY, env=plane.home.environment, stdout=subprocess.DEVNULL
     )
-    _, status, used = os.wait4(process.pid, 0)
+    _, status, resource_use = os.wait4(process.pid, 0)
     took_s = time.perf_counter() - began_s
     if status:
         raise SystemExit(f"The export as {kind} failed.")
     about = {"rows": rows, "seconds": round(took_s, 1), "file_mb": out.stat().st_size // 10**6}
     report.target(
-        f"export.{kind}.memory", used.ru_maxrss / _KB_IN_MB, "MB", at_most=MAX_EXPORT_MB, **about
+        f"export.{kind}.memory",
+        resource_use.ru_maxrss / _KB_IN_MB,
+        "MB",
+        at_most=MAX_EXPORT_MB,
+        **about,
     )
     num_rows = _num_rows(out, kind)
     report.judged(

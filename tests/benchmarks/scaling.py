@@ -24,9 +24,9 @@ from typing import Final
 import uvloop
 
 from tests.benchmarks.gateway_fleet import (
+    CpuSeconds,
     Engines,
     Fleet,
-    Spent,
     fleet_of,
     real_engines,
     synthetic_engines,
@@ -46,23 +46,27 @@ async def _measure(fleet: Fleet, report: Report, *, kind: Engines) -> None:
     for way in ways:
         await way.open()
     await asyncio.gather(*(at_once(way, seconds=kind.warm_up_s) for way in ways))
-    before, neighbours = Spent.so_far(fleet), Neighbours()
+    before, neighbours = CpuSeconds.so_far(fleet), Neighbours()
     tallies = await asyncio.gather(*(at_once(way, seconds=seconds) for way in ways))
-    spent, others = Spent.so_far(fleet).since(before), neighbours.num_cores()
+    cpu_seconds, other_cores = CpuSeconds.so_far(fleet).since(before), neighbours.num_cores()
     rate = sum(tally.num_whole for tally in tallies) / seconds
-    all_s = sum(spent.gateways) + sum(spent.engines) + spent.harness
+    all_s = sum(cpu_seconds.gateways) + sum(cpu_seconds.engines) + cpu_seconds.harness
     report.figure(
         "most",
         rate,
         "streams/s",
         fleet=fleet.label,
         failures=dict(sum((tally.failures for tally in tallies), Counter[str]())),
-        cpu_s={"gateways": spent.gateways, "engines": spent.engines, "harness": spent.harness},
+        cpu_s={
+            "gateways": cpu_seconds.gateways,
+            "engines": cpu_seconds.engines,
+            "harness": cpu_seconds.harness,
+        },
         cores_busy=round(all_s / seconds, 2),
-        preempted=spent.preempted,
-        others=round(others, 2),
+        preempted=cpu_seconds.preempted,
+        others=round(other_cores, 2),
     )
-    per_core: float = rate * seconds / sum(spent.gateways)
+    per_core: float = rate * seconds / sum(cpu_seconds.gateways)
     report.figure("most of a gateway's core", per_core, "streams/s", fleet=fleet.label)
     if rate:
         await _first_tokens(fleet, ways, report, rate=min(_RATE, rate / 2), seconds=seconds)
@@ -76,7 +80,7 @@ async def _first_tokens(
     for way in ways:
         await way.open()
     tallies = await at_rate([(way, rate / len(ways)) for way in ways], seconds=seconds)
-    first_ms = [each for tally in tallies for each in tally.first_ms]
+    first_ms = [first_token_ms for tally in tallies for first_token_ms in tally.first_ms]
     for percent in (50, 99):
         figure = f"first token p{percent} at {rate:.0f}/s"
         report.figure(figure, percentile(first_ms, percent), "ms", fleet=fleet.label)

@@ -24,7 +24,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """One completion. Times are in ms."""
 
     asked_s: float  # perf_counter
@@ -46,22 +46,22 @@ class Seen:
 
 
 class WatchedLine(WebSocketLine):
-    seen: Callable[[Seen], None]
+    on_observation: Callable[[Observation], None]
 
     def _on_frame(self, kind: int, payload: bytes) -> None:
         if payload.startswith(b'{"type":"delta"'):
             self._note_text()
         elif payload.startswith((b'{"type":"done"', b'{"type":"error"')):
-            seen = self._seen(_decode(payload))
-            self.seen(seen)
-            self._end(seen.finish_reason)
+            observation = self._to_observation(_decode(payload))
+            self.on_observation(observation)
+            self._end(observation.finish_reason)
         else:
             super()._on_frame(kind, payload)
 
-    def _seen(self, end: dict[str, Any]) -> Seen:
+    def _to_observation(self, end: dict[str, Any]) -> Observation:
         meta = end.get("meta", {})
         engine_ms = meta.get("engine_ms")
-        return Seen(
+        return Observation(
             asked_s=self._asked_s,
             finish_reason=end.get("finish_reason", "error"),
             end_ms=self._since_asked_ms(),
@@ -83,7 +83,7 @@ class Editors:
     free: deque[int] = field(default_factory=deque)
     num_out: int = 0
     num_withheld: int = 0  # no editor was free: the load could not be sustained
-    _seen: list[Seen] = field(default_factory=list)
+    _observations: list[Observation] = field(default_factory=list)
     _ids: "itertools.count[int]" = field(default_factory=itertools.count)
 
     async def open(self) -> None:
@@ -91,14 +91,14 @@ class Editors:
         self.typing = self.typing or typists(self.num)
         self.lines = list(await asyncio.gather(*map(self._opening, range(self.num))))
         for line in self.lines:
-            line.seen = self._seen.append
+            line.on_observation = self._observations.append
         self.free = deque(random.sample(range(self.num), self.num))
 
     def close(self) -> None:
         for line in self.lines:
             line.close()
 
-    async def at_rate(self, rate: float, *, seconds: float) -> list[Seen]:
+    async def at_rate(self, rate: float, *, seconds: float) -> list[Observation]:
         """Send this many requests a second at random times, whatever the response times are."""
         began_s = now_s = due_s = time.perf_counter()
         while now_s - began_s < seconds:
@@ -109,33 +109,33 @@ class Editors:
             else:
                 self.num_withheld += 1
             now_s = time.perf_counter()
-        return await self._take_events()
+        return await self._take_observations()
 
-    async def at_once(self, count: int, *, seconds: float) -> list[Seen]:
+    async def at_once(self, count: int, *, seconds: float) -> list[Observation]:
         """Keep this many requests in flight: send the next one as soon as one is answered."""
         ends_s = time.perf_counter() + seconds
 
-        def again(number: int) -> None:
+        def ask_again(number: int) -> None:
             self.free.append(number)
             if time.perf_counter() < ends_s:
-                self._ask(self.free.popleft(), again)
+                self._ask(self.free.popleft(), ask_again)
 
         for _ in range(count):
-            self._ask(self.free.popleft(), again)
+            self._ask(self.free.popleft(), ask_again)
         await asyncio.sleep(seconds)
-        return await self._take_events()
+        return await self._take_observations()
 
     async def each_once(self, *, at_a_time: int) -> None:
         """Request each file once, so that the engines cache every file's prompt."""
-        left = deque(range(self.num))
+        remaining = deque(range(self.num))
 
         def following(_number: int) -> None:
-            if left:
-                self._ask(left.popleft(), following)
+            if remaining:
+                self._ask(remaining.popleft(), following)
 
         for _ in range(at_a_time):
             following(0)
-        await self._take_events()
+        await self._take_observations()
 
     def _ask(self, number: int, then: Callable[[int], None]) -> None:
         def tell(_line: Line, _answer: object) -> None:
@@ -163,13 +163,13 @@ class Editors:
             }
         )
 
-    async def _take_events(self) -> list[Seen]:
+    async def _take_observations(self) -> list[Observation]:
         """Wait for all responses, and return the completions since the last call."""
         async with asyncio.timeout(_PATIENCE_S):
-            while self.num_out:  # noqa: ASYNC110  # it is told by callbacks
+            while self.num_out:  # noqa: ASYNC110  # callbacks change it
                 await asyncio.sleep(0.01)
-        seen, self._seen[:] = self._seen.copy(), []
-        return seen
+        observations, self._observations[:] = self._observations.copy(), []
+        return observations
 
     async def _opening(self, number: int) -> WatchedLine:
         key = self.keys[number % len(self.keys)]

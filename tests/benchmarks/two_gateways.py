@@ -22,7 +22,7 @@ from typing import Final
 
 import uvloop
 
-from tests.benchmarks.gateway_fleet import Engines, Fleet, Spent, fleet_of
+from tests.benchmarks.gateway_fleet import CpuSeconds, Engines, Fleet, fleet_of
 from tests.benchmarks.installation import create_home
 from tests.benchmarks.load import at_once
 from tests.benchmarks.processes import (
@@ -48,7 +48,7 @@ class Sharing:
 
 
 @dataclass(slots=True)
-class Seen:
+class Measurements:
     """The results of one way to share the cores, in the order of the rounds."""
 
     streams_s: list[float] = field(default_factory=list)
@@ -64,26 +64,26 @@ def second_gateway(report: Report, kind: Engines) -> None:
     Raises SystemExit if there is only one core.
     """
     first_core, other_cores = divided_cores()
-    alone = Sharing("alone", 1, first_core, other_cores)
+    single_gateway = Sharing("alone", 1, first_core, other_cores)
     crowded = Sharing("crowded", 1, first_core, first_core)
     shared = Sharing("both", 2, first_core | other_cores, first_core | other_cores)
     with create_home() as home, fleet_of(home, 2, 1, kind=kind) as fleet:
         try:
-            seen = uvloop.run(_rounds(fleet, (alone, crowded, shared), kind))
+            measurements = uvloop.run(_rounds(fleet, (single_gateway, crowded, shared), kind))
         finally:
             _place(fleet, shared)
-    for name, each in seen.items():
+    for name, measurement in measurements.items():
         report.figure(
             f"streams/s, {name}",
-            median(each.streams_s),
+            median(measurement.streams_s),
             "streams/s",
-            windows=windows(each.streams_s),
-            gateway_cpu_ms=rounded(median(each.gateway_ms)),
-            preempted_s=rounded(median(each.preempted_s)),
-            failures=dict(each.failures),
-            others=round(each.others, 2),
+            windows=windows(measurement.streams_s),
+            gateway_cpu_ms=rounded(median(measurement.gateway_ms)),
+            preempted_s=rounded(median(measurement.preempted_s)),
+            failures=dict(measurement.failures),
+            others=round(measurement.others, 2),
         )
-    gains = _ratios(seen["both"].streams_s, seen["crowded"].streams_s)
+    gains = _ratios(measurements["both"].streams_s, measurements["crowded"].streams_s)
     report.judged(
         "two gateways on two cores to one on one, askers and engine on both sides",
         median(gains),
@@ -91,10 +91,10 @@ def second_gateway(report: Report, kind: Engines) -> None:
         passed=median(gains) >= MIN_GAIN,
         target=f"at least {MIN_GAIN}",
         windows=windows(gains),
-        is_quiet=max(each.others for each in seen.values()) <= MAX_NEIGHBOURS,
+        is_quiet=max(measurement.others for measurement in measurements.values()) <= MAX_NEIGHBOURS,
     )
     for name in ("crowded", "both"):
-        dearer = _ratios(seen[name].gateway_ms, seen["alone"].gateway_ms)
+        dearer = _ratios(measurements[name].gateway_ms, measurements["alone"].gateway_ms)
         report.figure(
             f"a stream's processor time, {name} to alone",
             median(dearer),
@@ -103,37 +103,45 @@ def second_gateway(report: Report, kind: Engines) -> None:
         )
 
 
-async def _rounds(fleet: Fleet, sharings: Sequence[Sharing], kind: Engines) -> dict[str, Seen]:
+async def _rounds(
+    fleet: Fleet, sharings: Sequence[Sharing], kind: Engines
+) -> dict[str, Measurements]:
     for way in fleet.ways:
         await way.open()
     await asyncio.gather(*(at_once(way, seconds=kind.warm_up_s) for way in fleet.ways))
-    seen = {sharing.name: Seen() for sharing in sharings}
+    measurements = {sharing.name: Measurements() for sharing in sharings}
     for _ in range(_NUM_ROUNDS):
         for sharing in sharings:
             _place(fleet, sharing)
-            await _load(fleet, sharing, seconds=_SETTLE_S, seen=Seen())
-            await _load(fleet, sharing, seconds=kind.seconds, seen=seen[sharing.name])
+            await _load(fleet, sharing, seconds=_SETTLE_S, measurement=Measurements())
+            await _load(
+                fleet, sharing, seconds=kind.seconds, measurement=measurements[sharing.name]
+            )
     for way in fleet.ways:
         way.close()
-    return seen
+    return measurements
 
 
-async def _load(fleet: Fleet, sharing: Sharing, *, seconds: float, seen: Seen) -> None:
+async def _load(
+    fleet: Fleet, sharing: Sharing, *, seconds: float, measurement: Measurements
+) -> None:
     ways = fleet.ways[: sharing.num_gateways]
-    before, neighbours = Spent.so_far(fleet), Neighbours()
+    before, neighbours = CpuSeconds.so_far(fleet), Neighbours()
     tallies = await asyncio.gather(*(at_once(way, seconds=seconds) for way in ways))
-    spent = Spent.so_far(fleet).since(before)
+    cpu_seconds = CpuSeconds.so_far(fleet).since(before)
     num_whole = sum(tally.num_whole for tally in tallies)
     if not num_whole:
         failures = [dict(tally.failures) for tally in tallies]
         raise SystemExit(f"{sharing.name}: no responses: {failures}")
-    used = slice(sharing.num_gateways)
-    seen.streams_s.append(num_whole / seconds)
-    seen.gateway_ms.append(sum(spent.gateways[used]) / num_whole * 1000)
-    seen.preempted_s.append(sum(spent.preempted[used]) / sharing.num_gateways / seconds)
-    seen.others = max(seen.others, neighbours.num_cores())
+    gateways = slice(sharing.num_gateways)
+    measurement.streams_s.append(num_whole / seconds)
+    measurement.gateway_ms.append(sum(cpu_seconds.gateways[gateways]) / num_whole * 1000)
+    measurement.preempted_s.append(
+        sum(cpu_seconds.preempted[gateways]) / sharing.num_gateways / seconds
+    )
+    measurement.others = max(measurement.others, neighbours.num_cores())
     for tally in tallies:
-        seen.failures.update(tally.failures)
+        measurement.failures.update(tally.failures)
 
 
 def _place(fleet: Fleet, sharing: Sharing) -> None:

@@ -40,12 +40,12 @@ def _gateway(replicas: Sequence[OwnReplica], policy: str) -> Iterator[Running]:
     cores = frozenset(os.sched_getaffinity(0))
     with create_home() as home:
         if policy == _DIRECT:
-            first, *others = replicas
+            first, *other_replicas = replicas
             with own_gateway(
                 home,
                 engine_url=first.url,
                 replica=first.entry,
-                others=[each.entry for each in others],
+                others=[replica.entry for replica in other_replicas],
             ) as gateway:
                 yield gateway
             return
@@ -126,7 +126,7 @@ async def _cancels(
 
 async def _idle(replicas: Sequence[OwnReplica], *, until_s: float) -> None:
     while time.perf_counter() < until_s:
-        if not sum(await asyncio.gather(*(num_running(each.url) for each in replicas))):
+        if not sum(await asyncio.gather(*(num_running(replica.url) for replica in replicas))):
             return
         await asyncio.sleep(_POLL_S)
 

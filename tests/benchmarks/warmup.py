@@ -49,8 +49,10 @@ class Files:
 
     def make(self) -> dict[str, Any]:
         folder = f"warming-{random.getrandbits(48):x}"
-        others = [{"path": f"{folder}/{name}", "text": text} for name, text in self._texts.items()]
-        return {"path": f"{folder}/main.py", "files": others}
+        other_files = [
+            {"path": f"{folder}/{name}", "text": text} for name, text in self._texts.items()
+        ]
+        return {"path": f"{folder}/main.py", "files": other_files}
 
 
 @dataclass(slots=True)
@@ -76,10 +78,10 @@ async def _first_token(
 
 
 async def _gain(stream: CompletionStream, files: Files, samples: Samples) -> None:
-    opened, unopened = files.make(), files.make()
-    await stream.send({"type": "file_opened", "text": f"value = 1\n{SUFFIX}", **opened})
+    opened_files, unopened = files.make(), files.make()
+    await stream.send({"type": "file_opened", "text": f"value = 1\n{SUFFIX}", **opened_files})
     await asyncio.sleep(_SETTLED_S)
-    for name, context in random.sample([("opened", opened), ("not_opened", unopened)], 2):
+    for name, context in random.sample([("opened", opened_files), ("not_opened", unopened)], 2):
         took_ms, meta = await _first_token(stream, context)
         samples.first_ms[name].append(took_ms)
         if name == "not_opened":

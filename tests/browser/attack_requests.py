@@ -111,7 +111,7 @@ def parameters_of(page: str) -> list[str]:
 
 def fill_form(form: Form, chance: random.Random) -> dict[str, bytes]:
     """Fill the form, with bad values in up to three fields; sometimes leave one out."""
-    values = {name: chance.choice(offered) for name, offered in form.offered.items()}
+    values = {name: chance.choice(choices) for name, choices in form.offered.items()}
     for name in chance.sample(sorted(values), min(len(values), chance.randint(1, 3))):
         values[name] = chance.choice(BAD_VALUES)
     if values and chance.random() < 0.1:

@@ -80,8 +80,8 @@ class ColourChecks:
         checked."""
         _load_axe(tab)
         options = _VIOLATIONS | _COLOUR
-        found, violations = tab.evaluate(_RUN_NEW, [sorted(self.checked), _MARK, options])
-        self.checked.update(found)
+        checked_ids, violations = tab.evaluate(_RUN_NEW, [sorted(self.checked), _MARK, options])
+        self.checked.update(checked_ids)
         return _serious_of(violations)
 
 

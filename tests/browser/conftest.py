@@ -73,5 +73,5 @@ def tabs(browser: Browser, console_url: str) -> Iterator[Tabs]:
     """Open tabs; errors that the browser reports in them fail the test."""
     from tests.browser.tabs import tabs_of
 
-    with tabs_of(browser, console_url) as opened:
-        yield opened
+    with tabs_of(browser, console_url) as opened_tabs:
+        yield opened_tabs

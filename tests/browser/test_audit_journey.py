@@ -17,9 +17,9 @@ TABLE = "tenants_auditentry"
 
 @pytest.fixture
 def company() -> Company:
-    made = make_company("initech", {Role.AUDITOR: "audrey", Role.DEVELOPER: "dan"})
-    make_key(made, made.developer)
-    return made
+    tenant = make_company("initech", {Role.AUDITOR: "audrey", Role.DEVELOPER: "dan"})
+    make_key(tenant, tenant.developer)
+    return tenant
 
 
 @pytest.mark.parametrize("has_scripts", [True, False])
@@ -32,10 +32,12 @@ def test_a_changed_entry_is_reported_by_verification(
 
     check(page)
     expect(page.get_by_text("Verified: no entry was changed or removed.")).to_be_visible()
-    changed = tamper(services, company)
+    changed_entry = tamper(services, company)
     check(page)
 
-    expect(page.get_by_role("alert")).to_contain_text(f"The chain is broken at entry {changed}.")
+    expect(page.get_by_role("alert")).to_contain_text(
+        f"The chain is broken at entry {changed_entry}."
+    )
 
 
 def check(page: Page) -> None:
@@ -50,7 +52,7 @@ def tamper(services: Services, company: Company) -> int:
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
         owner.execute(f"ALTER TABLE {TABLE} NO FORCE ROW LEVEL SECURITY")
         owner.execute(
-            f"UPDATE {TABLE} SET reason = 'nothing to see' WHERE sequence = %s AND tenant_id = %s",  # noqa: S608  # a name of ours
+            f"UPDATE {TABLE} SET reason = 'nothing to see' WHERE sequence = %s AND tenant_id = %s",  # noqa: S608  # a constant
             (sequence, company.tenant_id),
         )
         owner.execute(f"ALTER TABLE {TABLE} FORCE ROW LEVEL SECURITY")

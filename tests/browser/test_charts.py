@@ -25,12 +25,12 @@ MONTH = "/usage?range=30d&by=day"
 def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
     """Today: 12 suggestions, 6 other requests, 14,808 and 60 generated tokens."""
     with django_db_blocker.unblock():
-        made = make_company("initech", ACME)
-        for person in [made.developer, *colleagues(made, 5)]:
-            use(made, person, num=2, accepted=1, generated_tokens=1_234)
-            use(made, person, finish_reason="superseded", generated_tokens=10)
-        count(made)
-        return made
+        tenant = make_company("initech", ACME)
+        for person in [tenant.developer, *colleagues(tenant, 5)]:
+            use(tenant, person, num=2, accepted=1, generated_tokens=1_234)
+            use(tenant, person, finish_reason="superseded", generated_tokens=10)
+        count(tenant)
+        return tenant
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def alice(company: Company) -> Session:
     return session_of(company.administrator)
 
 
-@pytest.mark.parametrize(("language", "written"), [("en", "14,868"), ("de", "14.868")])
+@pytest.mark.parametrize(("language", "expected_text"), [("en", "14,868"), ("de", "14.868")])
 def test_pointing_at_a_day_shows_its_exact_values(
-    tabs: Tabs, alice: Session, language: str, written: str
+    tabs: Tabs, alice: Session, language: str, expected_text: str
 ) -> None:
     tab = tabs.open(alice)
     tab.context.add_cookies([{"name": "caret-language", "value": language, "url": tabs.url}])
@@ -49,7 +49,7 @@ def test_pointing_at_a_day_shows_its_exact_values(
 
     point(tab, chart, -1)
 
-    expect(chart.get_by_role("status")).to_contain_text(written)
+    expect(chart.get_by_role("status")).to_contain_text(expected_text)
     expect(chart.get_by_role("status")).to_contain_text(times(chart)[-1])
 
 
@@ -244,14 +244,14 @@ def test_axe_finds_no_serious_problems_with_usage_data(tabs: Tabs, alice: Sessio
     assert serious_of_colour(tab) == []
 
 
-def point(tab: Page, chart: Locator, place: int) -> None:
+def point(tab: Page, chart: Locator, day_index: int) -> None:
     """Point at the value with this index, which counts from the end if it is negative."""
     plot = chart.locator(".u-over")
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
     assert box is not None
     num = len(times(chart))
-    x = (place % num + 0.5) * box["width"] / num
+    x = (day_index % num + 0.5) * box["width"] / num
     tab.mouse.move(box["x"] + x, box["y"] + box["height"] / 2, steps=4)
 
 
@@ -265,9 +265,9 @@ def times(chart: Locator) -> list[str]:
 
 
 def days(chart: Locator) -> list[str]:
-    read = "rows => rows.map(row => row.dataset.day)"
-    found: list[str] = chart.locator("tbody tr").evaluate_all(read)
-    return found
+    read_days = "rows => rows.map(row => row.dataset.day)"
+    day_texts: list[str] = chart.locator("tbody tr").evaluate_all(read_days)
+    return day_texts
 
 
 def days_between(first: str, last: str) -> list[str]:

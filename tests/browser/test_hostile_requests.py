@@ -73,11 +73,11 @@ def test_hostile_queries_and_forms_cause_no_server_error(
     path = page.path_in(own_scene).partition("?")[0]
     client = client_with(own_scene.session(page.visitor))
     client.raise_request_exception = False
-    shown = client.get(path).content.decode("utf-8", "replace")
+    page_text = client.get(path).content.decode("utf-8", "replace")
 
-    for query in islice(generate_queries(parameters_of(shown), chance), NUM_REQUESTS):
+    for query in islice(generate_queries(parameters_of(page_text), chance), NUM_REQUESTS):
         _expect_no_error(client.get(f"{path}?{query_of(query)}"), query)
-    forms = [form for form in forms_of(shown) if form.action not in _ON_EVERY_PAGE]
+    forms = [form for form in forms_of(page_text) if form.action not in _ON_EVERY_PAGE]
     for form in forms or [Form("", is_post=True)]:
         for _ in range(NUM_REQUESTS if form.offered else 1):
             _expect_no_error(_send_form(client, path, form, chance), form)
@@ -104,7 +104,7 @@ def test_made_up_urls_and_bodies_cause_no_server_error(
     client.raise_request_exception = False
 
     for _ in range(NUM_REQUESTS):
-        path = "/" + _ARGUMENT.sub(lambda found: _argument(found[1], chance), pattern)
+        path = "/" + _ARGUMENT.sub(lambda match: _argument(match[1], chance), pattern)
         method = chance.choice(_METHODS)
         kind, body = chance.choice(_BODIES)
         _expect_no_error(client.generic(method, path, body, kind), (method, path[:200], body[:80]))
@@ -124,7 +124,7 @@ def _send_form(client: Client, path: str, form: Form, chance: random.Random) -> 
     return client.get(f"{target.partition('?')[0]}?{body}")
 
 
-def _expect_no_error(answer: Any, sent: object) -> None:
+def _expect_no_error(answer: Any, request: object) -> None:
     answer.close()  # it may be a file
     error = getattr(answer, "exc_info", None)
-    assert answer.status_code < 500, (answer.request["PATH_INFO"], sent, error)
+    assert answer.status_code < 500, (answer.request["PATH_INFO"], request, error)

@@ -102,7 +102,7 @@ def test_a_member_signs_in(site: Site, *, conforms: bool) -> None:
     assert site.refusals() == []
 
 
-def test_somebody_else_of_the_domain_gets_an_account_but_no_membership(site: Site) -> None:
+def test_another_user_of_the_domain_gets_an_account_but_no_membership(site: Site) -> None:
     site.email = f"grace@{site.company.slug}.example"
     with site.provider.running():
         page = site.sign_in()

@@ -30,16 +30,18 @@ def path_of(scene: Scene, pattern: str) -> str:
     """Return an example's URL, or one whose arguments match no row."""
     if pattern in _EXAMPLES:
         return _EXAMPLES[pattern](scene)
-    return "/" + _ARGUMENT.sub(lambda found: _MADE_UP.get(found[1] or "", "a"), pattern)
+    return "/" + _ARGUMENT.sub(lambda match: _MADE_UP.get(match[1] or "", "a"), pattern)
 
 
-@pytest.mark.parametrize("pattern", [each for each in PATTERNS if each not in SHARED | _PAGES])
+@pytest.mark.parametrize(
+    "pattern", [url_pattern for url_pattern in PATTERNS if url_pattern not in SHARED | _PAGES]
+)
 def test_a_response_must_not_be_cached(scene: Scene, pattern: str) -> None:
     is_operators = pattern.startswith("operators/")
     session = scene.session(Visitor.OPERATOR_WITH_REASON if is_operators else Visitor.MEMBER)
     path = path_of(scene, pattern)
 
-    answers = [client_with(each).get(path) for each in (session, None)]
+    answers = [client_with(visitor).get(path) for visitor in (session, None)]
 
     assert [answer["Cache-Control"] for answer in answers] == ["no-store", "no-store"]
 

@@ -26,12 +26,12 @@ _FLEET: Final = "requests_per_s=300&num_gpus=19&hit_rate=0.95&context_tokens=600
 
 @pytest.fixture(scope="module")
 def gateway(services: Services) -> Iterator[Gateway]:
-    with own_gateway(services) as made:
-        made.engine.wait_s = 0.2  # slow, against a target of 150 ms
+    with own_gateway(services) as own:
+        own.engine.wait_s = 0.2  # slow, against a target of 150 ms
         for number in range(3):
-            made.complete(f"a{number} = ", path=f"module_{number}.py")
-        made.engine.wait_s = 0.0
-        yield made
+            own.complete(f"a{number} = ", path=f"module_{number}.py")
+        own.engine.wait_s = 0.0
+        yield own
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def operators_url(services: Services, gateway: Gateway) -> Iterator[str]:
 
 @pytest.fixture
 def tabs(browser: Browser, operators_url: str) -> Iterator[Tabs]:
-    with tabs_of(browser, operators_url) as opened:
-        yield opened
+    with tabs_of(browser, operators_url) as opened_tabs:
+        yield opened_tabs
 
 
 @pytest.mark.parametrize("address", PAGES)
@@ -51,8 +51,8 @@ def test_the_operator_pages_are_accessible_on_a_phone(tabs: Tabs, address: str) 
     tab = tabs.open(operators_session(), Look(width=PHONE.width, motion="reduce"))
 
     tab.goto(f"/operators/{address}")
-    for each in tab.locator("main summary").all():
-        each.click()
+    for summary in tab.locator("main summary").all():
+        summary.click()
 
     assert serious(tab) == []
     assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE.width
@@ -70,9 +70,11 @@ def test_the_slider_moves_the_mark_along_the_curve(tabs: Tabs) -> None:
 
     assert mark.get_attribute("x1") != before
     nearest = (1 - 100 / 6_000) * 239 / 240  # the curve's point
-    found = at_hit_rate(_FIGURES, nearest, 19).sustained
-    assert found is not None
-    p50, p95, p99 = (round(each, 1) for each in (found.p50_ms, found.p95_ms, found.p99_ms))
+    latency = at_hit_rate(_FIGURES, nearest, 19).sustained
+    assert latency is not None
+    p50, p95, p99 = (
+        round(quantile_ms, 1) for quantile_ms in (latency.p50_ms, latency.p95_ms, latency.p99_ms)
+    )
     expect(output).to_have_text(f"97.9%: p50 {p50} ms, p95 {p95} ms, p99 {p99} ms")
 
 

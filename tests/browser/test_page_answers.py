@@ -42,9 +42,9 @@ def has_id(pattern: str) -> bool:
     Numbers and kinds are the same in each tenant. Operators' pages have their own tests. SAML
     sign-in has no user yet.
     """
-    return any(each in pattern for each in ("<uuid:", "<lookup_id>", "<int:pk>")) and not (
-        pattern.startswith((*OTHER_INTERFACES, "operators/", "sign-in/", "reset-password/"))
-    )
+    return any(
+        placeholder in pattern for placeholder in ("<uuid:", "<lookup_id>", "<int:pk>")
+    ) and not (pattern.startswith((*OTHER_INTERFACES, "operators/", "sign-in/", "reset-password/")))
 
 
 FILES_OF_A_TENANT: dict[str, Example] = {
@@ -127,9 +127,11 @@ def test_another_tenants_page_accepts_no_form(
 
 
 def test_the_isolation_tests_cover_every_url_with_an_id() -> None:
-    tried = PAGES_OF_A_TENANT.keys() | FILES_OF_A_TENANT.keys() | ACTIONS_OF_A_TENANT.keys()
+    tested_patterns = (
+        PAGES_OF_A_TENANT.keys() | FILES_OF_A_TENANT.keys() | ACTIONS_OF_A_TENANT.keys()
+    )
 
-    assert tried == {route.pattern for route in all_routes() if has_id(route.pattern)}
+    assert tested_patterns == {route.pattern for route in all_routes() if has_id(route.pattern)}
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)

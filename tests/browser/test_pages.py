@@ -74,11 +74,11 @@ class Windows:
     _open: dict[tuple[Visitor, bool], Tab] = field(default_factory=dict)
 
     def load(self, page: Page, *, has_scripts: bool = True) -> tuple[Tab, Response]:
-        which = (page.visitor, has_scripts)
-        if which not in self._open:
+        visitor_and_scripts = (page.visitor, has_scripts)
+        if visitor_and_scripts not in self._open:
             look = Look(motion="reduce", has_scripts=has_scripts)
-            self._open[which] = self.tabs.open(look=look)
-        tab = self._open[which]
+            self._open[visitor_and_scripts] = self.tabs.open(look=look)
+        tab = self._open[visitor_and_scripts]
         # A new session: the console asks again for a password given minutes ago.
         self.tabs.sign_in(tab, self.scene.session(page.visitor))
         path = page.path_in(self.scene)
@@ -166,13 +166,13 @@ def test_keyboard_focus_is_visible(tab: Tab, page: Page, *, starts_in_content: b
 
 
 @pytest.mark.parametrize(
-    "shown",
+    "page",
     [page for page in _PAGES if page.name in _ONE_OF_EACH_LAYOUT],
     ids=lambda page: page.name,
 )
-def test_keyboard_focus_is_visible_in_each_layout(windows: Windows, shown: Page) -> None:
-    tab = windows.tabs.open(windows.scene.session(shown.visitor))
-    tab.goto(shown.path_in(windows.scene))
+def test_keyboard_focus_is_visible_in_each_layout(windows: Windows, page: Page) -> None:
+    tab = windows.tabs.open(windows.scene.session(page.visitor))
+    tab.goto(page.path_in(windows.scene))
 
     assert _expect_visible_focus(tab) > 0
     windows.expect_no_complaints()
@@ -180,16 +180,16 @@ def test_keyboard_focus_is_visible_in_each_layout(windows: Windows, shown: Page)
 
 def _expect_visible_focus(tab: Tab) -> int:
     """Return the number of elements that the Tab key reached."""
-    unseen, num_stops = [], 0
+    stops_without_focus, num_stops = [], 0
     for _ in range(_MAX_STOPS):
         tab.keyboard.press("Tab")
         stop = tab.evaluate(_FOCUSED)
         if stop is None:
             break
         num_stops += 1
-        unseen += [] if stop[1] else [stop[0]]
+        stops_without_focus += [] if stop[1] else [stop[0]]
 
-    assert unseen == []
+    assert stops_without_focus == []
     return num_stops
 
 
@@ -200,15 +200,15 @@ def test_a_phone_needs_no_horizontal_scrolling(tab: Tab) -> None:
 
 
 @pytest.mark.parametrize(
-    "shown",
+    "page",
     [
         pytest.param(page, marks=() if page.name in _ONE_OF_EACH_LAYOUT else pytest.mark.deep)
         for page in _PAGES
     ],
     ids=lambda page: page.name,
 )
-def test_heading_is_visible_without_scripts(windows: Windows, shown: Page) -> None:
-    tab, _ = windows.load(shown, has_scripts=False)
+def test_heading_is_visible_without_scripts(windows: Windows, page: Page) -> None:
+    tab, _ = windows.load(page, has_scripts=False)
 
     expect(tab.locator("h1")).to_be_visible()
     windows.expect_no_complaints()

@@ -75,9 +75,9 @@ def test_the_requesting_session_is_signed_in(
 ) -> None:
     company, port = make_company("initech", {Role.OWNER: "olga"}), free_port()
     make_domain(company, f"{company.slug}.example", verified=True)
-    described = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
+    provider_config = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
     with override_settings(PRIVATE_TARGETS=[ip_network("127.0.0.0/8")]):
-        set_saml_provider(actor=company.platform, config=described, now=timezone.now())
+        set_saml_provider(actor=company.platform, config=provider_config, now=timezone.now())
     idp.signed_in_email = company.people[Role.OWNER].email
     url = f"http://localhost:{port}"
 

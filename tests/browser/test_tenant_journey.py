@@ -26,10 +26,10 @@ def olga(initech: Company) -> Person:
 @pytest.fixture
 def hooli(olga: Person) -> Company:
     """Make a company in which olga is an auditor."""
-    made = make_company("hooli", {Role.OWNER: "gavin"})
-    actor = system_actor(made.tenant_id)
+    tenant = make_company("hooli", {Role.OWNER: "gavin"})
+    actor = system_actor(tenant.tenant_id)
     add_member(actor=actor, user_id=olga.user_id, role=Role.AUDITOR, now=timezone.now())
-    return made
+    return tenant
 
 
 @with_and_without_scripts
@@ -60,14 +60,14 @@ def test_the_menu_switches_between_two_companies(
     page = tabs.open(look=Look(has_scripts=has_scripts))
     page.goto("/")
     sign_in(page, olga)
-    expect(chosen(page)).to_have_text("Hooli")
+    expect(current_tenant(page)).to_have_text("Hooli")
 
     switch_to(page, initech)
-    expect(chosen(page)).to_have_text("Initech")
+    expect(current_tenant(page)).to_have_text("Initech")
     expect(page.locator("aside")).to_contain_text("Owner")
     switch_to(page, hooli)
 
-    expect(chosen(page)).to_have_text("Hooli")
+    expect(current_tenant(page)).to_have_text("Hooli")
     expect(page.locator("aside")).to_contain_text("Auditor")
 
 
@@ -77,7 +77,7 @@ def sign_in(page: Page, person: Person, password: str = PASSWORD) -> None:
     page.get_by_role("button", name="Sign in", exact=True).click()
 
 
-def chosen(page: Page) -> Locator:
+def current_tenant(page: Page) -> Locator:
     return page.locator("aside .tenant-name")
 
 

@@ -66,9 +66,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--list", action="store_true", help="list the faults")
     options = parser.parse_args(arguments)
     families = (regions,) if options.regions else _FAMILIES
-    chosen = _chosen(families, options.only or ["*"])
+    chosen_scenarios = _choose_scenarios(families, options.only or ["*"])
     if options.list:
-        sys.stdout.writelines(f"{scenario.name}\n" for scenario in chosen)
+        sys.stdout.writelines(f"{scenario.name}\n" for scenario in chosen_scenarios)
         return 0
     # As with Ctrl-C: disks and hosts are removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
             soak(chaos_world, report, minutes=options.soak)
         else:
             run = Run(chaos_world, crowd, report, hold_s=options.seconds)
-            run.run_all(chosen)
+            run.run_all(chosen_scenarios)
             run.check_at_rest()
     return report.exit_status
 
@@ -91,16 +91,18 @@ def _usual_rate(options: argparse.Namespace) -> float:
     return _REGIONS_RATE if options.regions else _RATE
 
 
-def _chosen(families: Sequence[Family], globs: Sequence[str]) -> list[Scenario]:
+def _choose_scenarios(families: Sequence[Family], globs: Sequence[str]) -> list[Scenario]:
     """Return the scenarios that match a glob.
 
     Raises SystemExit if there is none.
     """
-    scenarios = [each for family in families for each in family.scenarios()]
-    chosen = [each for each in scenarios if any(fnmatch(each.name, glob) for glob in globs)]
-    if not chosen:
+    scenarios = [scenario for family in families for scenario in family.scenarios()]
+    chosen_scenarios = [
+        scenario for scenario in scenarios if any(fnmatch(scenario.name, glob) for glob in globs)
+    ]
+    if not chosen_scenarios:
         raise SystemExit(f"There is no such fault: {', '.join(globs)}. `--list` lists them.")
-    return chosen
+    return chosen_scenarios
 
 
 if __name__ == "__main__":

@@ -39,28 +39,31 @@ class Balance:
 NOTHING: Final = Balance(0, 0, 0, 0, 0, 0, 0)
 
 
-def balance(notes: Iterable[Note], rows: Iterable[Row], later: Iterable[Note]) -> Balance:
+def balance(notes: Iterable[Note], rows: Iterable[Row], later_notes: Iterable[Note]) -> Balance:
     """Compare everything since the tables were empty.
 
     `later` was recorded after `notes` were read; its rows may exist already.
     """
-    noted: dict[str, tuple[int, int]] = {}
+    noted_tokens: dict[str, tuple[int, int]] = {}
     broken = 0
     for note in notes:
         broken += note.breaks + note.is_error  # error frames do not contain a request ID
         if note.request_id:
-            noted[note.request_id] = (note.prompt_tokens, note.generated_tokens)
+            noted_tokens[note.request_id] = (note.prompt_tokens, note.generated_tokens)
     billed: dict[str, tuple[int, int]] = {}
     counts: Counter[str] = Counter()
     for row in rows:
         billed[row.request_id] = (row.prompt_tokens, row.generated_tokens)
         counts[row.request_id] += 1
     return Balance(
-        noted=len(noted),
+        noted=len(noted_tokens),
         billed=counts.total(),
-        missing=len(noted.keys() - billed.keys()),
+        missing=len(noted_tokens.keys() - billed.keys()),
         doubled=counts.total() - len(counts),
-        different=sum(noted[each] != billed[each] for each in noted.keys() & billed.keys()),
-        unseen=len(billed.keys() - noted.keys() - {note.request_id for note in later}),
+        different=sum(
+            noted_tokens[request_id] != billed[request_id]
+            for request_id in noted_tokens.keys() & billed.keys()
+        ),
+        unseen=len(billed.keys() - noted_tokens.keys() - {note.request_id for note in later_notes}),
         broken=broken,
     )

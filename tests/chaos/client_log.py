@@ -66,8 +66,8 @@ def read_notes(file: Path, *, offset: int = 0) -> tuple[list[Note], int]:
     with file.open("rb") as stream:
         stream.seek(offset)
         data = stream.read()
-    whole, _, _torn = data.rpartition(b"\n")
-    return list(_iterate_notes(whole)), offset + len(whole) + bool(whole)
+    whole_lines, _, _torn = data.rpartition(b"\n")
+    return list(_iterate_notes(whole_lines)), offset + len(whole_lines) + bool(whole_lines)
 
 
 def _iterate_notes(lines: bytes) -> Iterator[Note]:

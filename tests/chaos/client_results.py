@@ -19,8 +19,8 @@ class Notebook:
         """Read new notes and return all."""
         for file, offset in self._offsets.items():
             if file.exists():
-                more, self._offsets[file] = read_notes(file, offset=offset)
-                self.notes += more
+                new_notes, self._offsets[file] = read_notes(file, offset=offset)
+                self.notes += new_notes
         return self.notes
 
     def since(self, at_s: float) -> list[Note]:

@@ -98,17 +98,17 @@ class Editor:
             self._leave()
             ending = "unauthorized" if " 401 " in str(error) else "unreachable"
             return Answer(None, (time.perf_counter() - began_s) * 1000, ending), None
-        ended: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answer_future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         line.end = None
 
         def on_answer(_line: Line, answer: Answer) -> None:
-            if not ended.done():
-                ended.set_result(answer)
+            if not answer_future.done():
+                answer_future.set_result(answer)
 
         line.ask(payload, on_answer)
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                answer = await ended
+                answer = await answer_future
         except TimeoutError:
             answer = Answer(None, (time.perf_counter() - began_s) * 1000, "late")
         if answer.ending in _BROKEN:
@@ -148,28 +148,30 @@ class Site:
     ids: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
-        writing = iter(typists(sum(party.num_editors for party in self.load.parties)))
-        for party in self.load.parties:
-            numbers = range(party.num_editors)
-            self.free.append(deque(self._editor(party, number, writing) for number in numbers))
+        writing = iter(typists(sum(tenant_load.num_editors for tenant_load in self.load.parties)))
+        for tenant_load in self.load.parties:
+            numbers = range(tenant_load.num_editors)
+            self.free.append(
+                deque(self._editor(tenant_load, number, writing) for number in numbers)
+            )
 
     async def run(self, until: asyncio.Event) -> None:
-        rates = [party.rate for party in self.load.parties]
+        rates = [tenant_load.rate for tenant_load in self.load.parties]
         due_s = time.perf_counter()
         while not until.is_set():
             due_s += random.expovariate(sum(rates))
             if (wait_s := due_s - time.perf_counter()) > 0:
                 await asyncio.sleep(wait_s)
-            (chosen,) = random.choices(range(len(rates)), weights=rates)
+            (party_index,) = random.choices(range(len(rates)), weights=rates)
             # otherwise all of them wait for a response and would send nothing
-            if self.free[chosen]:
-                task = asyncio.create_task(self._one(chosen))
+            if self.free[party_index]:
+                task = asyncio.create_task(self._one(party_index))
                 self.tasks.add(task)
                 task.add_done_callback(self.tasks.discard)
         await asyncio.wait([*self.tasks, asyncio.create_task(asyncio.sleep(0))], timeout=_SETTLE_S)
 
-    async def _one(self, chosen: int) -> None:
-        party, editor = self.load.parties[chosen], self.free[chosen].popleft()
+    async def _one(self, party_index: int) -> None:
+        tenant_load, editor = self.load.parties[party_index], self.free[party_index].popleft()
         at_s, (prefix, suffix) = time.time(), editor.typist.type()
         breaks, answer, end = 0, None, None
         for attempt in range(_MAX_ATTEMPTS):
@@ -181,23 +183,23 @@ class Site:
                 break
             breaks += answer.ending != "unreachable"
         assert answer is not None
-        note = _noted(party.tenant, at_s, answer, end)
+        note = _make_note(tenant_load.tenant, at_s, answer, end)
         note = replace(note, attempts=attempt + 1, breaks=breaks)
         self.out.write(msgspec.json.encode(note) + b"\n")
         self.out.flush()
-        self.free[chosen].append(editor)
+        self.free[party_index].append(editor)
 
-    def _editor(self, party: Party, number: int, writing: Iterator[Typist]) -> Editor:
+    def _editor(self, tenant_load: Party, number: int, writing: Iterator[Typist]) -> Editor:
         return Editor(
             self.load.gateways,
-            key=party.keys[number % len(party.keys)],
+            key=tenant_load.keys[number % len(tenant_load.keys)],
             typist=next(writing),
-            path=f"src/{party.tenant}/module_{number}.py",  # no request supersedes another's
+            path=f"src/{tenant_load.tenant}/module_{number}.py",  # no request supersedes another's
             home=number,
         )
 
 
-def _noted(tenant: str, at_s: float, answer: Answer, end: End | None) -> Note:
+def _make_note(tenant: str, at_s: float, answer: Answer, end: End | None) -> Note:
     meta = end.meta if end is not None else {}
     return Note(
         at_s=at_s,

@@ -16,7 +16,7 @@ _HOUR_S: Final = 3600.0
 
 
 @dataclass(slots=True)
-class Jumped(Fault):
+class ClockJump(Fault):
     host: str = ""
     by_s: float = 0.0
 
@@ -29,5 +29,5 @@ class Jumped(Fault):
 
 def scenarios() -> Iterator[Scenario]:
     for host in ("gateway-1", "workers", "stores"):
-        yield Jumped(f"clock-ahead-{host}", hold_s=_HOLD_S, host=host, by_s=_HOUR_S)
-        yield Jumped(f"clock-behind-{host}", hold_s=_HOLD_S, host=host, by_s=-_HOUR_S)
+        yield ClockJump(f"clock-ahead-{host}", hold_s=_HOLD_S, host=host, by_s=_HOUR_S)
+        yield ClockJump(f"clock-behind-{host}", hold_s=_HOLD_S, host=host, by_s=-_HOUR_S)

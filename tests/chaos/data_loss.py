@@ -53,9 +53,9 @@ class FailOver(Fault):
             _await_synchronous(connection)
 
     def begin(self, world: World) -> None:
-        placed = world.parts.pop("postgres")
-        placed.signal(signal.SIGKILL)
-        placed.part.child.kill()
+        placed_part = world.parts.pop("postgres")
+        placed_part.signal(signal.SIGKILL)
+        placed_part.part.child.kill()
         world.database = world.disks.standby
         with superuser(world.database) as connection:
             connection.execute("SELECT pg_promote()")

@@ -47,7 +47,7 @@ _RESTART_S: Final = 1.0
 
 
 @dataclass(slots=True)
-class Placed:
+class PlacedPart:
     """A service on its host."""
 
     key: str  # its name in scenarios
@@ -104,7 +104,7 @@ class World:
     clocks: Clocks
     settings: Mapping[str, str] = field(repr=False)  # of Caret's processes on the hosts
     own_settings: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)  # by host
-    parts: dict[str, Placed] = field(default_factory=dict)
+    parts: dict[str, PlacedPart] = field(default_factory=dict)
     database: EmbeddedPaths = field(init=False)  # of the Postgres that is the primary now
     notebook: Notebook = field(default_factory=Notebook)
     _down_since_s: dict[str, float] = field(default_factory=dict)
@@ -125,12 +125,12 @@ class World:
         names = ("gateway-1", "gateway-2")
         return tuple(f"http://{self.hosts[name].address}:{GATEWAY_PORT}" for name in names)
 
-    def start(self, key: str, host: str, part: Service) -> Placed:
+    def start(self, key: str, host: str, part: Service) -> PlacedPart:
         say(f"Starting {key}")
-        placed = self.parts[key] = Placed(key, part, self.hosts[host])
-        placed.launch()
-        placed.await_ready()
-        return placed
+        placed_part = self.parts[key] = PlacedPart(key, part, self.hosts[host])
+        placed_part.launch()
+        placed_part.await_ready()
+        return placed_part
 
     def mood_file(self, engine: str) -> Path:
         return self.home.paths.home / f"{engine}.mood"
@@ -143,15 +143,15 @@ class World:
     def revive(self) -> None:
         """Restart processes that have ended, after a second, as a cluster's supervisor does."""
         now_s = time.monotonic()
-        for key, placed in self.parts.items():
-            if placed.part.child.is_alive:
+        for key, placed_part in self.parts.items():
+            if placed_part.part.child.is_alive:
                 self._down_since_s.pop(key, None)
             elif now_s - self._down_since_s.setdefault(key, now_s) >= _RESTART_S:
                 say(f"Restarting {key}")
-                placed.launch()
+                placed_part.launch()
 
     def is_ready(self) -> bool:
-        return all(placed.is_ready() for placed in self.parts.values())
+        return all(placed_part.is_ready() for placed_part in self.parts.values())
 
     def manage(self, *arguments: str) -> str:
         return run_to_end(
@@ -280,5 +280,5 @@ def _start_workers(chaos_world: World) -> None:
 
 
 def _stop_all(chaos_world: World) -> None:
-    for placed in reversed(chaos_world.parts.values()):
-        placed.part.child.stop()
+    for placed_part in reversed(chaos_world.parts.values()):
+        placed_part.part.child.stop()

@@ -49,9 +49,9 @@ def clients(world: World, *, rate: float) -> Iterator[Crowd]:
 
 
 @contextmanager
-def running_clients(world: World, parties: Sequence[Party]) -> Iterator[Crowd]:
+def running_clients(world: World, tenant_loads: Sequence[Party]) -> Iterator[Crowd]:
     notes = world.home.paths.home / f"notes-{time.time_ns()}.jsonl"
-    load = Load(world.gateway_urls(), tuple(parties), str(notes))
+    load = Load(world.gateway_urls(), tuple(tenant_loads), str(notes))
     log = (world.home.paths.logs / "clients.log").open("ab")
     command = (sys.executable, "-m", "tests.chaos.clients", msgspec.json.encode(load).decode())
     with log, world.hosts["clients"].entered():
@@ -65,7 +65,7 @@ def running_clients(world: World, parties: Sequence[Party]) -> Iterator[Crowd]:
         )
     world.notebook.follow(notes)
     try:
-        yield Crowd(parties[0].tenant, process)
+        yield Crowd(tenant_loads[0].tenant, process)
     finally:
         process.kill()
         process.wait()

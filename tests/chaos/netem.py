@@ -89,7 +89,7 @@ class _Wire:
 
     def run(self) -> None:
         """Forward packets without end."""
-        others = dict(zip(self.ends, reversed(self.ends), strict=True))
+        opposite_ends = dict(zip(self.ends, reversed(self.ends), strict=True))
         late: list[tuple[float, int, int, bytes]] = []
         number = 0  # packets of one moment keep their order
         while True:
@@ -99,20 +99,20 @@ class _Wire:
                 packet = os.read(end, _MAX_PACKET_BYTES)
                 if random.random() >= self.quality.loss:
                     due_s = time.monotonic() + self.quality.delay_ms / 1000
-                    heapq.heappush(late, (due_s, number, others[end], packet))
+                    heapq.heappush(late, (due_s, number, opposite_ends[end], packet))
                     number += 1
             while late and late[0][0] <= time.monotonic():
                 _, _, end, packet = heapq.heappop(late)
                 os.write(end, packet)
 
 
-def _device_to(host: Host, other: Host) -> int:
+def _device_to(host: Host, peer: Host) -> int:
     """Open a tunnel device in `host`, and route packets for `other` to it."""
     with host.entered():
         device = os.open("/dev/net/tun", os.O_RDWR)
         fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH", _DEVICE.encode(), _TUN_WITHOUT_HEADER))
         _run("ip", "link", "set", _DEVICE, "up")
-        route = (f"{other.address}/32", "dev", _DEVICE, "src", host.address)
+        route = (f"{peer.address}/32", "dev", _DEVICE, "src", host.address)
         _run("ip", "route", "add", *route)
     return device
 

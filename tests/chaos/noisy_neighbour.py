@@ -59,7 +59,7 @@ class Guest(Fault):
 
 
 @dataclass(slots=True)
-class Revoked(Guest):
+class KeyRevocation(Guest):
     _at_s: float = 0.0
 
     def begin(self, world: World) -> None:
@@ -82,5 +82,5 @@ class Flood(Guest):
 
 
 def scenarios() -> Iterator[Scenario]:
-    yield Revoked("key-revoked", hold_s=_HOLD_S, rate=_RATE)
+    yield KeyRevocation("key-revoked", hold_s=_HOLD_S, rate=_RATE)
     yield Flood("flood", hold_s=_HOLD_S, rate=_FLOOD_TIMES * _ALLOWED_A_SECOND)

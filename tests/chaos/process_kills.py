@@ -13,20 +13,20 @@ _STOPPED_S = 10.0
 
 
 @dataclass(slots=True)
-class Killed(Fault):
-    """Killed by SIGKILL, with all children; its supervisor restarts it at once."""
+class ProcessKill(Fault):
+    """SIGKILL for a process and all its children; its supervisor restarts it at once."""
 
     part: str = ""
 
     def begin(self, world: World) -> None:
-        placed = world.parts[self.part]
-        placed.signal(signal.SIGKILL)
-        placed.part.child.kill()  # waits for the end of the process
+        placed_part = world.parts[self.part]
+        placed_part.signal(signal.SIGKILL)
+        placed_part.part.child.kill()  # waits for the end of the process
 
 
 @dataclass(slots=True)
-class Stopped(Fault):
-    """Stopped by SIGSTOP: connections stay open, and nothing responds."""
+class ProcessStop(Fault):
+    """SIGSTOP: connections stay open, and nothing responds."""
 
     part: str = ""
 
@@ -39,6 +39,6 @@ class Stopped(Fault):
 
 def scenarios() -> Iterator[Scenario]:
     for part in KINDS:
-        yield Killed(f"kill-{part}", hold_s=0.0, part=part)
+        yield ProcessKill(f"kill-{part}", hold_s=0.0, part=part)
     for part in KINDS:
-        yield Stopped(f"stop-{part}", hold_s=_STOPPED_S, part=part)
+        yield ProcessStop(f"stop-{part}", hold_s=_STOPPED_S, part=part)

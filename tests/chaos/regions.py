@@ -57,12 +57,12 @@ class FarRegion:
     def start(self, world: World) -> None:
         host, paths = world.hosts[_HOST], world.disks.far_valkey
         world.start("far-valkey", _HOST, valkey_on(host, paths, mark=world.mark_on(_HOST)))
-        here = {"REDIS_URL": redis_url(paths, host), "CARET_REGION": _REGION}
-        world.own_settings[_HOST] = here | {
+        region_settings = {"REDIS_URL": redis_url(paths, host), "CARET_REGION": _REGION}
+        world.own_settings[_HOST] = region_settings | {
             "CARET_HOME_REGION_REDIS_URL": world.settings["REDIS_URL"]
         }
         for gateway in ("gateway-1", "gateway-2"):
-            world.own_settings[gateway] = here | {"CARET_BEHIND_RELAY": "True"}
+            world.own_settings[gateway] = region_settings | {"CARET_BEHIND_RELAY": "True"}
         new_chaos_company("first", rate=0.0)  # a home region without a tenant confirms nothing
         world.start("relay", _HOST, _relay(world))
 
@@ -82,8 +82,10 @@ class CutLine(Guest):
         Guest.begin(self, world)
         while sum(map(self._is_ours, world.notebook.read())) < _SERVED_BEFORE:
             time.sleep(_LOOK_EVERY_S)
-        one, other = (world.hosts[name] for name in _LINE)
-        self._line.enter_context(bad_wire(one, other, CUT, environment=world.home.environment))
+        first_host, second_host = (world.hosts[name] for name in _LINE)
+        self._line.enter_context(
+            bad_wire(first_host, second_host, CUT, environment=world.home.environment)
+        )
         self.company.revoke()
 
     def end(self, world: World) -> None:
@@ -116,16 +118,16 @@ def _relay(world: World) -> CommandService:
         environment=world.environment_on(_HOST),
         folder=REPOSITORY,
     )
-    here = world.disks.far_valkey.redis_url.read_text().strip()
+    redis_address = world.disks.far_valkey.redis_url.read_text().strip()
     return CommandService(
         make_spec=lambda: spec,
-        ready_check=lambda: _has_heard_home(here),
+        ready_check=lambda: _has_heard_home(redis_address),
         name="Relay",
         ready_timeout_s=_READY_S,
     )
 
 
 def _has_heard_home(redis_address: str) -> bool:
-    with suppress(RedisError), Redis.from_url(redis_address) as here:
-        return bool(here.exists(HOME_HEARD))
+    with suppress(RedisError), Redis.from_url(redis_address) as region_redis:
+        return bool(region_redis.exists(HOME_HEARD))
     return False

@@ -35,8 +35,11 @@ def resources_of(pid: int) -> ProcessResources | None:
 
 def resources_by_process(world: World) -> dict[tuple[str, int], ProcessResources]:
     """Return the resources by service and process ID: a restarted process counts as another."""
-    found = {(key, placed.pid): resources_of(placed.pid) for key, placed in world.parts.items()}
-    return {process: resources for process, resources in found.items() if resources is not None}
+    measured = {
+        (key, placed_part.pid): resources_of(placed_part.pid)
+        for key, placed_part in world.parts.items()
+    }
+    return {process: resources for process, resources in measured.items() if resources is not None}
 
 
 def resource_growth(
@@ -44,33 +47,33 @@ def resource_growth(
     after: Mapping[tuple[str, int], ProcessResources],
 ) -> dict[str, dict[str, float]]:
     """Return the growth of processes that still run, without unchanged values."""
-    found = {}
+    growth_by_process = {}
     for process in before.keys() & after.keys():
         old, new = asdict(before[process]), asdict(after[process])
-        more = {name: round(new[name] - old[name], 1) for name in old if new[name] != old[name]}
-        if more:
-            found[process[0]] = more
-    return dict(sorted(found.items()))
+        growth = {name: round(new[name] - old[name], 1) for name in old if new[name] != old[name]}
+        if growth:
+            growth_by_process[process[0]] = growth
+    return dict(sorted(growth_by_process.items()))
 
 
 def leaked_requests_and_connections(world: World) -> dict[str, float]:
     """Return completions in flight and connections, by gateway and gauge, after clients have
     stopped."""
-    found = {}
+    leaks = {}
     for key in ("gateway-1", "gateway-2"):
         host = world.hosts[key]
         with host.entered(), _direct.open(f"http://{host.address}:{METRICS_PORT}/metrics") as page:
             for line in page.read().decode().splitlines():
                 name, _, value = line.partition(" ")
                 if name in _GAUGES and float(value):
-                    found[f"{key} {name}"] = float(value)
-    return found
+                    leaks[f"{key} {name}"] = float(value)
+    return leaks
 
 
 def _links(pid: int) -> list[Path]:
-    found = []
+    link_paths = []
     for path in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):
             path.readlink()
-            found.append(path)
-    return found
+            link_paths.append(path)
+    return link_paths

@@ -83,8 +83,8 @@ class Run:
         ended_s = time.time()
         recovery = self._recovered(ended_s)
         notes = self.world.notebook.since(began_s)
-        read = self.world.notebook.read
-        balance, billed_s = settled_balance(self.world, read, patience_s=_BILLING_S)
+        read_notes = self.world.notebook.read
+        balance, billed_s = settled_balance(self.world, read_notes, patience_s=_BILLING_S)
         figures = Figures(
             notes=notes,
             quiet=self._quiet(notes),
@@ -131,8 +131,8 @@ class Run:
             now_s = time.time()
             if ready_s is None and self.world.is_ready():
                 ready_s = round(now_s - ended_s, 1)
-            bad = [note.at_s for note in self.world.notebook.since(ended_s) if is_bad(note)]
-            last_s = max(bad, default=ended_s)
+            bad_times = [note.at_s for note in self.world.notebook.since(ended_s) if is_bad(note)]
+            last_s = max(bad_times, default=ended_s)
             has_served = bool(self.world.notebook.since(now_s - _STEADY_S))
             is_steady = now_s - last_s >= _STEADY_S and has_served
             if (ready_s is not None and is_steady) or time.monotonic() > deadline_s:
@@ -152,7 +152,7 @@ class Run:
     def _is_quiet(self, note: Note) -> bool:
         return note.tenant == self.crowd.tenant
 
-    def _report(self, scenario: Scenario, figures: Figures, **more: Any) -> None:
+    def _report(self, scenario: Scenario, figures: Figures, **fields: Any) -> None:
         self.report.judged(
             scenario.name,
             figures.num_failed,
@@ -161,7 +161,7 @@ class Run:
             target=figures.target,
             **figures.details(),
             **scenario.details(figures.notes),
-            **more,
+            **fields,
         )
 
     def _report_error(self, scenario: Scenario, error: Exception) -> None:

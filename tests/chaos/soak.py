@@ -80,35 +80,37 @@ def soak(world: World, report: Report, *, minutes: float) -> None:
         time.sleep(_EVERY_S)
     say("Comparing results with bills")
     settled_s = began_s + _SETTLING * minutes * _MINUTE_S
-    trends = {key: trend(each, settled_s=settled_s) for key, each in samples.items()}
+    trends = {
+        key: trend(samples_of_part, settled_s=settled_s) for key, samples_of_part in samples.items()
+    }
     _report(world, report, trends, began_s=began_s, others_cores=round(neighbours.num_cores(), 2))
 
 
-def _report(world: World, report: Report, trends: dict[str, Trend], **more: float) -> None:
-    notes = world.notebook.since(more.pop("began_s"))
+def _report(world: World, report: Report, trends: dict[str, Trend], **fields: float) -> None:
+    notes = world.notebook.since(fields.pop("began_s"))
     balance, _ = settled_balance(world, world.notebook.read, patience_s=_BILLING_S)
-    failed = sum(note.is_failed for note in notes)
-    growing = [key for key, each in trends.items() if not each.is_flat]
+    num_failed = sum(note.is_failed for note in notes)
+    growing = [key for key, trend in trends.items() if not trend.is_flat]
     first_ms = [note.first_ms for note in notes if note.first_ms is not None]
     report.judged(
         "soak",
         len(growing),
         "processes that grow",
-        passed=not growing and not failed and balance.is_even,
+        passed=not growing and not num_failed and balance.is_even,
         target="none, none failed, all billed once",
         growing=growing,
         sent=len(notes),
         completed=sum(note.is_served for note in notes),
         shed=sum(note.is_shed for note in notes),
-        failed=failed,
+        failed=num_failed,
         first_ms_p99=round(percentile(first_ms, 99), 1) if first_ms else None,
         missing=balance.missing,
         doubled=balance.doubled,
         different=balance.different,
         unseen=balance.unseen,
         broken=balance.broken,
-        trends={key: _trend_fields(each) for key, each in trends.items()},
-        **more,
+        trends={key: _trend_fields(trend) for key, trend in trends.items()},
+        **fields,
     )
 
 

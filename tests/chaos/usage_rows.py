@@ -32,7 +32,7 @@ def rows_of(world: World, tenants: Sequence[str]) -> Iterator[Row]:
 
 
 def settled_balance(
-    world: World, read: Callable[[], Sequence[Note]], *, patience_s: float
+    world: World, read_notes: Callable[[], Sequence[Note]], *, patience_s: float
 ) -> tuple[Balance, float]:
     """Wait until everything recorded by now is billed, or until `patience_s` has passed.
 
@@ -40,7 +40,7 @@ def settled_balance(
     down.
     """
     began_s = time.monotonic()
-    notes = list(read())
+    notes = list(read_notes())
     tenants = sorted({note.tenant for note in notes})
     while True:
         is_over = time.monotonic() > began_s + patience_s
@@ -48,7 +48,7 @@ def settled_balance(
             rows = list(rows_of(world, tenants))
             took_s = time.monotonic() - began_s
             if is_over or not balance(notes, rows, ()).missing:
-                return _balance_after_running_requests(notes, rows, read), took_s
+                return _balance_after_running_requests(notes, rows, read_notes), took_s
         if is_over:
             raise TimeoutError("The database is still down.")
         world.revive()
@@ -56,12 +56,12 @@ def settled_balance(
 
 
 def _balance_after_running_requests(
-    notes: Sequence[Note], rows: Sequence[Row], read: Callable[[], Sequence[Note]]
+    notes: Sequence[Note], rows: Sequence[Row], read_notes: Callable[[], Sequence[Note]]
 ) -> Balance:
     """Balance again while it is uneven: a completion may be billed before its client records it."""
     deadline_s = time.monotonic() + _UNDER_WAY_S
     while True:
-        current = balance(notes, rows, read()[len(notes) :])
+        current = balance(notes, rows, read_notes()[len(notes) :])
         if current.is_even or time.monotonic() > deadline_s:
             return current
         time.sleep(_LOOK_EVERY_S)

@@ -72,15 +72,15 @@ def dns_server_in_thread() -> Iterator[DnsServer]:
         async with dns_server() as server:
             servers.append(server)
             started.set()
-            await ended.wait()
+            await stop_event.wait()
 
-    ended = asyncio.Event()
+    stop_event = asyncio.Event()
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
     thread.start()
     assert started.wait(10)
     try:
         yield servers[0]
     finally:
-        loop.call_soon_threadsafe(ended.set)
+        loop.call_soon_threadsafe(stop_event.set)
         thread.join(10)
         loop.close()

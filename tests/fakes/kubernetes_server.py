@@ -179,13 +179,13 @@ async def kubernetes_server(
 def kubernetes_server_in_thread() -> Iterator[KubernetesServer]:
     """Run the server in its own thread, for tests that block their event loop."""
     servers: list[KubernetesServer] = []
-    started, loop, ended = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
+    started, loop, stop_event = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
 
     async def serve() -> None:
         async with kubernetes_server() as server:
             servers.append(server)
             started.set()
-            await ended.wait()
+            await stop_event.wait()
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
     thread.start()
@@ -193,6 +193,6 @@ def kubernetes_server_in_thread() -> Iterator[KubernetesServer]:
     try:
         yield servers[0]
     finally:
-        loop.call_soon_threadsafe(ended.set)
+        loop.call_soon_threadsafe(stop_event.set)
         thread.join(10)
         loop.close()

@@ -39,10 +39,10 @@ class Pool:
     leases: dict[str, Lease] = field(default_factory=dict)
 
     def take_back_ended_leases(self, now_s: float, *, but: str) -> int:
-        others = (lease for name, lease in self.leases.items() if name != but)
-        ended = [lease for lease in others if lease.ends_s <= now_s]
-        units = sum(lease.held for lease in ended)
-        for lease in ended:
+        other_leases = (lease for name, lease in self.leases.items() if name != but)
+        ended_leases = [lease for lease in other_leases if lease.ends_s <= now_s]
+        units = sum(lease.held for lease in ended_leases)
+        for lease in ended_leases:
             lease.held = 0
         return units
 
@@ -77,9 +77,9 @@ class FakeLeaseStore:
 
     def spent(self, key: str) -> int:
         """Return the units used from a budget, without the leased ones."""
-        return self.pools[key].used - self.held(key)
+        return self.pools[key].used - self.num_held(key)
 
-    def held(self, key: str) -> int:
+    def num_held(self, key: str) -> int:
         return sum(lease.held for lease in self.pools[key].leases.values())
 
     def _grant(self, gateway: str, request: LeaseRequest) -> LeaseGrant:
@@ -88,52 +88,55 @@ class FakeLeaseStore:
         if request.number <= lease.number:
             return LeaseGrant(lease.held)
         spent = request.settled - (lease.settled if lease.since == request.since else 0)
-        kept, beyond = max(0, lease.held - spent), max(0, spent - lease.held)
-        used = _used(pool, request.spec, now_s) - kept
+        kept_units, beyond = max(0, lease.held - spent), max(0, spent - lease.held)
+        used_units = _count_used(pool, request.spec, now_s) - kept_units
         if request.spec.interval_s is None:
-            known = min(beyond, pool.raised)
-            used, pool.raised = used + beyond - known, pool.raised - known
-        if gateway not in pool.leases or _free(used, request.spec) < request.want:
-            used -= pool.take_back_ended_leases(now_s, but=gateway)
-        grant, used = _share(used, kept, request)
+            already_raised = min(beyond, pool.raised)
+            used_units, pool.raised = (
+                used_units + beyond - already_raised,
+                pool.raised - already_raised,
+            )
+        if gateway not in pool.leases or _free(used_units, request.spec) < request.want:
+            used_units -= pool.take_back_ended_leases(now_s, but=gateway)
+        grant, used_units = _share(used_units, kept_units, request)
         pool.leases[gateway] = Lease(
             request.number, request.since, request.settled, grant.granted_units, now_s + LEASE_S
         )
         if request.spec.interval_s is None:
-            pool.used = round(used)
+            pool.used = round(used_units)
         else:
-            pool.full_at_s = now_s + used * request.spec.interval_s
+            pool.full_at_s = now_s + used_units * request.spec.interval_s
         return grant
 
 
-def _used(pool: Pool, rule: BucketSpec, now_s: float) -> float:
+def _count_used(pool: Pool, rule: BucketSpec, now_s: float) -> float:
     if rule.interval_s is None:
         return pool.used
     return (pool.full_at_s - now_s) / rule.interval_s
 
 
-def _clipped(used: float, rule: BucketSpec) -> float:
-    return used if rule.interval_s is None else min(rule.capacity, max(0.0, used))
+def _clipped(used_units: float, rule: BucketSpec) -> float:
+    return used_units if rule.interval_s is None else min(rule.capacity, max(0.0, used_units))
 
 
-def _free(used: float, rule: BucketSpec) -> int:
-    return max(0, math.floor(rule.capacity - _clipped(used, rule) + 1e-6))
+def _free(used_units: float, rule: BucketSpec) -> int:
+    return max(0, math.floor(rule.capacity - _clipped(used_units, rule) + 1e-6))
 
 
-def _share(used: float, kept: int, request: LeaseRequest) -> tuple[LeaseGrant, float]:
-    rule, units, wait_s = request.spec, _free(used, request.spec), 0.0
-    used = _clipped(used, rule)
+def _share(used_units: float, kept_units: int, request: LeaseRequest) -> tuple[LeaseGrant, float]:
+    rule, units, wait_s = request.spec, _free(used_units, request.spec), 0.0
+    used_units = _clipped(used_units, rule)
     if units >= request.need:
-        held = request.need + min(request.want - request.need, (units - request.need) // 4)
+        granted_units = request.need + min(request.want - request.need, (units - request.need) // 4)
     elif units >= request.least:
-        held = units
+        granted_units = units
     else:
-        held = min(kept, units)
-        wait_s = (used + request.least - rule.capacity) * (rule.interval_s or 0.0) or 1.0
-    used += held
+        granted_units = min(kept_units, units)
+        wait_s = (used_units + request.least - rule.capacity) * (rule.interval_s or 0.0) or 1.0
+    used_units += granted_units
     is_budget = rule.interval_s is None
-    overdrawn = max(0, round(used) - rule.capacity) if is_budget else 0
-    return LeaseGrant(held, wait_s, overdrawn), used
+    overdrawn = max(0, round(used_units) - rule.capacity) if is_budget else 0
+    return LeaseGrant(granted_units, wait_s, overdrawn), used_units
 
 
 def make_quotas(

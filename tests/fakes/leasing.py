@@ -33,10 +33,10 @@ class Gateway:
     def __init__(self, store: ManualClockLeaseStore, *, max_buckets: int = 100) -> None:
         self.leases = Leases(store, store.clock, max_buckets=max_buckets)
 
-    async def spends(self, *wants: SpendRequest) -> float:
+    async def spends(self, *requests: SpendRequest) -> float:
         """Spend the units and return 0, or return the seconds to wait if they are refused."""
         try:
-            for spent in await self.leases.spend(wants):
+            for spent in await self.leases.spend(requests):
                 self.leases.settle(spent, spent.units)
         except RateLimitExceeded as exceeded:
             return exceeded.wait_s

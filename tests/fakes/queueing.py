@@ -99,13 +99,15 @@ class QueueModel:
         heapq.heappush(self._events, (when_s, self._num_events, action))
 
 
-def shed_share(offered: Iterable[OfferedRequest]) -> float:
-    shed = [request.first_token_s is None for request in offered]
+def shed_share(offered_requests: Iterable[OfferedRequest]) -> float:
+    shed = [request.first_token_s is None for request in offered_requests]
     return sum(shed) / len(shed)
 
 
-def first_tokens_s(offered: Iterable[OfferedRequest]) -> list[float]:
-    return sorted(request.first_token_s for request in offered if request.first_token_s is not None)
+def first_tokens_s(offered_requests: Iterable[OfferedRequest]) -> list[float]:
+    return sorted(
+        request.first_token_s for request in offered_requests if request.first_token_s is not None
+    )
 
 
 def quantile(times: Sequence[float], share: float) -> float:

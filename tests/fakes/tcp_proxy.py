@@ -54,13 +54,13 @@ class FaultProxy:
 def fault_proxy(target: str) -> Iterator[FaultProxy]:
     """Run the proxy in its own thread; its clients are other processes."""
     proxy, loop = FaultProxy(target), asyncio.new_event_loop()
-    started, ended = threading.Event(), asyncio.Event()
+    started, stop_event = threading.Event(), asyncio.Event()
 
     async def run() -> None:
         server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
         proxy.port = server.sockets[0].getsockname()[1]
         started.set()
-        await ended.wait()
+        await stop_event.wait()
         server.close()
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
@@ -73,6 +73,6 @@ def fault_proxy(target: str) -> Iterator[FaultProxy]:
     try:
         yield proxy
     finally:
-        loop.call_soon_threadsafe(ended.set)
+        loop.call_soon_threadsafe(stop_event.set)
         thread.join(10)
         loop.close()

@@ -102,7 +102,8 @@ def summary(faults: Sequence[Fault], results: Results) -> str:
 def _row(title: str, faults: Sequence[Fault], results: Results) -> str:
     if not faults:
         return ""
-    caught = sum(results.is_caught(fault) for fault in faults)
+    num_caught = sum(results.is_caught(fault) for fault in faults)
     missed = sum(results.is_missed(fault) for fault in faults)
-    planted = len(faults)
-    return f"| {title} | {planted} | {caught} | {missed} | {planted - caught - missed} |"
+    num_planted = len(faults)
+    num_not_run = num_planted - num_caught - missed
+    return f"| {title} | {num_planted} | {num_caught} | {missed} | {num_not_run} |"

@@ -88,10 +88,10 @@ def home_template(scratch: Scratch) -> Iterator[Path]:
 
 
 def _copy(repository: Path, root: Path) -> None:
-    listed = subprocess.run(
+    file_list = subprocess.run(
         ["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True, check=True
     )
-    for name in filter(None, listed.stdout.split("\0")):
+    for name in filter(None, file_list.stdout.split("\0")):
         target = root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(repository / name, target, follow_symlinks=False)

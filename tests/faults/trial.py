@@ -41,9 +41,9 @@ def try_tests(scratch: Scratch, arguments: Sequence[str], *, limit_s: float) -> 
 
     Raises NoVerdict.
     """
-    started = time.monotonic()
+    began_s = time.monotonic()
     code, output = _run_pytest(scratch, ["-x", *arguments], limit_s=limit_s)
-    seconds = time.monotonic() - started
+    seconds = time.monotonic() - began_s
     if code is None:
         return Verdict(f"the time limit of {limit_s:.0f} s", seconds, is_timeout=True)
     return Verdict(failed_test(code, output), seconds)
@@ -59,13 +59,13 @@ def failing_tests(scratch: Scratch, tests: Collection[str], *, limit_s: float) -
     )
     if code not in (_PASSED, *_FAILURES):
         raise NoVerdict(f"pytest ended with {code} without a fault: {output[-_TAIL_CHARS:]}")
-    failed = {test_function(name) for name in _FAILED.findall(output)}
-    failed_files = {name for name in failed if "::" not in name}
-    files = {name.partition("::")[0] for name in failed}
+    failed_names = {test_function(name) for name in _FAILED.findall(output)}
+    failed_files = {name for name in failed_names if "::" not in name}
+    files = {name.partition("::")[0] for name in failed_names}
     return {
         test
         for test in tests
-        if test in failed or test.partition("::")[0] in failed_files or test in files
+        if test in failed_names or test.partition("::")[0] in failed_files or test in files
     }
 
 
@@ -83,10 +83,10 @@ def failed_test(code: int, output: str) -> str | None:
         return None
     if code not in _FAILURES:
         raise NoVerdict(f"pytest ended with {code}: {output[-_TAIL_CHARS:]}")
-    failed = _FAILED.search(output)
-    if failed is None:
+    match = _FAILED.search(output)
+    if match is None:
         raise NoVerdict(f"pytest failed before the tests: {output[-_TAIL_CHARS:]}")
-    return failed.group(1)
+    return match.group(1)
 
 
 def end_trials() -> None:

@@ -63,11 +63,11 @@ def test_gateway_console_and_engine_respond(place: Place) -> None:
 def test_a_second_up_reports_the_running_installation(place: Place) -> None:
     before = place.entry
 
-    again = place.manage("up")
+    second_run = place.manage("up")
 
-    assert again.returncode == 0
-    assert "runs already" in again.stdout
-    assert before["console_url"] in again.stdout
+    assert second_run.returncode == 0
+    assert "runs already" in second_run.stdout
+    assert before["console_url"] in second_run.stdout
     assert place.entry == before
 
 

@@ -23,12 +23,12 @@ from tests.stack.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
-def started(place_without_engine: Place) -> subprocess.CompletedProcess[str]:
+def up_process(place_without_engine: Place) -> subprocess.CompletedProcess[str]:
     return place_without_engine.manage("up", "--detach")
 
 
 @pytest.fixture
-def stopped(place_without_engine: Place) -> Iterator[Place]:
+def stopped_installation(place_without_engine: Place) -> Iterator[Place]:
     """Stop the installation before and after the test, if it runs."""
     _stop(place_without_engine)
     yield place_without_engine
@@ -41,15 +41,15 @@ def _stop(place: Place) -> None:
 
 
 def test_no_engine_is_started_if_engines_are_configured(
-    place_without_engine: Place, started: subprocess.CompletedProcess[str]
+    place_without_engine: Place, up_process: subprocess.CompletedProcess[str]
 ) -> None:
     place = place_without_engine
 
-    assert started.returncode == 0, started.stdout + started.stderr
+    assert up_process.returncode == 0, up_process.stdout + up_process.stderr
     for part in ("Postgres", "Valkey", "Migrations", "Tenants", "Gateway", "Console", "Worker"):
-        assert f"ok  {part}" in started.stdout
+        assert f"ok  {part}" in up_process.stdout
     # A failed test completion is no failure of `up`.
-    assert "The engines are your own (CARET_POOLS_FILE)." in started.stdout
+    assert "The engines are your own (CARET_POOLS_FILE)." in up_process.stdout
     assert place.entry["pools"][0]["pid"] is None
     assert not (place.paths.logs / "engine.log").exists()
 
@@ -95,87 +95,87 @@ def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
         for pid in (*watchdogs, supervisor):
             os.kill(pid, signal.SIGKILL)
 
-        with place.start("up") as again:
-            output = _read_until(again, "Ctrl-C stops everything")
-            ended = leftover.wait(timeout=5)
+        with place.start("up") as second_run:
+            output = _read_until(second_run, "Ctrl-C stops everything")
+            exit_status = leftover.wait(timeout=5)
             new_supervisor = place.entry["supervisor_pid"]
-            again.send_signal(signal.SIGINT)
-            rest = _rest_of(again)
+            second_run.send_signal(signal.SIGINT)
+            remaining_output = _rest_of(second_run)
 
-    assert ended == -signal.SIGTERM
+    assert exit_status == -signal.SIGTERM
     assert "that an earlier run had left behind" in output
     assert new_supervisor != supervisor
-    assert again.returncode == 0
-    assert "Stopped." in rest
+    assert second_run.returncode == 0
+    assert "Stopped." in remaining_output
     assert not place.pids
 
 
-def test_ctrl_c_during_the_start_leaves_no_process(stopped: Place) -> None:
-    with stopped.start("up") as supervisor:
+def test_ctrl_c_during_the_start_leaves_no_process(stopped_installation: Place) -> None:
+    with stopped_installation.start("up") as supervisor:
         _read_until(supervisor, "... Migrations")
         supervisor.send_signal(signal.SIGINT)
         _rest_of(supervisor)
 
     assert supervisor.returncode == 0
-    assert not stopped.pids
+    assert not stopped_installation.pids
 
 
-def test_ctrl_c_while_detaching_leaves_no_process(stopped: Place) -> None:
-    with stopped.start("up", "--detach") as waiting:
+def test_ctrl_c_while_detaching_leaves_no_process(stopped_installation: Place) -> None:
+    with stopped_installation.start("up", "--detach") as waiting:
         _read_until(waiting, "... Migrations")
         waiting.send_signal(signal.SIGINT)
         _rest_of(waiting)
 
-    assert not stopped.pids
+    assert not stopped_installation.pids
 
 
-def test_a_port_in_use_is_reported_before_the_start(stopped: Place) -> None:
-    port = stopped.environment["CARET_GATEWAY_PORT"]
+def test_a_port_in_use_is_reported_before_the_start(stopped_installation: Place) -> None:
+    port = stopped_installation.environment["CARET_GATEWAY_PORT"]
     with socket.create_server((LOOPBACK, int(port))):
-        refused = stopped.manage("up", "--detach")
+        process = stopped_installation.manage("up", "--detach")
 
-    assert refused.returncode == 3
-    assert re.search(rf"Port {port}.*CARET_GATEWAY_PORT", refused.stderr)
-    assert "Traceback" not in refused.stderr
-    assert not stopped.pids
+    assert process.returncode == 3
+    assert re.search(rf"Port {port}.*CARET_GATEWAY_PORT", process.stderr)
+    assert "Traceback" not in process.stderr
+    assert not stopped_installation.pids
 
 
-def test_an_invalid_setting_is_reported_in_one_sentence(stopped: Place) -> None:
-    stopped.environment["CARET_ENGINE_PORT"], right = (
+def test_an_invalid_setting_is_reported_in_one_sentence(stopped_installation: Place) -> None:
+    stopped_installation.environment["CARET_ENGINE_PORT"], valid_port = (
         "http",
-        stopped.environment["CARET_ENGINE_PORT"],
+        stopped_installation.environment["CARET_ENGINE_PORT"],
     )
-    refused = stopped.manage("up")
-    stopped.environment["CARET_ENGINE_PORT"] = right
+    process = stopped_installation.manage("up")
+    stopped_installation.environment["CARET_ENGINE_PORT"] = valid_port
 
-    assert refused.returncode == 2
-    assert refused.stderr.startswith("caret: CARET_ENGINE_PORT")
-    assert len(refused.stderr.splitlines()) == 1
+    assert process.returncode == 2
+    assert process.stderr.startswith("caret: CARET_ENGINE_PORT")
+    assert len(process.stderr.splitlines()) == 1
 
 
 def test_a_part_that_does_not_start_is_reported_with_its_log(
-    stopped: Place, tmp_path: Path
+    stopped_installation: Place, tmp_path: Path
 ) -> None:
     catalogue = tmp_path / "pools.toml"
     catalogue.write_text(
         '[[pools]]\nname = "a"\ntier = "no such tier"\nmodel = "m"\ntokenizer = "/none"\n'
         'max_context_tokens = 1\nreplicas = ["http://127.0.0.1:1"]\n'
     )
-    stopped.environment["CARET_POOLS_FILE"], right = (
+    stopped_installation.environment["CARET_POOLS_FILE"], pools_file = (
         str(catalogue),
-        stopped.environment["CARET_POOLS_FILE"],
+        stopped_installation.environment["CARET_POOLS_FILE"],
     )
-    refused = stopped.manage("up", "--detach")
-    stopped.environment["CARET_POOLS_FILE"] = right
+    process = stopped_installation.manage("up", "--detach")
+    stopped_installation.environment["CARET_POOLS_FILE"] = pools_file
 
-    assert refused.returncode == 7
-    assert "Gateway ended while it started" in refused.stderr
-    assert str(stopped.paths.logs / "gateway.log") in refused.stderr
-    assert not stopped.pids
+    assert process.returncode == 7
+    assert "Gateway ended while it started" in process.stderr
+    assert str(stopped_installation.paths.logs / "gateway.log") in process.stderr
+    assert not stopped_installation.pids
 
 
-def test_down_reports_that_nothing_was_running(stopped: Place) -> None:
-    down = stopped.manage("down")
+def test_down_reports_that_nothing_was_running(stopped_installation: Place) -> None:
+    down = stopped_installation.manage("down")
 
     assert down.returncode == 0
     assert down.stdout == "Caret was not running.\n"

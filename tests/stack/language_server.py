@@ -117,11 +117,13 @@ def chat_params(text: str, **params: Any) -> dict[str, Any]:
     return {"token": "1", "turns": [{"role": "user", "text": text}]} | params
 
 
-def environment_of(home: Path, **more: str) -> dict[str, str]:
+def environment_of(home: Path, **variables: str) -> dict[str, str]:
     """Return the environment of a user whose home is empty."""
     inherited = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     folders = {name: str(home / name) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")}
-    return inherited | folders | {"HOME": str(home), "PYTHON_KEYRING_BACKEND": _NO_KEYRING} | more
+    return (
+        inherited | folders | {"HOME": str(home), "PYTHON_KEYRING_BACKEND": _NO_KEYRING} | variables
+    )
 
 
 _NO_KEYRING: Final = "keyring.backends.null.Keyring"
@@ -215,7 +217,7 @@ class OpenBuffer:
         units = len(line.encode("utf-16-le", "surrogatepass")) // 2
         return {"line": before.count("\n"), "character": units}
 
-    def wish(self, *, trigger: int = AUTOMATIC) -> dict[str, Any]:
+    def completion_params(self, *, trigger: int = AUTOMATIC) -> dict[str, Any]:
         """Return the parameters of a request at the cursor."""
         return {
             "textDocument": {"uri": self.uri},
@@ -226,7 +228,7 @@ class OpenBuffer:
     async def asks(self, *, trigger: int = AUTOMATIC) -> list[dict[str, Any]]:
         """Request inline completions and return the items."""
         response = await self.server.ask(
-            "textDocument/inlineCompletion", self.wish(trigger=trigger)
+            "textDocument/inlineCompletion", self.completion_params(trigger=trigger)
         )
         return list(response["items"])
 

@@ -40,7 +40,7 @@ class Stack:
     @property
     def pools(self) -> list[StatePoolEntry]:
         """Read the current entries: an engine that was restarted has a new process ID."""
-        return _read(self.up_file)["pools"]
+        return _read_up_file(self.up_file)["pools"]
 
     def tenant(self, slug: str) -> Tenant:
         return next(tenant for tenant in self.tenants if tenant.slug == slug)
@@ -101,7 +101,7 @@ def engine(stack: Stack) -> Engine:
 
 
 def _describe(services: Services, *, environment: dict[str, str], output: str) -> Stack:
-    entry = _read(services.paths.up_file)
+    entry = _read_up_file(services.paths.up_file)
     return Stack(
         console_url=entry["console_url"],
         gateway_url=entry["gateway_url"],
@@ -124,7 +124,7 @@ def _tenant(entry: TenantEntry) -> Tenant:
     )
 
 
-def _read(up_file: Path) -> RunningInstallation:
+def _read_up_file(up_file: Path) -> RunningInstallation:
     entry = read_up_file(up_file)
     assert entry is not None, "the supervisor is not running"
     return entry

@@ -27,5 +27,5 @@ def seeds(count: int, *, deep: int) -> list[Any]:
     The default suite has `count` fixed ones. The deep suite has `deep` others, which differ in
     every run.
     """
-    drawn = [pytest.param(SEED + number, marks=pytest.mark.deep) for number in range(deep)]
-    return [*range(count), *drawn]
+    deep_seeds = [pytest.param(SEED + number, marks=pytest.mark.deep) for number in range(deep)]
+    return [*range(count), *deep_seeds]

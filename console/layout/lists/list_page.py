@@ -81,7 +81,7 @@ class CsvFile(Generic[_Row]):
 
     def cells(self, row: _Row) -> list[list[Value]]:
         rows = [row] if self.split is None else self.split(row)
-        return [[cell(each) for cell in self.columns.values()] for each in rows]
+        return [[cell(row) for cell in self.columns.values()] for row in rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,12 +24,12 @@ def page_links(request: HttpRequest, page: Page[Any], *, has_file: bool = False)
 
     `has_file`: the view also answers `wants_csv`.
     """
-    rest = {name: value for name, value in request.GET.items() if name != "cursor" and value}
-    first = f"{request.path}?{urlencode(rest)}" if rest else request.path
+    filters = {name: value for name, value in request.GET.items() if name != "cursor" and value}
+    first = f"{request.path}?{urlencode(filters)}" if filters else request.path
     next_ = ""
     if page.next_cursor is not None:
-        next_ = f"{request.path}?{urlencode({**rest, 'cursor': page.next_cursor})}"
-    file = f"{request.path}?{urlencode({**rest, 'as': 'csv'})}" if has_file and page.rows else ""
+        next_ = f"{request.path}?{urlencode({**filters, 'cursor': page.next_cursor})}"
+    file = f"{request.path}?{urlencode({**filters, 'as': 'csv'})}" if has_file and page.rows else ""
     return PageLinks(next_, first if request.GET.get("cursor") else "", file)
 
 

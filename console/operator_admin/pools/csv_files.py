@@ -37,8 +37,8 @@ def _replica_csv(installation: InstallationStatus) -> HttpResponse:
     lines: list[tuple[Value, ...]] = []
     for pool in installation.pools:
         pool_cells = (pool.name, pool.tier, pool.model)
-        lines += [(*pool_cells, *_replica_cells(each), None, "") for each in pool.replicas]
-        lines += [(*pool_cells, *_rejected_cells(each)) for each in pool.rejected]
+        lines += [(*pool_cells, *_replica_cells(replica), None, "") for replica in pool.replicas]
+        lines += [(*pool_cells, *_rejected_cells(replica)) for replica in pool.rejected]
     return csv_response("replicas", header, lines, notes=_csv_notes(installation))
 
 

@@ -44,17 +44,23 @@ def changes_of(drains: DrainState | None, additions: AddedReplicas | None) -> li
     """Return the changes newest first, at most MAX_SHOWN. None: Redis is unreachable."""
     drained = (
         ChangeLogEntry(
-            each.at,
-            each.replica,
-            gettext("drained") if each.is_drained else gettext("undrained"),
-            each.operator,
-            each.reason,
+            entry.at,
+            entry.replica,
+            gettext("drained") if entry.is_drained else gettext("undrained"),
+            entry.operator,
+            entry.reason,
         )
-        for each in (drains.latest if drains else ())
+        for entry in (drains.latest if drains else ())
     )
     added = (
-        ChangeLogEntry(each.at, each.replica, _describe_addition(each), each.operator, each.reason)
-        for each in (additions.latest if additions else ())
+        ChangeLogEntry(
+            addition.at,
+            addition.replica,
+            _describe_addition(addition),
+            addition.operator,
+            addition.reason,
+        )
+        for addition in (additions.latest if additions else ())
     )
     return sorted((*drained, *added), key=lambda change: change.at, reverse=True)[:MAX_SHOWN]
 

@@ -39,8 +39,8 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
 
         A passkey is bound to it.
         """
-        party: dict[str, str] = super().get_public_key_credential_rp_entity()
-        return party | {"name": "Caret"}
+        relying_party: dict[str, str] = super().get_public_key_credential_rp_entity()
+        return relying_party | {"name": "Caret"}
 
     def generate_authenticator_name(self, user: Any, type: Any) -> str:  # allauth's name for it
         return "Passkey"

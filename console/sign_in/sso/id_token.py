@@ -74,8 +74,8 @@ def verify_claims(
 
 def _require_authorized_party(claims: dict[str, Any], client_id: str) -> None:
     """Require that the token was issued to this client alone. Raises ProviderRefused."""
-    audiences, party = claims["aud"], claims.get("azp")
-    if party is None and isinstance(audiences, list) and set(audiences) != {client_id}:
+    audiences, authorized_party = claims["aud"], claims.get("azp")
+    if authorized_party is None and isinstance(audiences, list) and set(audiences) != {client_id}:
         raise ProviderRefused("missing_claim_azp")
-    if party is not None and party != client_id:
+    if authorized_party is not None and authorized_party != client_id:
         raise ProviderRefused("wrong_authorized_party")

@@ -93,14 +93,14 @@ class AuditFilterForm(DateRangeForm):
 def _list_actions(requested_action: str) -> list[tuple[str, Any]]:
     """Return the choices by area; the action of a link is added if it is not among them."""
     choices: list[tuple[str, Any]] = [("", gettext("All"))]
-    known = set(ACTIONS)
+    options = set(ACTIONS)
     for area in AREAS:
         prefixes = sorted({f"{action.partition('.')[0]}.*" for action in area.sentences})
-        known.update(prefixes)
-        group = [(each, gettext("All: %(prefix)s") % {"prefix": each}) for each in prefixes]
+        options.update(prefixes)
+        group = [(prefix, gettext("All: %(prefix)s") % {"prefix": prefix}) for prefix in prefixes]
         group += [(action, write_pattern(action)) for action in area.sentences]
         choices.append((str(area.title), group))
-    if requested_action and requested_action not in known:
+    if requested_action and requested_action not in options:
         choices.append((requested_action, requested_action))
     return choices
 
@@ -132,7 +132,7 @@ def _find_entries(query: ListQuery) -> Page[AuditEntryRow]:
         cursor=query.cursor,
         now=query.now,
     )
-    references = {each for entry in page.rows for each in list_references(entry)}
+    references = {reference for entry in page.rows for reference in list_references(entry)}
     names = find_resource_names(actor=query.actor, references=references)
     return map_page(page, lambda entry: _present_entry(entry, names))
 

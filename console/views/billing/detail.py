@@ -83,14 +83,14 @@ def _this_month(spending: SpendingOverview) -> dict[str, Any]:
 
 
 def _spent_over_time(spending: SpendingOverview, span_name: str, first: date) -> dict[str, Any]:
-    days_of_span = [each for each in spending.days if each.day >= first]
+    days_of_span = [day for day in spending.days if day.day >= first]
     sum_spending = spent_by_month if _SPANS[span_name].is_by_month else spent_by_day
     spend_rows: list[SpendRow] = sum_spending(days_of_span, first, spending.today)
     return {
         "chart": spent_chart(
             spend_rows, spending.currency, is_by_month=_SPANS[span_name].is_by_month
         ),
-        "spent_micros": sum(each.micros for each in spend_rows),
+        "spent_micros": sum(row.micros for row in spend_rows),
         "spans": [
             Tab(str(span.title), page_url("billing", span=name), name == span_name)
             for name, span in _SPANS.items()

@@ -133,11 +133,13 @@ def _group_by_day(query: ListQuery, page: Page[TransactionRow]) -> dict[str, Any
         rows[row.transaction.day].append(row)
     totals: defaultdict[date, list[DayKindTotal]] = defaultdict(list)
     if rows:
-        for each in list_day_totals(
+        for day_total in list_day_totals(
             actor=query.actor, ledger_filter=_read_filter(query), days=rows.keys()
         ):
-            title = str(_KIND_TITLES[each.source_kind])
-            totals[each.day].append(DayKindTotal(title, each.num_transactions, each.debit_micros))
+            title = str(_KIND_TITLES[day_total.source_kind])
+            totals[day_total.day].append(
+                DayKindTotal(title, day_total.num_transactions, day_total.debit_micros)
+            )
     days = [_present_day(day, rows[day], totals[day]) for day in sorted(rows, reverse=True)]
     return {"tabs": tabs("billing-ledger"), "days": days}
 
@@ -197,8 +199,8 @@ def row_of(
     return TransactionRow(
         transaction=transaction,
         title=str(_TITLES.get(transaction.source_kind, transaction.memo)),
-        amount_micros=sum(max(0, each.amount_micros) for each in transaction.entries),
-        sides=tuple(_present_side(each, accounts) for each in transaction.entries),
+        amount_micros=sum(max(0, entry.amount_micros) for entry in transaction.entries),
+        sides=tuple(_present_side(entry, accounts) for entry in transaction.entries),
         document=_document_number(transaction),
     )
 

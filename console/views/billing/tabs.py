@@ -15,8 +15,8 @@ _SECTIONS: Final = {
 }
 
 
-def tabs(here: str) -> list[Tab]:
+def tabs(current_name: str) -> list[Tab]:
     return [
-        Tab(str(title), reverse(f"console:{name}"), is_current=name == here)
+        Tab(str(title), reverse(f"console:{name}"), is_current=name == current_name)
         for name, title in _SECTIONS.items()
     ]

@@ -154,7 +154,7 @@ def _render_page(
     *,
     form: ChangeForm | None = None,
     status: int = 200,
-    **more: object,
+    **extra_context: object,
 ) -> HttpResponse:
     budget = find_budget(actor=member.actor, budget_id=budget_id, now=timezone.now())
     context: dict[str, Any] = {
@@ -165,4 +165,4 @@ def _render_page(
         "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
         "form": form or ChangeForm(initial=initial_of(budget)),
     }
-    return render_page(request, member, _PAGE, context | more, status=status)
+    return render_page(request, member, _PAGE, context | extra_context, status=status)

@@ -117,7 +117,7 @@ class NewForm(TermsForm):
         super().__init__(*args, **kwargs)
         field = self.fields["team"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "–"), *((str(each.id), each.name) for each in teams)]
+        field.choices = [("", "–"), *((str(team.id), team.name) for team in teams)]
 
     def to_target(self) -> BudgetTarget:
         """Return the budget's target, without fields of other scopes. Raises InvalidValue."""

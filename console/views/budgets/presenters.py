@@ -110,7 +110,9 @@ def alert_rows(budget: BudgetView) -> list[Threshold]:
 
 
 def _to_threshold(percent: int, alert: AlertView | None) -> Threshold:
-    alerts = () if alert is None else tuple(_to_sent_alert(each) for each in alert.deliveries)
+    alerts = (
+        () if alert is None else tuple(_to_sent_alert(delivery) for delivery in alert.deliveries)
+    )
     return Threshold(percent, alert, alerts, is_in_next=alert is not None and not alerts)
 
 

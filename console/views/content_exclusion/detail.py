@@ -161,9 +161,9 @@ def _edit_further(
     return replace(editor, form=form, is_yaml=is_yaml, path_test=path_test)
 
 
-def _read_rules(posted: QueryDict, step: str) -> list[Rule]:
+def _read_rules(form_data: QueryDict, step: str) -> list[Rule]:
     """Return the rules of the list after the step `add` or `remove-N`."""
-    names, globs = posted.getlist("rule_repository"), posted.getlist("rule_pattern")
+    names, globs = form_data.getlist("rule_repository"), form_data.getlist("rule_pattern")
     rules = [(name.strip(), glob.strip()) for name, glob in zip(names, globs, strict=False)]
     removed = (
         parse_whole_number(step.removeprefix("remove-")) if step.startswith("remove-") else None

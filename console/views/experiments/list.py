@@ -95,7 +95,7 @@ def _context(query: ListQuery, page: ExperimentPage) -> dict[str, Any]:
     return {
         "usage_filters": usage_filters,
         "report": page.report,
-        "cards": [_present_experiment(usage_filters, each) for each in page.rows],
+        "cards": [_present_experiment(usage_filters, experiment) for experiment in page.rows],
         "metrics": METRICS,
         "min_shown": MIN_SHOWN,
         "csv_url": with_query(query.request, **{"as": "csv"}),
@@ -166,7 +166,7 @@ def _interval(value: IntervalEstimate, write: Callable[[float], str]) -> str:
 def _difference(metric: ExperimentMetric, estimate: IntervalEstimate) -> str:
     scale = 100 if metric.is_share else 1
     low, value, high = (
-        _signed(each * scale) for each in (estimate.low, estimate.value, estimate.high)
+        _signed(bound * scale) for bound in (estimate.low, estimate.value, estimate.high)
     )
     unit = gettext("points") if metric.is_share else "ms"
     return gettext("%(value)s %(unit)s (%(low)s to %(high)s)") % {
@@ -193,21 +193,21 @@ def _notes(query: ListQuery, rows: CsvRows[ExperimentView]) -> list[str]:
 
 
 def _count_column(name: str) -> Callable[[_VariantOfExperiment], Value]:
-    def read(row: _VariantOfExperiment) -> Value:
+    def read_value(row: _VariantOfExperiment) -> Value:
         counts = row[1].row.counts
         return None if counts is None else getattr(counts, name)
 
-    return read
+    return read_value
 
 
 def _estimate_column(metric: str, group: str, end: str) -> Callable[[_VariantOfExperiment], Value]:
     """Return the column of a bound: `value`, `low` or `high`."""
 
-    def read(row: _VariantOfExperiment) -> Value:
+    def read_value(row: _VariantOfExperiment) -> Value:
         estimate: IntervalEstimate | None = getattr(getattr(row[1], group), metric)
         return None if estimate is None else getattr(estimate, end)
 
-    return read
+    return read_value
 
 
 def _columns() -> dict[str, Callable[[_VariantOfExperiment], Value]]:

@@ -55,7 +55,10 @@ def _show_conflicts(view: _View[P]) -> _View[P]:
 @permission_required(Permission.EXPORT)
 def export(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
     build = find_build(actor=member.actor, build_id=export_id)
-    titles = {each.name: gettext(each.title) for each in list_definitions(actor=member.actor)}
+    titles = {
+        definition.name: gettext(definition.title)
+        for definition in list_definitions(actor=member.actor)
+    }
     return render_page(request, member, _PAGE, {"row": row_of(build, titles)}, part=_PART)
 
 

@@ -33,7 +33,10 @@ _NEW_PAGE: Final = "console/exports/create.html"
 
 def _find_exports(query: ListQuery) -> Page[ExportRow]:
     page = list_builds(actor=query.actor, limit=query.limit, cursor=query.cursor)
-    titles = {each.name: gettext(each.title) for each in list_definitions(actor=query.actor)}
+    titles = {
+        definition.name: gettext(definition.title)
+        for definition in list_definitions(actor=query.actor)
+    }
     return map_page(page, lambda build: row_of(build, titles))
 
 
@@ -67,7 +70,7 @@ class NewExport(DateRangeForm):
         super().__init__(*args, **kwargs)
         field = self.fields["definition"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [(each.name, gettext(each.title)) for each in definitions]
+        field.choices = [(definition.name, gettext(definition.title)) for definition in definitions]
         # An evidence pack has only one format: the field is ignored.
         self.fields["format"].required = self.data.get("definition") != PACK
 

@@ -49,7 +49,7 @@ def document_groups() -> Sequence[DocumentGroup]:
 
 
 def documents_by_name() -> Mapping[str, Document]:
-    return {each.name: each for group in document_groups() for each in group.documents}
+    return {document.name: document for group in document_groups() for document in group.documents}
 
 
 @lru_cache(maxsize=1)
@@ -145,7 +145,7 @@ def _unlink(children: Sequence[Token]) -> None:
             token.tag, token.attrs = "span", {}
 
 
-def _render_code(_renderer: Any, tokens: Sequence[Token], index: int, *_rest: Any) -> str:
+def _render_code(_renderer: Any, tokens: Sequence[Token], index: int, *_options: Any) -> str:
     return f'<pre class="code" tabindex="0"><code>{escape(tokens[index].content)}</code></pre>\n'
 
 

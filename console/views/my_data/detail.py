@@ -67,7 +67,7 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if wants_csv(request):
         return _RECEIPTS.file(request, member)
     context: dict[str, Any] = {
-        "may_bundle": actor.has_permission(Permission.EXPORT_OWN_DATA),
+        "may_bundle": actor.has_permission(Permission.EXPORT_OR_ERASE_OWN_DATA),
         "reads_policy": actor.has_permission(Permission.READ_POLICY),
         "consents": actor.has_permission(Permission.MANAGE_OWN_CONSENT),
     }

@@ -50,9 +50,9 @@ def lines_field(label: Any, hint: Any = "", *, rows: int = _ROWS) -> forms.CharF
     )
 
 
-def all_or_some_field(label: Any, every: Any, some: Any) -> forms.ChoiceField:
+def all_or_some_field(label: Any, all_label: Any, some_label: Any) -> forms.ChoiceField:
     return forms.ChoiceField(
-        label=label, choices=[(ALL, every), (ONLY, some)], widget=forms.RadioSelect
+        label=label, choices=[(ALL, all_label), (ONLY, some_label)], widget=forms.RadioSelect
     )
 
 
@@ -99,11 +99,11 @@ def offer_names(
     form: forms.Form, name: str, choices: list[tuple[str, str]], *, why_not: Any = ""
 ) -> None:
     """Set the choices of `name`. With `why_not`, disable both of its fields and say why."""
-    names, which = form.fields[name], form.fields[f"{name}_which"]
+    names, radio = form.fields[name], form.fields[f"{name}_which"]
     assert isinstance(names, forms.MultipleChoiceField)
     names.choices = choices
     if why_not:
-        disable_field(which, why_not)
+        disable_field(radio, why_not)
         names.disabled = True
         names.help_text = ""
 
@@ -135,9 +135,9 @@ def rate_of(cleaned: Mapping[str, Any], name: str) -> dict[str, int] | None:
     per_minute, burst = cleaned[f"{name}_per_minute"], cleaned[f"{name}_burst"]
     if per_minute is None and burst is None:
         return None
-    for half, value in (("per_minute", per_minute), ("burst", burst)):
+    for number_name, value in (("per_minute", per_minute), ("burst", burst)):
         if value is None:
-            raise InvalidValue(f"{name}.{half}", "Enter both numbers, or neither.")
+            raise InvalidValue(f"{name}.{number_name}", "Enter both numbers, or neither.")
     return {"per_minute": per_minute, "burst": burst}
 
 

@@ -81,14 +81,14 @@ def feature_lines(features: Iterable[str]) -> list[str]:
 
 def exclusion_lines(exclusion: dict[str, tuple[str, ...]]) -> list[str]:
     """Return the patterns as lines. Those for every repository come first."""
-    names = sorted(exclusion, key=lambda each: (each != "*", each))
+    names = sorted(exclusion, key=lambda name: (name != "*", name))
     return [f'"{name}": "{glob}"' for name in names for glob in exclusion[name]]
 
 
 def rate_line(holder: str, rate: RateLimit) -> str:
-    text = gettext("%(whose)s: %(rate)s requests per minute, burst of %(burst)s")
+    text = gettext("%(holder)s: %(rate)s requests per minute, burst of %(burst)s")
     return text % {
-        "whose": holder,
+        "holder": holder,
         "rate": format_number(rate.per_minute),
         "burst": format_number(rate.burst),
     }
@@ -126,7 +126,7 @@ def _content_capture_lines(content_capture: ContentCapturePolicy | None) -> list
         "Users can consent; content is stored for %(days)s days",
         content_capture.retention_days,
     )
-    training = gettext("Allow users to consent to model training")
+    training = gettext("Users can also consent to model training")
     wording = gettext("Consent text %(version)s") % {"version": content_capture.consent_text}
     lines = [text % {"days": content_capture.retention_days}, wording]
     return [*lines, training] if content_capture.training else lines
@@ -159,7 +159,7 @@ SECTIONS: Final = (
             PolicyField(
                 "default_models",
                 _("Default models"),
-                _("Models that serve requests without the name of a model."),
+                _("Models that serve requests that do not name a model."),
                 lambda policy: _default_model_lines(policy.default_models),
             ),
             PolicyField(
@@ -185,7 +185,10 @@ SECTIONS: Final = (
             PolicyField(
                 "content_exclusion",
                 _("Content exclusion"),
-                _("Files at these paths are never sent, if the request names its file."),
+                _(
+                    "The content of files at these paths is never sent to a model. This needs "
+                    "clients that send the path of the file."
+                ),
                 lambda policy: exclusion_lines(policy.content_exclusion) or [gettext("None")],
             ),
             PolicyField(
@@ -197,7 +200,10 @@ SECTIONS: Final = (
             PolicyField(
                 "retrieval",
                 _("Retrieval"),
-                _("Repositories that may be indexed and stored encrypted, as name patterns."),
+                _(
+                    "Name patterns of the repositories that may be indexed. The index is stored "
+                    "encrypted."
+                ),
                 lambda policy: list(policy.retrieval) or [gettext("None")],
             ),
         ),

@@ -45,9 +45,9 @@ def history(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def version(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
     """Show a version and its changes from the one before, or from the version in `with`."""
     shown_version = find_version(actor=member.actor, version=version)
-    other = parse_whole_number(request.GET.get("with", ""))
-    other = version - 1 if other is None else other
-    before = find_version(actor=member.actor, version=other) if other >= 1 else None
+    other_version = parse_whole_number(request.GET.get("with", ""))
+    other_version = version - 1 if other_version is None else other_version
+    before = find_version(actor=member.actor, version=other_version) if other_version >= 1 else None
     current = get_policy(actor=member.actor)
     is_current = current.version == version
     context: dict[str, Any] = {

@@ -28,7 +28,7 @@ def write_sentences(facts: _Facts) -> list[str]:
 def name_data(facts: _Facts) -> str:
     """Return the name of the deleted data: a data class, a user or the whole tenant."""
     name = str(facts.get("data_class", ""))
-    titles = {each.value: gettext(terms.title) for each, terms in DATA_CLASSES.items()}
+    titles = {data_class.value: gettext(terms.title) for data_class, terms in DATA_CLASSES.items()}
     return (titles | {"data_subject": gettext("User"), "tenant": gettext("Whole tenant")}).get(
         name, name
     )

@@ -40,7 +40,7 @@ from tenants.identity.passwords.reset_mail import enqueue_reset_request
 _FORGOT: Final = "console/sign_in/forgot_password.html"
 _RESET: Final = "console/sign_in/reset_password.html"
 _SESSION_LINK: Final = "password-reset"
-_BUSY_S: Final = 5
+_RETRY_AFTER_S: Final = 5
 
 
 @require_http_methods(["GET", "POST"])
@@ -115,7 +115,7 @@ def _reset_password(request: HttpRequest, link: ResetLink, email: str) -> HttpRe
     if not form.is_valid():
         return render(request, _RESET, context, status=400)
     try:
-        # The e-mail is sent after the commit, which must not occupy a hashing slot.
+        # The slot is released before the commit, because a slow e-mail is sent right after it.
         with transaction.atomic(), hashing_slot():
             reset_password(
                 link=link,
@@ -128,7 +128,7 @@ def _reset_password(request: HttpRequest, link: ResetLink, email: str) -> HttpRe
         return render(request, _RESET, context, status=400)
     except TooManyHashes:
         return _show_unavailable(request, _RESET, context | {"message": gettext(BUSY)})
-    logout(request)  # this session may be the user's own, which has just ended
+    logout(request)  # the reset ended all sessions of the user, perhaps including this one
     messages.success(request, gettext("Password changed. Sign in with the new one."))
     return redirect("console:sign-in")
 
@@ -143,5 +143,5 @@ def _show_throttled(
 
 def _show_unavailable(request: HttpRequest, page: str, context: dict[str, object]) -> HttpResponse:
     response = render(request, page, context, status=503)
-    response["Retry-After"] = str(_BUSY_S)
+    response["Retry-After"] = str(_RETRY_AFTER_S)
     return response

@@ -63,7 +63,9 @@ _URLS: Final = {ReportKind.USAGE: "usage", ReportKind.QUALITY: "usage-quality"}
 
 
 class _GroupForm(forms.Form):
-    by = forms.ChoiceField(choices=[(each.value, "") for each in _GROUP_TITLES], required=False)
+    by = forms.ChoiceField(
+        choices=[(grouping.value, "") for grouping in _GROUP_TITLES], required=False
+    )
 
 
 @require_http_methods(["GET"])

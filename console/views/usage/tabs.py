@@ -9,7 +9,7 @@ from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 
 
-def tabs(actor: Actor, usage_filters: UsageFilters, here: str) -> list[Tab]:
+def tabs(actor: Actor, usage_filters: UsageFilters, current_name: str) -> list[Tab]:
     pages = {"usage": gettext("Usage")}
     if actor.has_permission(Permission.READ_QUALITY) or actor.has_permission(
         Permission.READ_OWN_QUALITY
@@ -17,6 +17,6 @@ def tabs(actor: Actor, usage_filters: UsageFilters, here: str) -> list[Tab]:
         pages["usage-quality"] = gettext("Quality")
     pages["usage-requests"] = gettext("Requests")
     return [
-        Tab(title, f"{reverse(f'console:{name}')}?{usage_filters.query}", name == here)
+        Tab(title, f"{reverse(f'console:{name}')}?{usage_filters.query}", name == current_name)
         for name, title in pages.items()
     ]

@@ -140,8 +140,8 @@ def _to_timings(trace: RequestTrace) -> Timings:
     )
 
 
-def _safe_ratio(share: float, whole: float) -> float:
-    return round(share / whole, 3) if whole else 0.0
+def _safe_ratio(share: float, total: float) -> float:
+    return round(share / total, 3) if total else 0.0
 
 
 def _select_fields(response: InfillResponse, fields: Sequence[str]) -> dict[str, object]:
@@ -191,7 +191,9 @@ def _read_time_limit(limit_ms: float | None) -> int | None:
 def _to_files(extras: list[InfillExtraFile]) -> tuple[ContextFile, ...]:
     """Return the newest files, within the limit. An editor may send more."""
     newest = nlargest(MAX_FILES, extras, key=_modified_at)
-    return tuple(ContextFile(each.filename or "", each.text, _modified_at(each)) for each in newest)
+    return tuple(
+        ContextFile(extra.filename or "", extra.text, _modified_at(extra)) for extra in newest
+    )
 
 
 def _modified_at(extra: InfillExtraFile) -> float:

@@ -168,7 +168,7 @@ def parse_request(body: bytes) -> ParsedRequest:
         mode=Mode.CHAT,
         prefix="",
         # One more than the limit, so that `receive` rejects too many messages.
-        messages=tuple(_to_message(each) for each in request.messages[: MAX_MESSAGES + 1]),
+        messages=tuple(_to_message(message) for message in request.messages[: MAX_MESSAGES + 1]),
         path=request.caret_path,
         repository=request.caret_repository,
         files=_to_files(request.caret_files[: MAX_FILES + 1]),

@@ -96,10 +96,10 @@ def _repository_name(git_url: str) -> str:
 
 def _to_files(segments: Segments) -> tuple[ContextFile, ...]:
     """Return the files, most relevant first. `receive` keeps the order of files without time."""
-    every = chain(
+    snippets = chain(
         segments.relevant_snippets_from_changed_files or (),
         segments.relevant_snippets_from_recently_opened_files or (),
         segments.declarations or (),
     )
-    first = islice(every, MAX_FILES)
+    first = islice(snippets, MAX_FILES)
     return tuple(ContextFile(file.filepath, file.body, 0.0) for file in first)

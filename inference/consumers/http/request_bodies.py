@@ -91,7 +91,7 @@ def normalize_stops(stop: Stops) -> tuple[str, ...]:
     """
     stops = [stop] if isinstance(stop, str) else stop or []
     considered_stops = stops[:_MAX_LISTED_STOPS]
-    return tuple(dict.fromkeys(each for each in considered_stops if each not in _MARKERS))[
+    return tuple(dict.fromkeys(stop for stop in considered_stops if stop not in _MARKERS))[
         :MAX_STOPS
     ]
 

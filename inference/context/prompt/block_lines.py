@@ -187,8 +187,8 @@ class BlockLines:
 
     def is_label(self, line: str) -> bool:
         """Return whether the line is a label or an access specifier."""
-        name, colon, rest = line.strip().partition(":")
-        return bool(colon) and not rest and self._is_name(name)
+        name, colon, after_colon = line.strip().partition(":")
+        return bool(colon) and not after_colon and self._is_name(name)
 
     def _is_name(self, text: str) -> bool:
         return self._has_labels and text.isidentifier()

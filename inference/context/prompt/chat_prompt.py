@@ -199,8 +199,8 @@ def _shorten_turns(turns: list[_Turn], excess: int) -> list[_Turn]:
 
 def _lay_out(writer: PromptWriter, turns: Sequence[_Turn]) -> list[int]:
     if writer.chat_template is None:
-        between = writer.tokenizer.encode("\n\n")
-        texts = [token for turn in turns for token in (*turn.token_ids, *between)]
+        separator_ids = writer.tokenizer.encode("\n\n")
+        texts = [token for turn in turns for token in (*turn.token_ids, *separator_ids)]
         return [*writer.markers.begin, *texts]
     try:
         pieces = writer.chat_template.render([turn.message for turn in turns])

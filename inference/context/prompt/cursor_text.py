@@ -23,10 +23,10 @@ class CursorText:
 
         Editors insert these automatically.
         """
-        rest = line_after(self.suffix)
-        if not rest or not _CLOSERS.fullmatch(rest.strip()):
+        rest_of_line = line_after(self.suffix)
+        if not rest_of_line or not _CLOSERS.fullmatch(rest_of_line.strip()):
             return self
-        return CursorText(self.prefix, self.suffix[len(rest) :], self.healed_prefix)
+        return CursorText(self.prefix, self.suffix[len(rest_of_line) :], self.healed_prefix)
 
     def heal(self, split_word: Callable[[str], tuple[str, str]]) -> "CursorText":
         """Withhold the word that is being typed."""

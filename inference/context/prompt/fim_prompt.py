@@ -149,20 +149,20 @@ def _select_useful_snippets(
         return []
     request, policy = admitted.request, admitted.principal.snapshot.policy
     allowed = [
-        each
-        for each in snippets
-        if not is_excluded(policy, repository=request.repository, path=each.path)
+        snippet
+        for snippet in snippets
+        if not is_excluded(policy, repository=request.repository, path=snippet.path)
     ]
     in_prompt = {item.path for item in files}
     whole_files = [
-        each for each in request.files if each.path in in_prompt and encoder.is_whole(each)
+        file for file in request.files if file.path in in_prompt and encoder.is_whole(file)
     ]
     nearby_texts = encoder.select_nearby_text(request.prefix, request.suffix, max_tokens=max_tokens)
     return list(
         drop_duplicates(
             allowed,
-            prompt_texts=(*nearby_texts, *(each.text for each in whole_files)),
-            open_files={each.path: each.text for each in request.files},
+            prompt_texts=(*nearby_texts, *(file.text for file in whole_files)),
+            open_files={file.path: file.text for file in request.files},
         )
     )
 

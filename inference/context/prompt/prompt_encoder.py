@@ -76,8 +76,8 @@ class PromptEncoder:
         max_chars = self._max_chars(max_tokens)
         excerpt = redact_private_keys(text[: max_chars + MAX_KEY_CHARS])
         if not self._tokens.has_line_splits:
-            rest, newline, following = head(excerpt, max_chars=max_chars).partition("\n")
-            safe = rest + newline + redact_text(following, self._kind)
+            rest_of_line, newline, following = head(excerpt, max_chars=max_chars).partition("\n")
+            safe = rest_of_line + newline + redact_text(following, self._kind)
             return self.encode_text(safe)[: max(0, max_tokens)]
         excerpt = head(excerpt, max_chars=max_chars)
         end = self._tokens.find_first_line_end(excerpt) if line_after(excerpt).strip() else 0

@@ -57,19 +57,18 @@ def allocate(total: int, demand: TokenBudget, *, shares: TokenShares, nominal: i
     demands = (demand.prefix, demand.suffix, demand.files, demand.snippets)
     portions = (shares.prefix, shares.suffix, shares.files, shares.snippets)
     claims = [
-        min(demanded, int(nominal * share))
-        for demanded, share in zip(demands, portions, strict=True)
+        min(demand, int(nominal * share)) for demand, share in zip(demands, portions, strict=True)
     ]
     granted = _grant_in_order(total, claims)
-    more = _grant_in_order(
+    extra_tokens = _grant_in_order(
         total - sum(granted),
-        [demanded - has for demanded, has in zip(demands, granted, strict=True)],
+        [demand - has for demand, has in zip(demands, granted, strict=True)],
     )
-    return TokenBudget(*(has + added for has, added in zip(granted, more, strict=True)))
+    return TokenBudget(*(has + added for has, added in zip(granted, extra_tokens, strict=True)))
 
 
 def _grant_in_order(total: int, demands: list[int]) -> list[int]:
     granted: list[int] = []
-    for demanded in demands:
-        granted.append(min(demanded, total - sum(granted)))
+    for demand in demands:
+        granted.append(min(demand, total - sum(granted)))
     return granted

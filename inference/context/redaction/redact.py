@@ -191,8 +191,8 @@ def _extend_to_token(line: str, match: re.Match[str]) -> tuple[int, int]:
     groups = [i for i in range(1, match.re.groups + 1) if match[i]]
     longest = max(groups, key=lambda i: len(match[i]), default=0)
     start, end = match.span(longest if len(match[longest]) >= _MIN_GROUP_CHARS else 0)
-    rest = _REST_OF_RUN.match(line, end)
-    return start, rest.end() if rest else end
+    run = _REST_OF_RUN.match(line, end)
+    return start, run.end() if run else end
 
 
 def _entropy_spans(line: str) -> Iterator[tuple[int, int]]:

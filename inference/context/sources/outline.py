@@ -250,7 +250,9 @@ def _end_before(body: Node) -> int:
 def _drop_nested(definitions: Iterable[_CodeDefinition]) -> Iterator[_CodeDefinition]:
     """Yield the definitions in order, without those inside another one."""
     last_end = -1
-    for definition in sorted(definitions, key=lambda each: (each.start, -each.end)):
+    for definition in sorted(
+        definitions, key=lambda definition: (definition.start, -definition.end)
+    ):
         if definition.start >= last_end:
             last_end = definition.end
             yield definition

@@ -105,5 +105,5 @@ def _iterate_windows(text: str) -> Iterator[str]:
         yield "\n".join(islice(lines, start, start + WINDOW_LINES))
 
 
-def _jaccard_similarity(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / len(one | other) if one or other else 0.0
+def _jaccard_similarity(first: frozenset[str], second: frozenset[str]) -> float:
+    return len(first & second) / len(first | second) if first or second else 0.0

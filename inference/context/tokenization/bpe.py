@@ -86,7 +86,7 @@ def _matches_step(step: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
 def _read_ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
     """Return the token ID of each byte string; None if IDs do not rise with merge ranks."""
     model = description["model"]
-    if model["type"] != "BPE" or any(model[each] for each in _PLAIN_MERGES):
+    if model["type"] != "BPE" or any(model[key] for key in _PLAIN_MERGES):
         return None
     vocabulary: dict[str, int] = model["vocab"]
     merge_ids = [vocabulary.get("".join(_read_pair(merge)), 0) for merge in model["merges"]]

@@ -47,10 +47,10 @@ def _first_end_after_break(text: str) -> int:
 
 def _split_before_break(text: str) -> list[str]:
     """Split before each line break that follows a non-blank character."""
-    first, *rest = text.split("\n")
+    first, *later_lines = text.split("\n")
     lines: list[str] = []
     current = [first]
-    for part in rest:
+    for part in later_lines:
         if not current[-1] or current[-1][-1].isspace():
             current.append(part)
         else:

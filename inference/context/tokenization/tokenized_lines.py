@@ -85,9 +85,9 @@ class TokenizedLines:
 
     def _find_typed_start(self, first: int, last: int) -> int:
         """Return the last anchor before the line `last`, at most ANCHOR_EVERY lines before it."""
-        least = max(first, last - ANCHOR_EVERY)
+        min_start = max(first, last - ANCHOR_EVERY)
         index = bisect_left(self.anchors, last) - 1
-        return max(least, self.anchors[index]) if index >= 0 else least
+        return max(min_start, self.anchors[index]) if index >= 0 else min_start
 
 
 def join_lines(lines: Sequence[str], encoded: Sequence[list[int]]) -> TokenizedLines:

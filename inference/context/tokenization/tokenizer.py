@@ -62,10 +62,10 @@ class Tokenizer:
         self._with_markers = tokenizer
         self._plain = HfTokenizer.from_str(_with_special_markers(tokenizer.to_str()))
         self._plain.encode_special_tokens = True
-        for each in (self._with_markers, self._plain):
-            each.no_truncation()
-            each.no_padding()
-            prefill_word_cache(each)
+        for hf_tokenizer in (self._with_markers, self._plain):
+            hf_tokenizer.no_truncation()
+            hf_tokenizer.no_padding()
+            prefill_word_cache(hf_tokenizer)
         self._merge = make_bpe_encoder(self._plain)  # None: use the library
         self._line_seam = self._find_line_split()
         self._num_bytes = _bytes_by_id(self._plain)

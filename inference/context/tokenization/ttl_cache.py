@@ -92,7 +92,9 @@ class TtlCache(Generic[Value]):
         self._partitions: dict[PartitionKey, _CacheGenerations[Value]] = {}
 
     def __len__(self) -> int:
-        return sum(len(each.young) + len(each.old) for each in self._partitions.values())
+        return sum(
+            len(partition.young) + len(partition.old) for partition in self._partitions.values()
+        )
 
     def get_or_compute_many(
         self,
@@ -155,7 +157,7 @@ class TtlCache(Generic[Value]):
             generations.rotate(now_s)
         self._weight += generations.weight
         while self._weight > self._max_weight:
-            heaviest = max(self._partitions.values(), key=lambda each: each.weight)
+            heaviest = max(self._partitions.values(), key=lambda partition: partition.weight)
             self._weight -= heaviest.weight
             heaviest.rotate(now_s)
             self._weight += heaviest.weight

@@ -47,14 +47,14 @@ class ModelCompleter:
     model: Any  # transformers publishes no types
     tokenizer: Tokenizer
 
-    def complete(self, cut: FimCut, order: TrainingOrder) -> str:
-        prefix, suffix = self._cut_windows(cut)
+    def complete(self, fim_cut: FimCut, order: TrainingOrder) -> str:
+        prefix, suffix = self._cut_windows(fim_cut)
         tokens = arrange_prompt(order, fim_ids(self.tokenizer), prefix=prefix, suffix=suffix)
         return self._generate(tokens)
 
-    def visible_text(self, cut: FimCut) -> str:
+    def visible_text(self, fim_cut: FimCut) -> str:
         """Return the part of prefix and suffix that fits into the prompt."""
-        prefix, suffix = self._cut_windows(cut)
+        prefix, suffix = self._cut_windows(fim_cut)
         return f"{self.tokenizer.decode(prefix)}\n{self.tokenizer.decode(suffix)}"
 
     def sum_nats(self, tokens: Sequence[int]) -> float:
@@ -64,9 +64,9 @@ class ModelCompleter:
             logits = self.model(window).logits[0, :-1]
         return functional.cross_entropy(logits.float(), window[0, 1:], reduction="sum").item()
 
-    def _cut_windows(self, cut: FimCut) -> tuple[list[int], list[int]]:
-        prefix = self._encode(cut.prefix[-CHARS_PER_TOKEN * PREFIX_TOKENS :])
-        suffix = self._encode(cut.suffix[: CHARS_PER_TOKEN * SUFFIX_TOKENS])
+    def _cut_windows(self, fim_cut: FimCut) -> tuple[list[int], list[int]]:
+        prefix = self._encode(fim_cut.prefix[-CHARS_PER_TOKEN * PREFIX_TOKENS :])
+        suffix = self._encode(fim_cut.suffix[: CHARS_PER_TOKEN * SUFFIX_TOKENS])
         return prefix[-PREFIX_TOKENS:], suffix[:SUFFIX_TOKENS]
 
     def _generate(self, tokens: list[int]) -> str:

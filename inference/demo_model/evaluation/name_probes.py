@@ -48,17 +48,17 @@ def choose_name_probes(files: Sequence[SourceFile], window: Window, seed: int) -
         file_probes: list[NameProbe] = []
         for start, name in places:
             cursor = start + rng.randrange(len(name))
-            cut = cut_line_at(file.text, cursor)
-            if _stands_in(window(cut), name):
-                file_probes.append(_build_probe(file.path, cut, name, cursor - start))
+            fim_cut = cut_line_at(file.text, cursor)
+            if _stands_in(window(fim_cut), name):
+                file_probes.append(_build_probe(file.path, fim_cut, name, cursor - start))
             if len(file_probes) == MAX_PROBES_PER_FILE:
                 break
         probes += file_probes
     return probes
 
 
-def _build_probe(path: str, cut: FimCut, name: str, num_typed: int) -> NameProbe:
-    return NameProbe(path, cut, typed_part=name[:num_typed], remaining_part=name[num_typed:])
+def _build_probe(path: str, fim_cut: FimCut, name: str, num_typed: int) -> NameProbe:
+    return NameProbe(path, fim_cut, typed_part=name[:num_typed], remaining_part=name[num_typed:])
 
 
 def _find_names(text: str) -> list[tuple[int, str]]:

@@ -117,9 +117,9 @@ class DocumentSource:
         num_tokens = (max_tokens - 4) // 2
         tokens = self._pick_piece(file, num_tokens)
         self._rng.shuffle(tokens)
-        cut, end = sorted(self._rng.choices(range(1, len(tokens) + 2), k=2))
+        middle_start, end = sorted(self._rng.choices(range(1, len(tokens) + 2), k=2))
         return self._arrange_document(
-            tokens + tokens[:cut], tokens[cut:end], tokens[end:], given_weight=0.0
+            tokens + tokens[:middle_start], tokens[middle_start:end], tokens[end:], given_weight=0.0
         )
 
     def _draw_plain_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
@@ -133,12 +133,12 @@ class DocumentSource:
     def _draw_fim_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
         kinds = list(CUT_WEIGHTS)
         kind = self._rng.choices(kinds, list(CUT_WEIGHTS.values()))[0]
-        cut = self._cutter.cut(file, kind)
-        room = max_tokens - 4 - len(cut.middle)  # three special tokens and the end token
+        spans = self._cutter.cut(file, kind)
+        room = max_tokens - 4 - len(spans.middle)  # three special tokens and the end token
         if room < max_tokens // 4:
             return self._draw_plain_document(file, max_tokens)
-        prefix, suffix = self._cut_windows(file, cut, room)
-        return self._arrange_document(prefix, cut.middle, suffix, given_weight=1.0)
+        prefix, suffix = self._cut_windows(file, spans, room)
+        return self._arrange_document(prefix, spans.middle, suffix, given_weight=1.0)
 
     def _arrange_document(
         self, prefix: list[int], middle: list[int], suffix: list[int], *, given_weight: float
@@ -158,18 +158,18 @@ class DocumentSource:
         return TrainingDocument(tokens, targets, weights)
 
     def _cut_windows(
-        self, file: TokenFile, cut: TokenSpans, room: int
+        self, file: TokenFile, spans: TokenSpans, room: int
     ) -> tuple[list[int], list[int]]:
         """Return a prefix and a suffix that fill the room together, if the file is long enough."""
         has_suffix = self._rng.random() >= NO_SUFFIX_SHARE
         share = MAX_SUFFIX_SHARE * self._rng.random() ** 2 if has_suffix else 0.0
-        num_before = cut.start - file.start + len(cut.prefix_end)
+        num_before = spans.start - file.start + len(spans.prefix_end)
         num_suffix = max(int(share * room), room - num_before if has_suffix else 0)
-        after = self._corpus.tokens[cut.end : min(file.end, cut.end + num_suffix)].tolist()
-        suffix = (cut.suffix_start + after)[:num_suffix]
+        after = self._corpus.tokens[spans.end : min(file.end, spans.end + num_suffix)].tolist()
+        suffix = (spans.suffix_start + after)[:num_suffix]
         num_prefix = room - len(suffix)
-        first = max(file.start, cut.start - num_prefix)
-        prefix = self._corpus.tokens[first : cut.start].tolist() + cut.prefix_end
+        first = max(file.start, spans.start - num_prefix)
+        prefix = self._corpus.tokens[first : spans.start].tolist() + spans.prefix_end
         return prefix[max(0, len(prefix) - num_prefix) :], suffix
 
     def _draw_context(self, file: TokenFile, max_tokens: int) -> list[int]:

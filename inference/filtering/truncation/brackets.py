@@ -36,14 +36,14 @@ class BracketCounter:
     """The brackets around one cursor."""
 
     def __init__(self, prefix: str, suffix: str) -> None:
-        before, rest = line_before(prefix), line_after(suffix)
+        before, rest_of_line = line_before(prefix), line_after(suffix)
         self._line_before = before[-_NEARBY_CHARS:]
-        self._rest_of_line = rest[:_NEARBY_CHARS]
+        self._rest_of_line = rest_of_line[:_NEARBY_CHARS]
         above = prefix[: len(prefix) - len(before)][-_NEARBY_CHARS:]
         self._open: list[_Bracket] = []
         self._num_unmatched_above = _match(self._open, _brackets(above))
-        self._below = list(_brackets(suffix[len(rest) : len(rest) + _NEARBY_CHARS]))
-        is_whole = len(suffix) - len(rest) <= _NEARBY_CHARS
+        self._below = list(_brackets(suffix[len(rest_of_line) : len(rest_of_line) + _NEARBY_CHARS]))
+        is_whole = len(suffix) - len(rest_of_line) <= _NEARBY_CHARS
         self._num_closed_far_below = 0 if is_whole else self._count_closed_far_below()
 
     def _count_closed_far_below(self) -> int:
@@ -74,12 +74,12 @@ class BracketCounter:
 
         `before` is the completion before the line. The longest of the best lines is returned.
         """
-        best, least = line, self.count_unmatched(before + line)
+        best, min_unmatched = line, self.count_unmatched(before + line)
         while line and (line[-1] in CLOSERS or line[-1] in ";,"):
             line = line[:-1].rstrip()
             count = self.count_unmatched(before + line)
-            if count < least:
-                best, least = line, count
+            if count < min_unmatched:
+                best, min_unmatched = line, count
         return best
 
 

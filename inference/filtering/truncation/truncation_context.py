@@ -105,22 +105,22 @@ class TruncationContext:
     @property
     def _text_below(self) -> str:
         """Return the text from the end of the cursor's line on."""
-        rest = len(line_after(self.suffix))
-        return self.suffix[rest : rest + _NEARBY_CHARS]
+        start = len(line_after(self.suffix))
+        return self.suffix[start : start + _NEARBY_CHARS]
 
 
 def build_truncation_context(
     request: CompletionRequest, *, is_single_line: bool
 ) -> TruncationContext:
-    before, rest = line_before(request.prefix), line_after(request.suffix)
+    before, rest_of_line = line_before(request.prefix), line_after(request.suffix)
     is_fresh_line = not before.strip()
     return TruncationContext(
         is_single_line=is_single_line,
         is_fresh_line=is_fresh_line,
         min_indent=_min_indent(request.mode, before, is_fresh_line=is_fresh_line),
         is_ended_by_blank_line=request.mode is Mode.INLINE,
-        rest_of_line=rest.strip(),
-        next_line=_first_line_of_text(request.suffix, len(rest) + 1),
+        rest_of_line=rest_of_line.strip(),
+        next_line=_first_line_of_text(request.suffix, len(rest_of_line) + 1),
         line_before=before,
         lines=BlockLines(request.language, request.path),
         prefix=request.prefix,

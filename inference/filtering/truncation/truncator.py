@@ -367,17 +367,20 @@ class Truncator:
 
     def _without_duplicate(self, line: str) -> str:
         """Drop the end of the line that follows the cursor already."""
-        rest = self._context.rest_of_line
-        if not rest:
+        rest_of_line = self._context.rest_of_line
+        if not rest_of_line:
             return line
-        has_closer, brackets = rest[0] in CLOSERS, self._context.brackets
-        if line.endswith(rest):
-            trimmed, count = line[: len(line) - len(rest)].rstrip(), brackets.count_unmatched
+        has_closer, brackets = rest_of_line[0] in CLOSERS, self._context.brackets
+        if line.endswith(rest_of_line):
+            trimmed, count = (
+                line[: len(line) - len(rest_of_line)].rstrip(),
+                brackets.count_unmatched,
+            )
             if not has_closer or count(self._text + trimmed) <= count(self._text + line):
                 return trimmed
         if not has_closer:
             return line
-        if line[-1] in ";," and rest[-1] == line[-1]:
+        if line[-1] in ";," and rest_of_line[-1] == line[-1]:
             line = line[:-1].rstrip()
         return brackets.trim(self._text, line)
 

@@ -168,10 +168,12 @@ class PoolLoadShedder:
         if oldest is None or _compute_wait_s(oldest, now_s) < _LONG_WAIT * target_s:
             return False
         slot = int(now_s / self._slot_s)
-        most = max((n for at, n in self._first_tokens if at > slot - _NUM_SLOTS), default=0)
-        if most < _FEW_FIRST_TOKENS:
+        max_first_tokens = max(
+            (n for at, n in self._first_tokens if at > slot - _NUM_SLOTS), default=0
+        )
+        if max_first_tokens < _FEW_FIRST_TOKENS:
             return False  # too few to know the best rate of the pool
-        return len(self._pending_requests) * self._slot_s > most * target_s
+        return len(self._pending_requests) * self._slot_s > max_first_tokens * target_s
 
     def _count_first_token(self, now_s: float) -> None:
         slot = int(now_s / self._slot_s)
@@ -252,8 +254,8 @@ class LoadShedder:
         was_refused = False
         try:
             yield
-        except EngineError as failed:
-            was_refused = failed.code == "engine_busy"
+        except EngineError as error:
+            was_refused = error.code == "engine_busy"
             raise
         finally:
             load.finish(trace, self._clock.monotonic_s(), was_refused=was_refused)

@@ -88,16 +88,18 @@ class _RateLimiters:
     def spend(self, holder: str) -> None:
         """Spend one unit. Raises TooManyRequests."""
         now_s = self._clock.monotonic_s()
-        pace = self._of.setdefault(holder, Gcra())
+        rate_limiter = self._of.setdefault(holder, Gcra())
         self._of.move_to_end(holder)
         if len(self._of) > _MAX_HOLDERS:
             self._of.popitem(last=False)
-        wait_s = pace.wait_s(1, capacity=self._at_once, interval_s=self._interval_s, now_s=now_s)
+        wait_s = rate_limiter.wait_s(
+            1, capacity=self._at_once, interval_s=self._interval_s, now_s=now_s
+        )
         if wait_s:
             raise TooManyRequests(
                 "too_many_requests", "Send late outcomes less often.", retry_after_s=wait_s
             )
-        pace.spend(1, interval_s=self._interval_s, now_s=now_s)
+        rate_limiter.spend(1, interval_s=self._interval_s, now_s=now_s)
 
 
 def _check_request_id(text: str, now_ms: int) -> RequestId:

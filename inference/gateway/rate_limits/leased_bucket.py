@@ -157,14 +157,14 @@ class LeasedBucket:
         want = needed_units if is_return else needed_units + self.size
         self.granted_units = min(self.granted_units, want + self.settled)
         need = max(needed_units, self.granted_units - self.settled)
-        least = self.reserved + min(self.waiting_units) if self.waiting_units else need
+        min_units = self.reserved + min(self.waiting_units) if self.waiting_units else need
         self.requested_s, self.is_answered = now_s, False
         return LeaseRequest(
             spec=self.spec,
             number=number,
             since=self.since,
             settled=self.settled,
-            least=least,
+            least=min_units,
             need=need,
             want=want,
         )

@@ -114,7 +114,9 @@ class SnapshotStore:
         self, lookup_id: LookupId
     ) -> tuple[tuple[Credential, TenantSnapshot], ...]:
         pairs = self._by_lookup.get(lookup_id, ())
-        return tuple((credential, each.for_user(credential.user_id)) for credential, each in pairs)
+        return tuple(
+            (credential, snapshot.for_user(credential.user_id)) for credential, snapshot in pairs
+        )
 
     def may_use_pool(self, pool: str, tenant_id: TenantId) -> bool:
         """Return False if the pool is dedicated to other tenants."""
@@ -206,7 +208,9 @@ class _EffectiveSnapshots:
 def _list_active_keys(snapshot: TenantSnapshot) -> set[KeyId]:
     if snapshot.status is not TenantStatus.ACTIVE:
         return set()
-    return {each.key_id for each in snapshot.credentials if each.revoked_at_ms is None}
+    return {
+        credential.key_id for credential in snapshot.credentials if credential.revoked_at_ms is None
+    }
 
 
 class UserBudgets:

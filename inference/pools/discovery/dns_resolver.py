@@ -19,7 +19,7 @@ class DnsResolver:
         """Return the addresses, at least one. Raises ResolutionFailed."""
         try:
             resolver = self._resolver = self._resolver or _make_resolver(self._server)
-            four, six = await asyncio.gather(
+            ipv4_answer, ipv6_answer = await asyncio.gather(
                 *(
                     resolver.resolve(name, kind, raise_on_no_answer=False, search=True)
                     for kind in ("A", "AAAA")
@@ -28,7 +28,9 @@ class DnsResolver:
         except (dns.exception.DNSException, OSError) as error:
             raise ResolutionFailed(type(error).__name__) from error
         addresses = frozenset(
-            record.to_text() for answer in (four, six) for record in answer.rrset or ()
+            record.to_text()
+            for answer in (ipv4_answer, ipv6_answer)
+            for record in answer.rrset or ()
         )
         if not addresses:
             raise ResolutionFailed("no addresses")

@@ -57,7 +57,9 @@ def ready_addresses(slices: Iterable[EndpointSlice]) -> frozenset[str]:
     addresses: dict[str, str] = {}  # by pod
     all_slices = tuple(slices)
     for family in _FAMILIES:
-        for endpoint in _list_endpoints(each for each in all_slices if each.address_type == family):
+        for endpoint in _list_endpoints(
+            endpoint_slice for endpoint_slice in all_slices if endpoint_slice.address_type == family
+        ):
             if endpoint.conditions.ready is not False and endpoint.addresses:
                 address = endpoint.addresses[0]
                 pod = endpoint.target_ref.uid if endpoint.target_ref else ""
@@ -66,4 +68,4 @@ def ready_addresses(slices: Iterable[EndpointSlice]) -> frozenset[str]:
 
 
 def _list_endpoints(slices: Iterable[EndpointSlice]) -> Iterable[_Endpoint]:
-    return (endpoint for each in slices for endpoint in each.endpoints or ())
+    return (endpoint for endpoint_slice in slices for endpoint in endpoint_slice.endpoints or ())

@@ -65,8 +65,8 @@ class ServiceAccount:
 
         `name` is service[.namespace[.svc...]]. The default is the account's namespace.
         """
-        service, _, rest = name.partition(".")
-        namespace = rest.partition(".")[0] or (self.folder / "namespace").read_text().strip()
+        service, _, domain = name.partition(".")
+        namespace = domain.partition(".")[0] or (self.folder / "namespace").read_text().strip()
         path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
         return self.url + path, {"labelSelector": f"{_OF_SERVICE}={service}"}
 

@@ -52,7 +52,9 @@ class _Service:
         return ready_addresses((self.slices or {}).values())
 
     def set_slices(self, listing: EndpointSliceList) -> None:
-        self.slices = {each.metadata.name: each for each in listing.items}
+        self.slices = {
+            endpoint_slice.metadata.name: endpoint_slice for endpoint_slice in listing.items
+        }
         self.version = listing.metadata.resource_version
 
     def apply_event(self, change: WatchEvent) -> None:

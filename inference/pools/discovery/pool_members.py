@@ -82,7 +82,8 @@ class _DiscoveredReplicas:
         """The replicas that the configuration lists or discovers."""
         return tuple(
             {
-                each.url: each for each in (*self.configured_replicas, *self.discovered_replicas)
+                replica.url: replica
+                for replica in (*self.configured_replicas, *self.discovered_replicas)
             }.values()
         )
 
@@ -103,12 +104,16 @@ class _DiscoveredReplicas:
         return is_known and replica not in self.mismatches
 
     def identities_of(self, replicas: Iterable[Replica]) -> list[ReplicaIdentity]:
-        return [self.identities[each.url] for each in replicas if each.url in self.identities]
+        return [
+            self.identities[replica.url] for replica in replicas if replica.url in self.identities
+        ]
 
     def _without_configured(self, replicas: tuple[Replica, ...]) -> tuple[Replica, ...]:
         """Leave out replicas that the configuration has: its entries take precedence."""
-        names = {each.name for each in self.configured}
-        return tuple({each.name: each for each in replicas if each.name not in names}.values())
+        names = {replica.name for replica in self.configured}
+        return tuple(
+            {replica.name: replica for replica in replicas if replica.name not in names}.values()
+        )
 
 
 class PoolMembers:
@@ -151,14 +156,16 @@ class PoolMembers:
         for name, candidates in self._discovered.items():
             patterns = self._pools.by_name[name].allowed_replica_hosts
             pool_additions = tuple(added.get(name, ()))
-            candidates.added = tuple(each for each in pool_additions if _is_within(each, patterns))
+            candidates.added = tuple(
+                addition for addition in pool_additions if _is_within(addition, patterns)
+            )
             candidates.disallowed = tuple(
-                each for each in pool_additions if each not in candidates.added
+                addition for addition in pool_additions if addition not in candidates.added
             )
             self._update_members(name)
         self.request_reconcile()
-        if unknown := sorted(added.keys() - self._discovered.keys()):
-            log.warning("added_replica.unknown_pool", pools=unknown)
+        if unknown_pools := sorted(added.keys() - self._discovered.keys()):
+            log.warning("added_replica.unknown_pool", pools=unknown_pools)
 
     def request_reconcile(self) -> None:
         """Start the next round now, since something changed."""
@@ -256,8 +263,8 @@ class PoolMembers:
         }
         allowed_hosts = ", ".join(pool.allowed_replica_hosts)
         mismatches |= {
-            each: IdentityMismatch(MismatchReason.HOST_NOT_ALLOWED, each.host, allowed_hosts)
-            for each in candidates.disallowed_replicas
+            replica: IdentityMismatch(MismatchReason.HOST_NOT_ALLOWED, replica.host, allowed_hosts)
+            for replica in candidates.disallowed_replicas
         }
         self._log_mismatches(name, candidates.mismatches, mismatches)
         candidates.mismatches = mismatches
@@ -299,8 +306,8 @@ class PoolMembers:
     def _set_replicas(self, pool: Pool, members: Iterable[Replica]) -> None:
         self._pools.set_replicas(pool.name, members)
         current_pool = self._pools.by_name[pool.name]
-        before_names = {each.name for each in pool.replicas}
-        now_names = {each.name for each in current_pool.replicas}
+        before_names = {replica.name for replica in pool.replicas}
+        now_names = {replica.name for replica in current_pool.replicas}
         log.info(
             "pool.changed",
             pool=pool.name,
@@ -314,5 +321,5 @@ class PoolMembers:
 def _is_within(replica: Replica, patterns: Sequence[str]) -> bool:
     """Return whether all addresses match. KV events hold prompts, and are trusted."""
     addresses = (replica.url, replica.kv_events, replica.kv_replay)
-    hosts = (urlsplit(each).hostname or "" for each in addresses if each is not None)
+    hosts = (urlsplit(address).hostname or "" for address in addresses if address is not None)
     return all(matches(host, patterns) for host in hosts)

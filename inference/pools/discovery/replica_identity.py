@@ -81,9 +81,9 @@ def derive_pool_identity(
         )
 
     return PoolIdentity(
-        root=find_majority(lambda each: each.root(pool.model), previous.root),
+        root=find_majority(lambda identity: identity.root(pool.model), previous.root),
         block_tokens=pool.block_tokens
-        or find_majority(lambda each: each.block_tokens, previous.block_tokens),
+        or find_majority(lambda identity: identity.block_tokens, previous.block_tokens),
     )
 
 
@@ -120,11 +120,13 @@ def _most_common(
     read_statement: Callable[[ReplicaIdentity], T | None],
     previous: T | None,
 ) -> T | None:
-    counts = Counter(value for each in identities if (value := read_statement(each)) is not None)
+    counts = Counter(
+        value for identity in identities if (value := read_statement(identity)) is not None
+    )
     if not counts:
         return previous
-    most = max(counts.values())
-    most_common = [value for value, count in counts.items() if count == most]
+    max_count = max(counts.values())
+    most_common = [value for value, count in counts.items() if count == max_count]
     return previous if previous in most_common else min(most_common, key=str)
 
 
@@ -132,4 +134,4 @@ def _is_none_known(
     identities: Iterable[ReplicaIdentity],
     read_statement: Callable[[ReplicaIdentity], T | None],
 ) -> bool:
-    return all(read_statement(each) is None for each in identities)
+    return all(read_statement(identity) is None for identity in identities)

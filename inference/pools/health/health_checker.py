@@ -21,12 +21,15 @@ class HealthCheck(Protocol):
 
 class HealthChecker:
     def __init__(
-        self, probe: HealthCheck, replicas: ReplicaStates, every: Callable[[], Iterable[Replica]]
+        self,
+        probe: HealthCheck,
+        replicas: ReplicaStates,
+        list_replicas: Callable[[], Iterable[Replica]],
     ) -> None:
-        """`every` returns the current replicas; called in each round."""
+        """`list_replicas` returns the current replicas; called in each round."""
         self._probe = probe
         self._replicas = replicas
-        self._every = every
+        self._list_replicas = list_replicas
 
     async def run(self) -> None:
         while True:
@@ -36,7 +39,7 @@ class HealthChecker:
     async def check_all(self) -> None:
         """Check all replicas at once."""
         async with asyncio.TaskGroup() as group:
-            for replica in self._every():
+            for replica in self._list_replicas():
                 group.create_task(self._check_replica(replica))
 
     async def _check_replica(self, replica: Replica) -> None:

@@ -213,10 +213,10 @@ class ReplicaStates:
                 log.info("replica.ejected", url=url, num_moved=num_moved)
 
     def _has_better_fallback(self, attempt: ReplicaAttempt) -> bool:
-        other = attempt.fallback
-        if other is None or self.is_drained(other) or self.is_ejected(other):
+        fallback = attempt.fallback
+        if fallback is None or self.is_drained(fallback) or self.is_ejected(fallback):
             return False
-        return self.get_circuit(other) is CircuitState.CLOSED
+        return self.get_circuit(fallback) is CircuitState.CLOSED
 
     def on_health_check(self, replica: Replica, status: HealthStatus) -> None:
         """Apply the result of a health check.

@@ -85,8 +85,8 @@ class AcceptanceRates:
     def add(self, window: AcceptanceWindow) -> None:
         total = sum(window.generated.values())
         for kind, tokens in window.generated.items():
-            for other, others_tokens in window.generated.items():
-                self._squares[kind][other] += tokens * others_tokens / total
+            for other_kind, others_tokens in window.generated.items():
+                self._squares[kind][other_kind] += tokens * others_tokens / total
             self._drafted[kind] += tokens * window.drafted / total
             self._accepted[kind] += tokens * window.accepted / total
             self._drafts[kind] += tokens * window.num_drafts / total
@@ -137,9 +137,13 @@ class AcceptanceRates:
         """Return each frequent kind alone, and all others as one group."""
         frequent = [kind for kind, tokens in self._num_tokens.items() if tokens >= MIN_TOKENS]
         frequent = sorted(frequent, key=lambda kind: -self._num_tokens[kind])[:_MAX_KINDS]
-        others = [kind for kind in self._num_tokens if kind not in frequent]
+        infrequent_kinds = [kind for kind in self._num_tokens if kind not in frequent]
         singles = [[kind] for kind in frequent]
-        return [*singles, others] if others and self._sum_squares(others, others) else singles
+        return (
+            [*singles, infrequent_kinds]
+            if infrequent_kinds and self._sum_squares(infrequent_kinds, infrequent_kinds)
+            else singles
+        )
 
     def _sum_squares(self, rows: Sequence[Kind], columns: Sequence[Kind]) -> float:
         return sum(self._squares[row].get(column, 0.0) for row in rows for column in columns)

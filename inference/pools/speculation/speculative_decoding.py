@@ -54,7 +54,7 @@ class _Counters:
             self.drafted - before.drafted,
             self.accepted - before.accepted,
             self.num_drafts - before.num_drafts,
-            tuple(now - earlier for now, earlier in positions),
+            tuple(now - count_before for now, count_before in positions),
         )
 
 
@@ -128,9 +128,11 @@ class SpeculationTracker:
         """Count the tokens generated since the last call."""
         trace = watched_engine.trace
         watched_replica = self._watched_replicas.get(trace.replica)
-        more = trace.generated_tokens - watched_engine.num_counted_tokens
-        if watched_replica is not None and trace.request is not None and more:
-            watched_replica.generated[_to_kind(trace.pool, trace.request.language)] += more
+        num_new_tokens = trace.generated_tokens - watched_engine.num_counted_tokens
+        if watched_replica is not None and trace.request is not None and num_new_tokens:
+            watched_replica.generated[_to_kind(trace.pool, trace.request.language)] += (
+                num_new_tokens
+            )
             watched_engine.num_counted_tokens = trace.generated_tokens
 
     async def run(self, *, every_s: float) -> None:

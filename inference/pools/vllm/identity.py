@@ -47,10 +47,10 @@ class VllmIdentity:
         page = (await self._fetch("GET", f"{replica.url}/metrics")).decode("utf-8", "replace")
         block = _BLOCK_SIZE.search(page)
         return ReplicaIdentity(
-            roots=None if models is None else {each.id: each.root for each in models.data},
+            roots=None if models is None else {model.id: model.root for model in models.data},
             max_context_tokens=None
             if models is None
-            else {each.id: each.max_model_len for each in models.data},
+            else {model.id: model.max_model_len for model in models.data},
             token_ids=None if tokenized is None else tokenized.tokens,
             block_tokens=None if block is None else int(block[1]),
         )

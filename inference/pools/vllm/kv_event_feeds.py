@@ -30,7 +30,9 @@ class KvEventFeeds:
         async with asyncio.TaskGroup() as group:
             while True:
                 publishers = {
-                    each for each in self._pools.list_replicas(min_of_pool=2) if each.kv_events
+                    replica
+                    for replica in self._pools.list_replicas(min_of_pool=2)
+                    if replica.kv_events
                 }
                 for replica in feeds.keys() - publishers:
                     feeds.pop(replica).cancel()

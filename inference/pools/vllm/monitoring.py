@@ -37,9 +37,9 @@ def parse(page: str) -> Values:
     for line in page.splitlines():
         if not line.startswith(_PREFIX):
             continue
-        name, _, rest = line.partition("{") if "{" in line else line.partition(" ")
+        name, _, labels_and_value = line.partition("{") if "{" in line else line.partition(" ")
         try:
-            value = float(rest.rpartition(" ")[2])
+            value = float(labels_and_value.rpartition(" ")[2])
         except ValueError:
             continue
         values[name].append(value)

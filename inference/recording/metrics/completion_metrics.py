@@ -92,9 +92,9 @@ class CompletionMetrics:
             arrival = trace.arrival
             began_s = arrival.received_s if arrival.body_read_s is None else arrival.body_read_s
             self._first_token.observe(trace.first_sent_s - began_s, mode, trace.pool)
-        for each in compute_stage_timings(trace, recorded_s=trace.clock.monotonic_s()):
-            if each.is_whole:
-                self._stages.observe(each.ended_s - each.began_s, each.stage)
+        for timing in compute_stage_timings(trace, recorded_s=trace.clock.monotonic_s()):
+            if timing.is_whole:
+                self._stages.observe(timing.ended_s - timing.began_s, timing.stage)
         if trace.cancelled_s is not None and trace.engine_closed_s is not None:
             # A completion that had ended by itself was closed before.
             self._cancels.observe(max(0.0, trace.engine_closed_s - trace.cancelled_s))

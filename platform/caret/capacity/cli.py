@@ -17,7 +17,7 @@ from caret.capacity.plot import draw
 from caret.capacity.table import print_plan
 
 MAX_DURING_S: Final = 600.0
-_DEFAULTS: Final = {each.name: each.default for each in fields(CapacityInputs)}
+_DEFAULTS: Final = {field.name: field.default for field in fields(CapacityInputs)}
 _OPTIONS: Final = {
     "requests_per_s": "sustained load",
     "context_tokens": "tokens in a prompt",

@@ -85,7 +85,7 @@ _POSITIVE: Final = (
     *("stream_tokens_per_s", "target_ms"),
 )
 _NOT_NEGATIVE: Final = ("output_tokens", "warm_tokens", "overhead_ms", "dollars_per_gpu_hour")
-NUMBERS: Final = tuple(each.name for each in fields(CapacityInputs) if each.name != "queue")
+NUMBERS: Final = tuple(field.name for field in fields(CapacityInputs) if field.name != "queue")
 
 
 def requests_per_s(*, tokens_per_day: float, output_tokens: float) -> float:

@@ -31,9 +31,9 @@ def read_file(path: Path) -> MeasuredInputs:
         raise InvalidInput(f"{path} cannot be read: {type(error).__name__}.") from error
     objects = _parse_objects(text, path)
     inputs: MeasuredInputs = {}
-    for each in objects:
+    for entry in objects:
         inputs |= (
-            _read_inputs(each, path) if "figure" not in each else _read_named_inputs(each, path)
+            _read_inputs(entry, path) if "figure" not in entry else _read_named_inputs(entry, path)
         )
     return inputs | _cold_prefill(objects)
 
@@ -48,9 +48,9 @@ def compute_inputs(before: Totals, after: Totals, *, seconds: float) -> Measured
     requests = after["caret_completions_total"] - before["caret_completions_total"]
     if requests > 0:
         inputs["requests_per_s"] = requests / seconds
-    for name, (part, whole) in _RATIOS.items():
-        if after[whole] > 0:
-            inputs[name] = sum(after[each] for each in part) / after[whole]
+    for name, (part, total) in _RATIOS.items():
+        if after[total] > 0:
+            inputs[name] = sum(after[counter] for counter in part) / after[total]
     prefilled = after["vllm:prompt_tokens_total"] - after["vllm:prefix_cache_hits_total"]
     prefill_s = after["vllm:request_prefill_time_seconds_sum"]
     if prefilled > 0 and prefill_s > 0:
@@ -118,17 +118,17 @@ def _parse_objects(text: str, path: Path) -> list[Mapping[str, Any]]:
             objects = [json.loads(line) for line in text.splitlines() if line.strip()]
     except ValueError as error:
         raise InvalidInput(f"{path} contains neither a JSON object nor lines of them.") from error
-    if not objects or not all(isinstance(each, dict) for each in objects):
+    if not objects or not all(isinstance(entry, dict) for entry in objects):
         raise InvalidInput(f"{path} contains neither a JSON object nor lines of them.")
     return objects
 
 
-def _read_inputs(each: Mapping[str, Any], path: Path) -> MeasuredInputs:
-    if unknown := set(each) - set(NUMBERS):
+def _read_inputs(entry: Mapping[str, Any], path: Path) -> MeasuredInputs:
+    if unknown_names := set(entry) - set(NUMBERS):
         raise InvalidInput(
-            f"{path}: {min(unknown)} is not a figure; the figures are {_join_names(NUMBERS)}."
+            f"{path}: {min(unknown_names)} is not a figure; the figures are {_join_names(NUMBERS)}."
         )
-    return {name: _read_number(name, value, path) for name, value in each.items()}
+    return {name: _read_number(name, value, path) for name, value in entry.items()}
 
 
 def _read_named_inputs(line: Mapping[str, Any], path: Path) -> MeasuredInputs:

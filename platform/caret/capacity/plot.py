@@ -29,9 +29,9 @@ text { fill: currentColor }
 }
 """
 _QUANTILES: Final[dict[str, Callable[[FirstTokenLatency], float]]] = {
-    "p50": lambda found: found.p50_ms,
-    "p95": lambda found: found.p95_ms,
-    "p99": lambda found: found.p99_ms,
+    "p50": lambda latency: latency.p50_ms,
+    "p95": lambda latency: latency.p95_ms,
+    "p99": lambda latency: latency.p99_ms,
 }
 
 
@@ -164,8 +164,8 @@ def _draw_axes(scale: _Scale, words: PlotLabels) -> list[str]:
         parts.append(_write_text(f"{10.0**decade:,g}", _LEFT - 10, y + 4, text_anchor="end"))
     parts.append(_write_text(words.across, (_LEFT + right) / 2, _HEIGHT - 20, text_anchor="middle"))
     height = (_TOP + bottom) / 2
-    beside = {"text_anchor": "middle", "transform": f"rotate(-90 20 {height:g})"}
-    parts.append(_write_text(words.up, 20, height, **beside))
+    label_attributes = {"text_anchor": "middle", "transform": f"rotate(-90 20 {height:g})"}
+    parts.append(_write_text(words.up, 20, height, **label_attributes))
     return parts
 
 

@@ -64,17 +64,17 @@ def compute_wait(
 
     Raises QueueUnstable.
     """
-    offered = arrivals_per_s * service.mean_s
-    if offered >= num_servers:
+    offered_load = arrivals_per_s * service.mean_s
+    if offered_load >= num_servers:
         raise QueueUnstable
-    if offered == 0:
+    if offered_load == 0:
         return WaitDistribution(probability=0.0, mean_s=0.0)
-    probability = erlang_c(num_servers, offered)
-    mean_of_markov_s = probability * service.mean_s / (num_servers - offered)
+    probability = erlang_c(num_servers, offered_load)
+    mean_of_markov_s = probability * service.mean_s / (num_servers - offered_load)
     return WaitDistribution(probability, mean_of_markov_s * (1 + service.squared_variation) / 2)
 
 
-def erlang_c(num_servers: int, offered: float) -> float:
+def erlang_c(num_servers: int, offered_load: float) -> float:
     """Return the probability that all `num_servers` are busy, if `offered` are busy on average.
 
     It uses Erlang's B. The inverse of that is the sum of N (N - 1) ... (N - k + 1) / A^k for k from
@@ -84,14 +84,14 @@ def erlang_c(num_servers: int, offered: float) -> float:
     """
     inverse = term = 1.0
     for number in range(num_servers, 0, -1):
-        term *= number / offered
+        term *= number / offered_load
         inverse += term
         if inverse > _MOST:
             return 0.0
-        if number < offered and term * number < inverse * _LEAST * (offered - number):
+        if number < offered_load and term * number < inverse * _LEAST * (offered_load - number):
             break  # the rest is a geometric series below a float's precision
     blocked = 1 / inverse
-    return blocked / (1 - offered / num_servers * (1 - blocked))
+    return blocked / (1 - offered_load / num_servers * (1 - blocked))
 
 
 def sojourn_quantile_s(wait: WaitDistribution, service: ServiceTime, quantile: float) -> float:

@@ -91,8 +91,8 @@ class GatewayTarget:
 def main(argv: list[str]) -> int:
     options = _make_parser().parse_args(argv)
     try:
-        cut = cut_at(_read_file(options.file), line=options.line, column=options.column)
-        is_complete = asyncio.run(_stream_completion(_find_target(options.tenant), options, cut))
+        split = cut_at(_read_file(options.file), line=options.line, column=options.column)
+        is_complete = asyncio.run(_stream_completion(_find_target(options.tenant), options, split))
     except (CursorOutOfRange, MissingInput) as error:
         return _report_error(str(error), EXIT_USAGE)
     except GatewayRefused as error:
@@ -133,7 +133,7 @@ def _find_target(tenant: str) -> GatewayTarget:
     if url and key:
         return GatewayTarget(url, key)
     up = _up_file()
-    keys = {each["slug"]: each["api_key"] for each in up["tenants"]}
+    keys = {tenant["slug"]: tenant["api_key"] for tenant in up["tenants"]}
     if not key and tenant not in keys:
         raise MissingInput(f"There is no tenant {tenant} here; there are {', '.join(keys)}.")
     return GatewayTarget(url or up["gateway_url"], key or keys[tenant])
@@ -151,22 +151,22 @@ def _up_file() -> dict[str, Any]:
 
 
 async def _stream_completion(
-    target: GatewayTarget, options: argparse.Namespace, cut: CursorSplit
+    target: GatewayTarget, options: argparse.Namespace, split: CursorSplit
 ) -> bool:
     frame: Frame = {
         "id": "1",
         "mode": options.mode,
         "path": options.file.name,
         "language": language_of(options.file.name),
-        "prefix": cut.prefix,
-        "suffix": cut.suffix,
+        "prefix": split.prefix,
+        "suffix": split.suffix,
     }
     if options.max_tokens is not None:
         frame["max_tokens"] = options.max_tokens
     async with open_stream(target.gateway_url, target.api_key) as stream:
         if options.json:
             return await _print_json(stream, frame)
-        return await _print_terminal(stream, frame, cut, options.line)
+        return await _print_terminal(stream, frame, split, options.line)
 
 
 async def _print_json(stream: CompletionStream, frame: Frame) -> bool:
@@ -180,16 +180,16 @@ async def _print_json(stream: CompletionStream, frame: Frame) -> bool:
 
 
 async def _print_terminal(
-    stream: CompletionStream, frame: Frame, cut: CursorSplit, line: int
+    stream: CompletionStream, frame: Frame, split: CursorSplit, line: int
 ) -> bool:
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"{frame['path']}, line {line}", style="bold"))
-    console.print(Text("\n".join(cut.prefix.split("\n")[-_CONTEXT_LINES:]), style="dim"), end="")
+    console.print(Text("\n".join(split.prefix.split("\n")[-_CONTEXT_LINES:]), style="dim"), end="")
     async for received_frame in stream.complete(frame):
         if received_frame["type"] == "delta":
             console.print(Text(received_frame["text"], style="bold green"), end="")
             continue
-        lines_after = cut.suffix.split("\n")[:3]
+        lines_after = split.suffix.split("\n")[:3]
         console.print(Text("\n".join(lines_after).rstrip("\n"), style="dim"))
         console.print(Text(_format_numbers(received_frame), style="cyan"))
     return True

@@ -60,19 +60,19 @@ def _with_features(policy: TenantPolicy, features: frozenset[Feature] | None) ->
 
 
 def _intersect(
-    one: frozenset[Named] | None, other: frozenset[Named] | None
+    first: frozenset[Named] | None, second: frozenset[Named] | None
 ) -> frozenset[Named] | None:
     """Return the names in both sets; None means all names."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
+    if first is None or second is None:
+        return second if first is None else first
+    return first & second
 
 
 def _merge_globs(
-    one: dict[str, tuple[str, ...]], other: dict[str, tuple[str, ...]]
+    first: dict[str, tuple[str, ...]], second: dict[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    merged = {name: tuple(sorted({*one.get(name, ()), *globs})) for name, globs in other.items()}
-    return one | {name: globs for name, globs in merged.items() if other[name]}
+    merged = {name: tuple(sorted({*first.get(name, ()), *globs})) for name, globs in second.items()}
+    return first | {name: globs for name, globs in merged.items() if second[name]}
 
 
 def _lower_limits(limits: PolicyLimits, override: PolicyOverride) -> PolicyLimits:
@@ -83,15 +83,15 @@ def _lower_limits(limits: PolicyLimits, override: PolicyOverride) -> PolicyLimit
     )
 
 
-def _choose_lower_rate(one: RateLimit | None, other: RateLimit | None) -> RateLimit | None:
+def _choose_lower_rate(first: RateLimit | None, second: RateLimit | None) -> RateLimit | None:
     """Return the stricter of two rate limits; None means no limit."""
-    if one is None or other is None:
-        return other if one is None else one
+    if first is None or second is None:
+        return second if first is None else first
     return RateLimit(
-        per_minute=min(one.per_minute, other.per_minute), burst=min(one.burst, other.burst)
+        per_minute=min(first.per_minute, second.per_minute), burst=min(first.burst, second.burst)
     )
 
 
-def _choose_lower(one: int | None, other: int | None) -> int | None:
+def _choose_lower(first: int | None, second: int | None) -> int | None:
     """Return the smaller number; None means no limit."""
-    return min((each for each in (one, other) if each is not None), default=None)
+    return min((value for value in (first, second) if value is not None), default=None)

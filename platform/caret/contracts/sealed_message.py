@@ -17,7 +17,7 @@ from caret.foundation.ids import TenantId
 FIELD: Final = "sealed"
 _VERSION: Final = 1
 _MAX_KEYS: Final = 10_000  # the tenant in an envelope is unverified: it must not exhaust memory
-Wanted = TypeVar("Wanted", bound=msgspec.Struct)
+MessageType = TypeVar("MessageType", bound=msgspec.Struct)
 
 # KEYS: a stream. ARGV: the sealed message, field, milliseconds, maximum number of entries. An entry
 # is deleted after at most twice the time, even if no others follow.
@@ -61,7 +61,7 @@ class MessageSealer:
         ciphertext = seal(self._derive_key(tenant_id), data, bound_to=bound_to)
         return msgspec.msgpack.encode(Envelope(_VERSION, tenant_id, ciphertext))
 
-    def open(self, data: bytes, kind: type[Wanted]) -> tuple[TenantId, Wanted]:
+    def open(self, data: bytes, kind: type[MessageType]) -> tuple[TenantId, MessageType]:
         """Return the tenant and the decrypted message.
 
         Raises UnreadableMessage.

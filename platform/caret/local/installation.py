@@ -214,7 +214,7 @@ _DESCRIPTIONS = {
 def list_step_titles(settings: UpSettings) -> tuple[str, ...]:
     """Return the titles of the steps in the order of the terminal."""
     retrieval = () if settings.embeddings is None else ("Embeddings",)
-    engines = () if settings.own_pools else tuple(each.name for each in settings.engines)
+    engines = () if settings.own_pools else tuple(engine.name for engine in settings.engines)
     return (*_STEPS, *engines, *retrieval, "a completion")
 
 

@@ -36,8 +36,10 @@ class StepList:
         self._titles = list(titles)
 
     def next_after(self, title: str) -> str:
-        rest = self._titles[self._titles.index(title) + 1 :] if title in self._titles else []
-        return rest[0] if rest else "done"
+        later_titles = (
+            self._titles[self._titles.index(title) + 1 :] if title in self._titles else []
+        )
+        return later_titles[0] if later_titles else "done"
 
 
 class PlainProgress:

@@ -53,8 +53,8 @@ class UpSettings:
 
     @property
     def needed_ports(self) -> tuple[Port, ...]:
-        both = (self.ports.engine, self.ports.quality_engine)
-        engines = () if self.own_pools else both[: len(self.engines)]
+        engine_ports = (self.ports.engine, self.ports.quality_engine)
+        engines = () if self.own_pools else engine_ports[: len(self.engines)]
         embeddings = () if self.embeddings is None else (self.ports.embeddings,)
         return (self.ports.console, self.ports.gateway, *engines, *embeddings)
 

@@ -80,9 +80,11 @@ class Alternatives:
     def find_inserted(self, uri: str, edit: TextEdit) -> ShownSuggestion | None:
         """Return the alternative that an edit inserts in full."""
         offer = self._offers.get(uri)
-        for each in (offer and offer.alternatives) or ():
-            if edit.inserted == each.text:
-                return ShownSuggestion(each.id, edit.at, each.text, request_id=each.request_id)
+        for alternative in (offer and offer.alternatives) or ():
+            if edit.inserted == alternative.text:
+                return ShownSuggestion(
+                    alternative.id, edit.at, alternative.text, request_id=alternative.request_id
+                )
         return None
 
     def close(self, uri: str) -> None:
@@ -91,15 +93,15 @@ class Alternatives:
     async def _request_all(self, file: OpenFile, offer: _Offer) -> list[_Alternative]:
         position = offer.item.position
         context = replace(file.context_at(position, is_invoked=True), mode=offer.item.mode)
-        known = {offer.item.text}
-        found: list[_Alternative] = []
+        distinct_texts = {offer.item.text}
+        alternatives: list[_Alternative] = []
         # One after the other: a newer request for a file supersedes the older one.
         for number in range(1, MAX_ALTERNATIVES + 1):
             alternative = await self._request(file, context, number)
-            if alternative is not None and alternative.text not in known:
-                known.add(alternative.text)
-                found.append(alternative)
-        return found
+            if alternative is not None and alternative.text not in distinct_texts:
+                distinct_texts.add(alternative.text)
+                alternatives.append(alternative)
+        return alternatives
 
     async def _request(
         self, file: OpenFile, context: CompletionContext, number: int

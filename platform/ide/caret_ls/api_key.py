@@ -36,8 +36,8 @@ def find_key(
 
 def find_readable_key_file(environment: Mapping[str, str], folder: Path) -> Path | None:
     """Return the first key file that `find_key` ignores because other users can read it."""
-    named = environment.get(_FILE_VARIABLE)
-    files = [*([Path(named)] if named else []), folder / FILE_NAME]
+    configured_path = environment.get(_FILE_VARIABLE)
+    files = [*([Path(configured_path)] if configured_path else []), folder / FILE_NAME]
     return next((file for file in files if _is_open_to_others(file)), None)
 
 

@@ -163,15 +163,15 @@ class Chat:
     def _build_context(self, request: ChatRequest, file: OpenFile | None) -> ChatContext:
         if file is None:
             return ChatContext()
-        sent = self._state.build_request_context(file)
-        others = tuple(sent.files) if request.has_open_files else ()
+        request_context = self._state.build_request_context(file)
+        open_files = tuple(request_context.files) if request.has_open_files else ()
         if not self._state.can_send(file):
-            return ChatContext(repository=file.repository_name, files=others)
+            return ChatContext(repository=file.repository_name, files=open_files)
         return ChatContext(
             path=file.path,
             repository=file.repository_name,
             selection=_selected_code(file, request),
-            files=(_excerpt(file, request), *others),
+            files=(_excerpt(file, request), *open_files),
         )
 
 
@@ -216,4 +216,4 @@ def _describe(context: ChatContext, file: OpenFile | None) -> SentContext:
     if code is not None:
         lines = (code.first_line, code.first_line + code.text.rstrip("\n").count("\n"))
     withheld = file.path if file is not None and not context.path else None
-    return SentContext(tuple(each.path for each in context.files), lines, withheld)
+    return SentContext(tuple(file.path for file in context.files), lines, withheld)

@@ -21,7 +21,7 @@ def is_excluded(path: str, globs: Iterable[str]) -> bool:
     matches no folder.
     """
     spellings = _path_spellings(_doubled_path(path))
-    return any(_compile_glob(glob).match(each) for glob in globs for each in spellings)
+    return any(_compile_glob(glob).match(spelling) for glob in globs for spelling in spellings)
 
 
 @lru_cache(maxsize=1_024)

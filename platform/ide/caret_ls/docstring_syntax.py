@@ -75,10 +75,10 @@ def find_function(language: str, lines: list[str], line: int) -> DocstringPlace 
     """
     opener = docstring_opener(language)
     head = _PYTHON_HEAD if opener == '"""' else _STARS_HEAD if opener else None
-    found = head and _find_head(lines, min(line, len(lines) - 1), head)
-    if head is None or found is None:
+    position = head and _find_head(lines, min(line, len(lines) - 1), head)
+    if head is None or position is None:
         return None
-    index, indent = found
+    index, indent = position
     if opener == '"""':
         return _place_below(lines, index, indent)
     above = lines[index - 1].strip() if index else ""
@@ -90,23 +90,25 @@ def _may_begin_docstring(above: list[str]) -> bool:
     line = next((line for line in reversed(above) if line.strip()), "")
     if _COLON.search(line) is not None:
         return True
-    return all(not each.strip() or each.lstrip().startswith("#") for each in above)
+    return all(not line.strip() or line.lstrip().startswith("#") for line in above)
 
 
 def _find_head(lines: list[str], line: int, head: re.Pattern[str]) -> tuple[int, str] | None:
     """Return the nearest function that begins at the line, or above it with less indentation."""
-    least = None  # of the lines below
+    min_indent = None  # of the lines below
     for index in range(line, -1, -1):
         text = lines[index]
         if not text.strip():
             continue
         match = head.match(text)
-        if match and (least is None or len(match[1]) < least):
+        if match and (min_indent is None or len(match[1]) < min_indent):
             return index, match[1]
         # A closing bracket belongs to a head of the same indentation.
-        is_inside = text.lstrip().startswith(")") or (least is None and text.strip()[0] in "}]")
+        is_inside = text.lstrip().startswith(")") or (
+            min_indent is None and text.strip()[0] in "}]"
+        )
         indent = _indent(text) + is_inside
-        least = indent if least is None else min(least, indent)
+        min_indent = indent if min_indent is None else min(min_indent, indent)
     return None
 
 
@@ -114,7 +116,7 @@ def _place_below(lines: list[str], index: int, indent: str) -> DocstringPlace | 
     """Return the place below a head, which ends with a colon, perhaps lines below."""
     for end in range(index, min(index + _MAX_HEAD_LINES, len(lines))):
         if _COLON.search(lines[end]):
-            below = next((each for each in lines[end + 1 :] if each.strip()), "")
+            below = next((line for line in lines[end + 1 :] if line.strip()), "")
             is_deeper = _indent(below) > len(indent)
             inner = below[: _indent(below)] if is_deeper else f"{indent}    "
             has_docstring = is_deeper and below.lstrip("rRuU \t").startswith(('"""', "'''"))

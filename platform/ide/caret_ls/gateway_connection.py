@@ -109,7 +109,7 @@ class GatewayConnection:
         self._responses[frame["id"]] = responses
         is_over = False
 
-        async def read() -> AsyncIterator[Frame]:
+        async def read_frames() -> AsyncIterator[Frame]:
             nonlocal is_over
             while not is_over:
                 response = await responses.get()
@@ -122,7 +122,7 @@ class GatewayConnection:
             if not self.send(frame):
                 is_over = True
                 raise RequestEnded("offline")
-            yield read()
+            yield read_frames()
         finally:
             del self._responses[frame["id"]]
             if not is_over:

@@ -218,8 +218,8 @@ class OutcomeTracker:
         self._report_rejection(uri, now_s)
         self._accepted = [accepted for accepted in self._accepted if accepted.uri != uri]
 
-    def check_persistence(self, read: Callable[[str], str | None], now_s: float) -> None:
-        """Check accepted text when it is due; `read` returns a file's text, or None if closed."""
+    def check_persistence(self, read_text: Callable[[str], str | None], now_s: float) -> None:
+        """Check accepted text when it is due. `read_text` returns a file's text; None: closed."""
         for accepted in self._accepted:
             passed_spans = [
                 span for span in accepted.spans_s if now_s - accepted.accepted_s >= span
@@ -227,7 +227,7 @@ class OutcomeTracker:
             if not passed_spans:
                 continue
             del accepted.spans_s[: len(passed_spans)]
-            text = read(accepted.uri)
+            text = read_text(accepted.uri)
             if text is not None:
                 self._emit(
                     _persistence_outcome(accepted, text[accepted.start : accepted.end], now_s)

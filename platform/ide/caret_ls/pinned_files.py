@@ -81,8 +81,8 @@ def _read_file(root: Path, path: str) -> FrameFile | None:
         file = (resolved_root / path).resolve()
         if not file.is_relative_to(resolved_root) or not file.is_file():
             return None
-        with file.open(encoding="utf-8", newline="") as opened:
-            text = opened.read(MAX_FILE_CHARS + 1)
+        with file.open(encoding="utf-8", newline="") as stream:
+            text = stream.read(MAX_FILE_CHARS + 1)
     except (OSError, ValueError):  # ValueError: not UTF-8, or a path with a null character
         return None
     name = file.relative_to(resolved_root).as_posix()

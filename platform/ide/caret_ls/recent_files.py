@@ -45,17 +45,17 @@ class RecentFiles:
     def on_close(self, uri: str) -> None:
         self._files.pop(uri, None)
 
-    def list(self, own: str, read: Callable[[str], str | None]) -> list[FrameFile]:
+    def list(self, own: str, read_text: Callable[[str], str | None]) -> list[FrameFile]:
         """Return files as context, the latest first, without `own`.
 
-        `read` returns a file's text, or None if it must not be sent. It is called for no more files
-        than there is room for.
+        `read_text` returns a file's text, or None if it must not be sent. It is called for no more
+        files than there is room for.
         """
         files: list[FrameFile] = []
         room = MAX_CHARS
         latest_first = reversed(self._files.items())
         for uri, file in sorted(latest_first, key=lambda item: -item[1].edited_at):
-            text = read(uri) if uri != own else None
+            text = read_text(uri) if uri != own else None
             if text is None:
                 continue
             text = _changed_part(text, file.changed_at)

@@ -32,8 +32,8 @@ class StatusBoard:
     num_in_flight: int = 0
     _last: tuple[ServerStatus, SignedOutReason | None] | None = None
 
-    def set(self, **known: bool | SignedOutReason | None) -> None:
-        for name, value in known.items():
+    def set(self, **changes: bool | SignedOutReason | None) -> None:
+        for name, value in changes.items():
             setattr(self, name, value)
         self._notify_if_changed()
 

@@ -96,5 +96,5 @@ def _count_closed(
 
 def _contains_in_order(text: str, closers: str) -> bool:
     """Return whether the suggestion contains these characters in order."""
-    rest = iter(text)
-    return all(closer in rest for closer in closers)
+    remaining_text = iter(text)
+    return all(closer in remaining_text for closer in closers)

@@ -25,10 +25,10 @@ class TypingCount:
             self._last_report_s = now_s
         if not self._chars or now_s - self._last_report_s < EVERY_S:
             return None
-        most = self._chars.most_common(MAX_LANGUAGES)
+        most_typed = self._chars.most_common(MAX_LANGUAGES)
         self._chars.clear()
         self._last_report_s = now_s
-        return {language: min(chars, MAX_CHARS) for language, chars in most}
+        return {language: min(chars, MAX_CHARS) for language, chars in most_typed}
 
 
 def is_typed(edit: TextEdit) -> bool:

@@ -18,7 +18,11 @@ def find_crossed_thresholds(
     spent_micros: int, limit_micros: int, *, used_up: bool = False
 ) -> list[int]:
     """Return the crossed thresholds in percent; all of them once completions stop. Pure."""
-    return [each for each in THRESHOLDS if used_up or spent_micros * 100 >= limit_micros * each]
+    return [
+        threshold
+        for threshold in THRESHOLDS
+        if used_up or spent_micros * 100 >= limit_micros * threshold
+    ]
 
 
 def create_alerts(

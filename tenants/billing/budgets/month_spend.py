@@ -123,8 +123,8 @@ def build_month_spend(tenant_id: TenantId, by_holder: Mapping[str, int]) -> Tena
     users_by_team: defaultdict[UUID | None, set[str]] = defaultdict(set)
     for team_id, user_id in rows:
         users_by_team[team_id].add(str(user_id))
-    everyone = frozenset(users_by_team.pop(None, ()))
+    all_users = frozenset(users_by_team.pop(None, ()))
     teams = {
         team_id: frozenset(users) for team_id, users in users_by_team.items() if team_id is not None
     }
-    return TenantMonthSpend(by_holder, everyone, teams)
+    return TenantMonthSpend(by_holder, all_users, teams)

@@ -45,7 +45,7 @@ def list_nearest_limit(
         month = read_month_spend(actor.tenant_id, start_of_month(utc_day(now)))
         statuses = [_compute_status(row, month, price) for row in _find_named_budgets(actor)]
     statuses.sort(
-        key=lambda each: (-each.spent_micros / each.month_limit_micros, str(each.budget_id))
+        key=lambda budget: (-budget.spent_micros / budget.month_limit_micros, str(budget.budget_id))
     )
     return statuses[:limit]
 
@@ -79,7 +79,11 @@ def preview_budget(
         price = read_price_book(actor.tenant_id).price_on(utc_day(now))
         present = Budget.objects.filter(tenant_id=actor.tenant_id, is_hard=True)
         stopped: frozenset[str] = frozenset().union(
-            *(_list_members(each, month) for each in present if is_exhausted(each, month, price))
+            *(
+                _list_members(budget, month)
+                for budget in present
+                if is_exhausted(budget, month, price)
+            )
         )
     is_stopping = terms.is_hard and is_exhausted(draft, month, price)
     return BudgetEffect(

@@ -75,7 +75,7 @@ def embed_xml(pdf: bytes, document: InvoiceDocument) -> bytes:
     )
     # The replacement has the same number of bytes, so the file's positions stay right.
     midnight = head.issued_on.replace("-", "").encode() + b"000000"
-    embedded = _PDF_TIMES.sub(lambda found: found[1] + midnight, embedded)
+    embedded = _PDF_TIMES.sub(lambda match: match[1] + midnight, embedded)
     return _XMP_TIMES.sub(f"{head.issued_on}T00:00:00".encode(), embedded)
 
 
@@ -201,5 +201,5 @@ def _write_price(line: InvoiceLine) -> str:
 
 
 def _write_rate(document: InvoiceDocument) -> str:
-    whole, hundredths = divmod(document.head.tax.basis_points, 100)
-    return f"{whole}.{hundredths:02}"
+    percent, hundredths = divmod(document.head.tax.basis_points, 100)
+    return f"{percent}.{hundredths:02}"

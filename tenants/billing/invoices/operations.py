@@ -178,7 +178,7 @@ def _issue_invoice(state: BillingState, month: date, now: datetime) -> str:
     credit = max(0, min(to_cents(read_credit_balance(tenant_id)), subtotal))
     sums = LedgerTotals(subtotal, credit, compute_tax(subtotal - credit, head.tax))
     draft = _InvoiceDraft(head, sums, month, None)
-    _book_invoice(state, draft, sum(each.amount_micros for each in usage_lines), now)
+    _book_invoice(state, draft, sum(line.amount_micros for line in usage_lines), now)
     state.invoiced_month = month
     _insert_invoice(state, draft, usage_lines, now)
     return head.number

@@ -125,10 +125,12 @@ def _build_story(document: InvoiceDocument, logo: Path | None) -> list[Flowable]
 def _build_heading(document: InvoiceDocument, logo: Path | None) -> Table:
     head = document.head
     name = _paragraph(head.issuer.name, is_strong=True, fontSize=13, leading=17)
-    left: list[Flowable] = [name] if logo is None else [_build_logo(logo), Spacer(0, 2 * mm), name]
-    left += [_label_paragraph(line) for line in head.issuer.address]
+    left_column: list[Flowable] = (
+        [name] if logo is None else [_build_logo(logo), Spacer(0, 2 * mm), name]
+    )
+    left_column += [_label_paragraph(line) for line in head.issuer.address]
     if head.issuer.tax_id:
-        left.append(_label_paragraph(f"Tax ID {head.issuer.tax_id}"))
+        left_column.append(_label_paragraph(f"Tax ID {head.issuer.tax_id}"))
     right = [
         _paragraph(
             _TITLES[head.kind],
@@ -140,7 +142,7 @@ def _build_heading(document: InvoiceDocument, logo: Path | None) -> Table:
         ),
         _paragraph(head.number, colour=_QUIET, alignment=TA_RIGHT),
     ]
-    return Table([[left, right]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_make_plain_style())
+    return Table([[left_column, right]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_make_plain_style())
 
 
 def _build_logo(logo: Path) -> Image:

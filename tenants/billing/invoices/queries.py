@@ -148,13 +148,15 @@ def read_usage_lines(tenant_id: TenantId, month: date) -> list[UsageLine]:
 
     Must run inside the tenant's scope.
     """
-    booked = LedgerTransaction.objects.filter(
+    transactions = LedgerTransaction.objects.filter(
         tenant_id=tenant_id,
         month=month,
         source_kind__in=(SourceKind.USAGE, SourceKind.SEATS),
     )
     sums = (
-        LedgerEntry.objects.filter(tenant_id=tenant_id, transaction_id__in=booked.values("id"))
+        LedgerEntry.objects.filter(
+            tenant_id=tenant_id, transaction_id__in=transactions.values("id")
+        )
         .exclude(line="")
         .values_list("line", "day", "price_micros")
         .annotate(quantity=Sum("quantity"), amount_micros=Sum("amount_micros"))
@@ -167,10 +169,10 @@ def read_usage_lines(tenant_id: TenantId, month: date) -> list[UsageLine]:
 
 def _read_totals(row: Invoice) -> LedgerTotals:
     """Return the amounts that were posted with the document."""
-    booked = LedgerTransaction.objects.get(
+    transaction = LedgerTransaction.objects.get(
         tenant_id=row.tenant_id, source_kind=row.kind, source_id=str(row.number)
     )
-    entries = LedgerEntry.objects.filter(tenant_id=row.tenant_id, transaction_id=booked.id)
+    entries = LedgerEntry.objects.filter(tenant_id=row.tenant_id, transaction_id=transaction.id)
     return sum_ledger_entries(entries.values_list("account", "amount_micros"))
 
 

@@ -66,10 +66,12 @@ def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime
 def read_credit_balance(tenant_id: TenantId) -> int:
     """Return the remaining credit in micros, inside the tenant's scope."""
     # Nearly all transactions have no entry on this account, so they are not read.
-    booked = LedgerTransaction.objects.filter(tenant_id=tenant_id, source_kind__in=_MOVES_CREDITS)
+    transactions = LedgerTransaction.objects.filter(
+        tenant_id=tenant_id, source_kind__in=_MOVES_CREDITS
+    )
     entries = LedgerEntry.objects.filter(
         tenant_id=tenant_id,
         account=LedgerAccountCode.CREDITS,
-        transaction_id__in=booked.values("id"),
+        transaction_id__in=transactions.values("id"),
     )
     return -(entries.aggregate(total=Sum("amount_micros"))["total"] or 0)

@@ -38,8 +38,8 @@ def rate_tenant(tenant_id: TenantId, *, now: datetime, until: int | None = None)
     num_days, num_batches = post_seat_charges(tenant_id, now=now), 0
     has_more = True
     while has_more:
-        rated = rate_tokens(tenant_id, now=now, until=until)
-        num_batches, has_more = num_batches + rated.num_batches, rated.has_more
+        result = rate_tokens(tenant_id, now=now, until=until)
+        num_batches, has_more = num_batches + result.num_batches, result.has_more
     if num_batches or num_days:
         log.info("billing.rated", tenant_id=tenant_id, batches=num_batches, seat_days=num_days)
     return num_batches

@@ -50,8 +50,8 @@ def compute_month_cost(
 ) -> MonthCost:
     """Return the month's cost. `days` begin at `find_first_forecast_day` or earlier."""
     month = start_of_month(today)
-    seats = [each for each in days if each.line == SEATS]
-    tokens = [each for each in days if each.line != SEATS]
+    seats = [line for line in days if line.line == SEATS]
+    tokens = [line for line in days if line.line != SEATS]
     cost = MonthCost(
         month=month,
         currency=currency,
@@ -59,7 +59,7 @@ def compute_month_cost(
         tokens_micros=_sum_since(tokens, month),
         forecast_micros=None,
     )
-    first = min((each.day for each in days), default=today)
+    first = min((line.day for line in days), default=today)
     num_days = min((today - first).days, FORECAST_DAYS)
     if num_days < _MIN_DAYS:
         return cost
@@ -68,11 +68,11 @@ def compute_month_cost(
 
 
 def _sum_since(lines: Sequence[DailyCostLine], first: date) -> int:
-    return sum(each.amount_micros for each in lines if each.day >= first)
+    return sum(line.amount_micros for line in lines if line.day >= first)
 
 
 def _forecast_seat_cost(seats: Sequence[DailyCostLine], month: date) -> int:
-    last = max(seats, key=lambda each: each.day, default=None)
+    last = max(seats, key=lambda line: line.day, default=None)
     if last is None:
         return 0
     day, total = max(month, last.day + ONE_DAY), 0

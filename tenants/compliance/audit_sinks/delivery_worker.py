@@ -88,7 +88,7 @@ def deliver_due_entries(*, clock: Clock) -> int:
 def _deliver_to_tenants(
     tenant_ids: Sequence[TenantId], clock: Clock, over_at_s: float
 ) -> Iterator[tuple[DeliveryRun, DeliveryResult]]:
-    visits = (visit for each in tenant_ids for visit in _claim_due_or_log(each, clock()))
+    visits = (visit for tenant_id in tenant_ids for visit in _claim_due_or_log(tenant_id, clock()))
     for batch in _split_into_batches(visits):
         results = asyncio.run(_deliver_all(batch, clock))
         for visit, result in zip(batch, results, strict=True):

@@ -42,7 +42,7 @@ def seal_sink(
 ) -> bytes:
     data = msgspec.json.encode(_SealedSecret(address.text, secret))
     return seal_in_scope(
-        tenant_id, _name_scope(sink_id), place=_build_seal_context(sink_id), data=data, now=now
+        tenant_id, _name_scope(sink_id), context=_build_seal_context(sink_id), data=data, now=now
     )
 
 
@@ -54,7 +54,7 @@ def open_sink_secret(tenant_id: TenantId, sink: AuditSink) -> Destination:
     """
     try:
         data = open_sealed(
-            tenant_id, place=_build_seal_context(sink.id), envelope=bytes(sink.sealed)
+            tenant_id, context=_build_seal_context(sink.id), envelope=bytes(sink.sealed)
         )
         secret = msgspec.json.decode(data, type=_SealedSecret)
     except (EncryptionFailed, DecryptionFailed, msgspec.MsgspecError) as error:

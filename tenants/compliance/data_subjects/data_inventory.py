@@ -85,13 +85,13 @@ class InventoryEntry:
 def _filter_by(*columns: str) -> Callable[[DataSubject], Q]:
     """Return a filter for rows that have the user's ID in any of the columns."""
 
-    def whose(subject: DataSubject) -> Q:
+    def matches_subject(subject: DataSubject) -> Q:
         condition = Q()
         for column in columns:
             condition |= Q(**{column: subject.user_id})
         return condition
 
-    return whose
+    return matches_subject
 
 
 def _filter_by_text(column: str) -> Callable[[DataSubject], Q]:

@@ -35,7 +35,7 @@ def build_certificate_facts(row: Erasure) -> dict[str, Any]:
         "user_id": None if row.user_id is None else str(row.user_id),
         "rows": row.counts,
         "emptied": _PERSONS,
-        "kept": [{"what": what, "legal_basis": basis} for what, basis in kept_data],
+        "kept": [{"what": data_name, "legal_basis": basis} for data_name, basis in kept_data],
         "held_by": row.held_by,
         "keys": _test_destroyed_keys(row),
         "demanded_at": row.requested_at.isoformat(),
@@ -46,13 +46,14 @@ def _test_destroyed_keys(row: Erasure) -> list[dict[str, Any]]:
     tenant_id = TenantId(str(row.tenant_id))
     scope = None if row.user_id is None else f"user:{row.user_id}"
     evidence = {
-        str(each.key_id): each for each in find_destruction_proofs(tenant_id=tenant_id, scope=scope)
+        str(proof.key_id): proof
+        for proof in find_destruction_proofs(tenant_id=tenant_id, scope=scope)
     }
     return [
         {
             **key,
             # A tenant key has sealed only data keys, so it is tested by opening those.
-            "opens": any(each.opens for each in evidence.values())
+            "opens": any(proof.opens for proof in evidence.values())
             if key["scope"] is None
             else evidence[key["id"]].opens,
         }
@@ -64,8 +65,8 @@ def _list_all_keys(row: Erasure, evidence: dict[str, Any]) -> list[dict[str, Any
     """Return the keys destroyed by this erasure, and those that withdrawn consent destroyed."""
     destroyed_ids = {key["id"] for key in row.keys}
     before = [
-        {"id": key_id, "fingerprint": each.fingerprint, "scope": each.scope}
-        for key_id, each in evidence.items()
-        if key_id not in destroyed_ids and each.destroyed_at is not None
+        {"id": key_id, "fingerprint": proof.fingerprint, "scope": proof.scope}
+        for key_id, proof in evidence.items()
+        if key_id not in destroyed_ids and proof.destroyed_at is not None
     ]
     return [*row.keys, *before]

@@ -57,11 +57,11 @@ def list_newest_tombstones(tenant_id: TenantId) -> list[ErasureTombstone]:
     matches = sorted(name_matches, key=lambda match: match["erasure"])
     newest = {match["user"]: UUID(match["erasure"]) for match in matches}
     return [
-        ErasureTombstone(None if user is None else UUID(user), each)
-        for user, each in newest.items()
+        ErasureTombstone(None if user is None else UUID(user), erasure_id)
+        for user, erasure_id in newest.items()
     ]
 
 
 def _name_tombstone(erasure: ErasureTombstone) -> str:
-    whose = "tenant" if erasure.user_id is None else f"user.{erasure.user_id}"
-    return f"{whose}.{erasure.erasure_id}"
+    subject = "tenant" if erasure.user_id is None else f"user.{erasure.user_id}"
+    return f"{subject}.{erasure.erasure_id}"

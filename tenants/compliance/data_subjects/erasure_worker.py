@@ -121,7 +121,10 @@ def _run_erasures_of_tenant(tenant_id: TenantId, now: datetime) -> int:
         pending = Erasure.objects.filter(tenant_id=tenant_id, finished_at=None)
         ids = list(pending.order_by("id").values_list("id", flat=True))
     try:
-        return sum(run_erasure_once(tenant_id=tenant_id, erasure_id=each, now=now) for each in ids)
+        return sum(
+            run_erasure_once(tenant_id=tenant_id, erasure_id=erasure_id, now=now)
+            for erasure_id in ids
+        )
     # One tenant's failure must not stop the others, and storages raise exceptions of their own.
     except Exception as error:  # noqa: BLE001
         logger.error("subject.not_erased", tenant_id=tenant_id, error=type(error).__name__)

@@ -81,7 +81,9 @@ def write_bundle(
     created.
     """
     is_own = bundle_request.user_id == actor.user_id and actor.kind is ActorKind.USER
-    actor.require(Permission.EXPORT_OWN_DATA if is_own else Permission.EXPORT_DATA_SUBJECTS)
+    actor.require(
+        Permission.EXPORT_OR_ERASE_OWN_DATA if is_own else Permission.EXPORT_DATA_SUBJECTS
+    )
     reason = parse_reason(bundle_request.reason)
     if not reason and not is_own:
         raise InvalidValue(
@@ -102,7 +104,7 @@ def write_bundle(
 
 def require_own_user_id(actor: Actor) -> UserId:
     """Return the actor's user ID. Raises Forbidden for actors that are not users."""
-    actor.require(Permission.EXPORT_OWN_DATA)
+    actor.require(Permission.EXPORT_OR_ERASE_OWN_DATA)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
         raise Forbidden("Sign in to download your own data. You cannot do this with an API key.")
     return actor.user_id
@@ -217,7 +219,7 @@ def _read_captured_content(subject: DataSubject) -> Iterator[bytes]:
             envelope = object_store.read_object(subject.tenant_id, object_id)
             data = open_sealed(
                 subject.tenant_id,
-                place=object_store.build_seal_context(object_id),
+                context=object_store.build_seal_context(object_id),
                 envelope=envelope,
             )
         except (FileNotFoundError, KeyDestroyed, DecryptionFailed):

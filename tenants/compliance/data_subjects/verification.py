@@ -57,7 +57,7 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> dict[str, Any]:
     verify_document(keys, manifest, purpose=PURPOSE)
     if canonicalize(manifest) != text:
         raise BadSignature("the manifest was changed after it was signed")
-    names = [each["name"] for each in manifest["files"]] + [MANIFEST]
+    names = [file["name"] for file in manifest["files"]] + [MANIFEST]
     if sorted(archive.namelist()) != sorted(names):
         raise BadSignature("the files differ from the manifest")
     return manifest
@@ -85,7 +85,7 @@ def _verify_file(options: argparse.Namespace, keys: PublicKeys) -> str:
         manifest = verify_bundle(bundle, keys)
     files = manifest["files"]
     return (
-        f"OK: {len(files)} files, {sum(each['rows'] for each in files)} rows about the user"
+        f"OK: {len(files)} files, {sum(file['rows'] for file in files)} rows about the user"
         f" {manifest['user_id']} of the tenant {manifest['tenant']}, made"
         f" {manifest['generated_at']}, signed by the key {manifest['key_id']}.\n"
     )

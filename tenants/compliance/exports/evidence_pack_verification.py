@@ -51,7 +51,7 @@ def verify_pack(file: IO[bytes], keys: PublicKeys) -> Document:
     try:
         with ZipFile(file) as archive:
             manifest = _read_manifest(archive, keys)
-            entries = {each["name"]: each for each in manifest["files"]}
+            entries = {file["name"]: file for file in manifest["files"]}
             for entry in entries.values():
                 _verify_bytes(archive, entry)
             for name in entries:
@@ -73,7 +73,7 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> Document:
         raise BrokenExport(f"the manifest: {error}") from None
     if canonicalize(manifest) != text or manifest.get("format") != FORMAT:
         raise BrokenExport("the manifest was changed after it was signed")
-    expected = [each["name"] for each in manifest["files"]] + [MANIFEST]
+    expected = [file["name"] for file in manifest["files"]] + [MANIFEST]
     if sorted(archive.namelist()) != sorted(expected):
         raise BrokenExport("the files in the pack differ from the manifest")
     return manifest

@@ -33,7 +33,7 @@ class PagedRows:
         rows: list[Row] = []
         while len(rows) < BATCH_ROWS:
             page = self.page(query, MAX_PAGE, after)
-            rows += [self.row(each) for each in page.rows if self._is_in_period(query, each)]
+            rows += [self.row(row) for row in page.rows if self._is_in_period(query, row)]
             after = page.next_cursor
             if after is None:
                 break
@@ -42,10 +42,10 @@ class PagedRows:
     def count(self, _query: RowQuery) -> int | None:
         return None
 
-    def _is_in_period(self, query: RowQuery, each: Any) -> bool:
+    def _is_in_period(self, query: RowQuery, row: Any) -> bool:
         if self.made_at is None:
             return True
-        return query.period.start <= self.made_at(each) < query.period.end
+        return query.period.start <= self.made_at(row) < query.period.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class UnpagedRows:
 
 def make_row_reader(*names: str) -> Callable[[Any], Row]:
     """Return a function that makes a row from a view's fields of these names."""
-    read = attrgetter(*names)
-    return lambda view: tuple(to_cell_value(value) for value in read(view))
+    read_attributes = attrgetter(*names)
+    return lambda view: tuple(to_cell_value(value) for value in read_attributes(view))
 
 
 def to_cell_value(value: Any) -> Value:
@@ -78,7 +78,7 @@ def to_cell_value(value: Any) -> Value:
         case Mapping():
             return dump_json(value)
         case _:
-            return ", ".join(sorted(str(to_cell_value(each)) for each in value))
+            return ", ".join(sorted(str(to_cell_value(item)) for item in value))
 
 
 def dump_json(document: Any) -> str:

@@ -145,8 +145,8 @@ def _use_code(row: Operator, code: str, now: datetime) -> bool:
     return bool(Operator.objects.filter(id=row.id, last_step__lt=step).update(last_step=step))
 
 
-def _find_enabled(**known: object) -> Operator | None:
-    return Operator.objects.filter(disabled_at=None, **known).order_by("id").first()
+def _find_enabled(**fields: object) -> Operator | None:
+    return Operator.objects.filter(disabled_at=None, **fields).order_by("id").first()
 
 
 def _lock_operator(handle: str) -> Operator:

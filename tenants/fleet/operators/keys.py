@@ -137,7 +137,7 @@ def _to_view(row: OperatorKey) -> OperatorKeyView:
     return OperatorKeyView(
         lookup_id=LookupId(row.lookup_id),
         name=row.name,
-        scopes=frozenset(OperatorScope(each) for each in row.scopes),
+        scopes=frozenset(OperatorScope(scope) for scope in row.scopes),
         expires_at=row.expires_at,
         revoked_at=row.revoked_at,
     )

@@ -92,7 +92,7 @@ def read_additions(connection: redis.Redis) -> AddedReplicas:
     records, latest = state.decode(_decode_record)
     return AddedReplicas(
         version=state.version,
-        replicas={(each.pool, each.replica): each for each in records.values()},
+        replicas={(addition.pool, addition.replica): addition for addition in records.values()},
         latest=latest,
     )
 

@@ -75,7 +75,7 @@ def read_known_pools() -> dict[str, KnownPool]:
 
 
 def collect_known_pools(scrapes: Iterable[Scrape]) -> dict[str, KnownPool]:
-    now = merge_samples(each.samples for each in scrapes if each.samples is not None)
+    now = merge_samples(scrape.samples for scrape in scrapes if scrape.samples is not None)
     sharing = {
         labels["pool"]: PoolSharing(labels["sharing"])
         for labels, _ in now.all_values("caret_pool_sharing")
@@ -150,8 +150,8 @@ def onboard_in_pools(
     Conflict.
     """
     names = sorted({name.strip() for name in pools if name.strip()})
-    known = read_known_pools() if names else {}
-    tiers = [find_known_pool(known, name).tier for name in names]
+    known_pools = read_known_pools() if names else {}
+    tiers = [find_known_pool(known_pools, name).tier for name in names]
     if duplicate := next((tier for tier in tiers if tiers.count(tier) > 1), None):
         raise InvalidValue("pool", "Choose at most one pool of the tier {tier}.", tier=duplicate)
 
@@ -159,7 +159,7 @@ def onboard_in_pools(
         for name in names:
             assignment = NewAssignment(name)
             assign_pool(
-                actor=actor, assignment=assignment, known=known, reason=_AT_CREATION, now=now
+                actor=actor, assignment=assignment, known=known_pools, reason=_AT_CREATION, now=now
             )
 
     return onboard_tenant(new=new, actor_for=actor_for, complete=assign, now=now)
@@ -202,13 +202,15 @@ def list_all_assignments() -> list[AssignmentView]:
     return _list_views(PoolAssignment.objects.all())
 
 
-def find_known_pool(known: Mapping[str, KnownPool], name: str) -> KnownPool:
+def find_known_pool(known_pools: Mapping[str, KnownPool], name: str) -> KnownPool:
     """Return the pool of the name. Raises InvalidValue, Conflict."""
-    if not known:
+    if not known_pools:
         raise Conflict("No gateway responds, so its pools are unknown. Try again in a minute.")
-    if name not in known:
-        raise InvalidValue("pool", "Choose one of these pools: {names}.", names=", ".join(known))
-    return known[name]
+    if name not in known_pools:
+        raise InvalidValue(
+            "pool", "Choose one of these pools: {names}.", names=", ".join(known_pools)
+        )
+    return known_pools[name]
 
 
 def _check_assignment(assignment: NewAssignment, pool: KnownPool) -> None:

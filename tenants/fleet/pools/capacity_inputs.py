@@ -34,9 +34,9 @@ def compute_measured_inputs(
     num_replicas = len(
         {
             replica.name
-            for each in installation.pools
-            if pool in (None, each.name)
-            for replica in each.replicas
+            for pool_status in installation.pools
+            if pool in (None, pool_status.name)
+            for replica in pool_status.replicas
             if replica.is_up is not False and not replica.is_drained
         }
     )

@@ -164,17 +164,17 @@ def _count_requests(
         "tenant": tenant_id,
         "start": start,
         "end": end,
-        "first_id": _build_request_id_at(start - _AROUND, filled="0"),
-        "last_id": _build_request_id_at(end + _AROUND, filled="f"),
+        "first_id": _build_request_id_at(start - _AROUND, filler="0"),
+        "last_id": _build_request_id_at(end + _AROUND, filler="f"),
     }
     with tenant_scope(tenant_id), connection.cursor() as cursor:
         cursor.execute(COUNT_POOLS, parameters)
         return cast(list[tuple[Any, ...]], cursor.fetchall())
 
 
-def _build_request_id_at(moment: datetime, *, filled: str) -> str:
+def _build_request_id_at(moment: datetime, *, filler: str) -> str:
     """Return the lowest or highest ID that a request at `moment` can have."""
-    return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filled * 20}"
+    return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filler * 20}"
 
 
 def _delete_before(store: redis.Redis, before: date) -> None:

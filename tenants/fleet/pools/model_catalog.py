@@ -111,9 +111,9 @@ def refresh_started_plans(*, now: datetime) -> int:
     return num
 
 
-def _find_served_model(model: NewModel, known: Mapping[str, KnownPool]) -> tuple[str, Tier]:
+def _find_served_model(model: NewModel, known_pools: Mapping[str, KnownPool]) -> tuple[str, Tier]:
     """Return the name and tier that all of the pools have. Raises InvalidValue, Conflict."""
-    pools = [find_known_pool(known, name) for name in dict.fromkeys(model.pools)]
+    pools = [find_known_pool(known_pools, name) for name in dict.fromkeys(model.pools)]
     served_models = {(pool.model, pool.tier) for pool in pools}
     if len(served_models) != 1:
         raise InvalidValue("pools", "Choose one or more pools that serve the same model and tier.")
@@ -122,9 +122,9 @@ def _find_served_model(model: NewModel, known: Mapping[str, KnownPool]) -> tuple
 
 def _check_plans(plans: tuple[str, ...]) -> None:
     """Raises InvalidValue."""
-    known = set(Plan.objects.values_list("slug", flat=True))
+    known_slugs = set(Plan.objects.values_list("slug", flat=True))
     for slug in plans:
-        if slug not in known:
+        if slug not in known_slugs:
             raise InvalidValue("plans", "The plan {slug} does not exist.", slug=ascii(slug)[1:-1])
 
 

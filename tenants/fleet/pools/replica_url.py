@@ -39,8 +39,8 @@ def parse_kv_events_address(text: str, allowed: Sequence[str]) -> str:
 def _format_address(parts: SplitResult) -> str:
     """Return the canonical form of host and port, which identifies a replica."""
     host = parts.hostname or ""
-    bare = f"[{host}]" if ":" in host else host
-    return bare if parts.port is None else f"{bare}:{parts.port}"
+    address = f"[{host}]" if ":" in host else host
+    return address if parts.port is None else f"{address}:{parts.port}"
 
 
 def _split_url(text: str, field: str) -> SplitResult:

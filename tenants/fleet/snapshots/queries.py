@@ -60,11 +60,11 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
 def _read_pools_and_models(tenant_id: TenantId, now: datetime) -> PoolsAndModels:
     pools: dict[Tier, dict[str, str]] = {}
     assigned = list_assignments(tenant_id=tenant_id)
-    for each in assigned:
-        pools.setdefault(each.tier, {})[each.language] = each.pool
+    for assignment in assigned:
+        pools.setdefault(assignment.tier, {})[assignment.language] = assignment.pool
     return PoolsAndModels(
         pools=pools,
-        dedicated=frozenset(each.pool for each in assigned if each.is_dedicated),
+        dedicated=frozenset(assignment.pool for assignment in assigned if assignment.is_dedicated),
         models=read_model_pools(tenant_id=tenant_id, on=utc_day(now)),
     )
 
@@ -72,11 +72,12 @@ def _read_pools_and_models(tenant_id: TenantId, now: datetime) -> PoolsAndModels
 def _read_assignment(tenant_id: TenantId) -> OverrideAssignment:
     overrides = read_overrides(tenant_id=tenant_id)
     user_subjects = {
-        UserId(str(each.id)) for each in overrides.all if each.kind is SubjectKind.USER
+        UserId(str(override.id)) for override in overrides.all if override.kind is SubjectKind.USER
     }
     users = {*overrides.teams_of, *user_subjects}
     overrides_by_user = {
-        user_id: [each.override for each in overrides.for_user(user_id)] for user_id in users
+        user_id: [override.override for override in overrides.for_user(user_id)]
+        for user_id in users
     }
     return assign_overrides(overrides_by_user)
 

@@ -31,7 +31,7 @@ class LeakReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     place: str  # the location that the reporter gives; may be ""
 
 
-def find_keys_in(texts: Iterable[str], *, place: str) -> list[LeakReport]:
+def find_keys_in(texts: Iterable[str], *, location: str) -> list[LeakReport]:
     """Return a report for each well-formed key in the texts, without duplicates.
 
     Returns at most MAX_OF_A_REPORT reports.
@@ -43,7 +43,7 @@ def find_keys_in(texts: Iterable[str], *, place: str) -> list[LeakReport]:
         LeakReport(
             lookup_id=key.lookup_id,
             digests=tuple(compute_key_digest(key, pepper_version=version) for version in versions),
-            place=_clean_location(place),
+            place=_clean_location(location),
         )
         for key in list(keys_by_text.values())[:MAX_OF_A_REPORT]
     ]

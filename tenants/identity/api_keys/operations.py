@@ -40,7 +40,9 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import list_tenants
 
-_MAX_AT_ONCE: Final = 500  # a transaction each; the next run continues
+MAX_OVERLAP: Final = timedelta(days=7)
+_MAX_OVERLAP_HOURS: Final = MAX_OVERLAP // timedelta(hours=1)
+_MAX_KEYS_PER_RUN: Final = 500  # each is revoked in its own transaction
 
 
 def revoke_all_idle_keys(*, now: datetime) -> None:
@@ -50,9 +52,10 @@ def revoke_all_idle_keys(*, now: datetime) -> None:
 
 
 def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:
-    """Revoke the idle keys of a tenant and return their lookup IDs.
+    """Revoke idle keys of a tenant and return their lookup IDs.
 
-    Does nothing if the policy sets no number of days. A second run finds none.
+    Does nothing if the policy does not set `revoke_idle_keys_after_days`. Revokes at most
+    `_MAX_KEYS_PER_RUN` keys; the next run revokes the rest.
     """
     days = find_policy_in_force(tenant_id=tenant_id).policy.revoke_idle_keys_after_days
     if days is None:
@@ -61,16 +64,13 @@ def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:
         keys = ApiKey.objects.filter(tenant_id=tenant_id)
         idle = filter_idle_keys(keys, unused_for=timedelta(days=days), now=now).order_by("id")
         lookup_ids = [
-            LookupId(each) for each in idle.values_list("lookup_id", flat=True)[:_MAX_AT_ONCE]
+            LookupId(lookup_id)
+            for lookup_id in idle.values_list("lookup_id", flat=True)[:_MAX_KEYS_PER_RUN]
         ]
     for lookup_id in lookup_ids:
-        reason = f"Unused for {days} days, as the policy has it."
+        reason = f"Unused for {days} days, the limit in the policy."
         revoke_key(actor=system_actor(tenant_id), lookup_id=lookup_id, reason=reason, now=now)
     return lookup_ids
-
-
-MAX_OVERLAP: Final = timedelta(days=7)
-_MAX_OVERLAP_HOURS: Final = MAX_OVERLAP // timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class KeyRotation:
     """Options of a rotation."""
 
     overlap: timedelta  # how long the old text stays valid, at most MAX_OVERLAP
-    expires_at: datetime | None = None  # None: the present expiry
+    expires_at: datetime | None = None  # None: keep the current expiry
     reason: str = ""
 
 
@@ -102,7 +102,7 @@ def add_key(actor: Actor, new: KeyRequest, now: datetime, *, reason: str = "") -
     require_earlier_expiry_than_actor(actor, new.expires_at)
     generated = generate_key(new.kind)
     with tenant_scope(actor.tenant_id):
-        # Locks the tenant first, so that two concurrent creations cannot both take the last place.
+        # This locks the tenant, so that two concurrent creations cannot both take the last slot.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         check_key_lifetime_policy(actor, new.owner_id, new.expires_at, now)
         require_below_key_limit(actor, now)

@@ -58,16 +58,16 @@ def record_account_change(
 
 
 def notify_user(
-    *, user_id: UserId, what: str, address: str, now: datetime, advice: str = _CHECK_SESSIONS
+    *, user_id: UserId, subject: str, address: str, now: datetime, advice: str = _CHECK_SESSIONS
 ) -> None:
-    """Mail a change to the user on commit. `what` is the subject and begins the text.
+    """Mail a change to the user on commit. `subject` also begins the text.
 
     A failed e-mail is logged, because the change is already made.
     """
     email = User.objects.values_list("email", flat=True).get(id=user_id)
     advice = advice.format(console=settings.CONSOLE_URL)
-    text = _TEXT.format(what=what, when=now, address=address, advice=advice)
-    transaction.on_commit(partial(_send_mail, user_id, email, what, text))
+    text = _TEXT.format(what=subject, when=now, address=address, advice=advice)
+    transaction.on_commit(partial(_send_mail, user_id, email, subject, text))
 
 
 def _send_mail(user_id: UserId, email: str, subject: str, text: str) -> None:

@@ -87,7 +87,9 @@ def find_emails(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, s
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):
         rows = Membership.objects.filter(
-            tenant_id=actor.tenant_id, user_id__in=[UUID(each) for each in user_ids], ended_at=None
+            tenant_id=actor.tenant_id,
+            user_id__in=[UUID(user_id) for user_id in user_ids],
+            ended_at=None,
         )
         pairs = list(rows.values_list("user_id", "user__email"))
     return {UserId(str(user_id)): email for user_id, email in pairs}

@@ -100,8 +100,8 @@ def _filter_members(actor: Actor, member_filter: MemberFilter) -> QuerySet[Membe
         )
     if member_filter.idle_since is not None:
         keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, owner_id=OuterRef("user_id"))
-        used = keys.filter(last_used_at__gte=member_filter.idle_since)
-        memberships = memberships.exclude(Exists(used))
+        used_keys = keys.filter(last_used_at__gte=member_filter.idle_since)
+        memberships = memberships.exclude(Exists(used_keys))
     text = member_filter.text.strip()
     if not is_storable(text):
         return memberships.none()

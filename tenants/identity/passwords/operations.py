@@ -106,9 +106,9 @@ def _require_valid(link: ResetLink, user: User | None) -> User:
 
 
 def _record_and_notify(
-    user_id: UserId, action: str, what: str, address: str, now: datetime
+    user_id: UserId, action: str, subject: str, address: str, now: datetime
 ) -> None:
     record_account_change(
         user_id=user_id, action=action, change=(None, None), address=address, now=now
     )
-    notify_user(user_id=user_id, what=what, address=address, now=now, advice=RESET_PASSWORD)
+    notify_user(user_id=user_id, subject=subject, address=address, now=now, advice=RESET_PASSWORD)

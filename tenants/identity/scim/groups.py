@@ -111,8 +111,10 @@ def set_group_role(
         old_role = row.role
         row.role = "" if role is None else role.value
         ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=group_id).update(role=row.role)
-        everybody = ScimUser.objects.filter(tenant_id=actor.tenant_id).values_list("id", flat=True)
-        affected_ids = _find_member_ids(row) if role is None else set(everybody)
+        all_user_ids = ScimUser.objects.filter(tenant_id=actor.tenant_id).values_list(
+            "id", flat=True
+        )
+        affected_ids = _find_member_ids(row) if role is None else set(all_user_ids)
         _sync_members(actor, affected_ids, now, groups_decide=old_role != "")
         _record_change(
             actor, "scim_group.role_changed", row, ({"role": old_role}, {"role": row.role}), now

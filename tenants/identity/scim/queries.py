@@ -66,10 +66,10 @@ def list_groups(
     *, actor: Actor, search: SearchRequest[ScimGroupResource]
 ) -> SearchResult[ScimGroupResource]:
     """Return the groups that match a search. Raises TooManyException."""
-    asks = f"{search.filter or ''} {search.sort_by or ''}".lower()
+    searched_text = f"{search.filter or ''} {search.sort_by or ''}".lower()
     builders = ResourceBuilders(
         row_id=lambda row: row.team_id,
-        outline=partial(build_group_resources, with_members=_MEMBERS in asks),
+        outline=partial(build_group_resources, with_members=_MEMBERS in searched_text),
         whole=partial(build_group_resources, with_members=_includes_members(search)),
     )
     with tenant_scope(actor.tenant_id):

@@ -73,7 +73,7 @@ def search_rows(
     if search.sort_by is not None:
         sorted_resources = search.sort([resource for _, resource in matches.values()])
         ids = [resource.id for resource in sorted_resources]
-    page = [matches[each][0] for each in ids[start : start + count]]
+    page = [matches[row_id][0] for row_id in ids[start : start + count]]
     return SearchResult(builders.whole(page), len(ids), start + 1)
 
 

@@ -58,4 +58,4 @@ def record_mfa_change(*, user_id: UserId, change: MfaChange, address: str, now: 
         address=address,
         now=now,
     )
-    notify_user(user_id=user_id, what=_WORDS[change], address=address, now=now)
+    notify_user(user_id=user_id, subject=_WORDS[change], address=address, now=now)

@@ -61,7 +61,7 @@ def compute_fingerprint(certificate: str) -> str:
 def find_last_expiry(certificates: Iterable[str]) -> datetime:
     """Return when the last of the stored certificates expires: until then the provider can sign."""
     parsed = (x509.load_der_x509_certificate(base64.b64decode(text)) for text in certificates)
-    return max(each.not_valid_after_utc for each in parsed)
+    return max(certificate.not_valid_after_utc for certificate in parsed)
 
 
 def _parse_xml(text: str) -> Any:

@@ -41,7 +41,7 @@ class Command(NoSystemChecksCommand):
             raise CommandError(error.message) from error
         except (OSError, redis.RedisError, EncryptionFailed) as error:
             raise CommandError(f"Nothing was written: {error}") from error
-        rows = sum(each["rows"] for each in manifest["files"])
+        rows = sum(file["rows"] for file in manifest["files"])
         self.stdout.write(f"{rows} rows in {options['out']}")
 
 

@@ -25,8 +25,8 @@ class Command(NoSystemChecksCommand):
     help = "Create, reset, disable and list the accounts of operators."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        what = parser.add_subparsers(dest="what", required=True)
-        create = what.add_parser(
+        subcommands = parser.add_subparsers(dest="what", required=True)
+        create = subcommands.add_parser(
             "create", help="create an account; shows its password and second factor once"
         )
         create.add_argument("handle", help="name of the account; tenants' audit logs show it")
@@ -37,14 +37,14 @@ class Command(NoSystemChecksCommand):
             default=OperatorRole.SUPPORT.value,
             help="support is read-only; admin changes plan, status, region and limits",
         )
-        renew = what.add_parser(
+        renew = subcommands.add_parser(
             "renew", help="set a new password and second factor; enables the account"
         )
         renew.add_argument("handle")
-        what.add_parser(
+        subcommands.add_parser(
             "disable", help="disable an account and end its sessions at once"
         ).add_argument("handle")
-        what.add_parser("list", help="list all accounts")
+        subcommands.add_parser("list", help="list all accounts")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -55,14 +55,14 @@ class Command(NoSystemChecksCommand):
 
 def _run_command(options: dict[str, Any]) -> str:
     """Run the subcommand and return its output. Raises DomainError."""
-    what, now = options["what"], timezone.now()
-    if what == "list":
+    subcommand, now = options["what"], timezone.now()
+    if subcommand == "list":
         return _list_operators()
     handle = options["handle"]
-    if what == "disable":
+    if subcommand == "disable":
         disable_operator(handle=handle, now=now)
         return f"{handle} is signed out and cannot sign in any more."
-    if what == "renew":
+    if subcommand == "renew":
         return _format_credentials(handle, reset_operator(handle=handle))
     role = OperatorRole(options["role"])
     return _format_credentials(
@@ -82,8 +82,8 @@ def _format_credentials(handle: str, credentials: Credentials) -> str:
 
 def _list_operators() -> str:
     rows = [
-        f"{each.handle:<20} {each.role.value:<8} {'disabled' if each.disabled_at else 'enabled':<8}"
-        f" {each.name}"
-        for each in list_operators()
+        f"{account.handle:<20} {account.role.value:<8}"
+        f" {'disabled' if account.disabled_at else 'enabled':<8} {account.name}"
+        for account in list_operators()
     ]
     return "\n".join(rows) or "There are no operators."

@@ -60,8 +60,10 @@ def _run(options: dict[str, Any], now: datetime) -> str:
             tuple(options["plan"]),
             options["position"],
         )
-        known = read_known_pools()
-        return _format_entry(publish_model(operator=_OPERATOR, model=model, known=known, now=now))
+        known_pools = read_known_pools()
+        return _format_entry(
+            publish_model(operator=_OPERATOR, model=model, known=known_pools, now=now)
+        )
     if options["command"] == "withdraw":
         name, tier = options["name"], options["tier"]
         withdraw_model(operator=_OPERATOR, name=name, tier=tier, now=now)

@@ -61,7 +61,7 @@ def _run_command(options: dict[str, Any]) -> str:
     if command == "revoke":
         revoke_operator_key(lookup_id=options["lookup_id"], now=now)
         return f"The operator key {options['lookup_id']} is revoked."
-    scopes = [OperatorScope(each) for each in options["scopes"] or OperatorScope]
+    scopes = [OperatorScope(scope) for scope in options["scopes"] or OperatorScope]
     new_key = create_operator_key(
         name=options["name"], scopes=scopes, days=options["days"], now=now
     )

@@ -45,10 +45,16 @@ class Command(NoSystemChecksCommand):
                 comparisons = reconcile_month(stripe, tenant_id, month=options["month"])
             except StripeFailed as error:
                 raise CommandError(f"Stripe: {error}") from error
-            for each in comparisons:
-                num_uneven += not each.is_equal
-                row = (each.booked, each.sent, each.stripe_quantity, each.waiting, each.stuck)
-                self.stdout.write(_COLUMNS.format(slug, each.event_name, *row))
+            for comparison in comparisons:
+                num_uneven += not comparison.is_equal
+                row = (
+                    comparison.booked,
+                    comparison.sent,
+                    comparison.stripe_quantity,
+                    comparison.waiting,
+                    comparison.stuck,
+                )
+                self.stdout.write(_COLUMNS.format(slug, comparison.event_name, *row))
         if num_uneven:
             raise CommandError(f"{num_uneven} meters differ from the ledger: see the table.")
         self.stdout.write("Ledger and Stripe agree.")

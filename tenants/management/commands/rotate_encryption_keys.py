@@ -37,7 +37,7 @@ class Command(NoSystemChecksCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
         older_than = _older_than(options["replace_older_than"], now)
-        failed = [
+        failed_slugs = [
             slug
             for slug, tenant_id in _find_tenants(options["tenant"]).items()
             if not self._rotate_tenant(slug, tenant_id, now=now, older_than=older_than)
@@ -46,10 +46,10 @@ class Command(NoSystemChecksCommand):
             self.stdout.write(
                 f"{root_key_id} wraps no key any more: remove it from CARET_ROOT_KEYS."
             )
-        if failed:
+        if failed_slugs:
             raise CommandError(
-                f"The keys of {len(failed)} tenants were not rotated: {', '.join(failed)}."
-                " See the errors above."
+                f"The keys of {len(failed_slugs)} tenants were not rotated:"
+                f" {', '.join(failed_slugs)}. See the errors above."
             )
 
     def _rotate_tenant(

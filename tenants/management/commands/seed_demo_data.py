@@ -12,7 +12,7 @@ from tenants.base.errors import DomainError
 from tenants.demo.operations import DemoDataExists, SeedOptions, seed_tenant
 from tenants.demo.tenants import NAMES
 
-_DAYS_IN_MONTH: Final = 28  # minimum
+_MIN_DAYS_PER_MONTH: Final = 28
 
 
 class Command(NoSystemChecksCommand):
@@ -23,22 +23,22 @@ class Command(NoSystemChecksCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--slug", action="append", help=f"default: {' and '.join(NAMES)}")
-        parser.add_argument("--days", type=int, default=92)
-        parser.add_argument("--people", type=int, default=40)
+        parser.add_argument("--days", type=int, default=92, help="days of usage to generate")
+        parser.add_argument("--people", type=int, default=40, help="users to generate per tenant")
         parser.add_argument("--seed", type=int, default=1, help="seed of the random data")
         parser.add_argument(
-            "--again", action="store_true", help="skip tenants that are already filled"
+            "--skip-filled", action="store_true", help="skip tenants that are already filled"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command(
-            "create_partitions", past=options["days"] // _DAYS_IN_MONTH + 1, stdout=self.stdout
+            "create_partitions", past=options["days"] // _MIN_DAYS_PER_MONTH + 1, stdout=self.stdout
         )
         for slug in options["slug"] or list(NAMES):
             seed_options = SeedOptions(slug, options["days"], options["people"], options["seed"])
-            self._seed_tenants(seed_options, again=options["again"])
+            self._seed_tenant(seed_options, skip_filled=options["skip_filled"])
 
-    def _seed_tenants(self, seed_options: SeedOptions, *, again: bool) -> None:
+    def _seed_tenant(self, seed_options: SeedOptions, *, skip_filled: bool) -> None:
         try:
             row_counts = seed_tenant(
                 seed_options,
@@ -46,7 +46,7 @@ class Command(NoSystemChecksCommand):
                 report_progress=lambda text: self.stdout.write(f"{seed_options.slug}: {text}"),
             )
         except DomainError as error:
-            if again and isinstance(error, DemoDataExists):
+            if skip_filled and isinstance(error, DemoDataExists):
                 self.stdout.write(error.message)
                 return
             raise CommandError(error.message) from error

@@ -59,7 +59,9 @@ def read_capabilities() -> Capabilities:
     newest = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
     is_available_by_name = dict(newest.values_list("capability", "is_available"))
     return Capabilities(
-        missing=frozenset(each for each in Capability if is_available_by_name.get(each) is False),
+        missing=frozenset(
+            capability for capability in Capability if is_available_by_name.get(capability) is False
+        ),
         regions=tuple(
             sorted(
                 name.removeprefix(REGION_PREFIX)
@@ -126,9 +128,9 @@ def find_unenforced_periods(
         if not needed.is_set(policy):
             continue
         clipped = (
-            UnavailablePeriod(max(each.starts_at, starts_at), min(each.ends_at, ends_at))
-            for each in history.get(field, ())
+            UnavailablePeriod(max(period.starts_at, starts_at), min(period.ends_at, ends_at))
+            for period in history.get(field, ())
         )
-        if periods := [each for each in clipped if each.starts_at < each.ends_at]:
+        if periods := [period for period in clipped if period.starts_at < period.ends_at]:
             periods_by_rule[field] = periods
     return periods_by_rule

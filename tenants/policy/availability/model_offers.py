@@ -90,11 +90,11 @@ def check_policy_models(
     if not (added or defaults) or not has_catalog():
         return
     offers = list_offers(tenant_id=tenant_id, on=on)
-    _require_offered("models", added, {each.name for each in offers})
+    _require_offered("models", added, {offer.name for offer in offers})
     for tier in Tier:
         names = {name for of_tier, name in defaults if of_tier is tier}
-        offered = {each.name for each in offers if each.tier is tier}
-        _require_offered(f"default_models.{tier}", names, offered)
+        offered_names = {offer.name for offer in offers if offer.tier is tier}
+        _require_offered(f"default_models.{tier}", names, offered_names)
 
 
 def check_override_models(
@@ -104,13 +104,15 @@ def check_override_models(
     added = (proposed.models or frozenset()) - (current.models or frozenset())
     if added and has_catalog():
         offers = list_offers(tenant_id=tenant_id, on=on)
-        _require_offered("models", added, {each.name for each in offers})
+        _require_offered("models", added, {offer.name for offer in offers})
 
 
-def _require_offered(field: str, names: set[str] | frozenset[str], offered: set[str]) -> None:
-    if not names <= offered:
+def _require_offered(field: str, names: set[str] | frozenset[str], offered_names: set[str]) -> None:
+    if not names <= offered_names:
         raise InvalidValue(
-            field, "Choose among these models: {names}.", names=", ".join(sorted(offered)) or "–"
+            field,
+            "Choose among these models: {names}.",
+            names=", ".join(sorted(offered_names)) or "–",
         )
 
 

@@ -78,7 +78,9 @@ def _require_size_limits(actor: Actor, subject: OverrideSubject, override: Polic
             "You already have overrides for {most} teams and users, which is the limit.",
             most=MAX_OVERRIDES,
         )
-    other_overrides = (each.override for each in in_force.values() if each.subject != subject)
+    other_overrides = (
+        override.override for override in in_force.values() if override.subject != subject
+    )
     if sum(map(_count_globs, (*other_overrides, override))) > MAX_GLOBS:
         raise Conflict(
             "The tenant and all overrides together can have at most {most} exclusion patterns.",

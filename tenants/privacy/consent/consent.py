@@ -45,7 +45,7 @@ def get_tenant_consent(policy: ContentCapturePolicy | None) -> UserConsent:
 
 def compute_user_consent(statements: Iterable[ConsentStatement]) -> UserConsent:
     """Return a user's consent from their receipts, oldest first, whatever the tenant allows."""
-    last = {each.kind: each for each in statements}
+    last = {statement.kind: statement for statement in statements}
     content_capture, training = (
         is_current_yes(last.get(kind))
         for kind in (ConsentKind.CONTENT_CAPTURE, ConsentKind.TRAINING)

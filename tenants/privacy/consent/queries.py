@@ -177,12 +177,12 @@ def find_effective_consents(
             find_policy_in_force(tenant_id=actor.tenant_id).policy.content_capture
         )
         rows = ConsentReceipt.objects.filter(
-            tenant_id=actor.tenant_id, user_id__in=[UUID(each) for each in user_ids]
+            tenant_id=actor.tenant_id, user_id__in=[UUID(user_id) for user_id in user_ids]
         )
         statements = _find_last_statements(rows)
     consents = {
-        user_id: compute_effective_consent(compute_user_consent(each), allowance)
-        for user_id, each in statements.items()
+        user_id: compute_effective_consent(compute_user_consent(user_statements), allowance)
+        for user_id, user_statements in statements.items()
     }
     return {user_id: consent for user_id, consent in consents.items() if consent.content_capture}
 
@@ -232,8 +232,8 @@ def find_users_with_stored_content(*, tenant_id: TenantId, policy: TenantPolicy)
         user_id
         for user_id in _list_member_ids(tenant_id)
         if any(
-            each.kind is ConsentKind.CONTENT_CAPTURE and each.is_given
-            for each in statements.get(user_id, ())
+            statement.kind is ConsentKind.CONTENT_CAPTURE and statement.is_given
+            for statement in statements.get(user_id, ())
         )
     }
 

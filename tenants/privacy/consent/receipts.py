@@ -62,7 +62,7 @@ def draft_receipts_of_choice(
 
     A no also ends a yes to an earlier text, so that nothing can restore that consent.
     """
-    last = {each.kind: each for each in statements}
+    last = {statement.kind: statement for statement in statements}
     return [
         ReceiptDraft(user_id, kind, is_given=consent.is_given(kind))
         for kind in ConsentKind

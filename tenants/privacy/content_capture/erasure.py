@@ -256,9 +256,9 @@ def _describe_erasure(erasure: ContentErasure) -> dict[str, Any]:
 
 def _read_evidence(tenant_id: TenantId, key: dict[str, str]) -> dict[str, Any]:
     proof = next(
-        each
-        for each in find_destruction_proofs(tenant_id=tenant_id, scope=key["scope"])
-        if str(each.key_id) == key["id"]
+        proof
+        for proof in find_destruction_proofs(tenant_id=tenant_id, scope=key["scope"])
+        if str(proof.key_id) == key["id"]
     )
     return {
         "id": key["id"],

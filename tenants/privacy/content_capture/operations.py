@@ -77,7 +77,7 @@ def _seal_items(
         envelope = seal_in_scope(
             tenant_id,
             build_scope(user_id),
-            place=object_store.build_seal_context(object_id),
+            context=object_store.build_seal_context(object_id),
             data=data,
             now=now,
         )

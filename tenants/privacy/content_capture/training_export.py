@@ -53,15 +53,15 @@ def _fetch_page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
             stored_at__isnull=False,
             erasure_id=None,
         )
-        later = rows if after is None else rows.filter(id__gt=after)
-        return list(later.order_by("id").values_list("id", flat=True)[:_PAGE])
+        remaining_rows = rows if after is None else rows.filter(id__gt=after)
+        return list(remaining_rows.order_by("id").values_list("id", flat=True)[:_PAGE])
 
 
 def _write_lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:
     try:
         envelope = object_store.read_object(tenant_id, object_id)
         data = open_sealed(
-            tenant_id, place=object_store.build_seal_context(object_id), envelope=envelope
+            tenant_id, context=object_store.build_seal_context(object_id), envelope=envelope
         )
     except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
         return  # erased since the page was read, or changed in the store

@@ -97,7 +97,10 @@ def list_data_class_reports(*, actor: Actor, now: datetime) -> list[DataClassRep
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         rules = load_rules(tenant_id=actor.tenant_id)
-        return [_build_class_report(actor, each, rules[each], now) for each in DATA_CLASSES]
+        return [
+            _build_class_report(actor, data_class, rules[data_class], now)
+            for data_class in DATA_CLASSES
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,22 +125,25 @@ def list_data_class_statuses(*, actor: Actor, now: datetime) -> list[DataClassSt
         oldest = find_oldest_records(actor.tenant_id)
         overdue = count_overdue_records(
             actor.tenant_id,
-            {each: rules[each].compute_cutoff(now) - GRACE for each in RETENTION_TABLES},
+            {
+                data_class: rules[data_class].compute_cutoff(now) - GRACE
+                for data_class in RETENTION_TABLES
+            },
             load_hold_periods(tenant_id=actor.tenant_id),
         )
         last = _find_last_runs(actor)
     return [
         DataClassStatus(
-            data_class=each,
-            terms=DATA_CLASSES[each],
+            data_class=data_class,
+            terms=DATA_CLASSES[data_class],
             rule=rule,
             is_shortened=rule.is_shortened,
-            is_counted=each in RETENTION_TABLES,
-            oldest_at=oldest.get(each),
-            overdue=overdue.get(each, 0),
-            last_run=last.get(each),
+            is_counted=data_class in RETENTION_TABLES,
+            oldest_at=oldest.get(data_class),
+            overdue=overdue.get(data_class, 0),
+            last_run=last.get(data_class),
         )
-        for each, rule in rules.items()
+        for data_class, rule in rules.items()
     ]
 
 

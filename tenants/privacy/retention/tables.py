@@ -123,10 +123,12 @@ def count_records(
         for table in RETENTION_TABLES[data_class]
     ]
     return RecordCounts(
-        records=sum(each.records for each in table_counts),
-        due=sum(each.due for each in table_counts),
-        held=sum(each.held for each in table_counts),
-        oldest_at=min((each.oldest_at for each in table_counts if each.oldest_at), default=None),
+        records=sum(counts.records for counts in table_counts),
+        due=sum(counts.due for counts in table_counts),
+        held=sum(counts.held for counts in table_counts),
+        oldest_at=min(
+            (counts.oldest_at for counts in table_counts if counts.oldest_at), default=None
+        ),
     )
 
 

@@ -48,7 +48,7 @@ def split_into_chunks(path: str, text: str) -> list[Chunk]:
         return []
     spans = _join_spans(_find_spans(path, text, num_lines=len(lines)))
     chunks = (_make_chunk(lines, span) for span in spans)
-    return [each for each in chunks if _is_worth_keeping(each)][:MAX_CHUNKS]
+    return [chunk for chunk in chunks if _is_worth_keeping(chunk)][:MAX_CHUNKS]
 
 
 def _find_spans(path: str, text: str, *, num_lines: int) -> Iterable[_Span]:
@@ -117,6 +117,6 @@ def _make_chunk(lines: Sequence[str], span: _Span) -> Chunk:
     return Chunk(first_line=first + 1, last_line=first + 1 + text.count("\n"), text=text)
 
 
-def _is_worth_keeping(each: Chunk) -> bool:
-    lines = (line for line in each.text.split("\n") if any(letter.isalpha() for letter in line))
+def _is_worth_keeping(chunk: Chunk) -> bool:
+    lines = (line for line in chunk.text.split("\n") if any(letter.isalpha() for letter in line))
     return sum(1 for _ in lines) >= _MIN_TEXT_LINES

@@ -59,7 +59,9 @@ def index_file(
     with tenant_scope(tenant_id):
         if not file.is_allowed():
             return 0
-        stored_digests = {bytes(each) for each in file.rows.values_list("chunk_digest", flat=True)}
+        stored_digests = {
+            bytes(digest) for digest in file.rows.values_list("chunk_digest", flat=True)
+        }
     texts = _texts_by_digest(file, upload.text, model=embedder.model)
     new = {digest: text for digest, text in texts.items() if digest not in stored_digests}
     vectors = _embed_texts(embedder, upload.path, list(new.values()))
@@ -97,8 +99,8 @@ def _texts_by_digest(file: _IndexedFile, text: str, *, model: str) -> dict[bytes
     if len(text) > MAX_FILE_CHARS:
         return {}
     return {
-        file.vault.chunk_digest(file.file_digest, text=each.text, model=model): each.text
-        for each in split_into_chunks(file.path, text)
+        file.vault.chunk_digest(file.file_digest, text=chunk.text, model=model): chunk.text
+        for chunk in split_into_chunks(file.path, text)
     }
 
 

@@ -67,11 +67,11 @@ def search_chunks(
             for chunk_id, name, text, distance in rows
         ]
     return [
-        each
-        for each in matches
-        if each is not None
-        and each.snippet.score >= MIN_SCORE
-        and consent.allows_file(scope, each.snippet.path)
+        match
+        for match in matches
+        if match is not None
+        and match.snippet.score >= MIN_SCORE
+        and consent.allows_file(scope, match.snippet.path)
     ]
 
 

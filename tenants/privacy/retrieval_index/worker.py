@@ -32,7 +32,7 @@ from tenants.privacy.retrieval_index.queries import find_consent, search_chunks
 from tenants.privacy.retrieval_index.redis_streams import RetrievalStreams
 
 MAX_RUN_S: Final = 2.0
-Wanted = TypeVar("Wanted", bound=Message)
+MessageType = TypeVar("MessageType", bound=Message)
 
 logger = structlog.get_logger(__name__)
 
@@ -104,8 +104,8 @@ def _serve_messages(context: WorkerContext, stats: RunStats) -> bool:
 
 
 def _open_messages(
-    context: WorkerContext, messages: list[bytes], kind: type[Wanted], stats: RunStats
-) -> Iterator[tuple[TenantId, Wanted]]:
+    context: WorkerContext, messages: list[bytes], kind: type[MessageType], stats: RunStats
+) -> Iterator[tuple[TenantId, MessageType]]:
     for data in messages:
         try:
             yield context.sealer.open(data, kind)
@@ -116,15 +116,15 @@ def _open_messages(
 def _answer_queries(
     context: WorkerContext, queries: list[tuple[TenantId, SnippetQuery]], stats: RunStats
 ) -> None:
-    allowed = [each for each in queries if _is_allowed(*each, stats)]
-    texts = [f"{each.path}\n{each.text[:MAX_QUESTION_CHARS]}" for _, each in allowed]
+    allowed = [query for query in queries if _is_allowed(*query, stats)]
+    texts = [f"{query.path}\n{query.text[:MAX_QUESTION_CHARS]}" for _, query in allowed]
     vectors = context.embedder.embed(texts)
     for (tenant_id, query), vector in zip(allowed, vectors, strict=True):
         matches = search_chunks(tenant_id=tenant_id, query=query, vector=vector)
-        result = SnippetResult(query.question_id, tuple(each.snippet for each in matches))
+        result = SnippetResult(query.question_id, tuple(match.snippet for match in matches))
         context.streams.send_result(query.gateway, context.sealer.seal(tenant_id, result))
         record_matches(
-            tenant_id=tenant_id, chunk_ids=[each.chunk_id for each in matches], now=context.now
+            tenant_id=tenant_id, chunk_ids=[match.chunk_id for match in matches], now=context.now
         )
         stats.queries += 1
 

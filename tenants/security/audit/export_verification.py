@@ -81,7 +81,7 @@ def verify_export(export: IO[bytes], keys: PublicKeys) -> VerifiedExport:
     return VerifiedExport(header, reading.num_heads, header["key_id"])
 
 
-def _parse_line(line: bytes, where: str) -> Document:
+def _parse_line(line: bytes, location: str) -> Document:
     """Parse a line of canonical JSON. Any other spelling of the same JSON fails."""
     try:
         document = json.loads(line)
@@ -89,7 +89,7 @@ def _parse_line(line: bytes, where: str) -> Document:
             return document
     except (ValueError, RecursionError):
         pass
-    raise VerificationFailed(f"{where}: it is not in canonical form; it was changed or cut off")
+    raise VerificationFailed(f"{location}: it is not in canonical form; it was changed or cut off")
 
 
 def _check_header(header: Document, keys: PublicKeys) -> Document:
@@ -104,20 +104,23 @@ def _check_header(header: Document, keys: PublicKeys) -> Document:
 
 def _check_entry(reading: _VerificationState, entry: Document) -> None:
     expected = reading.sequence + 1
-    where = f"line {reading.line}, entry {expected}"
+    location = f"line {reading.line}, entry {expected}"
     if entry.get("hash") != hash_document(entry).hex():
-        raise VerificationFailed(f"{where}: its content does not match its hash; it was changed")
+        raise VerificationFailed(f"{location}: its content does not match its hash; it was changed")
     sequence = entry.get("sequence")
     if sequence != expected:
-        raise VerificationFailed(f"{where}: it is missing; entry {sequence} is in its place")
+        raise VerificationFailed(f"{location}: it is missing; entry {sequence} is in its place")
     if entry.get("tenant_id") != reading.header["tenant_id"]:
-        raise VerificationFailed(f"{where}: it is another tenant's")
+        raise VerificationFailed(f"{location}: it is another tenant's")
     if entry.get("previous_hash") != reading.hash:
         raise VerificationFailed(
-            f"{where}: it does not follow from entry {reading.sequence}; one of them was replaced"
+            f"{location}: it does not follow from entry {reading.sequence};"
+            " one of them was replaced"
         )
     if expected == reading.header["last_sequence"] and entry["hash"] != reading.header["last_hash"]:
-        raise VerificationFailed(f"{where}: the header names another hash for it; it was replaced")
+        raise VerificationFailed(
+            f"{location}: the header names another hash for it; it was replaced"
+        )
     reading.sequence, reading.hash = expected, entry["hash"]
 
 
@@ -142,17 +145,17 @@ def _check_head(reading: _VerificationState, head: Document) -> None:
 
 def _check_trailer(reading: _VerificationState, trailer: Document) -> None:
     header = reading.header
-    where = f"line {reading.line}, the trailer"
+    location = f"line {reading.line}, the trailer"
     if reading.sequence != header["last_sequence"]:
-        raise VerificationFailed(f"{where}: {_describe_truncation(reading)}")
+        raise VerificationFailed(f"{location}: {_describe_truncation(reading)}")
     if trailer.get("sha256") != reading.digest or trailer.get("rows") != header["rows"]:
         raise VerificationFailed(
-            f"{where}: its SHA-256 does not match the content; lines were changed or removed"
+            f"{location}: its SHA-256 does not match the content; lines were changed or removed"
         )
     try:
         verify_document(reading.keys, trailer, purpose=TRAILER_PURPOSE)
     except BadSignature as error:
-        raise VerificationFailed(f"{where}: {error}") from None
+        raise VerificationFailed(f"{location}: {error}") from None
     reading.is_over = True
 
 

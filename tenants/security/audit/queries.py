@@ -177,7 +177,7 @@ def _make_actor_filter(text: str) -> dict[str, Any]:
 
 
 def _to_change_fields(audit_filter: AuditFilter) -> ChangeFields:
-    values = {each.name: getattr(audit_filter, each.name) for each in fields(audit_filter)}
+    values = {field.name: getattr(audit_filter, field.name) for field in fields(audit_filter)}
     return {
         name: format_timestamp(value) if isinstance(value, datetime) else value
         for name, value in values.items()

@@ -65,10 +65,10 @@ def _make_name_query(
     model: type[Model], id_field: str, name_field: str, **filters: Any
 ) -> Callable[[Actor, set[str]], _Names]:
     def find(actor: Actor, keys: set[str]) -> _Names:
-        wanted: Any = keys if id_field in ("lookup_id", "slug") else _read_ids(keys)
+        values: Any = keys if id_field in ("lookup_id", "slug") else _read_ids(keys)
         scope = {"id": actor.tenant_id} if model is Tenant else {"tenant_id": actor.tenant_id}
         rows: QuerySet[Any] = model._default_manager.filter(
-            **scope, **filters, **{f"{id_field}__in": wanted}
+            **scope, **filters, **{f"{id_field}__in": values}
         )
         return {str(key): name for key, name in rows.values_list(id_field, name_field)}
 

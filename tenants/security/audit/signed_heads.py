@@ -123,9 +123,9 @@ def _sign_head(
     )
 
 
-def _are_in_same_hour(one: datetime, other: datetime) -> bool:
+def _are_in_same_hour(first: datetime, second: datetime) -> bool:
     """Return whether both times are in the same hour.
 
     A clock that was set back is in another hour, so the head is signed again.
     """
-    return one.timestamp() // 3_600 == other.timestamp() // 3_600
+    return first.timestamp() // 3_600 == second.timestamp() // 3_600

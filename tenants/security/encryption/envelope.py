@@ -47,15 +47,15 @@ def compute_key_fingerprint(key: bytes) -> bytes:
 
 
 def seal_at(
-    place: SealContext, data: bytes, *, tenant_id: TenantId, key_id: UUID, key: bytes
+    context: SealContext, data: bytes, *, tenant_id: TenantId, key_id: UUID, key: bytes
 ) -> bytes:
-    bound_to = _build_associated_data(place, tenant_id, key_id)
+    bound_to = _build_associated_data(context, tenant_id, key_id)
     return bytes([_VERSION]) + key_id.bytes + seal(key, data, bound_to=bound_to)
 
 
-def unseal_at(place: SealContext, envelope: bytes, *, tenant_id: TenantId, key: bytes) -> bytes:
+def unseal_at(context: SealContext, envelope: bytes, *, tenant_id: TenantId, key: bytes) -> bytes:
     """Open sealed data with its data key. Raises DecryptionFailed."""
-    bound_to = _build_associated_data(place, tenant_id, read_data_key_id(envelope))
+    bound_to = _build_associated_data(context, tenant_id, read_data_key_id(envelope))
     return unseal(key, envelope[_HEADER_BYTES:], bound_to=bound_to)
 
 
@@ -102,6 +102,6 @@ def can_open_canary(key: bytes, canary: bytes, key_id: UUID) -> bool:
         return False
 
 
-def _build_associated_data(place: SealContext, tenant_id: TenantId, key_id: UUID) -> bytes:
-    parts = (_VERSION, tenant_id, place.table, place.column, place.row, key_id)
+def _build_associated_data(context: SealContext, tenant_id: TenantId, key_id: UUID) -> bytes:
+    parts = (_VERSION, tenant_id, context.table, context.column, context.row, key_id)
     return "|".join(map(str, parts)).encode()

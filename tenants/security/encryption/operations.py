@@ -30,7 +30,7 @@ class DestroyedKey:
 
 
 def seal_in_scope(
-    tenant_id: TenantId, scope: str, *, place: SealContext, data: bytes, now: datetime
+    tenant_id: TenantId, scope: str, *, context: SealContext, data: bytes, now: datetime
 ) -> bytes:
     """Seal data for a tenant and a scope.
 
@@ -44,7 +44,7 @@ def seal_in_scope(
     with tenant_scope(tenant_id):
         row = get_or_create_data_key(tenant_id=tenant_id, scope=scope, now=now)
         key = unwrap_stored_data_key(row)
-    return seal_at(place, data, tenant_id=tenant_id, key_id=row.id, key=key)
+    return seal_at(context, data, tenant_id=tenant_id, key_id=row.id, key=key)
 
 
 def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[DestroyedKey]:

@@ -35,7 +35,7 @@ class KeyDestructionProof:
     opens: bool
 
 
-def open_sealed(tenant_id: TenantId, *, place: SealContext, envelope: bytes) -> bytes:
+def open_sealed(tenant_id: TenantId, *, context: SealContext, envelope: bytes) -> bytes:
     """Open data that seal_in_scope has sealed. One query.
 
     The key's row is read each time, so a key that any process has shredded opens nothing here.
@@ -50,7 +50,7 @@ def open_sealed(tenant_id: TenantId, *, place: SealContext, envelope: bytes) -> 
         except DataKey.DoesNotExist as error:
             raise DecryptionFailed from error
         key = unwrap_stored_data_key(row)
-    return unseal_at(place, envelope, tenant_id=tenant_id, key=key)
+    return unseal_at(context, envelope, tenant_id=tenant_id, key=key)
 
 
 def find_destruction_proofs(

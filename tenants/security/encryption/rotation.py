@@ -114,13 +114,13 @@ def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
     current, tenant_id = load_root_keys().current, TenantId(str(row.tenant_id))
     record_root_key_use(current, now=now)
     bound_to = build_tenant_key_context(tenant_id, row.id)
-    changed = TenantKey.objects.filter(
+    num_changed = TenantKey.objects.filter(
         tenant_id=tenant_id, id=row.id, root_key_id=row.root_key_id, destroyed_at=None
     ).update(
         wrapped=current.wrap(unwrap_stored_tenant_key(row), bound_to=bound_to),
         root_key_id=current.id,
     )
-    if changed:
+    if num_changed:
         record_change(
             actor=system_actor(tenant_id),
             action="encryption.tenant_key_rewrapped",
@@ -128,7 +128,7 @@ def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
             change=({"root_key": row.root_key_id}, {"root_key": current.id}),
             now=now,
         )
-    return bool(changed)
+    return bool(num_changed)
 
 
 def _rewrap_data_key_batch(tenant_id: TenantId) -> int:

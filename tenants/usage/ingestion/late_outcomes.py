@@ -35,7 +35,7 @@ def insert_late_outcomes(
     if not late_outcomes:
         return []
     _lock_late_outcomes(tenant_id)
-    return [row for each in late_outcomes if (row := _insert_if_it_counts(each)) is not None]
+    return [row for outcome in late_outcomes if (row := _insert_if_it_counts(outcome)) is not None]
 
 
 def _lock_late_outcomes(tenant_id: TenantId) -> None:

@@ -168,7 +168,7 @@ def _insert_rows(tenant_id: TenantId, batch_rows: list[Row | LateOutcome]) -> No
     insert_new_rows(Outcome, [row for row in rows if isinstance(row, Outcome)])
     insert_new_rows(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
     rows += insert_late_outcomes(
-        tenant_id, [each for each in batch_rows if isinstance(each, LateOutcome)]
+        tenant_id, [row for row in batch_rows if isinstance(row, LateOutcome)]
     )
     mark_hours_dirty(tenant_id, list_dirty_hours(rows))
     record_key_use({(row.key_id, row.occurred_at) for row in usage})

@@ -104,7 +104,7 @@ def _build_statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) ->
     one text with duplicates, because sorting thousands of IDs or parsing them one by one takes
     longer.
     """
-    columns = [_COLUMN[each] for each in by]
+    columns = [_COLUMN[dimension] for dimension in by]
     fine = ", ".join(columns) or "()"
     column_list = f"{', '.join(columns)}, " if by else ""
     dimension_index = " ".join(

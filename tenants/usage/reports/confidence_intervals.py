@@ -23,17 +23,17 @@ class IntervalEstimate:
         return self.low > 0 or self.high < 0
 
 
-def proportion_interval(part: int, whole: int) -> IntervalEstimate | None:
-    """Return Wilson's score interval; None: `whole` is 0.
+def proportion_interval(part: int, total: int) -> IntervalEstimate | None:
+    """Return Wilson's score interval; None: `total` is 0.
 
     It is also right for few observations and for shares near 0 and 1.
     """
-    if not whole:
+    if not total:
         return None
-    share, squared = part / whole, _Z**2
-    centre = (share + squared / (2 * whole)) / (1 + squared / whole)
-    deviation = sqrt(share * (1 - share) / whole + squared / (4 * whole**2))
-    reach = _Z * deviation / (1 + squared / whole)
+    share, squared = part / total, _Z**2
+    centre = (share + squared / (2 * total)) / (1 + squared / total)
+    deviation = sqrt(share * (1 - share) / total + squared / (4 * total**2))
+    reach = _Z * deviation / (1 + squared / total)
     return IntervalEstimate(share, max(0.0, centre - reach), min(1.0, centre + reach))
 
 
@@ -49,16 +49,16 @@ def mean_interval(mean: float | None, deviation: float | None, num: int) -> Inte
 
 
 def difference_interval(
-    one: IntervalEstimate | None, other: IntervalEstimate | None
+    first: IntervalEstimate | None, second: IntervalEstimate | None
 ) -> IntervalEstimate | None:
-    """Return the interval of `one` minus `other`; None: either is missing.
+    """Return the interval of `first` minus `second`; None: either is missing.
 
     Uses Newcombe's square-and-add method, which for means is Welch's interval without the
     correction for few degrees of freedom.
     """
-    if one is None or other is None:
+    if first is None or second is None:
         return None
-    value = one.value - other.value
-    below = sqrt((one.value - one.low) ** 2 + (other.high - other.value) ** 2)
-    above = sqrt((one.high - one.value) ** 2 + (other.value - other.low) ** 2)
+    value = first.value - second.value
+    below = sqrt((first.value - first.low) ** 2 + (second.high - second.value) ** 2)
+    above = sqrt((first.high - first.value) ** 2 + (second.value - second.low) ** 2)
     return IntervalEstimate(value, value - below, value + above)

@@ -68,8 +68,8 @@ class UsageCounters:
 COUNTER_NAMES: Final = ROLLUP_COLUMNS
 _FIRST_REPORTED: Final = COUNTER_NAMES.index("shown")
 SOURCES: Final = {
-    name: CounterOrigin.SERVER if place < _FIRST_REPORTED else CounterOrigin.CLIENT
-    for place, name in enumerate(COUNTER_NAMES)
+    name: CounterOrigin.SERVER if index < _FIRST_REPORTED else CounterOrigin.CLIENT
+    for index, name in enumerate(COUNTER_NAMES)
 }
 
 

@@ -116,7 +116,7 @@ def read_experiments(*, actor: Actor, query: ReportQuery) -> ExperimentsReport:
         if row.key != _IN_NONE:
             by_experiment[row.key.rpartition("/")[0]].append(row)
     experiments = [
-        _build_experiment(name, each, means) for name, each in sorted(by_experiment.items())
+        _build_experiment(name, variants, means) for name, variants in sorted(by_experiment.items())
     ]
     return ExperimentsReport(experiments, since, until, min_users)
 

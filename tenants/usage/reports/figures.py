@@ -59,8 +59,10 @@ def read_figures(
         is_own=is_own,
         total=build_row("", breakdown.every, suppressed.whole),
         by={
-            each: build_rows(breakdown.by.get(each, {}), suppressed.groups.get(each, {}))
-            for each in by
+            dimension: build_rows(
+                breakdown.by.get(dimension, {}), suppressed.groups.get(dimension, {})
+            )
+            for dimension in by
         },
         complete_until=until,
         min_users=min_users,

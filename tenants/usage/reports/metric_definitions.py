@@ -33,8 +33,8 @@ class Metric:
     compute: Callable[[UsageCounters], float | None]  # None: the divisor is 0
 
 
-def ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def ratio(part: int, total: int) -> float | None:
+    return part / total if total else None
 
 
 def acceptance(counts: UsageCounters) -> float | None:

@@ -100,10 +100,10 @@ def read_usage_summary(*, actor: Actor, query: ReportQuery) -> UsageSummary:
     check_report_period(query)
     with tenant_scope(actor.tenant_id):
         min_users = _read_scope(actor).min_users
-        counted = _read_counts(actor, query, (GroupBy.DAY,), is_own=False, min_users=min_users)
-        seats = _read_seats(actor, counted.found.every.users)
+        counts = _read_counts(actor, query, (GroupBy.DAY,), is_own=False, min_users=min_users)
+        seats = _read_seats(actor, counts.found.every.users)
     sees_quality = actor.has_permission(Permission.READ_QUALITY)
-    breakdown, before, suppressed = counted.found, counted.before, counted.hidden
+    breakdown, before, suppressed = counts.found, counts.before, counts.hidden
     return UsageSummary(
         total=build_row("", breakdown.every, suppressed.usage),
         before=build_row("", before, suppressed.usage_before),
@@ -127,8 +127,8 @@ def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
     with tenant_scope(actor.tenant_id):
         scope = _read_scope(actor)
         min_users = 1 if is_own else scope.min_users
-        counted = _read_counts(actor, query, BY, is_own=is_own, min_users=min_users)
-        breakdown, before, suppressed = counted.found, counted.before, counted.hidden
+        counts = _read_counts(actor, query, BY, is_own=is_own, min_users=min_users)
+        breakdown, before, suppressed = counts.found, counts.before, counts.hidden
         speeds = (
             None
             if suppressed.speeds
@@ -144,8 +144,10 @@ def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
         quality=build_row("", breakdown.every, suppressed.quality) if sees_quality else None,
         quality_before=build_row("", before, suppressed.quality_before) if sees_quality else None,
         by={
-            each: build_rows(breakdown.by.get(each, {}), suppressed.groups.get(each, {}))
-            for each in BY
+            dimension: build_rows(
+                breakdown.by.get(dimension, {}), suppressed.groups.get(dimension, {})
+            )
+            for dimension in BY
         },
         speeds=speeds,
         complete_until=scope.complete_until,
@@ -158,11 +160,12 @@ def read_overview(*, actor: Actor, query: ReportQuery) -> Overview:
 def _read_counts(
     actor: Actor, query: ReportQuery, by: Sequence[GroupBy], *, is_own: bool, min_users: int
 ) -> _UsageCounts:
-    rows, earlier = (
-        select_rollups(actor, each, is_own=is_own) for each in (query, query.previous_period)
+    rows, earlier_rows = (
+        select_rollups(actor, period_query, is_own=is_own)
+        for period_query in (query, query.previous_period)
     )
     breakdown = compute_breakdown(rows, query, by, names=_NAMES)
-    before = compute_breakdown(earlier, query, (), names=_NAMES).every
+    before = compute_breakdown(earlier_rows, query, (), names=_NAMES).every
     suppressed = find_suppressed_in_overview(actor, query, breakdown, before, min_users=min_users)
     return _UsageCounts(breakdown, before, suppressed)
 

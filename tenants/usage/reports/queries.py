@@ -300,7 +300,7 @@ def _find_suppressed_groups(
 ) -> dict[str, Suppression]:
     users_of = {key: groups[key].users for key in sorted(groups)}
     overlap = total.users if group_by is GroupBy.TEAM else None
-    return find_suppressed_groups(users_of, min_users=min_users, everybody=overlap)
+    return find_suppressed_groups(users_of, min_users=min_users, all_users=overlap)
 
 
 def suppress_total(kind: ReportKind, users: frozenset[str], min_users: int) -> Suppression | None:

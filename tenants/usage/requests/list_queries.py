@@ -189,8 +189,8 @@ def _sort_records(
     if order is RequestSort.REPLICA_LOAD:
         return records.order_by(F("num_in_flight_at_replica").desc(nulls_last=True), "request_id")
     if after is not None:
-        earlier = Q(occurred_at__lt=after.at)
-        records = records.filter(earlier | Q(occurred_at=after.at, request_id__lt=after.id))
+        is_earlier = Q(occurred_at__lt=after.at)
+        records = records.filter(is_earlier | Q(occurred_at=after.at, request_id__lt=after.id))
     return records.order_by("-occurred_at", "-request_id")
 
 

@@ -68,8 +68,8 @@ def find_display_ms(*, tenant_id: TenantId, request_id: uuid.UUID) -> int | None
     Call it only for a request that `find_request` has returned. One query over an index.
     """
     with tenant_scope(tenant_id):
-        reported = Outcome.objects.filter(request_id=request_id, display_ms__isnull=False)
-        earliest: int | None = reported.aggregate(earliest=Min("display_ms"))["earliest"]
+        reported_outcomes = Outcome.objects.filter(request_id=request_id, display_ms__isnull=False)
+        earliest: int | None = reported_outcomes.aggregate(earliest=Min("display_ms"))["earliest"]
     return earliest
 
 
@@ -81,12 +81,14 @@ def find_request_as_operator(
     Searches each tenant in its own scope until one has the record, or only the tenant `slug`.
     Raises NotFound.
     """
-    for each, tenant_id in list_tenants().items():
-        if slug is not None and each != slug:
+    for tenant_slug, tenant_id in list_tenants().items():
+        if slug is not None and tenant_slug != slug:
             continue
         try:
             actor = system_actor(tenant_id)
-            return each, find_request(actor=actor, request_id=request_id, now=now, reason=reason)
+            return tenant_slug, find_request(
+                actor=actor, request_id=request_id, now=now, reason=reason
+            )
         except NotFound:
             continue
     raise _make_not_found_error()

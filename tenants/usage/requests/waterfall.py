@@ -39,15 +39,17 @@ def _describe_request(record: CompletionRecord, slug: str) -> str:
 
 def _format_numbers(record: CompletionRecord) -> str:
     cached = "not told" if record.cached_tokens is None else f"{record.cached_tokens:,}"
-    where = f"pool {record.pool}, replica {record.replica}" if record.replica else "at no replica"
-    beside = (
+    location = (
+        f"pool {record.pool}, replica {record.replica}" if record.replica else "at no replica"
+    )
+    load_note = (
         ""
         if record.num_in_flight_at_replica is None
         else f", {record.num_in_flight_at_replica} requests there"
     )
     variant = f", variant {record.variant}" if record.variant else ""
     return (
-        f"{where}{beside}{variant}; prompt {record.prompt_tokens:,} tokens, cached {cached},"
+        f"{location}{load_note}{variant}; prompt {record.prompt_tokens:,} tokens, cached {cached},"
         f" generated {record.generated_tokens:,}"
     )
 

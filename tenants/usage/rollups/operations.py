@@ -143,8 +143,8 @@ def _count_hour(cursor: Any, tenant_id: TenantId, hour: datetime) -> None:
         "tenant": tenant_id,
         "start": hour,
         "end": hour + HOUR,
-        "first_id": _build_request_id_at(hour - AROUND, filled="0"),
-        "last_id": _build_request_id_at(hour + HOUR + AROUND, filled="f"),
+        "first_id": _build_request_id_at(hour - AROUND, filler="0"),
+        "last_id": _build_request_id_at(hour + HOUR + AROUND, filler="f"),
         "services": SERVICES,
     }
     cursor.execute(f"SELECT {sql.HAS_RECORDS}", parameters)
@@ -172,6 +172,6 @@ def _get_day(hour: datetime) -> datetime:
     return hour.astimezone(UTC).replace(hour=0)
 
 
-def _build_request_id_at(moment: datetime, *, filled: str) -> str:
+def _build_request_id_at(moment: datetime, *, filler: str) -> str:
     """Return the lowest or highest ID that a request at `moment` can have."""
-    return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filled * 20}"
+    return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filler * 20}"

@@ -19,8 +19,8 @@ def download_file(page: Page, role: str, name: str, folder: Path) -> Path:
 
 def run_verifier(command: str, file: Path, keys: Path) -> str:
     """Return the output of the `manage.py` command for this file."""
-    bare = {"PATH": os.environ["PATH"]}
-    return manage(command, str(file), "--public-key", str(keys), environment=bare).stdout
+    environment = {"PATH": os.environ["PATH"]}
+    return manage(command, str(file), "--public-key", str(keys), environment=environment).stdout
 
 
 def change_middle_byte(file: Path) -> None:

@@ -61,7 +61,7 @@ def has_stopped(stack: Stack, key: str) -> bool:
     A completion can also be empty for another reason, such as load, so the reason is compared.
     """
     complete(stack, key, **_LONG)
-    reason = complete(stack, key).headers.get("X-Caret-Finish-Reason")
+    reason: str | None = complete(stack, key).headers.get("X-Caret-Finish-Reason")
     return reason == "budget_exceeded" and error_code_of(request_chat(stack, key)) == reason
 
 

@@ -36,7 +36,9 @@ LLM_MODELS = f"""\
 
 def call_openai() -> dict[str, Any]:
     client = openai.OpenAI(base_url=f"{URL}/v1", api_key=KEY, max_retries=0)
-    whole = client.completions.create(model="caret", prompt=PREFIX, suffix=SUFFIX, max_tokens=12)
+    completion = client.completions.create(
+        model="caret", prompt=PREFIX, suffix=SUFFIX, max_tokens=12
+    )
     several = client.completions.create(model="caret", prompt=[PREFIX, "x = "], max_tokens=4)
     stream = client.chat.completions.create(
         model="caret", messages=MESSAGES, max_tokens=4, temperature=0.7, stream=True
@@ -47,9 +49,9 @@ def call_openai() -> dict[str, Any]:
     except openai.BadRequestError as error:
         refusal = [error.code, error.param]
     return {
-        "text": whole.choices[0].text,
+        "text": completion.choices[0].text,
         "models": [model.id for model in client.models.list()],
-        "model": client.models.retrieve(whole.model).id,
+        "model": client.models.retrieve(completion.model).id,
         "indexes": [choice.index for choice in several.choices],
         "finish_reason": chunks[-1].choices[0].finish_reason,
         "refusal": refusal,
@@ -60,14 +62,14 @@ def call_ollama() -> dict[str, Any]:
     client = ollama.Client(host=URL, headers=HEADERS)
     model = client.list().models[0].model
     options = {"num_predict": 12}
-    whole = client.generate(model=model, prompt=PREFIX, suffix=SUFFIX, options=options)
+    completion = client.generate(model=model, prompt=PREFIX, suffix=SUFFIX, options=options)
     lines = list(client.chat(model=model, messages=MESSAGES, options=options, stream=True))
     try:
         client.embed(model=model, input="a")
     except ollama.ResponseError as error:
         refusal = [error.status_code, error.error]
     return {
-        "text": whole.response,
+        "text": completion.response,
         "running": client.ps().models[0].model,
         "capabilities": client.show(model).capabilities,
         "done": [line.done for line in lines][-1],
@@ -127,8 +129,8 @@ def call_llm() -> dict[str, Any]:
         PREFIX,
     ]
     environment = {**os.environ, "LLM_USER_PATH": str(HOME)}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    return {"returncode": ended.returncode, "errors": ended.stderr}
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return {"returncode": process.returncode, "errors": process.stderr}
 
 
 def run(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:

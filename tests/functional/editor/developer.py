@@ -35,10 +35,10 @@ class Developer:
 
     def records(self, kind: type[Record]) -> list[Record]:
         """Return the developer's records, in the order of delivery."""
-        every: list[UsageRecord] = self.site.records()
+        all_records: list[UsageRecord] = self.site.records()
         return [
             record
-            for record in every
+            for record in all_records
             if isinstance(record, kind) and record.tenant_id == self.tenant_id
         ]
 
@@ -58,10 +58,10 @@ class Developer:
         ) as server:
             yield server
 
-    def publish_changes(self, **changed: Any) -> None:
+    def publish_changes(self, **changes: Any) -> None:
         """Publish the tenant's snapshot with these fields, as the control plane does."""
         self.snapshot = msgspec.structs.replace(
-            self.snapshot, version=self.snapshot.version + 1, **changed
+            self.snapshot, version=self.snapshot.version + 1, **changes
         )
         publish(self.site.home.paths, self.snapshot)
 
@@ -80,7 +80,7 @@ def make_developer(site: Site, home: Path, **policy: Any) -> Developer:
     snapshot, key = new_tenant(
         f"t-{uuid.uuid4().hex[:8]}", root_secret=root_secret_of(site.home.paths)
     )
-    changed = msgspec.structs.replace(snapshot.policy, **policy)
-    snapshot = msgspec.structs.replace(snapshot, policy=changed)
+    changed_policy = msgspec.structs.replace(snapshot.policy, **policy)
+    snapshot = msgspec.structs.replace(snapshot, policy=changed_policy)
     publish(site.home.paths, snapshot)
     return Developer(site, snapshot, key, home)

@@ -103,8 +103,8 @@ def running_neovim(
         CARET_CONSOLE_URL=console_url,
         TERM="dumb",
     )
-    with start_neovim(home, file, environment) as made:
-        yield made
+    with start_neovim(home, file, environment) as editor:
+        yield editor
 
 
 @contextmanager

@@ -39,10 +39,10 @@ def server(downloads: Path) -> Path:
 def _build(folder: Path, *options: str) -> Path:
     environment = environment_of(folder, CARET_GATEWAY_URL=_GATEWAY, CARET_CONSOLE_URL=_CONSOLE)
     command = [sys.executable, str(_BUILD), str(folder / "files"), *options]
-    ended = subprocess.run(
+    process = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
-    assert ended.returncode == 0, ended.stderr
+    assert process.returncode == 0, process.stderr
     return folder / "files"
 
 
@@ -53,9 +53,9 @@ def _run_bare(*words: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_the_same_sources_give_the_same_bytes(downloads: Path, tmp_path: Path) -> None:
-    again = _build(tmp_path, "--without-vscode")
+    second_build = _build(tmp_path, "--without-vscode")
 
-    assert {file.name: file.read_bytes() for file in again.iterdir()} == {
+    assert {file.name: file.read_bytes() for file in second_build.iterdir()} == {
         file.name: file.read_bytes() for file in downloads.iterdir()
     }
 
@@ -65,15 +65,15 @@ def test_python_alone_runs_the_language_server(server: Path) -> None:
     assert server.read_bytes().startswith(b"#!/usr/bin/env python3\n")
 
 
-def test_an_old_python_tells_which_one_is_needed(server: Path) -> None:
+def test_an_outdated_python_gets_the_required_versions(server: Path) -> None:
     pretend = "import runpy, sys; sys.version_info = (3, 9, 6); runpy.run_path(sys.argv[1])"
 
-    ended = _run_bare("-c", pretend, str(server))
+    process = _run_bare("-c", pretend, str(server))
 
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("caret-ls needs Python 3.11 or newer; ")
-    assert "Python 3.9.6" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert process.returncode == 1
+    assert process.stderr.startswith("caret-ls needs Python 3.11 or newer; ")
+    assert "Python 3.9.6" in process.stderr
+    assert "Traceback" not in process.stderr
 
 
 async def test_the_language_server_suggests(server: Path, tmp_path: Path) -> None:

@@ -79,18 +79,18 @@ def workbench(stack: Stack, key: str, home: Path) -> Iterator[Workbench]:
         chromium() as browser,
     ):
         page = browser.new_page(viewport={"width": 1440, "height": 900})
-        opened = Workbench(page, url, folder)
-        opened.expect_status("Signed out, or the key is refused")
-        opened.sign_in(key)
-        opened.expect_status("Ready")
-        yield opened
+        opened_workbench = Workbench(page, url, folder)
+        opened_workbench.expect_status("Signed out, or the key is refused")
+        opened_workbench.sign_in(key)
+        opened_workbench.expect_status("Ready")
+        yield opened_workbench
 
 
 def outcomes(company: Company) -> list[tuple[str, int]]:
     """Return each outcome's event and its number of characters."""
     with tenant_scope(company.tenant_id):
-        found = Outcome.objects.order_by("occurred_at").values_list("event", "chars")
-        return list(found)
+        rows = Outcome.objects.order_by("occurred_at").values_list("event", "chars")
+        return list(rows)
 
 
 def num_outcomes(company: Company, event: str) -> int:
@@ -116,11 +116,11 @@ def test_tab_accepts_a_suggestion_and_the_outcome_is_recorded(
 
     wait_until(lambda: num_outcomes(company, "accepted") == 1, timeout_s=_INGESTED_S)
     with tenant_scope(company.tenant_id):
-        taken = Outcome.objects.get(event="accepted")
-        record = UsageRecord.objects.get(request_id=taken.request_id)
+        outcome = Outcome.objects.get(event="accepted")
+        record = UsageRecord.objects.get(request_id=outcome.request_id)
     assert (record.protocol, record.language) == ("stream", "python")
     assert str(record.user_id) == company.developer.user_id
-    assert taken.chars >= len(suggestion)
+    assert outcome.chars >= len(suggestion)
 
 
 def test_one_word_of_a_suggestion_can_be_accepted(workbench: Workbench, company: Company) -> None:
@@ -156,15 +156,15 @@ def test_a_suggestion_continues_the_word_selected_in_the_editors_list(workbench:
     suggestion = workbench.wait_for_suggestion()
     workbench.take_screenshot(PICTURES / "chosen.png")
     workbench.press_keys("Tab")
-    rest = suggestion.removeprefix("de")
-    wait_until(lambda: workbench.wait_for_suggestion() == rest, timeout_s=_INGESTED_S)
+    remainder = suggestion.removeprefix("de")
+    wait_until(lambda: workbench.wait_for_suggestion() == remainder, timeout_s=_INGESTED_S)
     workbench.press_keys("Tab")
 
     assert suggestion.startswith("de")
     workbench.save_and_expect(file, f"        self.mo{suggestion}")
 
 
-def test_the_command_explains_why_there_is_no_suggestion(workbench: Workbench) -> None:
+def test_the_command_explains_a_missing_suggestion(workbench: Workbench) -> None:
     workbench.open_file("comment.py")
     workbench.type_text("        # self.m")
     workbench.run_command("Caret: Why No Suggestion?")

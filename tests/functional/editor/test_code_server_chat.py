@@ -56,11 +56,11 @@ class ScriptedChat:
 @contextmanager
 def _scripted_chat() -> Iterator[ScriptedChat]:
     ready, stopped = threading.Event(), asyncio.Event()
-    made: list[ScriptedChat] = []
+    chats: list[ScriptedChat] = []
 
     async def serve() -> None:
         async with chat_gateway() as gateway:
-            made.append(ScriptedChat(asyncio.get_running_loop(), gateway))
+            chats.append(ScriptedChat(asyncio.get_running_loop(), gateway))
             ready.set()
             await stopped.wait()
 
@@ -69,7 +69,7 @@ def _scripted_chat() -> Iterator[ScriptedChat]:
     thread.start()
     try:
         assert ready.wait(_PATIENCE_S)
-        yield made[0]
+        yield chats[0]
     finally:
         loop.call_soon_threadsafe(stopped.set)
         thread.join()
@@ -77,14 +77,14 @@ def _scripted_chat() -> Iterator[ScriptedChat]:
 
 
 @pytest.fixture(scope="module")
-def scripted() -> Iterator[ScriptedChat]:
-    with _scripted_chat() as made:
-        yield made
+def scripted_chat() -> Iterator[ScriptedChat]:
+    with _scripted_chat() as chat:
+        yield chat
 
 
 @pytest.fixture(scope="module")
 def workbench(
-    scripted: ScriptedChat, tmp_path_factory: pytest.TempPathFactory
+    scripted_chat: ScriptedChat, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workbench]:
     home = tmp_path_factory.mktemp("code-server")
     vsix = code_server.package(home)
@@ -92,16 +92,16 @@ def workbench(
     folder.mkdir()
     for name in _FILES:
         (folder / name).write_text(_TEXT)
-    urls = {"gateway_url": scripted.gateway.url, "console_url": scripted.gateway.url}
+    urls = {"gateway_url": scripted_chat.gateway.url, "console_url": scripted_chat.gateway.url}
     installed = code_server.install()
     expect.set_options(timeout=_PATIENCE_MS)  # a busy machine opens files slowly
     with code_server.running(installed, vsix, home, **urls) as url, chromium() as browser:
         page = browser.new_page(viewport={"width": 1440, "height": 900})
-        opened = Workbench(page, url, folder)
-        opened.expect_status("Signed out, or the key is refused")
-        opened.sign_in(generate_key(KeyKind.TEST).text)
-        opened.expect_status("The gateway cannot be reached")  # it has no WebSockets
-        yield opened
+        opened_workbench = Workbench(page, url, folder)
+        opened_workbench.expect_status("Signed out, or the key is refused")
+        opened_workbench.sign_in(generate_key(KeyKind.TEST).text)
+        opened_workbench.expect_status("The gateway cannot be reached")  # it has no WebSockets
+        yield opened_workbench
 
 
 def _open(workbench: Workbench, name: str) -> Path:
@@ -110,30 +110,30 @@ def _open(workbench: Workbench, name: str) -> Path:
     return workbench.open_file(name)
 
 
-def _ask(workbench: Workbench, scripted: ScriptedChat, name: str) -> tuple[Path, FrameLocator]:
+def _ask(workbench: Workbench, scripted_chat: ScriptedChat, name: str) -> tuple[Path, FrameLocator]:
     """Ask for an explanation of all code of a file. Return the file and the panel's page."""
-    num_questions = len(scripted.gateway.bodies)
+    num_questions = len(scripted_chat.gateway.bodies)
     file = _open(workbench, name)
     workbench.press_keys("Control+a")
     workbench.run_command("Caret: Explain")
-    scripted.wait_for_question(num_questions + 1)
+    scripted_chat.wait_for_question(num_questions + 1)
     return file, workbench.chat
 
 
-def _answer(scripted: ScriptedChat, panel: FrameLocator) -> None:
-    scripted.run(lambda: scripted.gateway.send(*_ANSWER))
+def _answer(scripted_chat: ScriptedChat, panel: FrameLocator) -> None:
+    scripted_chat.run(lambda: scripted_chat.gateway.send(*_ANSWER))
     expect(panel.locator("article").last).to_contain_text("<img src=x>", timeout=_PATIENCE_MS)
-    scripted.run(scripted.gateway.end)
+    scripted_chat.run(scripted_chat.gateway.end)
     expect(panel.get_by_role("button", name="Send")).to_be_visible()
 
 
 def test_an_answer_is_streamed_and_its_code_applied_as_a_diff(
-    workbench: Workbench, scripted: ScriptedChat
+    workbench: Workbench, scripted_chat: ScriptedChat
 ) -> None:
-    file, panel = _ask(workbench, scripted, "applied.py")
+    file, panel = _ask(workbench, scripted_chat, "applied.py")
     expect(panel.locator(".waiting")).to_be_visible()
     expect(panel.locator(".chip").first).to_have_text("applied.py, lines 1 to 2")
-    _answer(scripted, panel)
+    _answer(scripted_chat, panel)
     workbench.take_screenshot(PICTURES / "chat.png")
 
     assert panel.locator("img").count() == 0
@@ -144,15 +144,15 @@ def test_an_answer_is_streamed_and_its_code_applied_as_a_diff(
     _open(workbench, "applied.py")
     workbench.save_and_expect(file, "def f(b):\n    return b\n")
 
-    (body,) = scripted.gateway.bodies
+    (body,) = scripted_chat.gateway.bodies
     assert "applied.py`, lines 1 to 2" in body["messages"][-1]["content"]
 
 
 def test_a_diff_for_code_that_has_changed_is_refused(
-    workbench: Workbench, scripted: ScriptedChat
+    workbench: Workbench, scripted_chat: ScriptedChat
 ) -> None:
-    file, panel = _ask(workbench, scripted, "changed.py")
-    _answer(scripted, panel)
+    file, panel = _ask(workbench, scripted_chat, "changed.py")
+    _answer(scripted_chat, panel)
     _open(workbench, "changed.py")
     workbench.press_keys("Control+Home")
     workbench.press_keys("Control+ArrowRight")
@@ -166,21 +166,23 @@ def test_a_diff_for_code_that_has_changed_is_refused(
 
 
 def test_a_stopped_answer_is_cancelled_and_its_text_stays(
-    workbench: Workbench, scripted: ScriptedChat
+    workbench: Workbench, scripted_chat: ScriptedChat
 ) -> None:
-    _, panel = _ask(workbench, scripted, "stopped.py")
-    scripted.run(lambda: scripted.gateway.send("Because"))
+    _, panel = _ask(workbench, scripted_chat, "stopped.py")
+    scripted_chat.run(lambda: scripted_chat.gateway.send("Because"))
     expect(panel.locator("article").last).to_contain_text("Because", timeout=_PATIENCE_MS)
     panel.get_by_role("button", name="Stop").click()
     expect(panel.locator(".note").last).to_have_text("Stopped.")
 
-    wait_until(lambda: scripted.gateway.num_cancelled == 1, timeout_s=_PATIENCE_S)
+    wait_until(lambda: scripted_chat.gateway.num_cancelled == 1, timeout_s=_PATIENCE_S)
     expect(panel.locator("article").last).to_contain_text("Because")
 
 
-def test_a_refused_question_tells_why(workbench: Workbench, scripted: ScriptedChat) -> None:
-    scripted.gateway.error = "insufficient_scope"
-    _, panel = _ask(workbench, scripted, "refused.py")
+def test_a_refused_question_gets_the_reason(
+    workbench: Workbench, scripted_chat: ScriptedChat
+) -> None:
+    scripted_chat.gateway.error = "insufficient_scope"
+    _, panel = _ask(workbench, scripted_chat, "refused.py")
 
     expect(panel.locator(".note").last).to_have_text(
         "Your policy or your API key allows no chats here.", timeout=_PATIENCE_MS

@@ -93,10 +93,10 @@ async def test_a_refused_key_is_reported_and_a_valid_one_restores_suggestions(
 
 
 async def test_two_editors_with_the_same_file_report_their_own_outcomes(ada: Developer) -> None:
-    async with ada.editor() as one, ada.editor() as other:
-        for server in (one, other):
+    async with ada.editor() as ada_editor, ada.editor() as other_editor:
+        for server in (ada_editor, other_editor):
             await server.reaches("ready")
-        buffers = [open_file(server, ada) for server in (one, other)]
+        buffers = [open_file(server, ada) for server in (ada_editor, other_editor)]
         items = [await type_until_suggested(buffer, TYPED) for buffer in buffers]
         for buffer, item in zip(buffers, items, strict=True):
             buffer.takes(item)
@@ -136,5 +136,12 @@ async def test_switching_the_branch_discards_cached_suggestions(ada: Developer) 
 
 
 def git(folder: Path, *words: str) -> None:
-    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
-    subprocess.run(("git", "-C", str(folder), *who, *words), check=True, capture_output=True)
+    identity = (
+        "-c",
+        "user.name=Ada",
+        "-c",
+        "user.email=ada@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    )
+    subprocess.run(("git", "-C", str(folder), *identity, *words), check=True, capture_output=True)

@@ -18,8 +18,8 @@ _KEY = "cpk_test_" + "0" * 28
 
 @pytest.fixture
 async def fake() -> AsyncIterator[Gateway]:
-    async with gateway() as made:
-        yield made
+    async with gateway() as gateway_fake:
+        yield gateway_fake
 
 
 @pytest.fixture
@@ -27,13 +27,13 @@ async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     """Run Neovim with the first line of a suggestion on its screen."""
     file = tmp_path / "a.py"
     file.write_text(_TEXT)
-    with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as made:
+    with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as editor:
         await wait_until(lambda: bool(fake.sockets), timeout_s=PATIENCE_S)
-        made.press(f"Go{_LINE}")
+        editor.press(f"Go{_LINE}")
         await wait_until(lambda: bool(_requests(fake)), timeout_s=PATIENCE_S)
         await fake.send(type="delta", id=_request(fake), text=f"{_untyped(fake)}{_FIRST}\n")
-        assert await made.shows(_FIRST)
-        yield made
+        assert await editor.shows(_FIRST)
+        yield editor
 
 
 def _requests(fake: Gateway) -> list[Frame]:

@@ -30,28 +30,34 @@ async def test_an_accepted_suggestion_is_recorded(ada: Developer) -> None:
         outcomes = await ada.wait_for_records(OutcomeRecord, 2)
 
     assert buffer.text == before + item["insertText"]
-    shown, accepted = outcomes[-2:]
-    assert [shown.event, accepted.event] == ["shown", "accepted"]
-    assert shown.request_id == accepted.request_id
+    shown_outcome, accepted = outcomes[-2:]
+    assert [shown_outcome.event, accepted.event] == ["shown", "accepted"]
+    assert shown_outcome.request_id == accepted.request_id
     assert accepted.chars == len(item["insertText"])
     completions = await ada.wait_for_records(CompletionRecord, 1)
-    taken = next(each for each in completions if each.request_id == accepted.request_id)
-    assert (taken.protocol, taken.editor, taken.language) == ("stream", "neovim", "python")
+    accepted_record = next(
+        record for record in completions if record.request_id == accepted.request_id
+    )
+    assert (accepted_record.protocol, accepted_record.editor, accepted_record.language) == (
+        "stream",
+        "neovim",
+        "python",
+    )
 
 
 async def test_typing_along_a_suggestion_sends_no_new_request(ada: Developer) -> None:
     async with ada.editor(CARET_LS_PREFETCH="no") as server:
         await server.reaches("ready")
         buffer = open_file(server, ada)
-        rest = (await type_until_suggested(buffer, "self.path = path\n        self.m"))[
+        remainder = (await type_until_suggested(buffer, "self.path = path\n        self.m"))[
             "insertText"
         ]
         num_requests = len(await ada.wait_for_records(CompletionRecord, 1))
-        for character in rest[:3]:
+        for character in remainder[:3]:
             buffer.types(character)
             (item,) = await buffer.asks()
-            rest = rest[1:]
-            assert item["insertText"] == rest
+            remainder = remainder[1:]
+            assert item["insertText"] == remainder
 
         assert len(ada.records(CompletionRecord)) == num_requests
 
@@ -64,7 +70,7 @@ async def test_a_newer_key_press_cancels_the_older_request(ada: Developer) -> No
         pending = []
         for character in "self.number_of_lines":
             buffer.types(character)
-            _, answer = server.begin("textDocument/inlineCompletion", buffer.wish())
+            _, answer = server.begin("textDocument/inlineCompletion", buffer.completion_params())
             pending.append(answer)  # all at once: on a busy machine a pause may take long
         answers = await asyncio.gather(*pending)
 
@@ -76,7 +82,9 @@ async def test_a_cancelled_editor_request_gets_a_response(ada: Developer) -> Non
     async with ada.editor() as server:
         await server.reaches("ready")
         buffer = open_file(server, ada)
-        identifier, answer = server.begin("textDocument/inlineCompletion", buffer.wish())
+        identifier, answer = server.begin(
+            "textDocument/inlineCompletion", buffer.completion_params()
+        )
         server.tell("$/cancelRequest", {"id": identifier})
         with pytest.raises(RuntimeError, match="canceled"):
             await answer
@@ -108,15 +116,15 @@ async def test_a_gateway_restart_causes_no_error(ada: Developer) -> None:
         try:
             await server.reaches("offline")
             buffer.types("s")
-            away = await buffer.asks()
+            items_offline = await buffer.asks()
             reason = await server.ask("$/caret/explainNoSuggestion", {})
         finally:
             ada.site.launch_gateway()
         await server.reaches("ready")
-        back = await type_until_suggested(buffer, "elf.path = path\n        self.m")
+        item = await type_until_suggested(buffer, "elf.path = path\n        self.m")
 
-    assert (away, reason) == ([], {"reason": "offline"})
-    assert back["insertText"]
+    assert (items_offline, reason) == ([], {"reason": "offline"})
+    assert item["insertText"]
 
 
 async def test_a_refused_key_is_shown_as_a_status(ada: Developer) -> None:
@@ -157,10 +165,12 @@ async def test_huge_and_unusual_files_are_handled(ada: Developer) -> None:
             buffer.types("\nself")
             await buffer.asks(trigger=INVOKED)
         took_s = time.monotonic() - began_s
-        mixed.server.begin("textDocument/inlineCompletion", mixed.wish(trigger=INVOKED))
+        mixed.server.begin(
+            "textDocument/inlineCompletion", mixed.completion_params(trigger=INVOKED)
+        )
         mixed.closes()
-        gone = await mixed.asks()
+        failures = await mixed.asks()
 
-    assert gone == []
+    assert failures == []
     assert took_s < 10
     assert server.statuses[-1] in ("ready", "working")

@@ -42,14 +42,14 @@ async def start_chat(server: LanguageServer, **params: Any) -> None:
 
 
 async def last_record(ada: Developer, mode: str) -> CompletionRecord:
-    found: list[CompletionRecord] = []
+    records: list[CompletionRecord] = []
 
     async def is_there() -> bool:
-        found[:] = [record for record in ada.records(CompletionRecord) if record.mode == mode]
-        return bool(found)
+        records[:] = [record for record in ada.records(CompletionRecord) if record.mode == mode]
+        return bool(records)
 
     assert await wait_until(is_there), f"no completion in mode {mode} was recorded"
-    return found[-1]
+    return records[-1]
 
 
 async def test_an_empty_block_is_completed_on_the_quality_tier(ada: Developer) -> None:
@@ -144,13 +144,15 @@ async def test_excluded_files_are_no_context_and_cannot_be_asked_about(
         buffer = open_text(server, ada, "reader.py", TEXT)
         span = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}
         await start_chat(server, uri=buffer.uri)
-        refused = await server.chats("Why?", uri=excluded.uri, selection=span)
+        result = await server.chats("Why?", uri=excluded.uri, selection=span)
 
     assert [part["files"] for part in server.chat_parts if "files" in part] == [["reader.py"]]
-    assert refused == {"finishReason": "", "reason": "excluded"}
+    assert result == {"finishReason": "", "reason": "excluded"}
 
 
-async def test_a_key_without_the_modes_permission_is_told(site: Site, tmp_path: Path) -> None:
+async def test_a_key_without_the_modes_permission_gets_the_reason(
+    site: Site, tmp_path: Path
+) -> None:
     ada = make_developer(site, tmp_path)
     credential = msgspec.structs.replace(
         ada.snapshot.credentials[0], modes=frozenset({Mode.INLINE})
@@ -174,7 +176,7 @@ async def test_a_chat_ends_when_its_key_is_revoked(ada: Developer) -> None:
         await server.answers()
         ada.publish_changes(credentials=())
         result = await answer
-        again = await server.chats("Why?", uri=buffer.uri)
+        second_result = await server.chats("Why?", uri=buffer.uri)
 
-    assert result == again == {"finishReason": "", "reason": "signed_out"}
+    assert result == second_result == {"finishReason": "", "reason": "signed_out"}
     assert server.chat_text

@@ -25,8 +25,8 @@ def ada(site: Site, tmp_path: Path) -> Developer:
 def neovim(ada: Developer) -> Iterator[Neovim]:
     """Run Neovim with `reader.py` open."""
     file = ada.file("reader.py", _TEXT)
-    with running_neovim(ada.home, file, key=ada.key, gateway_url=ada.site.url) as made:
-        yield made
+    with running_neovim(ada.home, file, key=ada.key, gateway_url=ada.site.url) as editor:
+        yield editor
 
 
 async def test_tab_accepts_a_visible_suggestion(ada: Developer, neovim: Neovim) -> None:
@@ -38,12 +38,12 @@ async def test_tab_accepts_a_visible_suggestion(ada: Developer, neovim: Neovim) 
     suggestion = await neovim.suggests()
     before = neovim.line
     neovim.press("<Tab>")
-    shown, accepted = (await ada.wait_for_records(OutcomeRecord, 2))[-2:]
+    shown_outcome, accepted = (await ada.wait_for_records(OutcomeRecord, 2))[-2:]
 
     first_line = suggestion.partition("\n")[0]
     assert (before + first_line) in neovim.evaluate("join(getline(1, '$'), nr2char(10))")
     assert neovim.suggestion != suggestion
-    assert (shown.event, accepted.event) == ("shown", "accepted")
+    assert (shown_outcome.event, accepted.event) == ("shown", "accepted")
     assert accepted.chars == len(suggestion)
 
 

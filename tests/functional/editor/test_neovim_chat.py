@@ -19,17 +19,17 @@ _ANSWER: Final = "Shorter:\n\n```python\ndef f(b):\n    return b\n```\n"
 
 @pytest.fixture
 async def fake() -> AsyncIterator[ChatGateway]:
-    async with chat_gateway() as made:
-        yield made
+    async with chat_gateway() as gateway_fake:
+        yield gateway_fake
 
 
 @pytest.fixture
 async def neovim(fake: ChatGateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     file = tmp_path / "a.py"
     file.write_text(_TEXT)
-    with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as made:
-        await becomes(made, "luaeval(\"#vim.lsp.get_clients({ name = 'caret' })\")", "1")
-        yield made
+    with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as editor:
+        await becomes(editor, "luaeval(\"#vim.lsp.get_clients({ name = 'caret' })\")", "1")
+        yield editor
 
 
 def lua(neovim: Neovim, expression: str) -> str:
@@ -128,7 +128,7 @@ async def test_ctrl_c_stops_an_answer_and_its_text_stays(fake: ChatGateway, neov
     assert "Because" in await asyncio.to_thread(chat_of, neovim)
 
 
-async def test_a_refused_chat_tells_why(fake: ChatGateway, neovim: Neovim) -> None:
+async def test_a_refused_chat_shows_the_reason(fake: ChatGateway, neovim: Neovim) -> None:
     fake.error = "insufficient_scope"
     await asyncio.to_thread(neovim.press, ":Caret chat Why?<CR>")
 
@@ -137,8 +137,8 @@ async def test_a_refused_chat_tells_why(fake: ChatGateway, neovim: Neovim) -> No
 
 @pytest.fixture
 async def stream() -> AsyncIterator[Gateway]:
-    async with gateway() as made:
-        yield made
+    async with gateway() as gateway_fake:
+        yield gateway_fake
 
 
 @pytest.fixture
@@ -146,10 +146,12 @@ async def editor(stream: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     """Run Neovim with a gateway for suggestions."""
     file = tmp_path / "a.py"
     file.write_text(_TEXT)
-    with running_neovim(tmp_path, file, key=_KEY, gateway_url=stream.url) as made:
+    with running_neovim(tmp_path, file, key=_KEY, gateway_url=stream.url) as started_editor:
         await wait_until(lambda: bool(stream.sockets), timeout_s=PATIENCE_S)
-        await becomes(made, "luaeval(\"require('caret.status').is_usable() and 1 or 0\")", "1")
-        yield made
+        await becomes(
+            started_editor, "luaeval(\"require('caret.status').is_usable() and 1 or 0\")", "1"
+        )
+        yield started_editor
 
 
 async def test_the_command_writes_a_docstring(stream: Gateway, editor: Neovim) -> None:
@@ -161,7 +163,7 @@ async def test_the_command_writes_a_docstring(stream: Gateway, editor: Neovim) -
     assert text.startswith('import os\n\n\ndef f(a):\n    """Return a."""\n    return a\n')
 
 
-async def test_the_command_tells_that_there_is_no_function(stream: Gateway, editor: Neovim) -> None:
+async def test_the_command_reports_a_missing_function(stream: Gateway, editor: Neovim) -> None:
     await asyncio.to_thread(editor.press, ":8<CR>:Caret docstring<CR>")
 
     await eventually(lambda: "no function here" in editor.evaluate("execute('messages')"))

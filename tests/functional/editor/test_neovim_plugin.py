@@ -18,21 +18,21 @@ _SUGGESTION: Final = "(self, größe):\n    return größe * 2"
 
 @pytest.fixture
 async def fake() -> AsyncIterator[Gateway]:
-    async with gateway() as made:
-        made.suggestion = _SUGGESTION
-        yield made
+    async with gateway() as gateway_fake:
+        gateway_fake.suggestion = _SUGGESTION
+        yield gateway_fake
 
 
 @pytest.fixture
 async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
     """Run Neovim with `_SUGGESTION` on its screen, after `def f`."""
-    with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url) as made:
+    with running_neovim(tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url) as editor:
         await wait_until(lambda: bool(fake.sockets), timeout_s=PATIENCE_S)
         fake.suggestion = None
-        made.press("Godef f")
+        editor.press("Godef f")
         await _answer(fake)
-        assert await made.shows(_SUGGESTION)
-        yield made
+        assert await editor.shows(_SUGGESTION)
+        yield editor
 
 
 def _file(folder: Path) -> Path:
@@ -75,7 +75,7 @@ async def test_lines_are_accepted_one_by_one(fake: Gateway, neovim: Neovim) -> N
     assert neovim.text == f"import os\ndef f{_SUGGESTION}"
 
 
-async def test_without_a_suggestion_the_keys_do_what_they_did(neovim: Neovim) -> None:
+async def test_without_a_suggestion_the_keys_have_their_usual_effect(neovim: Neovim) -> None:
     neovim.press("<C-]>")
     assert await neovim.shows("")
     neovim.press("<Tab>x")
@@ -83,7 +83,7 @@ async def test_without_a_suggestion_the_keys_do_what_they_did(neovim: Neovim) ->
     assert neovim.line.rstrip("\n") == "def f   x"
 
 
-async def test_a_server_that_is_late_suggests_what_was_typed_before(
+async def test_a_late_server_gets_the_text_typed_before_its_start(
     fake: Gateway, tmp_path: Path
 ) -> None:
     server = f"sleep 3; exec {shlex.quote(sys.executable)} -m caret_ls"
@@ -104,7 +104,7 @@ async def test_a_server_that_is_late_suggests_what_was_typed_before(
         (_KEY, 401, "Caret: the gateway refuses your key."),
     ],
 )
-async def test_a_message_tells_why_the_user_is_signed_out(
+async def test_a_message_gives_the_reason_of_being_signed_out(
     fake: Gateway, tmp_path: Path, key: str, refusal: int | None, message: str
 ) -> None:
     fake.refusal = refusal
@@ -131,14 +131,14 @@ async def test_a_message_names_the_gateway_that_cannot_be_reached(tmp_path: Path
         assert await neovim.tells(f"Caret: the gateway at {url} cannot be reached.")
 
 
-async def test_a_message_tells_that_the_server_is_missing(tmp_path: Path) -> None:
+async def test_a_message_reports_a_missing_server(tmp_path: Path) -> None:
     with running_neovim(
         tmp_path, _file(tmp_path), key=_KEY, gateway_url="http://127.0.0.1:9", cmd=("caret-none",)
     ) as neovim:
         assert await neovim.tells("`caret-none` of the option `cmd` is not executable")
 
 
-async def test_a_message_tells_that_the_server_has_crashed(fake: Gateway, tmp_path: Path) -> None:
+async def test_a_message_reports_a_crashed_server(fake: Gateway, tmp_path: Path) -> None:
     with running_neovim(
         tmp_path, _file(tmp_path), key=_KEY, gateway_url=fake.url, cmd=("sh", "-c", "exit 3")
     ) as neovim:

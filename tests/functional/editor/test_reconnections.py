@@ -42,19 +42,24 @@ async def people(site: Site, tmp_path: Path) -> People:
     """Make members of two companies that the control plane knows."""
     secret = root_secret_of(site.home.paths)
     colleague, colleagues_key = new_credential(secret)
-    ours, key = await _known_tenant(secret, colleague)
-    theirs, other_tenants_key = await _known_tenant(secret)
-    for snapshot in (ours, theirs):
+    our_snapshot, key = await _known_tenant(secret, colleague)
+    their_snapshot, other_tenants_key = await _known_tenant(secret)
+    for snapshot in (our_snapshot, their_snapshot):
         publish(site.home.paths, snapshot)
-    ada = Developer(site, ours, key, tmp_path)
-    return People(ada, colleagues_key, other_tenants_key, theirs.tenant_id)
+    ada = Developer(site, our_snapshot, key, tmp_path)
+    return People(ada, colleagues_key, other_tenants_key, their_snapshot.tenant_id)
 
 
-async def _known_tenant(secret: bytes, *more: Credential) -> tuple[TenantSnapshot, str]:
+async def _known_tenant(
+    secret: bytes, *extra_credentials: Credential
+) -> tuple[TenantSnapshot, str]:
     company = await in_thread(lambda: make_company("initech", {}))
-    made, key = new_tenant(company.slug, root_secret=secret)
-    changed = {"tenant_id": company.tenant_id, "credentials": (*made.credentials, *more)}
-    return msgspec.structs.replace(made, **changed), key
+    snapshot, key = new_tenant(company.slug, root_secret=secret)
+    changes = {
+        "tenant_id": company.tenant_id,
+        "credentials": (*snapshot.credentials, *extra_credentials),
+    }
+    return msgspec.structs.replace(snapshot, **changes), key
 
 
 async def test_an_outcome_is_reported_to_the_restarted_gateway(
@@ -65,7 +70,7 @@ async def test_an_outcome_is_reported_to_the_restarted_gateway(
         await server.reaches("ready")
         buffer = open_file(server, ada)
         item = await type_until_suggested(buffer, "self.path = path\n        self.m")
-        shown = (await ada.wait_for_records(OutcomeRecord, 1))[-1]
+        outcome = (await ada.wait_for_records(OutcomeRecord, 1))[-1]
         ada.site.gateway.child.stop()
         try:
             await server.reaches("offline")
@@ -74,17 +79,17 @@ async def test_an_outcome_is_reported_to_the_restarted_gateway(
             ada.site.launch_gateway()
         await server.reaches("ready")
         for key in (people.other_tenants_key, people.colleagues_key):
-            await _claim(ada.site, key, shown.request_id)
+            await _claim(ada.site, key, outcome.request_id)
 
         async def is_looked_at() -> bool:
             return any(record.event == "persisted" for record in _late_outcomes(ada))
 
         assert await wait_until(is_looked_at, patience_s=_PATIENCE_S)
 
-    of_it = [record for record in _late_outcomes(ada) if record.request_id == shown.request_id]
+    of_it = [record for record in _late_outcomes(ada) if record.request_id == outcome.request_id]
     assert "shown" in {record.event for record in of_it}, "the outcome was lost"
     await in_thread(lambda: _ingest(ada.site))
-    rows = await in_thread(lambda: _outcomes(ada.snapshot.tenant_id, shown.request_id))
+    rows = await in_thread(lambda: _outcomes(ada.snapshot.tenant_id, outcome.request_id))
     assert [event for event, _, _ in rows] == ["accepted", "persisted", "shown"]
     assert {user for _, user, _ in rows} == {ada.snapshot.credentials[0].user_id}
     assert rows[0][2] == len(item["insertText"])

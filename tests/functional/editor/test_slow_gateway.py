@@ -31,8 +31,8 @@ def ada(site: Site, tmp_path: Path) -> Developer:
 
 @pytest.fixture
 async def proxy(site: Site) -> AsyncIterator[SlowProxy]:
-    async with slow_proxy(site.url) as made:
-        yield made
+    async with slow_proxy(site.url) as running_proxy:
+        yield running_proxy
 
 
 async def waited_s(proxy: SlowProxy, buffer: OpenBuffer, name: str) -> float:
@@ -40,7 +40,7 @@ async def waited_s(proxy: SlowProxy, buffer: OpenBuffer, name: str) -> float:
     num_before = len(proxy.requests)
     buffer.types(f"\n        {name} = self.")
     pressed_s = time.monotonic()
-    _, answer = buffer.server.begin("textDocument/inlineCompletion", buffer.wish())
+    _, answer = buffer.server.begin("textDocument/inlineCompletion", buffer.completion_params())
 
     async def has_new_request() -> bool:
         return len(proxy.requests) > num_before

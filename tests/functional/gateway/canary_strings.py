@@ -99,14 +99,14 @@ class Plants:
             ("/api/generate", {**ollama, "stream": False, "options": {"num_predict": 8}}),
         ]
 
-    def body(self, kind: str, **more: Any) -> dict[str, Any]:
+    def body(self, kind: str, **fields: Any) -> dict[str, Any]:
         return {
             "model": self.new(f"model{kind}"),
             "prompt": f"x = {self.new(f'prompt{kind}')}\ny = ",
             "stop": [self.new(f"stop{kind}")],
             "user": self.new(f"user{kind}"),
             "max_tokens": 8,
-            **more,
+            **fields,
         }
 
 
@@ -126,7 +126,7 @@ class Haystack:
                 self._kept["Redis"] += name + (connection.dump(name) or b"")
 
     def holders(self, text: str) -> set[str]:
-        return {place for place, kept in self._kept.items() if text.encode() in kept}
+        return {place for place, content in self._kept.items() if text.encode() in content}
 
     def _folder(self, file: Path) -> str:
         return file.relative_to(self._home).parts[0]

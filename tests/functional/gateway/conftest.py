@@ -14,15 +14,15 @@ _LONG = 160  # tokens: long enough for a test to interrupt it, even on a busy ma
 @pytest.fixture(scope="session")
 def site(engine: Engine) -> Iterator[Site]:
     """A stack for tests that leave it unchanged."""
-    with create_home() as home, start_site(home, engine.url) as made:
-        yield made
+    with create_home() as home, start_site(home, engine.url) as running_site:
+        yield running_site
 
 
 @pytest.fixture
 def fragile_site(engine: Engine) -> Iterator[Site]:
     """A stack for tests that kill parts of it."""
-    with create_home() as home, start_site(home, engine.url) as made:
-        yield made
+    with create_home() as home, start_site(home, engine.url) as running_site:
+        yield running_site
 
 
 @pytest.fixture(scope="session")

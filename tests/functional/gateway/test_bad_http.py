@@ -103,6 +103,6 @@ async def test_a_slow_body_times_out_and_delays_no_other_request(site: Site) -> 
         writer.close()
         await writer.wait_closed()
 
-    status_line, _, rest = answer.partition(b"\r\n")
+    status_line, _, after_status = answer.partition(b"\r\n")
     assert b" 408 " in status_line
-    assert json.loads(rest.partition(b"\r\n\r\n")[2])["error"]["code"] == "too_slow"
+    assert json.loads(after_status.partition(b"\r\n\r\n")[2])["error"]["code"] == "too_slow"

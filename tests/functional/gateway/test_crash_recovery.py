@@ -42,7 +42,7 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
         async with session.get("/healthz") as response:
             status = response.status
         await socket.send(json.dumps({"type": "complete", **long_frame, "id": "2"}))
-        refused = await receive(socket)
+        error = await receive(socket)
 
         async def is_back() -> bool:
             return await _completes(site, long_frame)
@@ -54,7 +54,7 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
     assert end["meta"]["filter_reason"] == "engine_disconnected"
     assert ended_after_s < 1.0
     assert status == HTTPStatus.OK
-    assert (refused["type"], refused["code"]) == ("error", "engine_unavailable")
+    assert (error["type"], error["code"]) == ("error", "engine_unavailable")
     assert is_back_in_time, "completions did not recover with the engine"
     assert all(pool["pid"] not in (None, killed) for pool in engine.stack.pools)
     finishes = [(r.finish_reason, r.filter_reason) for r in _completions(site)]
@@ -76,9 +76,9 @@ async def test_completions_continue_without_redis_and_are_recorded_afterwards(
             await asyncio.sleep(0.1)
     _restart_valkey(site)
 
-    counted = await _counted(site, len(request_ids))
+    record_counts = await _count_records(site, len(request_ids))
 
-    assert counted == dict.fromkeys(request_ids, 1)
+    assert record_counts == dict.fromkeys(request_ids, 1)
 
 
 async def test_a_restarted_gateway_delivers_the_records_of_a_killed_one(
@@ -98,9 +98,9 @@ async def test_a_restarted_gateway_delivers_the_records_of_a_killed_one(
     assert site.records() == []
     site.launch_gateway()
 
-    counted = await _counted(site, len(request_ids))
+    record_counts = await _count_records(site, len(request_ids))
 
-    assert counted == dict.fromkeys(request_ids, 1)
+    assert record_counts == dict.fromkeys(request_ids, 1)
     assert await _completes(site, long_frame)
 
 
@@ -132,7 +132,7 @@ def _restart_valkey(site: Site) -> None:
     await_ready(site.valkey)
 
 
-async def _counted(site: Site, count: int) -> dict[str, int]:
+async def _count_records(site: Site, count: int) -> dict[str, int]:
     """Count the records of each completion, after `count` exist and duplicates had time to
     arrive."""
 

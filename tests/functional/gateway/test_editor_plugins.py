@@ -42,7 +42,7 @@ QWEN_STOPS = [
 
 
 @pytest.fixture
-def around(long_frame: Frame) -> tuple[str, str]:
+def text_around_cursor(long_frame: Frame) -> tuple[str, str]:
     """Return the text before and after the cursor."""
     return long_frame["prefix"], long_frame["suffix"]
 
@@ -63,15 +63,15 @@ def events(raw: bytes) -> list[Any]:
     assert all(line == "" or line.startswith("data: ") for line in lines)
     data = [line.removeprefix("data: ") for line in lines if line]
     assert data.pop() == "[DONE]"
-    return [json.loads(each) for each in data]
+    return [json.loads(data) for data in data]
 
 
-async def test_llama_vim(site: Site, around: tuple[str, str]) -> None:
-    lines, _, cursor_line = around[0].rpartition("\n")
+async def test_llama_vim(site: Site, text_around_cursor: tuple[str, str]) -> None:
+    lines, _, cursor_line = text_around_cursor[0].rpartition("\n")
     body = {
         "id_slot": 0,
         "input_prefix": lines + "\n",
-        "input_suffix": "\n" + around[1],
+        "input_suffix": "\n" + text_around_cursor[1],
         "input_extra": [{"text": "x = 1\n", "time": [173, 5], "filename": "a.py"}],
         "prompt": cursor_line,
         "n_predict": 128,
@@ -99,10 +99,10 @@ async def test_llama_vim(site: Site, around: tuple[str, str]) -> None:
     json.loads(warm_up)
 
 
-async def test_llama_vscode(site: Site, around: tuple[str, str]) -> None:
+async def test_llama_vscode(site: Site, text_around_cursor: tuple[str, str]) -> None:
     body = {
-        "input_prefix": around[0],
-        "input_suffix": around[1],
+        "input_prefix": text_around_cursor[0],
+        "input_suffix": text_around_cursor[1],
         "input_extra": [],
         "prompt": "",
         "n_predict": 32,
@@ -126,12 +126,12 @@ async def test_llama_vscode(site: Site, around: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/fim/completions", "/beta/completions"])
 async def test_minuet_and_continues_mistral_and_deepseek_kinds(
-    site: Site, around: tuple[str, str], path: str
+    site: Site, text_around_cursor: tuple[str, str], path: str
 ) -> None:
     body = {
         "model": "deepseek-chat",
-        "prompt": around[0],
-        "suffix": around[1],
+        "prompt": text_around_cursor[0],
+        "suffix": text_around_cursor[1],
         "stream": True,
         "max_tokens": 24,
         "temperature": 0.01,
@@ -151,9 +151,10 @@ async def test_minuet_and_continues_mistral_and_deepseek_kinds(
     assert choices[-1]["finish_reason"] in ("stop", "length")
 
 
-async def test_continues_openai_kind(site: Site, around: tuple[str, str]) -> None:
+async def test_continues_openai_kind(site: Site, text_around_cursor: tuple[str, str]) -> None:
+    prefix, suffix = text_around_cursor
     body = {
-        "prompt": f"<|fim_prefix|>{around[0]}<|fim_suffix|>{around[1]}<|fim_middle|>",
+        "prompt": f"<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
         "model": "qwen2.5-coder-7b",
         "max_tokens": 24,
         "temperature": 0.01,
@@ -166,7 +167,9 @@ async def test_continues_openai_kind(site: Site, around: tuple[str, str]) -> Non
         site, "/completions", body, **{"api-key": site.acme_key, "x-api-key": site.acme_key}
     )
     as_parts = await post(
-        site, "/completions", {**body, "prompt": around[0], "suffix": around[1], "stop": []}
+        site,
+        "/completions",
+        {**body, "prompt": prefix, "suffix": suffix, "stop": []},
     )
 
     text = "".join(event["choices"][0]["text"] for event in events(raw))
@@ -174,10 +177,11 @@ async def test_continues_openai_kind(site: Site, around: tuple[str, str]) -> Non
     assert text == "".join(event["choices"][0]["text"] for event in events(as_parts))
 
 
-async def test_zed(site: Site, around: tuple[str, str]) -> None:
+async def test_zed(site: Site, text_around_cursor: tuple[str, str]) -> None:
+    prefix, suffix = text_around_cursor
     body = {
         "model": "qwen2.5-coder",
-        "prompt": f"<|fim_prefix|>{around[0]}<|fim_suffix|>{around[1]}<|fim_middle|>",
+        "prompt": f"<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
         "max_tokens": 24,
         "stop": QWEN_STOPS[:4],
     }
@@ -193,19 +197,24 @@ async def test_zed(site: Site, around: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("is_raw", [False, True], ids=["Continue", "twinny, llm-ls and Zed"])
-async def test_ollamas_clients(site: Site, around: tuple[str, str], is_raw: bool) -> None:
-    shown = json.loads(await post(site, "/api/show", {"name": "codellama:7b-code"}))
+async def test_ollamas_clients(
+    site: Site, text_around_cursor: tuple[str, str], is_raw: bool
+) -> None:
+    model = json.loads(await post(site, "/api/show", {"name": "codellama:7b-code"}))
     body: dict[str, Any] = {"model": "codellama:7b-code", "options": {"num_predict": 24}}
     if is_raw:
-        body |= {"prompt": f"<PRE> {around[0]} <SUF>{around[1]} <MID>", "raw": True}
+        body |= {
+            "prompt": f"<PRE> {text_around_cursor[0]} <SUF>{text_around_cursor[1]} <MID>",
+            "raw": True,
+        }
     else:
-        body |= {"prompt": around[0], "suffix": around[1], "raw": False}
+        body |= {"prompt": text_around_cursor[0], "suffix": text_around_cursor[1], "raw": False}
 
     lines = (await post(site, "/api/generate", {**body, "keep_alive": 1800})).splitlines()
-    whole = json.loads(await post(site, "/api/generate", {**body, "stream": False}))
+    complete = json.loads(await post(site, "/api/generate", {**body, "stream": False}))
 
-    assert ".Suffix" in shown["template"]
+    assert ".Suffix" in model["template"]
     parsed = [json.loads(line) for line in lines]
     assert [line["done"] for line in parsed] == [False] * (len(parsed) - 1) + [True]
-    assert "".join(line["response"] for line in parsed) == whole["response"] != ""
+    assert "".join(line["response"] for line in parsed) == complete["response"] != ""
     assert all(isinstance(line["created_at"], str) for line in parsed)

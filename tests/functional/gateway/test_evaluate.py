@@ -48,14 +48,14 @@ def test_the_tests_of_an_exam_decide_on_pass_at_1(stack: Stack, tmp_path: Path) 
 
 
 def test_an_unknown_pool_is_named(stack: Stack) -> None:
-    found = manage("evaluate", "--pool", "none", environment=stack.environment)
+    process = manage("evaluate", "--pool", "none", environment=stack.environment)
 
-    assert found.returncode == 2
-    assert "there is no pool 'none'" in found.stderr
-    assert "Traceback" not in found.stderr
+    assert process.returncode == 2
+    assert "there is no pool 'none'" in process.stderr
+    assert "Traceback" not in process.stderr
 
 
 def _evaluate(stack: Stack, *options: str) -> Any:
-    found = manage("evaluate", *options, environment=stack.environment)
-    assert found.returncode == 0, found.stderr
-    return json.loads(found.stdout)
+    process = manage("evaluate", *options, environment=stack.environment)
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout)

@@ -25,8 +25,8 @@ async def test_a_completion_is_explained_by_its_id(stack: Stack) -> None:
 
     async def is_explained() -> bool:
         arguments = ("explain_request", meta["request_id"], "--json")
-        found = await asyncio.to_thread(manage, *arguments, environment=stack.environment)
-        explanation.update(json.loads(found.stdout) if found.returncode == 0 else {})
+        process = await asyncio.to_thread(manage, *arguments, environment=stack.environment)
+        explanation.update(json.loads(process.stdout) if process.returncode == 0 else {})
         return bool(explanation)
 
     assert await wait_until(is_explained, patience_s=30.0), "the record was not ingested"

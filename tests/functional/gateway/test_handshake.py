@@ -26,7 +26,7 @@ class DeadKeys:
 @pytest.fixture(scope="module")
 async def dead_keys(site: Site) -> DeadKeys:
     root_secret, now_ms = root_secret_of(site.home.paths), time.time_ns() // 1_000_000
-    snapshot, good = new_tenant("initech", root_secret=root_secret)
+    snapshot, key = new_tenant("initech", root_secret=root_secret)
     revoked, revoked_text = new_credential(root_secret)
     expired, expired_text = new_credential(root_secret)
     credentials = (
@@ -42,7 +42,7 @@ async def dead_keys(site: Site) -> DeadKeys:
         return await _refusal(site, suspended_text) == (401, "tenant_suspended")
 
     assert await wait_until(is_known)
-    async with site.open_websocket(good):
+    async with site.open_websocket(key):
         pass
     return DeadKeys(revoked_text, expired_text, suspended_text)
 
@@ -69,11 +69,11 @@ async def test_a_revoked_expired_or_suspended_key_is_refused_with_the_reason(
 async def test_a_revocation_is_revealed_only_for_the_complete_key(
     site: Site, dead_keys: DeadKeys
 ) -> None:
-    other = generate_key(KeyKind.DEVELOPER)
-    assert dead_keys.revoked[:17] != other.text[:17]
+    other_key = generate_key(KeyKind.DEVELOPER)
+    assert dead_keys.revoked[:17] != other_key.text[:17]
 
     assert await _refusal(site, dead_keys.revoked[:-1] + "0") == (401, "invalid_api_key")
-    assert await _refusal(site, other.text) == (401, "invalid_api_key")
+    assert await _refusal(site, other_key.text) == (401, "invalid_api_key")
 
 
 @pytest.mark.parametrize(
@@ -89,45 +89,47 @@ async def test_a_revocation_is_revealed_only_for_the_complete_key(
 async def test_a_connection_without_a_valid_key_is_refused(
     site: Site, headers: dict[str, str], code: str
 ) -> None:
-    with pytest.raises(InvalidStatus) as refused:
+    with pytest.raises(InvalidStatus) as exc_info:
         async with site.connect_websocket(headers):
             pass
 
-    assert _error_of(refused.value) == (401, code)
+    assert _error_of(exc_info.value) == (401, code)
 
 
 @pytest.mark.parametrize("name", ["key", "api_key", "token", "access_token", "authorization"])
 async def test_a_key_in_the_url_is_ignored(site: Site, name: str) -> None:
-    with pytest.raises(InvalidStatus) as refused:
+    with pytest.raises(InvalidStatus) as exc_info:
         async with site.connect_websocket({}, path=f"/v1/stream?{name}={site.acme_key}"):
             pass
 
-    assert _error_of(refused.value) == (401, "missing_api_key")
+    assert _error_of(exc_info.value) == (401, "missing_api_key")
     path = f"/v1/completions?{name}={site.acme_key}"
     async with site.http("") as session, session.post(path, json={}) as response:
         assert response.status == 401
     assert site.acme_key not in (site.home.paths.logs / "gateway.log").read_text()
 
 
-@pytest.mark.parametrize("offered", [(), ("caret.v2",), ("chat", "superchat"), ("caret",)])
+@pytest.mark.parametrize("subprotocols", [(), ("caret.v2",), ("chat", "superchat"), ("caret",)])
 async def test_a_client_that_does_not_offer_the_protocol_is_refused(
-    site: Site, offered: tuple[str, ...]
+    site: Site, subprotocols: tuple[str, ...]
 ) -> None:
-    with pytest.raises(InvalidStatus) as refused:
-        async with site.connect_websocket({"Authorization": f"Bearer {site.acme_key}"}, offered):
+    with pytest.raises(InvalidStatus) as exc_info:
+        async with site.connect_websocket(
+            {"Authorization": f"Bearer {site.acme_key}"}, subprotocols
+        ):
             pass
 
-    assert _error_of(refused.value) == (400, "wrong_subprotocol")
+    assert _error_of(exc_info.value) == (400, "wrong_subprotocol")
 
 
 async def test_a_foreign_origin_is_refused(site: Site) -> None:
     headers = {"Authorization": f"Bearer {site.acme_key}", "Origin": "https://evil.example"}
 
-    with pytest.raises(InvalidStatus) as refused:
+    with pytest.raises(InvalidStatus) as exc_info:
         async with site.connect_websocket(headers):
             pass
 
-    assert _error_of(refused.value) == (403, "origin_not_allowed")
+    assert _error_of(exc_info.value) == (403, "origin_not_allowed")
 
 
 async def test_a_key_in_the_subprotocols_is_accepted_and_not_echoed(site: Site) -> None:
@@ -141,23 +143,23 @@ async def test_a_key_in_the_subprotocols_is_accepted_and_not_echoed(site: Site) 
 
 
 async def test_a_stream_at_another_path_is_refused(site: Site) -> None:
-    with pytest.raises(InvalidStatus) as refused:
+    with pytest.raises(InvalidStatus) as exc_info:
         async with site.connect_websocket(
             {"Authorization": f"Bearer {site.acme_key}"}, path="/v2/stream"
         ):
             pass
 
-    assert refused.value.response.status_code == 403
+    assert exc_info.value.response.status_code == 403
 
 
 async def _refusal(site: Site, key: str) -> tuple[int, str]:
-    with pytest.raises(InvalidStatus) as refused:
+    with pytest.raises(InvalidStatus) as exc_info:
         async with site.open_websocket(key):
             pass
-    return _error_of(refused.value)
+    return _error_of(exc_info.value)
 
 
-def _error_of(refused: InvalidStatus) -> tuple[int, str]:
-    frame = json.loads(bytes(refused.response.body or b""))
+def _error_of(error: InvalidStatus) -> tuple[int, str]:
+    frame = json.loads(bytes(error.response.body or b""))
     assert frame["type"] == "error"
-    return refused.response.status_code, frame["code"]
+    return error.response.status_code, frame["code"]

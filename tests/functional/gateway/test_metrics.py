@@ -19,7 +19,7 @@ _NUM_REQUESTS: Final = 4
 _MAX_TRIES: Final = 5
 
 
-async def counted(site: Site) -> Totals:
+async def read_totals(site: Site) -> Totals:
     return sum_metrics([await site.metrics()])
 
 
@@ -35,11 +35,11 @@ def frame_of(site: Site, code: CodeText) -> Frame:
 
 
 async def test_counts_and_tokens_match_the_completions(site: Site, code: CodeText) -> None:
-    before = await counted(site)
+    before = await read_totals(site)
 
     metas = await _complete_some(site, code)
 
-    after = await counted(site)
+    after = await read_totals(site)
     delta = {name: after[name] - before[name] for name in after}
     assert delta["caret_completions_total"] == _NUM_REQUESTS
     num_with_text = sum(meta["first_token_ms"] is not None for meta in metas)

@@ -55,8 +55,8 @@ async def test_neither_customer_code_nor_keys_are_stored(stack: Stack, services:
     # The search finds known values, so an empty result is meaningful.
     haystack = Haystack(services)
     assert haystack.holders(key.key.lookup_id) >= {"postgres", "valkey", "Redis"}
-    kept = {place: haystack.holders(text) for text, place in plants.places.items()}
-    assert {place: holders for place, holders in kept.items() if holders} == {}
+    holders_by_place = {place: haystack.holders(text) for text, place in plants.places.items()}
+    assert {place: holders for place, holders in holders_by_place.items() if holders} == {}
 
 
 @pytest.mark.usefixtures("database")
@@ -66,8 +66,8 @@ async def test_captured_content_is_stored_only_sealed(stack: Stack, services: Se
     assert await wait_until(lambda: _is_known(stack, key.text)), "the gateway does not know the key"
 
     async def is_kept() -> bool:
-        kept = await in_thread(lambda: _kept_content(company.tenant_id))
-        return all(kind in kept for kind in (b'"type":"completion"', b'"type":"edit"'))
+        stored_content = await in_thread(lambda: _kept_content(company.tenant_id))
+        return all(kind in stored_content for kind in (b'"type":"completion"', b'"type":"edit"'))
 
     # The filter withholds some of the model's text, and withheld text is not captured.
     for number in range(10):
@@ -75,14 +75,18 @@ async def test_captured_content_is_stored_only_sealed(stack: Stack, services: Se
         if await wait_until(is_kept, patience_s=10.0):
             break
 
-    kept = await in_thread(lambda: _kept_content(company.tenant_id))
-    found = {place for text, place in plants.places.items() if text.encode() in kept}
-    fields = {place.rpartition(" ")[0] for place in found}
+    stored_content = await in_thread(lambda: _kept_content(company.tenant_id))
+    found_places = {
+        place for text, place in plants.places.items() if text.encode() in stored_content
+    }
+    fields = {place.rpartition(" ")[0] for place in found_places}
     assert fields == {"path", "prefix", "suffix", "repository", "edited suggestion"}
     haystack = Haystack(services)
     assert haystack.holders(company.tenant_id) >= {"content"}
     holders = {place: haystack.holders(text) for text, place in plants.places.items()}
-    assert {place: where for place, where in holders.items() if where} == {}
+    assert {
+        place: holders_of_text for place, holders_of_text in holders.items() if holders_of_text
+    } == {}
 
 
 async def _ask_and_edit(stack: Stack, key: str, plants: Plants, *, kind: str) -> None:
@@ -150,35 +154,43 @@ async def _send_invalid_requests(stack: Stack, key: str, plants: Plants) -> None
             assert (await stream.receive())["type"] == "error"
     await _open_invalid_streams(stack, key, plants)
     async with aiohttp.ClientSession(stack.gateway_url) as session:
-        good = {"Authorization": f"Bearer {key}"}
+        valid_headers = {"Authorization": f"Bearer {key}"}
         query = f"?{plants.new('query')}={plants.new('query value')}"
         for path, headers, data in (
-            ("/v1/completions", good, f'{{"prompt": "{plants.new("half a body")}'),
-            ("/v1/completions", good, json.dumps({"prompt": 1, "x": plants.new("bad body")})),
-            (f"/v1/completions{query}", good, plants.new("no JSON")),
-            (f"/{plants.new('address')}", good, plants.new("body at no address")),
+            ("/v1/completions", valid_headers, f'{{"prompt": "{plants.new("half a body")}'),
+            (
+                "/v1/completions",
+                valid_headers,
+                json.dumps({"prompt": 1, "x": plants.new("bad body")}),
+            ),
+            (f"/v1/completions{query}", valid_headers, plants.new("no JSON")),
+            (f"/{plants.new('address')}", valid_headers, plants.new("body at no address")),
             (f"/v1/completions?key={key}", {}, plants.new("body without a key")),
             ("/v1/completions", {"Authorization": f"Bearer {plants.new('bad key')}"}, ""),
             ("/v1/completions", {"Authorization": plants.new("bad authorization")}, ""),
-            *_bad_dialects(good, plants),
+            *_bad_dialects(valid_headers, plants),
         ):
             async with session.post(path, headers=headers, data=data) as response:
                 assert response.status in (400, 401, 404, 413)
 
 
 def _bad_dialects(
-    good: dict[str, str], plants: Plants
+    valid_headers: dict[str, str], plants: Plants
 ) -> Iterator[tuple[str, dict[str, str], str]]:
     """Yield every body of the other protocols with a field of the wrong type, and as invalid
     JSON."""
     for path, body in plants.dialects():
-        wrong = {**body, next(iter(body)): {"wrong": [plants.new(f"wrong field of {path}")]}}
-        yield path, good, json.dumps(wrong)
-        yield path, good, json.dumps(body)[:-1]
+        wrong_body = {**body, next(iter(body)): {"wrong": [plants.new(f"wrong field of {path}")]}}
+        yield path, valid_headers, json.dumps(wrong_body)
+        yield path, valid_headers, json.dumps(body)[:-1]
         yield path, {}, json.dumps(body)
     event = {"type": plants.new("event's type"), "completion_id": plants.new("event's completion")}
-    yield "/v1/events", good, json.dumps({**event, "elapsed": plants.new("event's elapsed")})
-    yield "/api/show", good, json.dumps({"model": [plants.new("model to show")]})
+    yield (
+        "/v1/events",
+        valid_headers,
+        json.dumps({**event, "elapsed": plants.new("event's elapsed")}),
+    )
+    yield "/api/show", valid_headers, json.dumps({"model": [plants.new("model to show")]})
 
 
 async def _open_invalid_streams(stack: Stack, key: str, plants: Plants) -> None:
@@ -237,7 +249,7 @@ def _kept_content(tenant_id: TenantId) -> bytes:
     return b"".join(
         open_sealed(
             tenant_id,
-            place=object_store.build_seal_context(id_),
+            context=object_store.build_seal_context(id_),
             envelope=object_store.read_object(tenant_id, id_),
         )
         for id_ in ids

@@ -17,8 +17,8 @@ _MAX_TRIES = 3
 
 @pytest.fixture
 async def client(site: Site) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with _client(site, site.acme_key) as made:
-        yield made
+    async with _client(site, site.acme_key) as openai_client:
+        yield openai_client
 
 
 async def test_a_completion_is_returned_whole(
@@ -62,11 +62,11 @@ async def test_streamed_and_whole_completions_have_the_same_text(
         "max_tokens": 24,
     }
 
-    whole = await client.completions.create(**question)
+    complete = await client.completions.create(**question)
     stream = await client.completions.create(**question, stream=True)
     streamed = "".join([chunk.choices[0].text async for chunk in stream])
 
-    assert streamed == whole.choices[0].text
+    assert streamed == complete.choices[0].text
 
 
 async def test_a_stream_includes_usage_on_request(
@@ -141,11 +141,11 @@ async def test_a_chat_is_returned_whole_and_streamed(
         "max_tokens": 24,
     }
 
-    whole = await client.chat.completions.create(**question)
+    complete = await client.chat.completions.create(**question)
     stream = await client.chat.completions.create(**question, stream=True)
     chunks = [chunk async for chunk in stream]
 
-    (choice,) = whole.choices
+    (choice,) = complete.choices
     assert choice.message.role == "assistant"
     assert choice.message.content == "".join(
         chunk.choices[0].delta.content or "" for chunk in chunks
@@ -189,10 +189,10 @@ async def test_closing_the_stream_frees_the_engine(
 
 async def test_errors_have_the_documented_codes(site: Site) -> None:
     async with _client(site, "cpk_live_nonsense") as client:
-        with pytest.raises(openai.AuthenticationError) as refused:
+        with pytest.raises(openai.AuthenticationError) as exc_info:
             await client.completions.create(model=MODEL, prompt="x")
 
-    assert refused.value.code == "invalid_api_key"
+    assert exc_info.value.code == "invalid_api_key"
 
 
 def _client(site: Site, key: str) -> openai.AsyncOpenAI:

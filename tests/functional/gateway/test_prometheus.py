@@ -48,10 +48,10 @@ async def test_rules_and_charts_find_the_gateways_metrics(
         # Rates need counters that grow between two scrapes.
         async with site.stream() as stream:
             await request_completion(stream, {**long_frame, "id": site.new_id(), "max_tokens": 4})
-        found = await asyncio.to_thread(
+        titles = await asyncio.to_thread(
             lambda: {title for title, expression in _charts() if server.series(expression)}
         )
-        return found >= _SHOWN
+        return titles >= _SHOWN
 
     is_shown = await wait_until(are_shown, patience_s=60.0)
     with_data = {title for title, expression in _charts() if server.series(expression)}

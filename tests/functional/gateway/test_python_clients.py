@@ -28,11 +28,11 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [sys.executable, "-m", "venv", str(folder)],
         [str(python), "-m", "pip", "install", "--quiet", "-r", str(CLIENTS / "requirements.txt")],
     ):
-        ended = subprocess.run(
+        process = subprocess.run(
             command, capture_output=True, text=True, timeout=INSTALL_S, check=False
         )
-        if ended.returncode:
-            pytest.skip(f"the clients could not be installed: {ended.stderr[-500:]}")
+        if process.returncode:
+            pytest.skip(f"the clients could not be installed: {process.stderr[-500:]}")
     return python
 
 
@@ -42,7 +42,7 @@ def results(site: Site, python: Path, tmp_path_factory: pytest.TempPathFactory) 
     scenario = {"url": site.url, "key": site.acme_key, "home": str(home / "llm")}
     # The environment's proxies cannot reach this machine's loopback address.
     environment = {name: text for name, text in os.environ.items() if "proxy" not in name.lower()}
-    ended = subprocess.run(
+    process = subprocess.run(
         [str(python), str(CLIENTS / "python_clients.py")],
         input=json.dumps({**scenario, "prefix": PREFIX, "suffix": SUFFIX}),
         env={**environment, "HOME": str(home)},
@@ -51,8 +51,8 @@ def results(site: Site, python: Path, tmp_path_factory: pytest.TempPathFactory) 
         timeout=DEADLINE_S,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr
-    result: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    assert process.returncode == 0, process.stderr
+    result: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return result
 
 

@@ -100,17 +100,20 @@ _BRIEF: Final = {"max_tokens": 2, "n_predict": 2, "options": {"num_predict": 2}}
 
 def _bodies(make: Any) -> list[dict[str, Any]]:
     texts = [{**_BRIEF, **make(text)} for text in (*_TEXTS.values(), *_PROMPTS.values())]
-    nested = [{**more, "options": {"num_predict": 2, **more}} for more in _PARAMETERS.values()]
-    return texts + [{**_BRIEF, **make("x = "), **more} for more in nested]
+    nested = [
+        {**parameters, "options": {"num_predict": 2, **parameters}}
+        for parameters in _PARAMETERS.values()
+    ]
+    return texts + [{**_BRIEF, **make("x = "), **parameters} for parameters in nested]
 
 
 async def _num_failed(site: Site) -> float:
     """Count failures as the alerting rules for failed completions do."""
     lines = (await site.metrics()).splitlines()
-    failed = re.compile(
+    failure = re.compile(
         r'error="(engine_.*|deadline_exceeded|internal_error)"|^caret_filtered_completions.*"engine_disconnected"'
     )
-    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if failed.search(line))
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if failure.search(line))
 
 
 @pytest.mark.parametrize("protocol", _DEFAULT_PROTOCOLS + _DEEP_PROTOCOLS)
@@ -151,11 +154,11 @@ async def test_a_lone_surrogate_causes_no_server_failure(site: Site, text: str) 
 async def test_unusual_frames_cause_no_server_failure(site: Site, mode: str) -> None:
     before, ends = await _num_failed(site), set()
     fields = [{"prefix": text, "suffix": text} for text in _TEXTS.values()]
-    fields += [{"prefix": "x = ", **more} for more in _PARAMETERS.values()]
+    fields += [{"prefix": "x = ", **parameters} for parameters in _PARAMETERS.values()]
 
     async with site.open_websocket() as socket:
-        for more in fields:
-            frame = {"type": "complete", "max_tokens": 2, "mode": mode, **more}
+        for parameters in fields:
+            frame = {"type": "complete", "max_tokens": 2, "mode": mode, **parameters}
             await socket.send(json.dumps({**frame, "id": site.new_id()}))
             while (answer := await receive(socket))["type"] == "delta":
                 pass

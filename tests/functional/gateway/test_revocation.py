@@ -41,13 +41,13 @@ class Customer:
 
 @pytest.fixture
 async def customer(stack: Stack, database: None) -> Customer:
-    made = await in_thread(_new_customer)
+    new_customer = await in_thread(_new_customer)
 
     async def is_known() -> bool:
-        return await _status(stack, made.other_key) != 401
+        return await _status(stack, new_customer.other_key) != 401
 
     assert await wait_until(is_known)
-    return made
+    return new_customer
 
 
 async def test_an_open_stream_of_a_revoked_key_is_closed(stack: Stack, customer: Customer) -> None:
@@ -73,10 +73,10 @@ async def test_a_revoked_key_is_refused_within_a_second(stack: Stack, customer: 
 
     assert await wait_until(is_refused, patience_s=WITHIN_S)
     assert time.monotonic() - revoked_s < WITHIN_S
-    with pytest.raises(InvalidStatus) as refused:
+    with pytest.raises(InvalidStatus) as exc_info:
         async with connect_websocket(stack.gateway_url, _headers(customer.key)):
             pass
-    assert b'"revoked_api_key"' in bytes(refused.value.response.body or b"")
+    assert b'"revoked_api_key"' in bytes(exc_info.value.response.body or b"")
 
 
 async def test_a_completion_that_streams_while_its_tenant_is_closed_ends_with_the_reason(
@@ -113,10 +113,10 @@ async def test_an_http_stream_of_a_closed_tenant_ends_with_the_reason(
     ):
         assert (await response.content.readline()).startswith(b"data: {")
         await in_thread(customer.close_tenant)
-        rest = await response.text()
+        remaining_events = await response.text()
 
-    assert "tenant_suspended" in rest
-    assert "This tenant is closing" in rest
+    assert "tenant_suspended" in remaining_events
+    assert "This tenant is closing" in remaining_events
 
 
 async def test_other_keys_of_the_tenant_stay_valid(stack: Stack, customer: Customer) -> None:

@@ -44,13 +44,17 @@ async def test_the_explained_segments_add_up_to_the_prompt(site: Site, code: Cod
         await request_completion(stream, {**frame, "id": "explained-1"})
         _, done = await request_completion(stream, {**frame, "id": "explained-2"})
 
-    meta, reported = done["meta"], done["meta"]["prompt_segments"]
-    segments = reported["segments"]
+    meta, prompt_segments = done["meta"], done["meta"]["prompt_segments"]
+    segments = prompt_segments["segments"]
     kinds = [segment["kind"] for segment in segments]
     assert kinds == ["files", "path", "markers", "suffix", "markers", "prefix"]
     assert sum(segment["tokens"] for segment in segments) == meta["prompt_tokens"]
     assert sum(segment["cached_tokens"] for segment in segments) == meta["cached_tokens"] > 0
-    assert (reported["files_sent"], reported["files_in_prompt"], reported["files_excluded"]) == (
+    assert (
+        prompt_segments["files_sent"],
+        prompt_segments["files_in_prompt"],
+        prompt_segments["files_excluded"],
+    ) == (
         1,
         1,
         0,
@@ -64,9 +68,11 @@ async def test_the_usage_record_matches_the_clients_metadata(site: Site, long_fr
 
     meta = done["meta"]
     record = await site.record_of(meta["request_id"])
-    reported = {name: meta[name] for name in ("prompt_tokens", "cached_tokens", "generated_tokens")}
-    recorded = {name: getattr(record, name) for name in reported}
-    assert recorded == reported
+    reported_counts = {
+        name: meta[name] for name in ("prompt_tokens", "cached_tokens", "generated_tokens")
+    }
+    recorded = {name: getattr(record, name) for name in reported_counts}
+    assert recorded == reported_counts
     assert (record.mode, record.language, record.protocol) == ("fim", "python", "stream")
     assert record.finish_reason == done["finish_reason"]
 
@@ -106,8 +112,8 @@ async def test_another_tenant_gets_no_cache_hits(site: Site, code: CodeText) -> 
 async def test_completions_for_two_files_run_concurrently(site: Site, long_frame: Frame) -> None:
     async with site.stream() as stream:
         frame = {"type": "complete", **long_frame, "max_tokens": 64}
-        both = [{**frame, "id": name, "path": f"{name}.py"} for name in ("a", "b")]
-        await asyncio.gather(*(stream.send(frame) for frame in both))
+        frames = [{**frame, "id": name, "path": f"{name}.py"} for name in ("a", "b")]
+        await asyncio.gather(*(stream.send(frame) for frame in frames))
         answers: list[Frame] = []
         async with asyncio.timeout(60):
             while sum(answer["type"] == "done" for answer in answers) < 2:

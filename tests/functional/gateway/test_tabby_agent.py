@@ -88,8 +88,8 @@ async def drive(scenario: dict[str, Any]) -> dict[str, Any]:
         if node.returncode is None:
             node.kill()
             await node.wait()
-    seen: dict[str, Any] = json.loads(output)
-    return seen
+    result: dict[str, Any] = json.loads(output)
+    return result
 
 
 async def test_the_agent_connects_completes_and_reports(
@@ -97,32 +97,32 @@ async def test_the_agent_connects_completes_and_reports(
 ) -> None:
     num_records = await site.num_records()
 
-    seen = await drive(scenario)
+    result = await drive(scenario)
 
-    assert (seen["status"], seen["issues"]) == ("ready", [])
-    assert seen["isTrackingDisabled"]
-    assert seen["superseded"] == "AbortError"
-    assert seen["events"] == [True] * 5
+    assert (result["status"], result["issues"]) == ("ready", [])
+    assert result["isTrackingDisabled"]
+    assert result["superseded"] == "AbortError"
+    assert result["events"] == [True] * 5
     await site.num_records()
     records = site.records()[num_records:]
-    completions = [each for each in records if isinstance(each, CompletionRecord)]
-    outcomes = [each for each in records if isinstance(each, OutcomeRecord)]
-    assert {each.protocol for each in completions} == {"tabby"}
-    assert seen["completion"]["id"] == f"cmpl-{completions[-1].request_id}"
-    assert [each.event for each in outcomes] == [
+    completions = [record for record in records if isinstance(record, CompletionRecord)]
+    outcomes = [record for record in records if isinstance(record, OutcomeRecord)]
+    assert {record.protocol for record in completions} == {"tabby"}
+    assert result["completion"]["id"] == f"cmpl-{completions[-1].request_id}"
+    assert [outcome.event for outcome in outcomes] == [
         "shown",
         "partially_accepted",
         "accepted",
         "rejected",
     ]
-    assert {each.request_id for each in outcomes} == {completions[-1].request_id}
+    assert {outcome.request_id for outcome in outcomes} == {completions[-1].request_id}
     assert outcomes[0].chars > 0
 
 
 async def test_the_agent_reports_a_wrong_token(scenario: dict[str, Any]) -> None:
-    seen = await drive({**scenario, "token": "cpk_live_nonsense"})
+    result = await drive({**scenario, "token": "cpk_live_nonsense"})
 
-    assert seen["status"] == "unauthorized"
+    assert result["status"] == "unauthorized"
 
 
 def _path() -> str:

@@ -67,7 +67,7 @@ def running_plugin(home: Path, init: str, site: Site, *repositories: str) -> Ite
     """Run Neovim with plugins and their settings, Lua unless they begin with `let`."""
     values = {"URL": site.url, "KEY": site.acme_key}
     init = re.sub(r"\b(URL|KEY)\b", lambda match: values[match[0]], init)
-    folders = [find_plugin(each, home) for each in repositories]
+    folders = [find_plugin(repository, home) for repository in repositories]
     is_lua = not init.startswith("let")
     set_path = "vim.opt.rtp:prepend('{}')\n" if is_lua else "set rtp^={}\n"
     config = home / ("init.lua" if is_lua else "init.vim")
@@ -138,7 +138,7 @@ async def test_minuet_shows_and_accepts_a_suggestion(site: Site, tmp_path: Path)
 
     assert line.startswith("with open('")
     completions = await completions_after(site, num_records)
-    assert {(each.protocol, each.editor, each.language) for each in completions} == {
+    assert {(record.protocol, record.editor, record.language) for record in completions} == {
         ("openai", "neovim", "python")
     }
 
@@ -159,7 +159,10 @@ async def test_minuets_three_requests_are_generated_once(site: Site, tmp_path: P
 
     completions = await completions_after(site, num_records)
     assert started >= 3
-    assert len([each for each in completions if each.finish_reason != "cancelled"]) <= started / 3
+    assert (
+        len([record for record in completions if record.finish_reason != "cancelled"])
+        <= started / 3
+    )
 
 
 async def test_llama_vim_shows_and_accepts_a_suggestion(site: Site, tmp_path: Path) -> None:
@@ -170,7 +173,7 @@ async def test_llama_vim_shows_and_accepts_a_suggestion(site: Site, tmp_path: Pa
 
     assert line.startswith("with open('")
     completions = await completions_after(site, num_records)
-    assert {(each.protocol, each.editor) for each in completions} == {("infill", "vim")}
+    assert {(record.protocol, record.editor) for record in completions} == {("infill", "vim")}
 
 
 async def test_codecompanion_chats(site: Site, tmp_path: Path) -> None:
@@ -187,4 +190,4 @@ async def test_codecompanion_chats(site: Site, tmp_path: Path) -> None:
 
     assert answer == "text"
     completions = await completions_after(site, num_records)
-    assert [(each.mode, each.editor) for each in completions] == [("chat", "neovim")]
+    assert [(record.mode, record.editor) for record in completions] == [("chat", "neovim")]

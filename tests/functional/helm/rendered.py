@@ -26,22 +26,26 @@ class Rendered:
 
     def of(self, *kinds: str) -> dict[str, Document]:
         """Return the documents of these kinds by name."""
-        return {each["metadata"]["name"]: each for each in self.documents if each["kind"] in kinds}
+        return {
+            document["metadata"]["name"]: document
+            for document in self.documents
+            if document["kind"] in kinds
+        }
 
     def pods(self) -> Iterator[tuple[str, Document]]:
         """Yield each workload's name and its pod specification."""
-        for each in self.documents:
-            spec = each.get("spec", {})
+        for document in self.documents:
+            spec = document.get("spec", {})
             spec = spec.get("jobTemplate", {}).get("spec", spec)
-            if "template" in spec and each["kind"] != "ScaledObject":
-                yield each["metadata"]["name"], spec["template"]
+            if "template" in spec and document["kind"] != "ScaledObject":
+                yield document["metadata"]["name"], spec["template"]
 
     def container(self, name: str) -> Document:
         """Return the only container of the workload with this name."""
-        (template,) = [template for found, template in self.pods() if found == name]
+        (template,) = [template for pod_name, template in self.pods() if pod_name == name]
         (container,) = template["spec"]["containers"]
-        found: Document = container
-        return found
+        document: Document = container
+        return document
 
 
 def render(size: str = "small", changes: Mapping[str, Any] | None = None) -> Rendered:
@@ -60,16 +64,16 @@ def render(size: str = "small", changes: Mapping[str, Any] | None = None) -> Ren
         if name.endswith(".yaml")
         for document in yaml.safe_load_all(text)
     )
-    return Rendered(tuple(each for each in documents if each))
+    return Rendered(tuple(document for document in documents if document))
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Document:
     """Merge two files of values as Helm does."""
-    both = dict(below)
-    for name, given in above.items():
-        under = both.get(name)
-        if isinstance(under, Mapping) and isinstance(given, Mapping):
-            both[name] = merged(under, given)
+    merged_values = dict(below)
+    for name, value in above.items():
+        under = merged_values.get(name)
+        if isinstance(under, Mapping) and isinstance(value, Mapping):
+            merged_values[name] = merged(under, value)
         else:
-            both[name] = given
-    return both
+            merged_values[name] = value
+    return merged_values

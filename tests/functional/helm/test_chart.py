@@ -14,20 +14,20 @@ SETTINGS = REPOSITORY / "platform" / "docs" / "settings.md"
 
 
 def test_every_queue_has_one_worker() -> None:
-    listed = re.findall(r"^    queues: \[(.+)\]$", _text("values.yaml"), re.MULTILINE)
-    served = [queue for queues in listed for queue in queues.split(", ")]
+    queue_lists = re.findall(r"^    queues: \[(.+)\]$", _text("values.yaml"), re.MULTILINE)
+    served = [queue for queues in queue_lists for queue in queues.split(", ")]
 
     assert sorted(served) == sorted(queue.name for queue in app.conf.task_queues)
 
 
 def test_settings_that_the_chart_sets_are_documented() -> None:
     texts = "".join(path.read_text() for path in (CHART / "templates").iterdir())
-    given = set(re.findall(r"\{name: ((?:CARET_|DATABASE_|REDIS_)\w+),", texts))
+    set_names = set(re.findall(r"\{name: ((?:CARET_|DATABASE_|REDIS_)\w+),", texts))
 
     documented = SETTINGS.read_text()
-    assert len(given) > 20
+    assert len(set_names) > 20
     # A secret may be given by its value or, under the name with _FILE, by a file.
-    names = {name: (f"`{name}`", f"`{name.removesuffix('_FILE')}`") for name in given}
+    names = {name: (f"`{name}`", f"`{name.removesuffix('_FILE')}`") for name in set_names}
     assert [
         name for name, either in names.items() if not any(n in documented for n in either)
     ] == []
@@ -36,10 +36,10 @@ def test_settings_that_the_chart_sets_are_documented() -> None:
 def test_the_catalogue_has_only_fields_that_gateways_read() -> None:
     pools = _text("templates/_pools.tpl")
     catalog = pools[pools.index('define "caret.catalog"') :]
-    written = set(re.findall(r"^(\w+) = ", catalog, re.MULTILINE))
+    fields = set(re.findall(r"^(\w+) = ", catalog, re.MULTILINE))
     written_of_replicas = set(re.findall(r"\"(\w+) = ", catalog))
 
-    assert written <= set(PoolEntry.__struct_fields__)
+    assert fields <= set(PoolEntry.__struct_fields__)
     assert written_of_replicas == set(ReplicaEntry.__struct_fields__)
 
 
@@ -53,9 +53,9 @@ def test_the_schema_allows_the_values_that_gateways_accept() -> None:
 
 
 def test_the_schema_covers_every_value() -> None:
-    named = set(re.findall(r"^(\w+):", _text("values.yaml"), re.MULTILINE))
+    value_names = set(re.findall(r"^(\w+):", _text("values.yaml"), re.MULTILINE))
 
-    assert named == set(json.loads(_text("values.schema.json"))["properties"]) - {"global"}
+    assert value_names == set(json.loads(_text("values.schema.json"))["properties"]) - {"global"}
 
 
 def _text(name: str) -> str:

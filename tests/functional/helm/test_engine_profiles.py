@@ -19,21 +19,21 @@ MODEL = LocalModel(path="/models/any", served_name="any")
 @pytest.mark.parametrize("tier", Tier)
 def test_pools_have_the_flags_of_their_profile(tier: Tier) -> None:
     profile = {flag.flag: flag.value for flag in find_profile(tier, Hardware.GPU)}
-    here = engine_command(EngineSettings(MODEL, 8000, hardware=Hardware.GPU, profile=tier))
+    local_command = engine_command(EngineSettings(MODEL, 8000, hardware=Hardware.GPU, profile=tier))
 
     assert _flags(render().container(f"caret-engine-{tier}")["args"]) == profile
-    assert _flags(here[here.index("--model") :]) == profile
+    assert _flags(local_command[local_command.index("--model") :]) == profile
 
 
 def test_values_of_a_pool_replace_those_of_its_profile() -> None:
-    changed = _changed(
+    rendered = _render_fast_pool(
         speculation={"method": "suffix", "tokens": 3}, quantization="awq_marlin", maxNumSeqs=4
     )
 
-    flags = _flags(changed.container("caret-engine-fast")["args"])
+    flags = _flags(rendered.container("caret-engine-fast")["args"])
     assert (flags["--quantization"], flags["--max-num-seqs"]) == ("awq_marlin", "4")
     assert '"method":"suffix"' in (flags["--speculative-config"] or "")
-    assert _replica(changed, "fast") == {
+    assert _replica(rendered, "fast") == {
         "speculation": "suffix",
         "suffix_decoding_max_cached_requests": 0,
         "max_num_seqs": 4,
@@ -41,11 +41,11 @@ def test_values_of_a_pool_replace_those_of_its_profile() -> None:
 
 
 def test_a_pool_may_do_without_speculation_and_quantization() -> None:
-    changed = _changed(speculation={"method": "none"}, quantization="none")
+    rendered = _render_fast_pool(speculation={"method": "none"}, quantization="none")
 
-    flags = _flags(changed.container("caret-engine-fast")["args"])
+    flags = _flags(rendered.container("caret-engine-fast")["args"])
     assert flags.keys().isdisjoint({"--speculative-config", "--quantization"})
-    assert "speculation" not in _replica(changed, "fast")
+    assert "speculation" not in _replica(rendered, "fast")
 
 
 @pytest.mark.parametrize("tier", Tier)
@@ -59,21 +59,21 @@ def test_gateways_know_what_the_profile_states(tier: Tier) -> None:
 
 
 def test_a_pool_may_have_replicas_with_and_without_speculation() -> None:
-    changed = _changed(replicas=2, maxReplicas=2, plainReplicas=2)
+    rendered = _render_fast_pool(replicas=2, maxReplicas=2, plainReplicas=2)
 
-    plain = _flags(changed.container("caret-engine-fast-plain")["args"])
-    speculating = _flags(changed.container("caret-engine-fast")["args"])
+    plain = _flags(rendered.container("caret-engine-fast-plain")["args"])
+    speculating = _flags(rendered.container("caret-engine-fast")["args"])
     assert speculating.keys() - plain.keys() == {"--speculative-config"}
-    assert changed.of("StatefulSet")["caret-engine-fast-plain"]["spec"]["replicas"] == 2
-    replicas = _replicas(changed, "fast")
-    assert [each.get("speculation") for each in replicas] == ["ngram"] * 2 + [None] * 2
-    assert [each["url"] for each in replicas[2:]] == [
+    assert rendered.of("StatefulSet")["caret-engine-fast-plain"]["spec"]["replicas"] == 2
+    replicas = _replicas(rendered, "fast")
+    assert [replica.get("speculation") for replica in replicas] == ["ngram"] * 2 + [None] * 2
+    assert [replica["url"] for replica in replicas[2:]] == [
         f"http://caret-engine-fast-plain-{n}.caret-engine-fast-plain:8000" for n in range(2)
     ]
-    assert "caret-engine-quality-plain" not in changed.of("StatefulSet")
+    assert "caret-engine-quality-plain" not in rendered.of("StatefulSet")
 
 
-def _changed(**values: Any) -> Rendered:
+def _render_fast_pool(**values: Any) -> Rendered:
     return render(changes={"pools": {"fast": values}})
 
 
@@ -84,11 +84,11 @@ def _replica(rendered: Rendered, pool: str) -> dict[str, Any]:
 
 def _replicas(rendered: Rendered, pool: str) -> list[dict[str, Any]]:
     (catalog,) = [
-        each["data"]["pools.toml"]
-        for each in rendered.of("ConfigMap").values()
-        if "pools.toml" in each["data"]
+        config_map["data"]["pools.toml"]
+        for config_map in rendered.of("ConfigMap").values()
+        if "pools.toml" in config_map["data"]
     ]
-    pools = {each["name"]: each for each in tomllib.loads(catalog)["pools"]}
+    pools = {pool["name"]: pool for pool in tomllib.loads(catalog)["pools"]}
     replicas: list[dict[str, Any]] = pools[pool]["replicas"]
     return replicas
 

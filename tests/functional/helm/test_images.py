@@ -33,19 +33,19 @@ _STORES = {
 
 
 def _steps(*kinds: str) -> Iterator[tuple[str, str]]:
-    for kind, rest in _STEP.findall(SERVICE):
+    for kind, arguments in _STEP.findall(SERVICE):
         if kind in kinds:
-            yield kind, re.sub(r"\s*\\\n\s*", " ", rest)
+            yield kind, re.sub(r"\s*\\\n\s*", " ", arguments)
 
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the last stage's /app."""
     app = tmp_path_factory.mktemp("app")
-    for _, rest in _steps("COPY"):
-        if rest.startswith("--from") or "/tmp/" in rest:  # noqa: S108  # of an earlier stage
+    for _, arguments in _steps("COPY"):
+        if arguments.startswith("--from") or "/tmp/" in arguments:  # noqa: S108  # of an earlier stage
             continue
-        *sources, target = rest.split()
+        *sources, target = arguments.split()
         for source in sources:
             _copy(source, app / target if len(sources) == 1 else app / source)
     return app
@@ -64,7 +64,11 @@ def _copy(source: str, target: Path) -> None:
             name
             for name in names
             if name == "__pycache__"
-            or any(fnmatch.fnmatch(str(below / name), each) for each in ignored if each != "*")
+            or any(
+                fnmatch.fnmatch(str(below / name), ignored_pattern)
+                for ignored_pattern in ignored
+                if ignored_pattern != "*"
+            )
         }
 
     shutil.copytree(REPOSITORY / source, target, ignore=leave_out)
@@ -78,9 +82,9 @@ def test_copied_files_exist_and_are_not_ignored() -> None:
     allowed = {line[1:] for line in _ignored() if line.startswith("!")}
     sources = [
         source
-        for _, rest in _steps("COPY")
-        if not rest.startswith("--from")
-        for source in rest.split()[:-1]
+        for _, arguments in _steps("COPY")
+        if not arguments.startswith("--from")
+        for source in arguments.split()[:-1]
     ]
 
     assert len(sources) > 4
@@ -89,25 +93,25 @@ def test_copied_files_exist_and_are_not_ignored() -> None:
 
 
 def test_the_image_compiles_and_its_commands_run(image: Path) -> None:
-    (compiling,) = [rest for _, rest in _steps("RUN") if "compileall" in rest]
+    (compiling,) = [arguments for _, arguments in _steps("RUN") if "compileall" in arguments]
     own = compiling.replace("/opt/caret/bin/python", sys.executable).split()
     subprocess.run(own, cwd=image, check=True)
     helped = _manage(image, "migrate", "--help", **_STORES)
-    refused = _manage(image, "gateway", CARET_ROOT_SECRET="0")
+    process = _manage(image, "gateway", CARET_ROOT_SECRET="0")
 
     assert helped.returncode == 0, helped.stderr
-    assert "CARET_ROOT_SECRET" in refused.stdout + refused.stderr
-    assert "Traceback" not in refused.stderr
+    assert "CARET_ROOT_SECRET" in process.stdout + process.stderr
+    assert "Traceback" not in process.stderr
     assert not (image / "inference" / "demo_model" / "weights").exists()
 
 
 def _manage(image: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    others = {name: value for name, value in os.environ.items() if not name.startswith("CARET_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("CARET_")}
     own = {"PYTHONPATH": f"{image}:{image / 'platform'}", "CARET_HOME": str(image / "home")}
     return subprocess.run(
         [sys.executable, "-P", "manage.py", *arguments],
         cwd=image,
-        env={**others, **own, **settings},
+        env={**inherited, **own, **settings},
         capture_output=True,
         text=True,
         timeout=60,
@@ -124,7 +128,7 @@ def test_the_image_contains_every_package(image: Path) -> None:
 
 
 def test_installed_packages_are_pinned_with_hashes() -> None:
-    (installing,) = [rest for _, rest in _steps("RUN") if "pip install" in rest]
+    (installing,) = [arguments for _, arguments in _steps("RUN") if "pip install" in arguments]
     lock = (REPOSITORY / "platform" / "locks" / "service.txt").read_text()
     entries = re.split(r"\n(?=[A-Za-z0-9])", lock)
     pinned = [entry for entry in entries if "==" in entry.partition("\n")[0]]

@@ -66,10 +66,10 @@ class _NoRedis(redis.Redis):
 
 
 def test_every_used_metric_is_exported() -> None:
-    used = {name for text in _expressions() for name in _NAME.findall(text)}
+    used_metrics = {name for text in _expressions() for name in _NAME.findall(text)}
 
-    assert len(used) > 20
-    assert used - _exported_metrics() == set()
+    assert len(used_metrics) > 20
+    assert used_metrics - _exported_metrics() == set()
 
 
 def test_every_used_recording_rule_exists() -> None:
@@ -120,8 +120,8 @@ def _expressions() -> Iterator[str]:
 
 def _alerts() -> list[tuple[str, Path]]:
     texts = "".join((MONITORING / name).read_text() for name in RULES)
-    found = re.findall(r"- alert: (\w+)\n(?:(?!- alert).*\n)*?\s+runbook: (\S+)", texts)
-    return [(alert, REPOSITORY / runbook) for alert, runbook in found]
+    alerts = re.findall(r"- alert: (\w+)\n(?:(?!- alert).*\n)*?\s+runbook: (\S+)", texts)
+    return [(alert, REPOSITORY / runbook) for alert, runbook in alerts]
 
 
 def _exported_metrics() -> set[str]:

@@ -29,8 +29,8 @@ def test_relay_and_prober_are_valid_and_restricted(changes: Document) -> None:
     check_rules(rendered)
     check_secrets(rendered)
     accounts = rendered.of("ServiceAccount")
-    named = {pod["spec"].get("serviceAccountName", "default") for _, pod in rendered.pods()}
-    assert named - {"default"} <= set(accounts)
+    used_accounts = {pod["spec"].get("serviceAccountName", "default") for _, pod in rendered.pods()}
+    assert used_accounts - {"default"} <= set(accounts)
 
 
 def test_a_relayed_region_has_no_control_plane_and_no_database_access() -> None:
@@ -43,26 +43,28 @@ def test_a_relayed_region_has_no_control_plane_and_no_database_access() -> None:
         "relay",
     }
     assert "database-url" not in str(list(rendered.pods()))
-    gateway = {each["name"]: each for each in rendered.container("caret-gateway")["env"]}
+    gateway = {
+        variable["name"]: variable for variable in rendered.container("caret-gateway")["env"]
+    }
     assert gateway["CARET_BEHIND_RELAY"]["value"] == "True"
     assert gateway["CARET_REGION"]["value"] == "ap"
     relay = rendered.of("NetworkPolicy")["caret-relay"]["spec"]
     assert "ingress" not in relay
     assert relay["egress"][-1]["to"] == RELAYED["relay"]["homeRedis"]["to"]
-    given = {each["name"] for each in rendered.container("caret-relay")["env"]}
-    assert {"REDIS_URL_FILE", "CARET_HOME_REGION_REDIS_URL_FILE", "CARET_REGION"} <= given
-    assert "CARET_ROOT_SECRET_FILE" not in given
+    relay_variables = {variable["name"] for variable in rendered.container("caret-relay")["env"]}
+    assert {"REDIS_URL_FILE", "CARET_HOME_REGION_REDIS_URL_FILE", "CARET_REGION"} <= relay_variables
+    assert "CARET_ROOT_SECRET_FILE" not in relay_variables
 
 
 def test_the_prober_has_only_its_key() -> None:
     rendered = render(changes=PROBED)
     (template,) = [pod for name, pod in rendered.pods() if name == "caret-prober"]
 
-    (volume,) = [each for each in template["spec"]["volumes"] if each["name"] == "secrets"]
+    (volume,) = [volume for volume in template["spec"]["volumes"] if volume["name"] == "secrets"]
     (source,) = volume["projected"]["sources"]
     assert source["secret"]["name"] == "caret-prober"
     (container,) = template["spec"]["containers"]
-    variables = {each["name"]: each["value"] for each in container["env"]}
+    variables = {variable["name"]: variable["value"] for variable in container["env"]}
     assert variables["CARET_GATEWAY_URL"] == "https://completions.example.com"
     policy = rendered.of("NetworkPolicy")["caret-prober"]["spec"]
     assert policy["egress"][-1]["to"] == PROBED["prober"]["to"]

@@ -25,17 +25,19 @@ def rendered(request: pytest.FixtureRequest) -> Rendered:
 
 
 @pytest.fixture(scope="module")
-def million() -> Rendered:
+def million_user_chart() -> Rendered:
     return render("a million developers")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_all_documents_are_valid(rendered: Rendered, version: str) -> None:
-    known = [each for each in rendered.documents if each["kind"] not in FOREIGN]
+    native_documents = [
+        document for document in rendered.documents if document["kind"] not in FOREIGN
+    ]
 
-    for document in known:
+    for document in native_documents:
         validate.validate(document, version, strict=True)
-    assert len(known) > 30
+    assert len(native_documents) > 30
 
 
 def test_a_misspelt_field_is_not_valid() -> None:
@@ -52,13 +54,17 @@ def test_pods_are_unprivileged_read_only_and_without_tokens(rendered: Rendered) 
 
 
 def test_serving_pods_have_disruption_budgets(rendered: Rendered) -> None:
-    guarded = [each["spec"]["selector"]["matchLabels"] for each in _kind(rendered, "PodDisruption")]
+    budget_selectors = [
+        budget["spec"]["selector"]["matchLabels"] for budget in _kind(rendered, "PodDisruption")
+    ]
 
     for name, template in rendered.pods():
         component = template["metadata"]["labels"]["app.kubernetes.io/component"]
         if component in ("gateway", "console", "engine"):
             labels = template["metadata"]["labels"].items()
-            assert any(each.items() <= labels for each in guarded), name
+            assert any(
+                labels_of_budget.items() <= labels for labels_of_budget in budget_selectors
+            ), name
 
 
 def test_a_default_deny_policy_covers_every_pod(rendered: Rendered) -> None:
@@ -119,9 +125,9 @@ def test_streams_have_time_to_end(rendered: Rendered) -> None:
             ends_s = int(own.partition("=")[2])
         elif name == "caret-gateway":
             (ends_s,) = [
-                int(each["value"])
-                for each in container["env"]
-                if each["name"] == "CARET_DRAIN_TIMEOUT_S"
+                int(variable["value"])
+                for variable in container["env"]
+                if variable["name"] == "CARET_DRAIN_TIMEOUT_S"
             ]
         else:
             continue
@@ -139,28 +145,31 @@ def test_scaling_down_keeps_undelivered_usage() -> None:
 def test_the_gateway_allows_the_console_only_over_tls() -> None:
     rendered = render(changes={"console": {"host": "console.example.com"}})
 
-    env = {each["name"]: each for each in rendered.container("caret-gateway")["env"]}
+    env = {variable["name"]: variable for variable in rendered.container("caret-gateway")["env"]}
     assert env["CARET_ALLOWED_ORIGINS"]["value"] == "https://console.example.com"
 
 
-def test_the_million_developers_profile_has_enough_gpus(million: Rendered) -> None:
+def test_the_million_developers_profile_has_enough_gpus(million_user_chart: Rendered) -> None:
     fast, quality = (
-        million.of("ScaledObject")[f"caret-engine-{pool}"]["spec"] for pool in ("fast", "quality")
+        million_user_chart.of("ScaledObject")[f"caret-engine-{pool}"]["spec"]
+        for pool in ("fast", "quality")
     )
 
     assert (fast["minReplicaCount"], fast["maxReplicaCount"]) == (50, 80)
     assert (quality["minReplicaCount"], quality["maxReplicaCount"]) == (10, 20)
-    limits = million.container("caret-engine-fast")["resources"]["limits"]
+    limits = million_user_chart.container("caret-engine-fast")["resources"]["limits"]
     assert limits["nvidia.com/gpu"] == 1
 
 
-def test_a_tenants_own_pool_has_dedicated_nodes(million: Rendered) -> None:
-    (template,) = [pod for name, pod in million.pods() if name == "caret-engine-fast-acme"]
+def test_a_tenants_own_pool_has_dedicated_nodes(million_user_chart: Rendered) -> None:
+    (template,) = [
+        pod for name, pod in million_user_chart.pods() if name == "caret-engine-fast-acme"
+    ]
     (own,) = [
         pool
-        for pool in tomllib.loads(million.of("ConfigMap")["caret-pools"]["data"]["pools.toml"])[
-            "pools"
-        ]
+        for pool in tomllib.loads(
+            million_user_chart.of("ConfigMap")["caret-pools"]["data"]["pools.toml"]
+        )["pools"]
         if pool["name"] == "fast-acme"
     ]
 
@@ -176,8 +185,10 @@ def test_only_prometheus_can_reach_control_plane_metrics() -> None:
 
     for name in ("caret-console", "caret-beat"):
         ports = rendered.container(name)["ports"]
-        (port,) = [each["containerPort"] for each in ports if each["name"] == "metrics"]
-        variables = {each["name"]: each.get("value") for each in rendered.container(name)["env"]}
+        (port,) = [port["containerPort"] for port in ports if port["name"] == "metrics"]
+        variables = {
+            variable["name"]: variable.get("value") for variable in rendered.container(name)["env"]
+        }
         assert variables["CARET_CONTROL_PLANE_METRICS_PORT"] == str(port)
         (rule,) = [
             rule
@@ -186,7 +197,7 @@ def test_only_prometheus_can_reach_control_plane_metrics() -> None:
         ]
         assert rule["from"] == monitoring
         selected = rendered.of("PodMonitor")[name]["spec"]["selector"]["matchLabels"].items()
-        (template,) = [pod for found, pod in rendered.pods() if found == name]
+        (template,) = [pod for pod_name, pod in rendered.pods() if pod_name == name]
         assert selected <= template["metadata"]["labels"].items()
 
 
@@ -214,8 +225,8 @@ def test_only_gateways_may_read_endpoint_slices() -> None:
     ]
     holders = {name for name, pod in rendered.pods() if "serviceAccountToken" in str(pod)}
     assert holders == {"caret-gateway"}
-    for each in (role, binding):
-        validate.validate(each, VERSIONS[0], strict=True)
+    for document in (role, binding):
+        validate.validate(document, VERSIONS[0], strict=True)
 
 
 def test_gateways_reach_the_kubernetes_api_only_if_a_pool_needs_it() -> None:
@@ -224,13 +235,15 @@ def test_gateways_reach_the_kubernetes_api_only_if_a_pool_needs_it() -> None:
         "ports": [{"protocol": "TCP", "port": 443}, {"protocol": "TCP", "port": 6443}],
     }
     watching = render(changes=KUBERNETES_DISCOVERY).of("NetworkPolicy")
-    other = render(changes={"network": KUBERNETES_DISCOVERY["network"]})
+    without_discovery = render(changes={"network": KUBERNETES_DISCOVERY["network"]})
 
-    allowed = {name for name, each in watching.items() if to_api in each["spec"].get("egress", ())}
+    allowed = {
+        name for name, policy in watching.items() if to_api in policy["spec"].get("egress", ())
+    }
     assert allowed == {"caret-gateway"}
-    assert to_api not in other.of("NetworkPolicy")["caret-gateway"]["spec"]["egress"]
-    assert not other.of("Role", "RoleBinding")
-    assert not any("serviceAccountToken" in str(pod) for _, pod in other.pods())
+    assert to_api not in without_discovery.of("NetworkPolicy")["caret-gateway"]["spec"]["egress"]
+    assert not without_discovery.of("Role", "RoleBinding")
+    assert not any("serviceAccountToken" in str(pod) for _, pod in without_discovery.pods())
 
 
 def test_a_pools_endpoints_come_from_its_service(tmp_path: Any) -> None:
@@ -253,11 +266,11 @@ def test_the_token_is_mounted_where_gateways_read_it() -> None:
     (template,) = [
         pod for name, pod in render(changes=KUBERNETES_DISCOVERY).pods() if name == "caret-gateway"
     ]
-    (volume,) = [each for each in template["spec"]["volumes"] if each["name"] == "account"]
+    (volume,) = [volume for volume in template["spec"]["volumes"] if volume["name"] == "account"]
     (mount,) = [
-        each
-        for each in template["spec"]["containers"][0]["volumeMounts"]
-        if each["name"] == "account"
+        mount
+        for mount in template["spec"]["containers"][0]["volumeMounts"]
+        if mount["name"] == "account"
     ]
 
     files = str(volume["projected"]["sources"])
@@ -313,13 +326,13 @@ REFUSED: dict[str, tuple[Document, str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_contradictory_values_are_refused_with_their_name(case: str) -> None:
-    changes, named = REFUSED[case]
+    changes, value_name = REFUSED[case]
 
-    with pytest.raises(helm_python.HelmError) as refused:
+    with pytest.raises(helm_python.HelmError) as exc_info:
         render(changes=changes)
 
-    assert named in str(refused.value)
+    assert value_name in str(exc_info.value)
 
 
 def _kind(rendered: Rendered, prefix: str) -> list[Document]:
-    return [each for each in rendered.documents if each["kind"].startswith(prefix)]
+    return [document for document in rendered.documents if document["kind"].startswith(prefix)]

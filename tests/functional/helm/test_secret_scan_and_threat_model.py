@@ -18,13 +18,13 @@ def _scan(file: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_key_in_a_file_is_found(tmp_path: Path) -> None:
-    planted = "AKIA" + "IOSFODNN7QXAMPLZ"
+    planted_key = "AKIA" + "IOSFODNN7QXAMPLZ"
 
-    result = _scan(tmp_path / "settings.py", f'key = "{planted}"\n')
+    result = _scan(tmp_path / "settings.py", f'key = "{planted_key}"\n')
 
     assert result.returncode != 0
     assert "AWS Access Key" in result.stdout
-    assert planted not in result.stdout
+    assert planted_key not in result.stdout
 
 
 def test_an_example_url_is_not_reported_as_a_secret(tmp_path: Path) -> None:

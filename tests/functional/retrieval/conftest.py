@@ -46,8 +46,8 @@ def installation(place: Place, engine: Engine) -> Place:
         CARET_RETRIEVAL="True",
         CARET_EMBEDDINGS_PORT=str(free_ports(1)[0]),
     )
-    started = place.manage("up", "--detach")
-    assert started.returncode == 0, started.stdout + started.stderr
+    process = place.manage("up", "--detach")
+    assert process.returncode == 0, process.stdout + process.stderr
     return place
 
 

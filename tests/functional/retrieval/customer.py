@@ -47,14 +47,14 @@ class Customer:
         async with self.stream() as stream:
             _, done = await request_completion(stream, frame)
         query = "SELECT num_snippets FROM tenants_usage_record WHERE request_id = %s"
-        found: list[Any] = []
+        rows: list[Any] = []
 
         async def is_ingested() -> bool:
-            found[:] = self._rows(query, done["meta"]["request_id"])
-            return bool(found)
+            rows[:] = self._rows(query, done["meta"]["request_id"])
+            return bool(rows)
 
         assert await wait_until(is_ingested, patience_s=_PATIENCE_S), "the record was not ingested"
-        return cast(int, found[0][0])
+        return cast(int, rows[0][0])
 
     async def wait_for_chunks(self, num_chunks: int) -> bool:
         """Return True if the index has or gets this many chunks of the tenant."""
@@ -72,7 +72,7 @@ class Customer:
     @property
     def _entry(self) -> TenantEntry:
         tenants = self.installation.entry["tenants"]
-        return next(each for each in tenants if each["slug"] == self.slug)
+        return next(tenant for tenant in tenants if tenant["slug"] == self.slug)
 
     @asynccontextmanager
     async def _signed_in(self) -> AsyncIterator[aiohttp.ClientSession]:
@@ -103,8 +103,8 @@ def num_queries_served(installation: Place) -> int:
     """Return the retrieval queries that the worker served for all tenants, from its log."""
     lines = (installation.paths.logs / "worker.log").read_text().splitlines()
     lines_served = [json.loads(line) for line in lines if '"retrieval.served"' in line]
-    return sum(each["questions"] for each in lines_served)
+    return sum(line["questions"] for line in lines_served)
 
 
 def _cookie(session: aiohttp.ClientSession, name: str) -> str:
-    return next(each.value for each in session.cookie_jar if each.key == name)
+    return next(cookie.value for cookie in session.cookie_jar if cookie.key == name)

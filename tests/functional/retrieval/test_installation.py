@@ -91,9 +91,9 @@ async def test_withdrawing_consent_erases_the_index_immediately(acme: Customer) 
 @pytest.fixture
 def index(services: Services, database: None, pooling: Pooling) -> TenantIndex:
     with serving_embeddings() as unused:
-        made = make_index("initech", unused)
+        index_site = make_index("initech", unused)
     engine = EmbeddingEngine(pooling.url, model=pooling.model)
-    return replace(made, context=replace(made.context, embedder=engine))
+    return replace(index_site, context=replace(index_site.context, embedder=engine))
 
 
 def test_semantically_similar_files_are_found_first(index: TenantIndex) -> None:

@@ -33,8 +33,8 @@ def site(replicas: list[OwnReplica]) -> Iterator[Site]:
     with create_home() as home:
         home.environment["CARET_ENGINE_METRICS_INTERVAL_S"] = str(_LOOK_S)
         home.environment["CARET_SPECULATION_FALLBACK_S"] = "2"
-        with start_site(home, replicas[0].url, replicas=entries) as made:
-            yield made
+        with start_site(home, replicas[0].url, replicas=entries) as running_site:
+            yield running_site
 
 
 @pytest.fixture(scope="module")

@@ -67,8 +67,8 @@ def assignments(chance: random.Random) -> str:
     names = [_word(chance) for _ in range(8)]
     lines = "".join(f"        self.{name} = {name}\n" for name in names)
     head = f"class {_word(chance).title()}:\n    def __init__(self, {', '.join(names)}):\n{lines}\n"
-    again = f"    def reset(self, {', '.join(names)}):\n        self.{names[0]} = {names[0]}\n"
-    return f"{head}{again}        self."
+    method = f"    def reset(self, {', '.join(names)}):\n        self.{names[0]} = {names[0]}\n"
+    return f"{head}{method}        self."
 
 
 def numbers(chance: random.Random) -> str:

@@ -84,7 +84,7 @@ async def test_a_file_stays_with_its_replica_and_both_replicas_are_used(
 
     first, second = await files.ask(), await files.ask()
 
-    assert {answer.replica for answer in first.values()} == {each.name for each in replicas}
+    assert {answer.replica for answer in first.values()} == {replica.name for replica in replicas}
     assert [a.replica for a in first.values()] == [a.replica for a in second.values()]
     assert all(answer.cached_tokens == 0 for answer in first.values())
     assert all(answer.cached_tokens > CLEARLY_MORE for answer in second.values())
@@ -94,25 +94,27 @@ async def test_another_tenant_gets_no_cache_hits_at_either_replica(
     site: Site, code: CodeText
 ) -> None:
     files = Files(site, code, folder="ours")
-    ours = await files.ask(key=site.acme_key)
+    our_answers = await files.ask(key=site.acme_key)
 
-    theirs = await files.ask(key=site.globex_key)
+    their_answers = await files.ask(key=site.globex_key)
 
-    assert len({answer.replica for answer in ours.values()}) == 2
-    assert all(answer.cached_tokens == 0 for answer in theirs.values())
+    assert len({answer.replica for answer in our_answers.values()}) == 2
+    assert all(answer.cached_tokens == 0 for answer in their_answers.values())
 
 
 async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     site: Site, code: CodeText, replicas: list[OwnReplica]
 ) -> None:
-    """Cover everything with one kill: an engine takes most of a minute to start."""
-    frame, unbroken = await _long(site, code)
-    (dead,) = [each for each in replicas if each.name == unbroken[1]["meta"]["replica"]]
-    (alive,) = [each for each in replicas if each is not dead]
+    """One test covers the whole sequence, because an engine takes most of a minute to start."""
+    frame, uninterrupted = await _find_long_completion(site, code)
+    (dead,) = [
+        replica for replica in replicas if replica.name == uninterrupted[1]["meta"]["replica"]
+    ]
+    (alive,) = [replica for replica in replicas if replica is not dead]
     files = Files(site, code, folder="moves")
     before = await files.ask()
-    of_dead = {path for path, answer in before.items() if answer.replica == dead.name}
-    assert 0 < len(of_dead) < _NUM_FILES
+    paths_of_dead = {path for path, answer in before.items() if answer.replica == dead.name}
+    assert 0 < len(paths_of_dead) < _NUM_FILES
 
     async with site.open_websocket() as socket:
         await socket.send(json.dumps({"type": "complete", **frame, "id": site.new_id()}))
@@ -122,16 +124,16 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
             text += end["text"]
     dead.part.child.kill()
     moved = await files.ask()
-    again = await files.ask()
+    asked_again = await files.ask()
     dead.restart()
 
     async def is_served_by_home() -> bool:
-        anew = Files(site, code, folder="moves")
-        answers = await anew.ask()
-        return {path for path, a in answers.items() if a.replica == dead.name} == of_dead
+        files_with_new_texts = Files(site, code, folder="moves")
+        answers = await files_with_new_texts.ask()
+        return {path for path, a in answers.items() if a.replica == dead.name} == paths_of_dead
 
-    came_back = await wait_until(is_served_by_home, patience_s=_PATIENCE_S)
-    held = await files.ask()
+    has_returned = await wait_until(is_served_by_home, patience_s=_PATIENCE_S)
+    after_restart = await files.ask()
 
     # Another replica may tokenize the same text differently, and so end it elsewhere.
     assert text.startswith(begun)
@@ -139,17 +141,18 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     assert end["finish_reason"] in ("stop", "length")
     assert end["meta"]["filter_reason"] != "engine_disconnected"
     assert end["meta"]["replica"] == alive.name
-    assert end["meta"]["prompt_tokens"] == unbroken[1]["meta"]["prompt_tokens"]
+    assert end["meta"]["prompt_tokens"] == uninterrupted[1]["meta"]["prompt_tokens"]
     assert 0 < end["meta"]["generated_tokens"] <= frame["max_tokens"]
     assert {answer.replica for answer in moved.values()} == {alive.name}
     assert {answer.finish_reason for answer in moved.values()} <= {"stop", "length", "filtered"}
-    assert all(again[path].cached_tokens > CLEARLY_MORE for path in of_dead)
-    assert came_back, "the files did not return to their replica"
-    assert all(held[path].replica == alive.name for path in of_dead)
-    assert all(answer.cached_tokens > CLEARLY_MORE for answer in held.values())
+    assert all(asked_again[path].cached_tokens > CLEARLY_MORE for path in paths_of_dead)
+    # New texts of these files go to the restarted replica. Old texts stay where they are cached.
+    assert has_returned, "the files did not return to their replica"
+    assert all(after_restart[path].replica == alive.name for path in paths_of_dead)
+    assert all(answer.cached_tokens > CLEARLY_MORE for answer in after_restart.values())
 
 
-async def _long(site: Site, code: CodeText) -> tuple[Frame, tuple[str, Frame]]:
+async def _find_long_completion(site: Site, code: CodeText) -> tuple[Frame, tuple[str, Frame]]:
     """Return a request that takes long enough to be interrupted, and its response."""
     async with site.stream() as stream:
         for number in range(_MAX_TRIES):
@@ -172,12 +175,12 @@ async def test_a_language_with_low_acceptance_moves_to_the_replica_without_specu
 ) -> None:
     plain, speculating = replicas
     copied = await files_at(speculating, site, "python", assignments)
-    guessed = await files_at(speculating, site, "csv", numbers)
+    files = await files_at(speculating, site, "csv", numbers)
 
     async def has_learnt() -> bool:
         # One after the other: with a constant mix of languages, nothing could be learnt.
         await copied.request_for(_TURN_S)
-        return await guessed.request_for(_TURN_S) == {plain.name}
+        return await files.request_for(_TURN_S) == {plain.name}
 
     async def stays() -> bool:
         # Not every time: if its replica is full, a file goes to the other one.
@@ -206,10 +209,10 @@ async def test_speculation_saves_steps_where_drafts_are_accepted(
     plain, speculating = replicas
 
     copied = [await _tokens_per_step(replica, assignments) for replica in (plain, speculating)]
-    guessed = [await _tokens_per_step(replica, numbers) for replica in (plain, speculating)]
+    tokens_guessed = [await _tokens_per_step(replica, numbers) for replica in (plain, speculating)]
 
     assert copied[1] / copied[0] > _MIN_GAIN
-    assert guessed[1] / guessed[0] < copied[1] / copied[0]
+    assert tokens_guessed[1] / tokens_guessed[0] < copied[1] / copied[0]
 
 
 async def _tokens_per_step(replica: OwnReplica, write: Callable[[random.Random], str]) -> float:
@@ -228,7 +231,7 @@ async def _tokens_per_step(replica: OwnReplica, write: Callable[[random.Random],
             async with session.post("/v1/completions", json=body) as response:
                 assert response.status == 200, await response.text()
         after = await _read_counters(session)
-    tokens, steps = (now - earlier for now, earlier in zip(after, before, strict=True))
+    tokens, steps = (now - count_before for now, count_before in zip(after, before, strict=True))
     return tokens / steps
 
 
@@ -243,5 +246,5 @@ async def _read_counters(session: aiohttp.ClientSession) -> tuple[float, float]:
 def _acceptance(page: str) -> dict[tuple[str, str], float]:
     """Return the acceptance rate by pool and language."""
     lines = re.findall(r"caret_speculation_acceptance\{(.*)\} (\S+)", page)
-    named = ((dict(re.findall(r'(\w+)="([^"]*)"', labels)), value) for labels, value in lines)
-    return {(labels["pool"], labels["language"]): float(value) for labels, value in named}
+    samples = ((dict(re.findall(r'(\w+)="([^"]*)"', labels)), value) for labels, value in lines)
+    return {(labels["pool"], labels["language"]): float(value) for labels, value in samples}

@@ -43,16 +43,16 @@ def put_policy(client: Client, body: object) -> Any:
 def test_a_created_key_works_and_is_listed_without_its_secret(
     company: Company, administrator: Client
 ) -> None:
-    made = post(
+    created = post(
         administrator, "keys", {"name": "Laptop", "owner_email": company.developer.email}
     ).json()
 
-    key = parse_key(made["text"])
+    key = parse_key(created["text"])
     assert key is not None
     assert is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
-    listed = administrator.get("/api/v1/keys")
-    assert [found["lookup_id"] for found in listed.json()["items"]] == [key.lookup_id]
-    assert made["text"] not in listed.content.decode()
+    key_list = administrator.get("/api/v1/keys")
+    assert [item["lookup_id"] for item in key_list.json()["items"]] == [key.lookup_id]
+    assert created["text"] not in key_list.content.decode()
 
 
 def test_a_created_key_reports_its_expiry(company: Company, administrator: Client) -> None:
@@ -60,9 +60,9 @@ def test_a_created_key_reports_its_expiry(company: Company, administrator: Clien
     owner = company.developer.email
     request = {"name": "x", "owner_email": owner, "expires_at": expires_at.isoformat()}
 
-    made = post(administrator, "keys", request).json()
+    created = post(administrator, "keys", request).json()
 
-    assert datetime.fromisoformat(made["key"]["expires_at"]) == expires_at
+    assert datetime.fromisoformat(created["key"]["expires_at"]) == expires_at
 
 
 def test_a_revoked_key_is_still_listed(company: Company, administrator: Client) -> None:
@@ -70,8 +70,8 @@ def test_a_revoked_key_is_still_listed(company: Company, administrator: Client) 
 
     post(administrator, f"keys/{created.key.lookup_id}/revoke", {"reason": "lost"})
 
-    (found,) = administrator.get("/api/v1/keys").json()["items"]
-    assert found["state"] == "revoked"
+    (key,) = administrator.get("/api/v1/keys").json()["items"]
+    assert key["state"] == "revoked"
 
 
 def test_a_limit_sets_the_page_size(company: Company, administrator: Client) -> None:
@@ -161,15 +161,15 @@ def test_a_body_over_a_mebibyte_is_refused(administrator: Client) -> None:
 def test_a_policy_is_changed_with_a_reason(company: Company, administrator: Client) -> None:
     policy = serialize_policy(DEFAULT_POLICY) | {"max_concurrent_completions": 3}
 
-    changed = put_policy(
+    response = put_policy(
         administrator, {"policy": policy, "reason": "fewer", "expected_version": 1}
     )
 
-    assert changed.status_code == 200
-    found = administrator.get("/api/v1/policy").json()
-    assert (found["version"], found["reason"]) == (2, "fewer")
-    assert found["policy"]["max_concurrent_completions"] == 3
-    assert found["author_email"] == company.administrator.email
+    assert response.status_code == 200
+    policy_version = administrator.get("/api/v1/policy").json()
+    assert (policy_version["version"], policy_version["reason"]) == (2, "fewer")
+    assert policy_version["policy"]["max_concurrent_completions"] == 3
+    assert policy_version["author_email"] == company.administrator.email
 
 
 def test_a_concurrent_change_of_the_policy_is_a_conflict(administrator: Client) -> None:
@@ -257,20 +257,22 @@ def test_removing_or_demoting_a_member_lists_the_keys_that_stay_active(
 ) -> None:
     boss, alice = (make_colleague(company, Role.ADMINISTRATOR) for _ in range(2))
     request = KeyRequest(KeyKind.SERVICE, None, "Night build", None)
-    made = create_key(actor=alice.actor, new=request, now=timezone.now()).key
+    service_key = create_key(actor=alice.actor, new=request, now=timezone.now()).key
     client = sign_in(boss)
 
-    changed = client.patch(
+    demoted = client.patch(
         f"/api/v1/members/{alice.user_id}", {"role": "auditor"}, content_type="application/json"
     ).json()
     removed = post(client, f"members/{alice.user_id}/remove", {}).json()
-    listed = client.get("/api/v1/keys/unowned").json()["items"]
+    unowned_keys = client.get("/api/v1/keys/unowned").json()["items"]
 
-    expected_keys = {"keys": [{"lookup_id": made.lookup_id, "kind": "svc", "name": "Night build"}]}
-    assert changed["role"] == "auditor"
-    assert changed["unowned_keys"] == removed["unowned_keys"] == expected_keys | {"total": 1}
-    assert [(row["lookup_id"], row["created_by_email"]) for row in listed] == [
-        (made.lookup_id, alice.email)
+    expected_keys = {
+        "keys": [{"lookup_id": service_key.lookup_id, "kind": "svc", "name": "Night build"}]
+    }
+    assert demoted["role"] == "auditor"
+    assert demoted["unowned_keys"] == removed["unowned_keys"] == expected_keys | {"total": 1}
+    assert [(row["lookup_id"], row["created_by_email"]) for row in unowned_keys] == [
+        (service_key.lookup_id, alice.email)
     ]
 
 

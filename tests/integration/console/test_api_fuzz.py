@@ -42,7 +42,7 @@ def signed_in() -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True)
-def _unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_rate_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 10**9)
 
 

@@ -42,8 +42,8 @@ def add(actor: Actor, *, action: str = "test.done", days_ago: int = 0) -> None:
 def rows(client: Client, **query: Any) -> list[dict[str, Any]]:
     answer = client.get(ADDRESS, query)
     assert answer.status_code == 200, answer.content
-    found: list[dict[str, Any]] = answer.json()["items"]
-    return found
+    items: list[dict[str, Any]] = answer.json()["items"]
+    return items
 
 
 def test_entries_are_listed_newest_first_with_actor_and_address(
@@ -69,16 +69,16 @@ def test_reading_the_log_adds_an_entry_with_its_reader(company: Company, auditor
 
 
 def test_pages_list_each_entry_once(company: Company, auditor: Client) -> None:
-    seen: list[int] = []
+    sequences: list[int] = []
     query: dict[str, Any] = {"limit": 2, "action": "member.added"}
     while True:
         page = auditor.get(ADDRESS, query).json()
-        seen += [row["sequence"] for row in page["items"]]
+        sequences += [row["sequence"] for row in page["items"]]
         if page["next_cursor"] is None:
             break
         query["cursor"] = page["next_cursor"]
 
-    assert seen == [6, 5, 4, 3, 2]
+    assert sequences == [6, 5, 4, 3, 2]
 
 
 @pytest.mark.parametrize("lookup_id", ["Ab3dE6gH", "scim:0f3a9c2b71de"])
@@ -92,9 +92,9 @@ def test_entries_are_found_by_their_actor(
         add(actor)
     actor_filter = {"user": bob.user_id, "key": lookup_id, "platform": "platform"}[kind]
 
-    found = rows(auditor, actor=actor_filter, action="test.done")
+    entries = rows(auditor, actor=actor_filter, action="test.done")
 
-    assert [row["actor_kind"] for row in found] == [kind]
+    assert [row["actor_kind"] for row in entries] == [kind]
 
 
 def test_entries_are_found_by_target_and_period(company: Company, auditor: Client) -> None:
@@ -102,14 +102,14 @@ def test_entries_are_found_by_target_and_period(company: Company, auditor: Clien
         add(company.platform, action=f"test.{days}", days_ago=days)
     now = timezone.now()
 
-    found = rows(
+    entries = rows(
         auditor,
         target="test:1",
         since=(now - timedelta(days=2, hours=1)).isoformat(),
         until=(now - timedelta(days=1, hours=1)).isoformat(),
     )
 
-    assert [row["action"] for row in found] == ["test.2"]
+    assert [row["action"] for row in entries] == ["test.2"]
 
 
 @pytest.mark.parametrize(

@@ -54,10 +54,10 @@ def key_for() -> FindKey:
     keys: dict[tuple[str, frozenset[KeyScope]], str] = {}
 
     def find_key(company: Company, scopes: Iterable[KeyScope]) -> str:
-        which = company.slug, frozenset(scopes)
-        if which not in keys:
-            keys[which] = make_service_key(company, *which[1]).text
-        return keys[which]
+        key_and_scopes = company.slug, frozenset(scopes)
+        if key_and_scopes not in keys:
+            keys[key_and_scopes] = make_service_key(company, *key_and_scopes[1]).text
+        return keys[key_and_scopes]
 
     return find_key
 
@@ -71,7 +71,9 @@ def post(client: Client, path: str, body: object) -> Any:
 
 
 def opening_scopes(endpoint: Endpoint) -> set[KeyScope]:
-    return {scope for scope, opened in PERMISSIONS_OF.items() if opened & endpoint.permissions}
+    return {
+        scope for scope, permissions in PERMISSIONS_OF.items() if permissions & endpoint.permissions
+    }
 
 
 def extra_scopes(endpoint: Endpoint) -> set[KeyScope]:
@@ -96,8 +98,8 @@ def test_a_scope_allows_the_endpoints_of_its_permissions(
 def test_all_other_scopes_together_are_refused(
     cast: Cast, endpoint: Endpoint, key_for: FindKey
 ) -> None:
-    others = {*PERMISSIONS_OF, KeyScope.INFERENCE} - opening_scopes(endpoint)
-    client = bearing(key_for(cast.acme, others))
+    other_scopes = {*PERMISSIONS_OF, KeyScope.INFERENCE} - opening_scopes(endpoint)
+    client = bearing(key_for(cast.acme, other_scopes))
 
     assert code_of(ask(client, endpoint, cast.acme)) == (403, "forbidden")
 
@@ -130,11 +132,11 @@ def test_an_invalid_key_is_refused_even_with_a_session(
 
 
 def test_a_key_needs_no_csrf_token_and_creates_no_session(company: Company) -> None:
-    made = make_service_key(company, KeyScope.KEYS_WRITE)
+    service_key = make_service_key(company, KeyScope.KEYS_WRITE)
     before = Session.objects.count()
 
     response = post(
-        bearing(made.text), "keys", {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
+        bearing(service_key.text), "keys", {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
     )
 
     assert response.status_code == 201
@@ -154,10 +156,10 @@ def test_a_created_key_has_the_requested_scopes_and_networks(
         "expires_at": expires_at.isoformat(),
     }
 
-    made = post(sign_in(company.administrator), "keys", request).json()["key"]
+    created = post(sign_in(company.administrator), "keys", request).json()["key"]
 
-    assert made["scopes"] == ["inference:chat", "usage:read"]
-    assert made["networks"] == ["192.0.2.7/32", OFFICE]
+    assert created["scopes"] == ["inference:chat", "usage:read"]
+    assert created["networks"] == ["192.0.2.7/32", OFFICE]
 
 
 @pytest.mark.parametrize("scope", ["policies:write", "inference", "usage:read"])
@@ -180,9 +182,9 @@ def test_a_network_restricted_key_cannot_create_an_unrestricted_one(company: Com
 
 
 def test_a_key_cannot_rotate_itself(company: Company) -> None:
-    made = make_service_key(company, KeyScope.KEYS_WRITE)
+    service_key = make_service_key(company, KeyScope.KEYS_WRITE)
 
-    response = post(bearing(made.text), f"keys/{made.key.lookup_id}/rotate", {})
+    response = post(bearing(service_key.text), f"keys/{service_key.key.lookup_id}/rotate", {})
 
     assert code_of(response) == (403, "forbidden")
 
@@ -191,18 +193,24 @@ def test_a_key_cannot_rotate_itself(company: Company) -> None:
 def test_a_restricted_key_from_another_network_gets_the_error_of_an_invalid_key(
     company: Company, address: str
 ) -> None:
-    made = make_service_key(company, KeyScope.USAGE_READ, networks=(OFFICE,))
-    wrong = bearing("cpk_svc_wrong", address=address).get("/api/v1/usage")
+    restricted_key = make_service_key(company, KeyScope.USAGE_READ, networks=(OFFICE,))
+    invalid_key_response = bearing("cpk_svc_wrong", address=address).get("/api/v1/usage")
 
-    refused = bearing(made.text, address=address).get("/api/v1/usage")
+    refusal = bearing(restricted_key.text, address=address).get("/api/v1/usage")
 
-    assert (refused.status_code, refused.content) == (wrong.status_code, wrong.content)
-    assert bearing(made.text, address="::ffff:192.0.2.9").get("/api/v1/usage").status_code == 200
+    assert (refusal.status_code, refusal.content) == (
+        invalid_key_response.status_code,
+        invalid_key_response.content,
+    )
+    assert (
+        bearing(restricted_key.text, address="::ffff:192.0.2.9").get("/api/v1/usage").status_code
+        == 200
+    )
 
 
 def test_a_forwarded_address_from_an_untrusted_proxy_is_ignored(company: Company) -> None:
-    made = make_service_key(company, KeyScope.USAGE_READ, networks=(OFFICE,))
-    client = bearing(made.text, address="198.51.100.7")
+    restricted_key = make_service_key(company, KeyScope.USAGE_READ, networks=(OFFICE,))
+    client = bearing(restricted_key.text, address="198.51.100.7")
 
     response = client.get("/api/v1/usage", headers={"X-Forwarded-For": "192.0.2.7"})
 
@@ -216,12 +224,12 @@ def test_a_developers_key_is_refused(company: Company) -> None:
 
 
 def test_a_rotated_key_works_only_with_its_new_secret(company: Company, sign_in: SignIn) -> None:
-    made = make_service_key(company, KeyScope.USAGE_READ)
+    rotated_key = make_service_key(company, KeyScope.USAGE_READ)
 
-    path = f"keys/{made.key.lookup_id}/rotate"
+    path = f"keys/{rotated_key.key.lookup_id}/rotate"
     rotated = post(sign_in(company.administrator), path, {"overlap_hours": 0}).json()
 
-    assert code_of(bearing(made.text).get("/api/v1/usage")) == (401, "expired_api_key")
+    assert code_of(bearing(rotated_key.text).get("/api/v1/usage")) == (401, "expired_api_key")
     assert bearing(rotated["text"]).get("/api/v1/usage").status_code == 200
 
 
@@ -249,9 +257,9 @@ def test_an_invalid_key_request_is_rejected_with_the_fields_name(
 @pytest.mark.parametrize("hours", [-1, 169, "x", 1.5])
 def test_an_invalid_overlap_is_rejected(company: Company, hours: object) -> None:
     client = bearing(make_service_key(company, *PERMISSIONS_OF).text)
-    other = make_service_key(company, KeyScope.USAGE_READ)
+    other_key = make_service_key(company, KeyScope.USAGE_READ)
 
-    response = post(client, f"keys/{other.key.lookup_id}/rotate", {"overlap_hours": hours})
+    response = post(client, f"keys/{other_key.key.lookup_id}/rotate", {"overlap_hours": hours})
 
     assert (response.status_code, response.json()["field"]) == (422, "overlap_hours")
 
@@ -267,9 +275,9 @@ def test_an_unreadable_or_oversized_body_is_rejected(company: Company, body: byt
 
 
 def test_an_idempotency_key_works_with_api_keys(company: Company) -> None:
-    made = make_service_key(company, KeyScope.KEYS_WRITE)
+    service_key = make_service_key(company, KeyScope.KEYS_WRITE)
     request = {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
-    client = bearing(made.text)
+    client = bearing(service_key.text)
 
     answers = [
         client.post(
@@ -287,21 +295,21 @@ def test_an_idempotency_key_works_with_api_keys(company: Company) -> None:
 
 
 def test_idle_keys_are_listed(company: Company) -> None:
-    made = make_service_key(company, KeyScope.KEYS_READ)
+    service_key = make_service_key(company, KeyScope.KEYS_READ)
     idle = make_key(company, company.developer)
     with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(lookup_id=idle.key.lookup_id).update(
             created_at=timezone.now() - timedelta(days=31)
         )
 
-    page = bearing(made.text).get("/api/v1/keys/idle?days=30").json()
+    page = bearing(service_key.text).get("/api/v1/keys/idle?days=30").json()
 
     assert [row["lookup_id"] for row in page["items"]] == [idle.key.lookup_id]
 
 
 def test_a_policy_change_by_a_key_is_audited_with_its_lookup_id(company: Company) -> None:
-    made = make_service_key(company, KeyScope.POLICIES_WRITE)
-    client = bearing(made.text)
+    service_key = make_service_key(company, KeyScope.POLICIES_WRITE)
+    client = bearing(service_key.text)
     policy = client.get("/api/v1/policy").json()["policy"]
 
     response = client.put(
@@ -313,4 +321,4 @@ def test_a_policy_change_by_a_key_is_audited_with_its_lookup_id(company: Company
     assert response.status_code == 200
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="policy.changed")
-    assert entry.actor_key == made.key.lookup_id
+    assert entry.actor_key == service_key.key.lookup_id

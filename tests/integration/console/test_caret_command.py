@@ -42,12 +42,12 @@ def printed_json(capsys: pytest.CaptureFixture[str]) -> Any:
 
 def test_a_key_is_created_and_listed(company: Company, capsys: pytest.CaptureFixture[str]) -> None:
     assert caret(company, "keys", "create", "--name", "Build server", "--kind", "svc") == 0
-    made = printed_json(capsys)
+    created = printed_json(capsys)
     assert caret(company, "keys", "list", "--limit", "200") == 0
 
-    listed = {row["lookup_id"] for row in printed_json(capsys)["items"]}
-    assert made["key"]["lookup_id"] in listed
-    assert made["text"].startswith("cpk_svc_")
+    listed_ids = {row["lookup_id"] for row in printed_json(capsys)["items"]}
+    assert created["key"]["lookup_id"] in listed_ids
+    assert created["text"].startswith("cpk_svc_")
 
 
 def test_the_option_all_lists_every_page(
@@ -76,7 +76,9 @@ def test_the_retention_report_is_written_to_a_file(company: Company, tmp_path: P
     caret(company, "--out", str(file), "retention", "list", scopes=(KeyScope.RETENTION_READ,))
 
     classes = json.loads(file.read_text())["classes"]
-    assert {"usage_records", "audit_entries"} <= {each["data_class"] for each in classes}
+    assert {"usage_records", "audit_entries"} <= {
+        data_class["data_class"] for data_class in classes
+    }
 
 
 @contextmanager

@@ -35,31 +35,33 @@ def ada(consenting_company: Company, sign_in: SignIn) -> Client:
     return sign_in(consenting_company.developer)
 
 
-def put(client: Client, **body: Any) -> Any:
+def put_consent(client: Client, **body: Any) -> Any:
     return client.put(ADDRESS, data=body, content_type="application/json")
 
 
 def test_consent_texts_are_returned_with_their_digests(ada: Client) -> None:
-    shown = ada.get(ADDRESS).json()
+    consent = ada.get(ADDRESS).json()
 
-    assert shown["allowance"] == {"content_capture": True, "training": True}
-    assert shown["retention_days"] == 30
-    assert {each["kind"]: each["version"] for each in shown["consent_texts"]} == {
+    assert consent["allowance"] == {"content_capture": True, "training": True}
+    assert consent["retention_days"] == 30
+    assert {
+        consent_text["kind"]: consent_text["version"] for consent_text in consent["consent_texts"]
+    } == {
         "content_capture": "content-capture-1",
         "training": "training-1",
     }
-    for each in shown["consent_texts"]:
-        assert each["sha256"] == hashlib.sha256(each["text"].encode()).hexdigest()
+    for consent_text in consent["consent_texts"]:
+        assert consent_text["sha256"] == hashlib.sha256(consent_text["text"].encode()).hexdigest()
 
 
 def test_a_user_consents_and_withdraws(ada: Client) -> None:
-    agreed = put(ada, content_capture=True, **READ_WORDINGS).json()["given"]
+    agreed = put_consent(ada, content_capture=True, **READ_WORDINGS).json()["given"]
 
     withdrawn = ada.delete(ADDRESS).json()["given"]
 
     assert agreed == {"content_capture": True, "training": False}
     assert withdrawn == {"content_capture": False, "training": False}
-    assert [each["is_given"] for each in ada.get(f"{ADDRESS}/receipts").json()["items"]] == [
+    assert [receipt["is_given"] for receipt in ada.get(f"{ADDRESS}/receipts").json()["items"]] == [
         False,
         True,
     ]
@@ -79,26 +81,26 @@ def test_a_user_consents_and_withdraws(ada: Client) -> None:
 def test_an_invalid_consent_is_rejected_with_the_fields_name(
     ada: Client, body: dict[str, Any], field: str
 ) -> None:
-    refused = put(ada, **body)
+    refusal = put_consent(ada, **body)
 
-    assert refused.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
-    assert refused.json()["field"] == field
+    assert refusal.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
+    assert refusal.json()["field"] == field
 
 
 def test_consent_that_the_tenant_does_not_allow_is_a_conflict(sign_in: SignIn) -> None:
     company = make_company("acme", ACME)
 
-    refused = put(sign_in(company.developer), content_capture=True, **READ_WORDINGS)
+    refusal = put_consent(sign_in(company.developer), content_capture=True, **READ_WORDINGS)
 
-    assert refused.status_code == HTTPStatus.CONFLICT
+    assert refusal.status_code == HTTPStatus.CONFLICT
 
 
 def test_receipts_are_paginated(ada: Client) -> None:
-    put(ada, content_capture=True, training=True, **READ_WORDINGS)
+    put_consent(ada, content_capture=True, training=True, **READ_WORDINGS)
     ada.delete(ADDRESS)
 
     first = ada.get(f"{ADDRESS}/receipts?limit=3").json()
-    rest = ada.get(f"{ADDRESS}/receipts?limit=3&cursor={first['next_cursor']}").json()
+    second = ada.get(f"{ADDRESS}/receipts?limit=3&cursor={first['next_cursor']}").json()
 
-    ids = [each["id"] for each in (*first["items"], *rest["items"])]
-    assert (len(first["items"]), len(set(ids)), rest["next_cursor"]) == (3, 4, None)
+    ids = [receipt["id"] for receipt in (*first["items"], *second["items"])]
+    assert (len(first["items"]), len(set(ids)), second["next_cursor"]) == (3, 4, None)

@@ -180,12 +180,12 @@ def test_all_formats_have_the_same_values(company: Company, export: Export) -> N
     in_sheet = read_workbook(write_batches(export, "xlsx", batches))
     in_parquet = parquet.read_table(io.BytesIO(write_batches(export, "parquet", batches)))
 
-    guarded = [
+    escaped_rows = [
         {name: _guard_formula(value) if name in texts else value for name, value in row.items()}
         for row in in_ndjson
     ]
-    assert list(in_csv) == [{name: _to_csv_cell(row[name]) for name in row} for row in guarded]
-    assert _replace_falsy(in_sheet) == _replace_falsy(guarded)
+    assert list(in_csv) == [{name: _to_csv_cell(row[name]) for name in row} for row in escaped_rows]
+    assert _replace_falsy(in_sheet) == _replace_falsy(escaped_rows)
     assert [_to_json_values(row) for row in in_parquet.to_pylist()] == in_ndjson
 
 

@@ -75,13 +75,13 @@ def test_an_auditor_requests_downloads_and_verifies_an_export(
 
     build_all(company)
 
-    found = auditor.get(f"{API}/{export_id}").json()
-    assert (found["state"], found["rows_done"]) == ("finished", 5)
+    export = auditor.get(f"{API}/{export_id}").json()
+    assert (export["state"], export["rows_done"]) == ("finished", 5)
     answer = Client().get(create_link(auditor, export_id))  # without session or key
     data = b"".join(answer.streaming_content)  # type: ignore[attr-defined]  # it streams
-    assert int(answer["Content-Length"]) == len(data) == found["num_bytes"]
+    assert int(answer["Content-Length"]) == len(data) == export["num_bytes"]
     assert answer["Cache-Control"] == "no-store"
-    assert found["name"] in answer["Content-Disposition"]
+    assert export["name"] in answer["Content-Disposition"]
     proof = auditor.get(f"{API}/{export_id}/proof").content
     verify_export(io.BytesIO(data), proof, load_signing_keys().public_keys())
     emails = {json.loads(line)["email"] for line in data.splitlines()}
@@ -121,12 +121,12 @@ def test_each_tenant_has_its_own_limit_of_concurrent_downloads(
     company: Company, cast: Cast, auditor: Client, sign_in: SignIn
 ) -> None:
     path = create_link(auditor, make_export(company))
-    theirs = create_link(sign_in(cast.globex.administrator), make_export(cast.globex))
+    foreign_link = create_link(sign_in(cast.globex.administrator), make_export(cast.globex))
     for _ in range(MAX_AT_ONCE):
         assert running.acquire_slot(company.tenant_id)
     try:
         assert Client().get(path).status_code == 429
-        assert download_status(theirs) == 200
+        assert download_status(foreign_link) == 200
     finally:
         for _ in range(MAX_AT_ONCE):
             running.release_slot(company.tenant_id)
@@ -147,12 +147,12 @@ def test_a_refused_download_is_not_audited(company: Company, auditor: Client) ->
     for _ in range(MAX_AT_ONCE):
         assert running.acquire_slot(company.tenant_id)
     try:
-        refused = download_status(path)
+        status = download_status(path)
     finally:
         for _ in range(MAX_AT_ONCE):
             running.release_slot(company.tenant_id)
 
-    assert (refused, num_downloads(company)) == (429, num_before)
+    assert (status, num_downloads(company)) == (429, num_before)
     assert (download_status(path), num_downloads(company)) == (200, num_before + 1)
 
 
@@ -160,13 +160,13 @@ def test_downloads_are_rate_limited_per_tenant(
     company: Company, cast: Cast, auditor: Client, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = create_link(auditor, make_export(company))
-    theirs = create_link(sign_in(cast.globex.administrator), make_export(cast.globex))
+    foreign_link = create_link(sign_in(cast.globex.administrator), make_export(cast.globex))
     connect_to_redis().delete(
-        *(f"caret:throttle:api:export-file:{each.tenant_id}" for each in (company, cast.globex))
+        *(f"caret:throttle:api:export-file:{tenant.tenant_id}" for tenant in (company, cast.globex))
     )
     monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 1)
 
-    answers = [download_status(path), download_status(path), download_status(theirs)]
+    answers = [download_status(path), download_status(path), download_status(foreign_link)]
 
     assert answers == [200, 429, 200]
 
@@ -244,4 +244,4 @@ def test_a_key_exports_only_data_that_its_other_scopes_read(company: Company) ->
 
     assert post(Client(), API, EXPORT_REQUEST, **bearer).status_code == 403
     names = Client().get(f"{API}/definitions", headers=bearer).json()["items"]
-    assert {each["name"] for each in names} == {"usage_records", "usage_days"}
+    assert {definition["name"] for definition in names} == {"usage_records", "usage_days"}

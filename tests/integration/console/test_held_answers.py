@@ -45,14 +45,14 @@ def test_an_idempotency_key_on_hold_stays_used_until_the_release(
     monkeypatch.setattr(operations, "RETENTION", timedelta(0))
     hold = place_hold(actor=alice, new=NewHold("matter", "letter"), now=timezone.now())
 
-    held = make(administrator, "a")
+    reused = make(administrator, "a")
     with tenant_scope(company.tenant_id):
         num_records = IdempotencyRecord.objects.count()
     release_hold(actor=alice, hold_id=hold, reason="settled", now=timezone.now())
     released = make(administrator, "a")
 
-    assert (held.status_code, held.json()["code"]) == (409, "idempotency_key_reused")
-    assert "hold" not in held.content.decode()
+    assert (reused.status_code, reused.json()["code"]) == (409, "idempotency_key_reused")
+    assert "hold" not in reused.content.decode()
     assert (num_records, released.status_code, num_keys(company)) == (1, 201, 2)
 
 
@@ -64,8 +64,8 @@ def test_records_kept_only_by_a_hold_do_not_count_against_the_limit(
     monkeypatch.setattr(operations, "MAX_RESPONSES", 2)
     monkeypatch.setattr(operations, "RETENTION", timedelta(0))
 
-    made = [make(administrator, idempotency_key).status_code for idempotency_key in "abc"]
+    statuses = [make(administrator, idempotency_key).status_code for idempotency_key in "abc"]
 
-    assert made == [201, 201, 201]
+    assert statuses == [201, 201, 201]
     with tenant_scope(company.tenant_id):
         assert IdempotencyRecord.objects.count() == 3

@@ -172,7 +172,7 @@ def test_guessing_tokens_is_throttled_per_address(cast: Cast, mailbox: Mailbox) 
     for _ in range(MAX_TRIES_OF_NETWORK):
         client.get("/invitation/nonsense")
 
-    refused = client.get(f"/invitation/{mailbox.last}")
+    response = client.get(f"/invitation/{mailbox.last}")
 
-    assert refused.status_code == 429
+    assert response.status_code == 429
     assert fresh_client().get(f"/invitation/{mailbox.last}").status_code == 302

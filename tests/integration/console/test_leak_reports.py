@@ -54,8 +54,11 @@ def report(body: object, *, secret: str | None = SECRET) -> Any:
 def report_as_github(
     body: bytes, *, signed: bytes | None = None, key_id: str = "k1", signature: str | None = None
 ) -> Any:
-    made = base64.b64encode(GITHUB.sign(signed or body, ec.ECDSA(SHA256()))).decode()
-    headers = {KEY_ID_HEADER: key_id, SIGNATURE_HEADER: made if signature is None else signature}
+    computed_signature = base64.b64encode(GITHUB.sign(signed or body, ec.ECDSA(SHA256()))).decode()
+    headers = {
+        KEY_ID_HEADER: key_id,
+        SIGNATURE_HEADER: computed_signature if signature is None else signature,
+    }
     return Client(headers=headers).post(
         "/api/v1/leak-reports/github", body, content_type="application/json"
     )
@@ -140,10 +143,15 @@ def test_reports_are_rate_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_report_signed_by_github_revokes_the_key(company: Company) -> None:
     created = make_key(company, company.developer)
-    found = {"token": created.text, "type": "caret", "url": "https://github.com/a/b", "source": "c"}
-    other = {"token": generate_key(KeyKind.TEST).text}
+    leaked_token = {
+        "token": created.text,
+        "type": "caret",
+        "url": "https://github.com/a/b",
+        "source": "c",
+    }
+    unknown_token = {"token": generate_key(KeyKind.TEST).text}
 
-    response = report_as_github(json.dumps([other, found]).encode())
+    response = report_as_github(json.dumps([unknown_token, leaked_token]).encode())
 
     assert response.status_code == 202
     assert is_revoked(company, created.key.lookup_id)

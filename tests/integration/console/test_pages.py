@@ -69,13 +69,15 @@ def test_a_user_of_two_tenants_switches_between_them(
     assert "<h1>Hooli</h1>" in second
 
 
-@pytest.mark.parametrize("wanted", ["", "x", "00000000-0000-0000-0000-000000000000", None])
+@pytest.mark.parametrize("tenant_id", ["", "x", "00000000-0000-0000-0000-000000000000", None])
 def test_a_user_cannot_switch_to_a_tenant_without_membership(
-    company: Company, cast: Cast, sign_in: SignIn, wanted: str | None
+    company: Company, cast: Cast, sign_in: SignIn, tenant_id: str | None
 ) -> None:
     client = sign_in(company.administrator)
 
-    response = client.post("/tenant", {"tenant": cast.acme.tenant_id if wanted is None else wanted})
+    response = client.post(
+        "/tenant", {"tenant": cast.acme.tenant_id if tenant_id is None else tenant_id}
+    )
 
     assert response.status_code == 404
     assert "<h1>Initech</h1>" in client.get("/").content.decode()

@@ -46,7 +46,7 @@ ENDPOINTS: Final[list[tuple[str, str, dict[str, Any] | None]]] = [
     ("DELETE", "~/models?tier=fast&name=demo", None),
 ]
 NAMES: Final = [f"{method} {path or '/'}" for method, path, _ in ENDPOINTS]
-WITH_BODY: Final = [each for each in ENDPOINTS if each[2] is not None]
+WITH_BODY: Final = [endpoint for endpoint in ENDPOINTS if endpoint[2] is not None]
 every_endpoint = pytest.mark.parametrize(("method", "path", "body"), ENDPOINTS, ids=NAMES)
 
 
@@ -76,9 +76,9 @@ def ask(key: str | None, method: str, path: str, body: object = None) -> Any:
 
 
 def ask_endpoint(key: str | None, company: Company, method: str, path: str, body: Any) -> Any:
-    filled = json.dumps(body).replace("{slug}", company.slug)
-    filled = filled.replace("{member}", company.developer.email)
-    return ask(key, method, path.replace("{slug}", company.slug), filled)
+    filled_body = json.dumps(body).replace("{slug}", company.slug)
+    filled_body = filled_body.replace("{member}", company.developer.email)
+    return ask(key, method, path.replace("{slug}", company.slug), filled_body)
 
 
 def code_of(response: Any) -> tuple[int, str]:
@@ -122,15 +122,15 @@ def test_a_revoked_key_is_refused(company: Company, method: str, path: str, body
 def test_a_scope_opens_only_its_own_endpoints(
     company: Company, method: str, path: str, body: Any
 ) -> None:
-    own, other = OperatorScope.READ_TENANTS, OperatorScope.WRITE_TENANTS
+    own, other_scope = OperatorScope.READ_TENANTS, OperatorScope.WRITE_TENANTS
     if method != "GET":
-        own, other = other, own
+        own, other_scope = other_scope, own
 
     allowed = ask_endpoint(make_operator_key(own), company, method, path, body)
-    refused = ask_endpoint(make_operator_key(other), company, method, path, body)
+    refusal = ask_endpoint(make_operator_key(other_scope), company, method, path, body)
 
     assert allowed.status_code in (200, 201, 204, 404, 409)
-    assert code_of(refused) == (403, "forbidden")
+    assert code_of(refusal) == (403, "forbidden")
 
 
 @pytest.mark.parametrize(("method", "path", "body"), WITH_BODY)
@@ -141,14 +141,14 @@ def test_a_body_that_is_huge_or_not_json_is_refused(
 
     huge = ask(key, method, target, json.dumps(body | {"name": "x" * 2_000_000}))
     broken = ask(key, method, target, '{"slug": ')
-    unknown = ask(key, method, target, json.dumps(body | {"surprise": 1}))
+    unknown_field = ask(key, method, target, json.dumps(body | {"surprise": 1}))
 
     assert code_of(huge) == (413, "too_large")
     assert code_of(broken) == (400, "invalid_json")
-    assert code_of(unknown) == (422, "validation_failed")
+    assert code_of(unknown_field) == (422, "validation_failed")
 
 
-def test_an_owner_of_a_tenant_who_is_signed_in_is_no_operator(sign_in: SignIn) -> None:
+def test_a_signed_in_owner_of_a_tenant_is_not_an_operator(sign_in: SignIn) -> None:
     acme = make_company("acme", ACME)
 
     response = sign_in(acme.people[next(iter(ACME))]).get("/api/v1/platform/tenants")
@@ -184,8 +184,8 @@ def test_a_script_takes_on_a_customer(slug: str) -> None:
     assert find_open_invitation(text=token, now=timezone.now()).email == f"olga@{slug}.example"
     assert response.json()["tenant"]["status"] == "active"
     assert ask(key, "GET", f"/{slug}").json() == response.json()["tenant"]
-    listed = ask(key, "GET", f"?search={slug}").json()["items"]
-    assert listed == [response.json()["tenant"]]
+    tenants = ask(key, "GET", f"?search={slug}").json()["items"]
+    assert tenants == [response.json()["tenant"]]
     entry = first_entry(slug)
     assert (entry.action, entry.actor_kind) == ("tenant.created", "operator")
     assert entry.actor_key == f"operator:key:{key[8:16]}"
@@ -226,18 +226,18 @@ def test_a_script_suspends_and_resumes(company: Company) -> None:
     key, path = make_operator_key(), f"/{company.slug}"
 
     suspended = ask(key, "PATCH", path, {"status": "suspended", "reason": "unpaid"})
-    again = ask(key, "PATCH", path, {"status": "suspended", "reason": "unpaid"})
+    second_response = ask(key, "PATCH", path, {"status": "suspended", "reason": "unpaid"})
     data = connect_to_redis().hget(SNAPSHOTS, company.tenant_id)
     resumed = ask(key, "PATCH", path, {"status": "active", "name": "Umbrella AG", "reason": "paid"})
 
     assert suspended.json()["status"] == "suspended"
-    assert again.status_code == 200
+    assert second_response.status_code == 200
     assert isinstance(data, bytes)
     assert decode_snapshot(data).status is TenantStatus.SUSPENDED
     assert (resumed.json()["status"], resumed.json()["name"]) == ("active", "Umbrella AG")
     with tenant_scope(company.tenant_id):
         changes = AuditEntry.objects.exclude(reason="").order_by("sequence")
-        assert [(each.action, each.reason) for each in changes if each.actor_key] == [
+        assert [(change.action, change.reason) for change in changes if change.actor_key] == [
             ("tenant.status_changed", "unpaid"),
             ("tenant.renamed", "paid"),
             ("tenant.status_changed", "paid"),
@@ -272,15 +272,15 @@ def test_a_script_changes_the_trial_and_makes_a_member_an_owner(company: Company
 
     begun = ask(key, "PATCH", path, {"trial_ends_on": day, "reason": "longer"}).json()
     unchanged = ask(key, "PATCH", path, {"name": "Umbrella AG", "reason": "renamed"}).json()
-    ended = ask(key, "PATCH", path, {"trial_ends_on": None, "reason": "paid"}).json()
+    without_trial = ask(key, "PATCH", path, {"trial_ends_on": None, "reason": "paid"}).json()
     past = ask(key, "PATCH", path, {"trial_ends_on": "2026-01-01", "reason": "test"})
     appointed = ask(key, "POST", f"{path}/owners", {"email": ada.email, "reason": "Olga left"})
-    unknown = ask(key, "POST", f"{path}/owners", {"email": "x@y.example", "reason": "test"})
+    unknown_member = ask(key, "POST", f"{path}/owners", {"email": "x@y.example", "reason": "test"})
 
     assert (begun["trial_ends_on"], unchanged["trial_ends_on"]) == (day, day)
-    assert ended["trial_ends_on"] is None
+    assert without_trial["trial_ends_on"] is None
     assert (code_of(past), past.json()["field"]) == ((422, "validation_failed"), "trial_ends_on")
-    assert (appointed.status_code, code_of(unknown)) == (204, (404, "not_found"))
+    assert (appointed.status_code, code_of(unknown_member)) == (204, (404, "not_found"))
     assert [row.role for row in list_members(tenant_id=company.tenant_id)] == [Role.OWNER]
 
 
@@ -331,17 +331,17 @@ def run(*arguments: str) -> str:
 
 def test_the_command_creates_lists_and_revokes_a_key() -> None:
     created = run("create", "Terraform", "--scope", "tenants.read", "--days", "7")
-    found = re.search(r"cpk_ops_\w+", created)
-    assert found is not None
-    key = found[0]
+    match = re.search(r"cpk_ops_\w+", created)
+    assert match is not None
+    key = match[0]
     assert ask(key, "GET", "").status_code == 200
 
     run("revoke", key[8:16])
 
     assert code_of(ask(key, "GET", "")) == (401, "revoked_api_key")
-    listed = next(line for line in run("list").splitlines() if line.startswith(key[8:16]))
-    assert "revoked" in listed
-    assert "tenants.read" in listed
+    key_line = next(line for line in run("list").splitlines() if line.startswith(key[8:16]))
+    assert "revoked" in key_line
+    assert "tenants.read" in key_line
     assert key not in run("list")
 
 

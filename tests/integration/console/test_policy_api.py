@@ -53,11 +53,11 @@ def override_path(company: Company) -> str:
 
 
 def test_a_stale_etag_is_rejected_with_both_versions(administrator: Client) -> None:
-    seen = administrator.get("/api/v1/policy")
+    current = administrator.get("/api/v1/policy")
     body = {"policy": a_policy(), "reason": "test"}
 
-    first = send(administrator, "PUT", "policy", body, If_Match=seen["ETag"])
-    second = send(administrator, "PUT", "policy", body, If_Match=seen["ETag"])
+    first = send(administrator, "PUT", "policy", body, If_Match=current["ETag"])
+    second = send(administrator, "PUT", "policy", body, If_Match=current["ETag"])
 
     assert (first.status_code, first["ETag"]) == (200, '"v2"')
     assert second.status_code == 412
@@ -148,16 +148,20 @@ def test_an_override_is_set_read_and_lifted(company: Company, administrator: Cli
     saved = send(
         administrator, "PUT", path, {"override": NO_CHAT, "reason": "r", "expected_version": 0}
     )
-    read = administrator.get(f"/api/v1/{path}")
+    override = administrator.get(f"/api/v1/{path}")
     late = send(administrator, "PUT", path, {"override": {}, "reason": "r"}, If_Match='"v0"')
-    lifted = send(
-        administrator, "PUT", path, {"override": {}, "reason": "r"}, If_Match=read["ETag"]
+    lifted_override = send(
+        administrator, "PUT", path, {"override": {}, "reason": "r"}, If_Match=override["ETag"]
     )
 
-    assert saved.json() == read.json()
-    assert read.json()["override"] == {"features": sorted(NO_CHAT["features"])}
-    assert read.json()["name"] == company.developer.email
-    assert (late.status_code, lifted.status_code, lifted.json()["version"]) == (412, 200, 2)
+    assert saved.json() == override.json()
+    assert override.json()["override"] == {"features": sorted(NO_CHAT["features"])}
+    assert override.json()["name"] == company.developer.email
+    assert (late.status_code, lifted_override.status_code, lifted_override.json()["version"]) == (
+        412,
+        200,
+        2,
+    )
 
 
 @pytest.mark.parametrize("path", ["policy/overrides/planet/x", "policy/overrides/user/x"])
@@ -177,14 +181,14 @@ def test_a_preview_lists_changes_and_affected_members(
         revoke_idle_keys_after_days=90,
     )
 
-    found = send(administrator, "POST", "policy/preview", {"policy": policy}).json()
+    preview = send(administrator, "POST", "policy/preview", {"policy": policy}).json()
 
-    assert (found["num_members"], found["num_affected"]) == (2, 2)
-    assert found["affected"] == sorted(each.email for each in company.people.values())
-    assert found["features_lost"] == {"chat": 1}  # one of the two does not have chat
-    assert {"repository": "*", "glob": "vault/*"} in found["globs_added"]
-    assert {"repository": "*", "glob": "**/*.pem"} in found["globs_removed"]
-    assert (found["keys_beyond_lifetime"], found["keys_to_be_revoked"]) == (1, 0)
+    assert (preview["num_members"], preview["num_affected"]) == (2, 2)
+    assert preview["affected"] == sorted(person.email for person in company.people.values())
+    assert preview["features_lost"] == {"chat": 1}  # one of the two does not have chat
+    assert {"repository": "*", "glob": "vault/*"} in preview["globs_added"]
+    assert {"repository": "*", "glob": "**/*.pem"} in preview["globs_removed"]
+    assert (preview["keys_beyond_lifetime"], preview["keys_to_be_revoked"]) == (1, 0)
     assert administrator.get("/api/v1/policy").json()["version"] == 1
 
 
@@ -198,9 +202,9 @@ def test_a_preview_counts_keys_that_would_be_revoked(
         )
 
     policy = a_policy(revoke_idle_keys_after_days=90)
-    found = send(administrator, "POST", "policy/preview", {"policy": policy}).json()
+    preview = send(administrator, "POST", "policy/preview", {"policy": policy}).json()
 
-    assert found["keys_to_be_revoked"] == 1
+    assert preview["keys_to_be_revoked"] == 1
 
 
 def test_a_preview_of_an_invalid_policy_is_rejected(administrator: Client) -> None:
@@ -214,10 +218,10 @@ def test_an_overrides_preview_affects_only_its_subject(
 ) -> None:
     path = f"{override_path(company)}/preview"
 
-    found = send(administrator, "POST", path, {"override": NO_CHAT}).json()
+    preview = send(administrator, "POST", path, {"override": NO_CHAT}).json()
 
-    assert found["affected"] == [company.developer.email]
-    assert found["features_lost"] == {"chat": 1}
+    assert preview["affected"] == [company.developer.email]
+    assert preview["features_lost"] == {"chat": 1}
     team = f"policy/overrides/team/{make_team(company)}/preview"
     assert send(administrator, "POST", team, {"override": NO_CHAT}).json()["num_affected"] == 0
 
@@ -228,17 +232,17 @@ def test_an_explanation_names_the_deciding_rules_and_overrides(
     send(administrator, "PUT", override_path(company), {"override": NO_CHAT, "reason": "r"})
     query = f"mode=chat&repository=shop&path=deploy/.env&user_email={company.developer.email}"
 
-    found = administrator.get(f"/api/v1/policy/explain?{query}").json()
+    explanation = administrator.get(f"/api/v1/policy/explain?{query}").json()
 
-    assert not found["is_allowed"]
-    assert [(rule["policy_level"], rule["code"]) for rule in found["rules"]] == [
+    assert not explanation["is_allowed"]
+    assert [(rule["policy_level"], rule["code"]) for rule in explanation["rules"]] == [
         ("tenant", "path_excluded"),
         (f"user:{company.developer.email}", "feature_disabled"),
     ]
-    assert "chat" not in found["policy"]["features"]
-    assert developer.get(f"/api/v1/policy/explain?{query}").json() == found
+    assert "chat" not in explanation["policy"]["features"]
+    assert developer.get(f"/api/v1/policy/explain?{query}").json() == explanation
     own = developer.get("/api/v1/policy/explain?mode=chat&repository=shop&path=deploy/.env")
-    assert own.json() == found
+    assert own.json() == explanation
 
 
 @pytest.mark.parametrize("email", ["bob", "nobody@x.example"])
@@ -273,13 +277,13 @@ def test_denials_are_counted_by_reason(company: Company, administrator: Client) 
     ):
         make_completion(company, ada, occurred_at=None, **fields)
 
-    found = administrator.get("/api/v1/policy/denials").json()["denials"]
+    denials = administrator.get("/api/v1/policy/denials").json()["denials"]
 
-    assert [(each["reason"], each["num"]) for each in found] == [
+    assert [(denial["reason"], denial["num"]) for denial in denials] == [
         ("path_excluded", 2),
         ("secret", 1),
     ]
-    assert {each["user_id"] for each in found} == {ada.user_id}
+    assert {denial["user_id"] for denial in denials} == {ada.user_id}
 
 
 def test_a_developer_sees_only_their_own_denials(company: Company, developer: Client) -> None:

@@ -149,17 +149,17 @@ def test_connections_of_signed_in_users_are_not_closed_for_anonymous_ones(
             signed_in.request("GET", "/", headers=cookie)
             response = signed_in.getresponse()
             response.read()
-            others = [socket.create_connection(("127.0.0.1", strict_port)) for _ in range(5)]
-            for other in others:
-                idle.enter_context(other)
-            assert others[0].recv(1) == b""  # the server has closed it for a later one
+            sockets = [socket.create_connection(("127.0.0.1", strict_port)) for _ in range(5)]
+            for client_socket in sockets:
+                idle.enter_context(client_socket)
+            assert sockets[0].recv(1) == b""  # the server has closed it for a later one
         signed_in.close()
 
     assert response.status == 200
 
 
 def test_an_invalid_limit_stops_the_start_with_the_settings_name() -> None:
-    started = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "manage.py", "console"],
         cwd=REPOSITORY,
         env={**os.environ, "CARET_KEEP_ALIVE_S": "-1"},
@@ -168,8 +168,8 @@ def test_an_invalid_limit_stops_the_start_with_the_settings_name() -> None:
         check=False,
     )
 
-    assert started.returncode != 0
-    assert "CARET_KEEP_ALIVE_S" in started.stderr
+    assert process.returncode != 0
+    assert "CARET_KEEP_ALIVE_S" in process.stderr
 
 
 @pytest.fixture(scope="module")

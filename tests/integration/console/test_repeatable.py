@@ -116,10 +116,10 @@ def test_a_repeated_request_in_progress_is_refused_without_waiting(
 
     with ThreadPoolExecutor(1) as threads, tenant_scope(company.tenant_id):
         find_response(idempotent_request, now=timezone.now())
-        refused = threads.submit(send).result(timeout=10)
+        refusal = threads.submit(send).result(timeout=10)
     done = make(administrator, "a")
 
-    assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_in_progress")
+    assert (refusal.status_code, refusal.json()["code"]) == (409, "idempotency_in_progress")
     assert done.status_code == 201
 
 
@@ -133,57 +133,57 @@ def test_a_stored_response_is_refused_after_a_change_of_role(
     for role in (Role.DEVELOPER, Role.OWNER):
         with tenant_scope(company.tenant_id):
             Membership.objects.filter(user_id=carl.user_id).update(role=role)
-        refused = make(client, "a")
+        refusal = make(client, "a")
 
-        assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_key_reused")
-        assert first not in refused.content.decode()
+        assert (refusal.status_code, refusal.json()["code"]) == (409, "idempotency_key_reused")
+        assert first not in refusal.content.decode()
 
 
 def test_a_rotated_keys_old_secret_gets_no_stored_response(company: Company) -> None:
-    made = make_service_key(company, KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
-    bearing = Client(headers={"Authorization": f"Bearer {made.text}"})
+    service_key = make_service_key(company, KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
+    bearing = Client(headers={"Authorization": f"Bearer {service_key.text}"})
     first = make(bearing, "a")
     rotate_key(
         actor=company.platform,
-        lookup_id=made.key.lookup_id,
+        lookup_id=service_key.key.lookup_id,
         rotation=KeyRotation(overlap=timedelta(hours=1)),
         now=timezone.now(),
     )
 
-    again = make(bearing, "a")
+    repeat = make(bearing, "a")
 
-    assert (first.status_code, again.status_code) == (201, 409)
+    assert (first.status_code, repeat.status_code) == (201, 409)
 
 
 def test_mail_is_sent_after_the_transaction(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Observed at the mail backend, so that none of our own modules is patched."""
-    seen: list[bool] = []
+    transaction_states: list[bool] = []
 
-    def sent(messages: Any) -> int:
-        seen.append(connection.in_atomic_block)
+    def record_send(messages: Any) -> int:
+        transaction_states.append(connection.in_atomic_block)
         return len(messages)
 
-    monkeypatch.setattr(EmailBackend, "send_messages", lambda _, messages: sent(messages))
+    monkeypatch.setattr(EmailBackend, "send_messages", lambda _, messages: record_send(messages))
     body = {"email": "guest@elsewhere.example"}
 
     first = post(administrator, "invitations", "a", body)
     second = post(administrator, "invitations", "a", body)
 
     assert (first.status_code, second["Idempotent-Replayed"]) == (201, "true")
-    assert seen == [False]
-    (listed,) = administrator.get("/api/v1/invitations").json()["items"]
-    assert listed["mailed_at"] is not None
+    assert transaction_states == [False]
+    (invitation,) = administrator.get("/api/v1/invitations").json()["items"]
+    assert invitation["mailed_at"] is not None
 
 
 def test_requests_to_other_hosts_are_repeated_outside_of_a_transaction(
     company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[bool] = []
+    transaction_states: list[bool] = []
 
     def resolve(_: str) -> list[str]:
-        seen.append(connection.in_atomic_block)
+        transaction_states.append(connection.in_atomic_block)
         return []
 
     monkeypatch.setattr(sign_in_settings, "look_up_txt_records", resolve)
@@ -191,10 +191,10 @@ def test_requests_to_other_hosts_are_repeated_outside_of_a_transaction(
     domain = post(owner, "domains", None, {"name": f"{company.slug}.example"}).json()
 
     for _ in range(2):
-        refused = post(owner, f"domains/{domain['id']}/verify", "a", {})
-        assert refused.status_code == 409
+        refusal = post(owner, f"domains/{domain['id']}/verify", "a", {})
+        assert refusal.status_code == 409
 
-    assert seen == [False, False]
+    assert transaction_states == [False, False]
 
 
 def test_an_idempotent_request_counts_once_against_the_rate_limit(
@@ -214,11 +214,11 @@ def test_an_unauthenticated_request_runs_no_extra_queries() -> None:
 
     with CaptureQueriesContext(connection) as without:
         make(bearing, None)
-    with CaptureQueriesContext(connection) as named:
-        refused = make(bearing, "a")
+    with CaptureQueriesContext(connection) as with_name:
+        refusal = make(bearing, "a")
 
-    assert (refused.status_code, refused.json()["code"]) == (401, "invalid_api_key")
-    assert len(named) == len(without)
+    assert (refusal.status_code, refusal.json()["code"]) == (401, "invalid_api_key")
+    assert len(with_name) == len(without)
 
 
 def test_each_tenant_has_a_limit_of_stored_responses(
@@ -244,19 +244,19 @@ def test_a_request_with_a_response_too_large_to_store_is_rolled_back(
 ) -> None:
     monkeypatch.setattr(operations, "MAX_RESPONSE_BYTES", 10)
 
-    refused = make(administrator, "a")
+    refusal = make(administrator, "a")
 
-    assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_storage_full")
+    assert (refusal.status_code, refusal.json()["code"]) == (409, "idempotency_storage_full")
     assert num_keys(company) == 0
 
 
 def test_a_body_over_a_mebibyte_is_refused(company: Company) -> None:
-    made = make_service_key(company, KeyScope.KEYS_WRITE)
-    bearing = Client(headers={"Authorization": f"Bearer {made.text}"})
+    service_key = make_service_key(company, KeyScope.KEYS_WRITE)
+    bearing = Client(headers={"Authorization": f"Bearer {service_key.text}"})
 
-    refused = make(bearing, "a", NEW_KEY | {"name": "x" * 1_100_000})
+    refusal = make(bearing, "a", NEW_KEY | {"name": "x" * 1_100_000})
 
-    assert (refused.status_code, refused.json()["code"]) == (413, "too_large")
+    assert (refusal.status_code, refusal.json()["code"]) == (413, "too_large")
 
 
 def test_a_key_reused_for_another_request_is_refused(
@@ -264,20 +264,20 @@ def test_a_key_reused_for_another_request_is_refused(
 ) -> None:
     make(administrator, "a")
 
-    refused = make(administrator, "a", NEW_KEY | {"name": "Another"})
+    refusal = make(administrator, "a", NEW_KEY | {"name": "Another"})
 
-    assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_key_reused")
+    assert (refusal.status_code, refusal.json()["code"]) == (409, "idempotency_key_reused")
     assert num_keys(company) == 1
 
 
 def test_a_rejected_request_can_be_corrected_under_the_same_key(
     company: Company, administrator: Client
 ) -> None:
-    refused = make(administrator, "a", NEW_KEY | {"kind": "gold"})
+    refusal = make(administrator, "a", NEW_KEY | {"kind": "gold"})
 
     mended = make(administrator, "a")
 
-    assert (refused.status_code, mended.status_code) == (422, 201)
+    assert (refusal.status_code, mended.status_code) == (422, 201)
 
 
 def test_idempotency_keys_of_two_users_are_independent(cast: Cast, sign_in: SignIn) -> None:
@@ -288,19 +288,19 @@ def test_idempotency_keys_of_two_users_are_independent(cast: Cast, sign_in: Sign
 
 
 def test_idempotency_keys_of_two_tenants_are_independent(cast: Cast, sign_in: SignIn) -> None:
-    ours = make(sign_in(cast.acme.administrator), "neighbour")
-    theirs = make(sign_in(cast.globex.administrator), "neighbour")
+    our_key = make(sign_in(cast.acme.administrator), "neighbour")
+    their_key = make(sign_in(cast.globex.administrator), "neighbour")
 
-    assert "Idempotent-Replayed" not in theirs
-    assert ours.json()["text"] != theirs.json()["text"]
+    assert "Idempotent-Replayed" not in their_key
+    assert our_key.json()["text"] != their_key.json()["text"]
 
 
 def test_stored_responses_are_encrypted(company: Company, administrator: Client) -> None:
     text = make(administrator, "a").json()["text"]
 
     with tenant_scope(company.tenant_id):
-        kept = IdempotencyRecord.objects.get(tenant_id=company.tenant_id)
-    assert text.encode() not in bytes(kept.sealed_body)
+        record = IdempotencyRecord.objects.get(tenant_id=company.tenant_id)
+    assert text.encode() not in bytes(record.sealed_body)
 
 
 def test_expired_records_are_deleted(company: Company, administrator: Client) -> None:
@@ -318,17 +318,17 @@ def test_an_expired_idempotency_key_can_be_used_again(
     make(administrator, "a")
     monkeypatch.setattr(operations, "RETENTION", timedelta(0))
 
-    again = make(administrator, "a")
+    repeat = make(administrator, "a")
 
-    assert "Idempotent-Replayed" not in again
+    assert "Idempotent-Replayed" not in repeat
     assert num_keys(company) == 2
 
 
 @pytest.mark.parametrize("key", ["", "two words", "é", "x" * 256])
 def test_an_invalid_idempotency_key_is_rejected(administrator: Client, key: str) -> None:
-    refused = make(administrator, key)
+    refusal = make(administrator, key)
 
-    assert (refused.status_code, refused.json()["field"]) == (422, "Idempotency-Key")
+    assert (refusal.status_code, refusal.json()["field"]) == (422, "Idempotency-Key")
 
 
 def test_an_anonymous_request_gets_no_stored_response(
@@ -342,19 +342,19 @@ def test_an_anonymous_request_gets_no_stored_response(
 def test_an_unchanged_response_is_not_sent_again(administrator: Client) -> None:
     first = administrator.get("/api/v1/policy")
 
-    again = administrator.get("/api/v1/policy", headers={"If-None-Match": first["ETag"]})
+    repeat = administrator.get("/api/v1/policy", headers={"If-None-Match": first["ETag"]})
 
-    assert (again.status_code, again.content) == (304, b"")
-    assert [answer["Cache-Control"] for answer in (first, again)] == ["no-store", "no-store"]
+    assert (repeat.status_code, repeat.content) == (304, b"")
+    assert [answer["Cache-Control"] for answer in (first, repeat)] == ["no-store", "no-store"]
 
 
 def test_a_changed_response_is_sent(administrator: Client) -> None:
     first = administrator.get("/api/v1/keys")
     make(administrator, None)
 
-    again = administrator.get("/api/v1/keys", headers={"If-None-Match": first["ETag"]})
+    repeat = administrator.get("/api/v1/keys", headers={"If-None-Match": first["ETag"]})
 
-    assert again.status_code == 200
+    assert repeat.status_code == 200
 
 
 @pytest.fixture
@@ -371,11 +371,11 @@ def test_a_request_over_the_rate_limit_gets_a_retry_after(
 ) -> None:
     set_request_count(company, 599)
 
-    last, refused = administrator.get("/api/v1/policy"), administrator.get("/api/v1/policy")
+    last, refusal = administrator.get("/api/v1/policy"), administrator.get("/api/v1/policy")
 
-    assert (last.status_code, refused.status_code) == (200, 429)
-    assert refused.json()["code"] == "too_many_requests"
-    assert 1 <= int(refused["Retry-After"]) <= 60
+    assert (last.status_code, refusal.status_code) == (200, 429)
+    assert refusal.json()["code"] == "too_many_requests"
+    assert 1 <= int(refusal["Retry-After"]) <= 60
 
 
 def test_the_rate_limit_of_one_user_does_not_affect_a_colleague(

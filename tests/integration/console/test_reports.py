@@ -26,36 +26,36 @@ PERIOD = "start=2026-11-20&end=2026-11-21"
 
 
 def test_the_usage_report_names_the_source_of_each_count(developer: Client) -> None:
-    found = developer.get(f"/api/v1/reports/usage?{PERIOD}&group_by=language").json()
+    report = developer.get(f"/api/v1/reports/usage?{PERIOD}&group_by=language").json()
 
-    (row,) = found["items"]
+    (row,) = report["items"]
     assert (row["key"], row["users"], row["suppressed"]) == ("python", 1, None)
-    assert row["counts"]["generated_tokens"] == found["total"]["counts"]["generated_tokens"] == 10
-    assert found["sources"]["generated_tokens"] == "observed by the server"
-    assert found["sources"]["accepted"] == "reported by the client"
-    assert found["complete_until"] is not None
-    assert (found["start"], found["end"]) == ("2026-11-20", "2026-11-21")
+    assert row["counts"]["generated_tokens"] == report["total"]["counts"]["generated_tokens"] == 10
+    assert report["sources"]["generated_tokens"] == "observed by the server"
+    assert report["sources"]["accepted"] == "reported by the client"
+    assert report["complete_until"] is not None
+    assert (report["start"], report["end"]) == ("2026-11-20", "2026-11-21")
 
 
 def test_quality_has_each_metric_with_its_definition(developer: Client) -> None:
     prices = "prompt_price_micros=1000000&generated_price_micros=0"
 
-    found = developer.get(f"/api/v1/reports/quality?{PERIOD}&{prices}").json()
+    report = developer.get(f"/api/v1/reports/quality?{PERIOD}&{prices}").json()
 
-    metrics = found["total"]["metrics"]
+    metrics = report["total"]["metrics"]
     assert (metrics["acceptance"], metrics["persistence_30"]) == (1, None)
     assert metrics["cost_per_thousand_accepted_tokens"] == 10_000
-    assert {each["name"] for each in found["definitions"]} == metrics.keys()
-    assert found["definition_version"] == 1
+    assert {definition["name"] for definition in report["definitions"]} == metrics.keys()
+    assert report["definition_version"] == 1
 
 
 def test_a_suppressed_total_gives_the_reason(
     developer: Client, company: Company, sign_in: SignIn
 ) -> None:
-    found = sign_in(company.administrator).get(f"/api/v1/reports/quality?{PERIOD}").json()
+    report = sign_in(company.administrator).get(f"/api/v1/reports/quality?{PERIOD}").json()
 
-    assert found["total"]["suppressed"] == "fewer users than the tenant's minimum"
-    assert (found["total"]["counts"], found["total"]["metrics"]) == (None, None)
+    assert report["total"]["suppressed"] == "fewer users than the tenant's minimum"
+    assert (report["total"]["counts"], report["total"]["metrics"]) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from tests.fixtures.companies import PASSWORD, Cast, Person
 from tests.integration.console.conftest import SignIn
 
 
-def sign_in_status(client: Client, person: Person, password: str = PASSWORD, **more: str) -> int:
+def sign_in_status(client: Client, person: Person, password: str = PASSWORD, **fields: str) -> int:
     return client.post(
-        "/sign-in", {"email": person.email, "password": password, **more}
+        "/sign-in", {"email": person.email, "password": password, **fields}
     ).status_code
 
 
@@ -40,23 +40,25 @@ def test_a_wrong_password_gets_an_error_and_keeps_the_address(cast: Cast) -> Non
 
 
 def test_an_unknown_address_gets_the_error_of_a_wrong_password(cast: Cast) -> None:
-    known = Client().post("/sign-in", {"email": cast.acme.developer.email, "password": "no"})
-    unknown = Client().post("/sign-in", {"email": "nobody@x.example", "password": "no"})
+    known_address = Client().post(
+        "/sign-in", {"email": cast.acme.developer.email, "password": "no"}
+    )
+    unknown_address = Client().post("/sign-in", {"email": "nobody@x.example", "password": "no"})
 
-    assert known.status_code == unknown.status_code == 400
-    assert b"password is wrong" in unknown.content
+    assert known_address.status_code == unknown_address.status_code == 400
+    assert b"password is wrong" in unknown_address.content
 
 
 def test_the_sixth_try_within_a_minute_is_refused_even_with_the_right_password(cast: Cast) -> None:
     client, bob = Client(REMOTE_ADDR="198.51.100.1"), cast.globex.administrator
 
     answers = [sign_in_status(client, bob, "wrong") for _ in range(5)]
-    refused = client.post("/sign-in", {"email": bob.email, "password": PASSWORD})
+    refusal = client.post("/sign-in", {"email": bob.email, "password": PASSWORD})
 
     assert answers == [400] * 5
-    assert refused.status_code == 429
-    assert 0 < int(refused["Retry-After"]) <= 60
-    assert b"Too many attempts. Try again in 1 minute." in refused.content
+    assert refusal.status_code == 429
+    assert 0 < int(refusal["Retry-After"]) <= 60
+    assert b"Too many attempts. Try again in 1 minute." in refusal.content
 
 
 def test_the_limit_does_not_apply_to_another_ip_address(cast: Cast) -> None:
@@ -73,13 +75,13 @@ def test_successful_sign_ins_do_not_count_against_the_limit(cast: Cast) -> None:
     answers = [
         sign_in_status(Client(REMOTE_ADDR="198.51.100.4"), alice) for _ in range(MAX_TRIES + 1)
     ]
-    wrong = [
+    statuses = [
         sign_in_status(Client(REMOTE_ADDR="198.51.100.4"), alice, "no")
         for _ in range(MAX_TRIES + 1)
     ]
 
     assert answers == [302] * (MAX_TRIES + 1)
-    assert wrong == [400] * MAX_TRIES + [429]
+    assert statuses == [400] * MAX_TRIES + [429]
 
 
 def test_sign_in_is_unavailable_without_redis(cast: Cast) -> None:
@@ -176,16 +178,18 @@ def test_a_successful_sign_in_does_not_reset_the_networks_limit(cast: Cast) -> N
 def test_the_addresses_of_one_ipv6_network_count_as_one(cast: Cast) -> None:
     spend_tries(30, address="2001:db8:0:1::7")
 
-    same = sign_in_status(Client(REMOTE_ADDR="2001:db8:0:1:ffff::1"), cast.acme.developer)
-    other = sign_in_status(Client(REMOTE_ADDR="2001:db8:0:2::1"), cast.acme.developer)
+    status_in_network = sign_in_status(
+        Client(REMOTE_ADDR="2001:db8:0:1:ffff::1"), cast.acme.developer
+    )
+    status_elsewhere = sign_in_status(Client(REMOTE_ADDR="2001:db8:0:2::1"), cast.acme.developer)
 
-    assert (same, other) == (429, 302)
+    assert (status_in_network, status_elsewhere) == (429, 302)
 
 
 def test_sign_in_asks_to_retry_while_all_hashing_slots_are_in_use(cast: Cast) -> None:
-    with ExitStack() as others:
+    with ExitStack() as held_slots:
         for _ in range(MAX_CHECKS):
-            others.enter_context(hashing_slot())
+            held_slots.enter_context(hashing_slot())
         client = Client(REMOTE_ADDR="198.51.100.7")
         response = client.post(
             "/sign-in", {"email": cast.acme.developer.email, "password": PASSWORD}

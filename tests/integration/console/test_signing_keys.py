@@ -22,11 +22,11 @@ def test_the_public_keys_are_available_without_sign_in() -> None:
 
 
 def test_the_command_prints_the_same_keys() -> None:
-    printed = StringIO()
+    output = StringIO()
 
-    call_command("show_signing_keys", stdout=printed)
+    call_command("show_signing_keys", stdout=output)
 
-    assert printed.getvalue().encode() == Client().get(ADDRESS).content
+    assert output.getvalue().encode() == Client().get(ADDRESS).content
 
 
 def test_nothing_secret_is_served() -> None:

@@ -57,14 +57,14 @@ def entries(company: Company, action: str) -> list[AuditEntry]:
 def test_a_sinks_secret_is_shown_only_on_creation(
     company: Company, alice: Client, hook: Hook
 ) -> None:
-    made = post(alice, name="Splunk", address=hook.url)
+    created = post(alice, name="Splunk", address=hook.url)
 
-    assert made.status_code == 201
-    secret = made.json()["secret"]
+    assert created.status_code == 201
+    secret = created.json()["secret"]
     assert secret.startswith("whsec_")
-    listed = alice.get(ADDRESS).content.decode()
+    sink_list = alice.get(ADDRESS).content.decode()
     (entry,) = entries(company, "audit_sink.created")
-    for text in (listed, json.dumps(entry.after), entry.target):
+    for text in (sink_list, json.dumps(entry.after), entry.target):
         assert secret not in text
         assert "planted-path" not in text
 
@@ -83,10 +83,10 @@ def test_the_list_shows_the_delivery_state_of_a_sink(alice: Client, hook: Hook) 
 def test_a_test_message_is_delivered_and_audited(
     company: Company, alice: Client, hook: Hook
 ) -> None:
-    made = post(alice, name="Splunk", address=hook.url).json()
-    hook.secret = made["secret"]
+    created = post(alice, name="Splunk", address=hook.url).json()
+    hook.secret = created["secret"]
 
-    answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/test")
+    answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/test")
 
     assert answer.json() == {"delivered": True, "error": ""}
     assert [payload["type"] for payload in hook.payloads] == ["audit.test"]
@@ -97,20 +97,20 @@ def test_a_test_message_is_delivered_and_audited(
 def test_a_test_message_is_delivered_over_syslog(alice: Client) -> None:
     with syslog_server() as syslog:
         address = f"syslog+tcp://127.0.0.1:{syslog.port}"
-        made = post(alice, name="logs", address=address).json()
+        created = post(alice, name="logs", address=address).json()
 
-        answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/test")
+        answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/test")
 
         assert answer.json()["delivered"]
         assert "audit.test" in syslog.lines[0]
-    assert made["secret"] is None
+    assert created["secret"] is None
 
 
 def test_a_failed_test_message_reports_the_error(alice: Client, hook: Hook) -> None:
-    made = post(alice, name="Splunk", address=hook.url).json()
+    created = post(alice, name="Splunk", address=hook.url).json()
     hook.statuses = [503]
 
-    answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/test")
+    answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/test")
 
     assert answer.json() == {"delivered": False, "error": "The receiver responded with status 503."}
 
@@ -118,9 +118,9 @@ def test_a_failed_test_message_reports_the_error(alice: Client, hook: Hook) -> N
 def test_a_replay_moves_the_cursor_back_and_is_audited(
     company: Company, alice: Client, hook: Hook
 ) -> None:
-    made = post(alice, name="Splunk", address=hook.url).json()
+    created = post(alice, name="Splunk", address=hook.url).json()
 
-    answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/replay", from_sequence=3)
+    answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/replay", from_sequence=3)
 
     assert (answer.json()["delivered_sequence"], answer.json()["num_waiting"]) == (2, 6)
     (entry,) = entries(company, "audit_sink.replayed")
@@ -176,9 +176,9 @@ def test_a_duplicate_name_is_a_conflict(alice: Client, hook: Hook) -> None:
 def test_a_replay_from_an_invalid_entry_is_rejected(
     alice: Client, hook: Hook, from_sequence: int
 ) -> None:
-    made = post(alice, name="Splunk", address=hook.url).json()
+    created = post(alice, name="Splunk", address=hook.url).json()
 
-    answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/replay", from_sequence=from_sequence)
+    answer = post(alice, f"{ADDRESS}/{created['sink']['id']}/replay", from_sequence=from_sequence)
 
     assert (answer.status_code, answer.json()["field"]) == (422, "from_sequence")
 
@@ -197,35 +197,38 @@ def test_each_tenant_has_a_limit_of_concurrent_sink_tests(
     company: Company, alice: Client, hook: Hook
 ) -> None:
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
-    with ExitStack() as held:
+    with ExitStack() as held_slots:
         for _ in range(8):
-            held.enter_context(OUTWARD.acquire(company.tenant_id))
+            held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
 
-        refused = post(alice, f"{ADDRESS}/{sink_id}/test")
+        refused_test = post(alice, f"{ADDRESS}/{sink_id}/test")
 
-    assert (refused.status_code, refused.json()["code"]) == (429, "too_many_concurrent_requests")
-    assert refused["Retry-After"] == "5"
+    assert (refused_test.status_code, refused_test.json()["code"]) == (
+        429,
+        "too_many_concurrent_requests",
+    )
+    assert refused_test["Retry-After"] == "5"
     assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200
 
 
 def test_the_limit_covers_domain_verification(company: Company, sign_in: SignIn) -> None:
     olga = sign_in(company.people[Role.OWNER])
     domain = post(olga, "/api/v1/domains", name=f"{company.slug}.example").json()
-    with ExitStack() as held:
+    with ExitStack() as held_slots:
         for _ in range(8):
-            held.enter_context(OUTWARD.acquire(company.tenant_id))
+            held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
 
-        refused = post(olga, f"/api/v1/domains/{domain['id']}/verify")
+        refused_check = post(olga, f"/api/v1/domains/{domain['id']}/verify")
 
-    assert refused.status_code == 429
+    assert refused_check.status_code == 429
 
 
 def test_the_limit_of_another_tenant_is_independent(
     company: Company, alice: Client, hook: Hook
 ) -> None:
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
-    with ExitStack() as held:
+    with ExitStack() as held_slots:
         for _ in range(8):
-            held.enter_context(OUTWARD.acquire("a neighbour"))
+            held_slots.enter_context(OUTWARD.acquire("a neighbour"))
 
         assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200

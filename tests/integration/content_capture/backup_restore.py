@@ -78,7 +78,7 @@ def open_contents(company: Company) -> list[bytes]:
     return [
         open_sealed(
             tenant_id,
-            place=object_store.build_seal_context(object_id),
+            context=object_store.build_seal_context(object_id),
             envelope=object_store.read_object(tenant_id, object_id),
         )
         for object_id in object_ids

@@ -139,9 +139,9 @@ def test_a_rotated_key_is_not_destroyed_by_a_restore(
     acme.give_consent(acme.company.developer)
     acme.capture(acme.company.developer, SECRET)
     back_up(backup)
-    later = timezone.now() + timedelta(days=1)
-    rotate_tenant_keys(tenant_id=acme.company.tenant_id, now=later, older_than=later)
-    destroyed_keys.record_missing_destroyed_keys(now=later)
+    next_day = timezone.now() + timedelta(days=1)
+    rotate_tenant_keys(tenant_id=acme.company.tenant_id, now=next_day, older_than=next_day)
+    destroyed_keys.record_missing_destroyed_keys(now=next_day)
 
     with empty_database(services, monkeypatch):
         restore(backup)
@@ -197,9 +197,9 @@ def test_a_command_completes_the_erasures_of_an_interrupted_restore(
 
     with empty_database(services, monkeypatch):
         list_folder = type(storage).listdir
-        with monkeypatch.context() as patched:
+        with monkeypatch.context() as context:
             # The store is reachable at the first check.
-            patched.setattr(
+            context.setattr(
                 type(storage),
                 "listdir",
                 lambda self, path: _raise_unreachable() if path else list_folder(self, ""),
@@ -220,8 +220,8 @@ def test_a_tombstone_that_could_not_be_stored_is_stored_later(
     acme.capture(acme.company.developer, SECRET)
     storage = storages[tombstones.STORAGE]
     scope, now = build_scope(acme.company.developer.user_id), timezone.now()
-    with monkeypatch.context() as patched:
-        patched.setattr(type(storage), "save", _raise_unreachable)
+    with monkeypatch.context() as context:
+        context.setattr(type(storage), "save", _raise_unreachable)
         shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=now)
     before = [path.name for path in tombstone_folder.rglob("*")]
 

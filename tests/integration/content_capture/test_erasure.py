@@ -39,7 +39,7 @@ def test_withdrawing_consent_destroys_the_key_immediately_and_deletes_objects(
 
     with pytest.raises(KeyDestroyed):
         open_sealed(
-            acme.company.tenant_id, place=object_store.build_seal_context(row.id), envelope=sealed
+            acme.company.tenant_id, context=object_store.build_seal_context(row.id), envelope=sealed
         )
     erase_due_content()
     assert (acme.objects, list_files(folder)) == ([], [])
@@ -223,12 +223,12 @@ def test_an_object_left_by_a_killed_worker_is_deleted(
 def test_an_object_stored_after_the_withdrawal_is_deleted_immediately(
     acme: ConsentingTenant, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada, put = acme.company.developer, object_store.store_object
+    ada, store_object = acme.company.developer, object_store.store_object
 
     def put_after_withdrawal(*arguments: object) -> None:
         acme.give_consent(ada, NO_CONSENT)
         erase_due_content()
-        put(*arguments)  # type: ignore[arg-type]
+        store_object(*arguments)  # type: ignore[arg-type]
 
     acme.give_consent(ada)
     monkeypatch.setattr(object_store, "store_object", put_after_withdrawal)

@@ -47,12 +47,12 @@ def test_content_is_stored_sealed_with_consent_of_tenant_and_user(
     assert row.stored_at is not None
     assert len(row.request_ids) == 2
     assert b"planted" not in file.read_bytes()
-    opened = open_sealed(
+    content = open_sealed(
         acme.company.tenant_id,
-        place=object_store.build_seal_context(row.id),
+        context=object_store.build_seal_context(row.id),
         envelope=object_store.read_object(acme.company.tenant_id, row.id),
     )
-    assert [json.loads(line)["prefix"] for line in opened.splitlines()] == [
+    assert [json.loads(line)["prefix"] for line in content.splitlines()] == [
         "planted one",
         "planted two",
     ]
@@ -74,12 +74,12 @@ def test_content_captured_before_the_current_consent_is_dropped(
     (row,) = acme.objects
     assert (ingestion.num_stored, ingestion.dropped) == (1, {"no consent": 1})
     assert (row.num_items, len(row.request_ids)) == (1, 1)
-    opened = open_sealed(
+    content = open_sealed(
         acme.company.tenant_id,
-        place=object_store.build_seal_context(row.id),
+        context=object_store.build_seal_context(row.id),
         envelope=object_store.read_object(acme.company.tenant_id, row.id),
     )
-    assert json.loads(opened)["prefix"] == "captured after"
+    assert json.loads(content)["prefix"] == "captured after"
 
 
 def test_content_captured_before_the_tenant_allowed_it_again_is_dropped(
@@ -197,7 +197,9 @@ def test_an_object_moved_to_another_tenant_cannot_be_opened(
 
     with pytest.raises(DecryptionFailed):
         open_sealed(
-            globex.company.tenant_id, place=object_store.build_seal_context(row.id), envelope=sealed
+            globex.company.tenant_id,
+            context=object_store.build_seal_context(row.id),
+            envelope=sealed,
         )
 
 

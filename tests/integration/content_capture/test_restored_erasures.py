@@ -141,8 +141,8 @@ def test_an_erasure_that_could_not_be_recorded_is_recorded_later(
     acme: ConsentingTenant, tombstone_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = storages[tombstones.STORAGE]
-    with monkeypatch.context() as patched:
-        patched.setattr(type(storage), "save", _raise_unreachable)
+    with monkeypatch.context() as context:
+        context.setattr(type(storage), "save", _raise_unreachable)
         request_erasure(acme.company, acme.company.developer)
     run_due_erasures(now=timezone.now())
 

@@ -32,10 +32,10 @@ def test_the_worker_stores_content_within_seconds(acme: ConsentingTenant, worker
     assert _is_stored(acme, seconds=60), worker.read_text()
     (row,) = acme.objects
     sealed = object_store.read_object(acme.company.tenant_id, row.id)
-    opened = open_sealed(
-        acme.company.tenant_id, place=object_store.build_seal_context(row.id), envelope=sealed
+    content = open_sealed(
+        acme.company.tenant_id, context=object_store.build_seal_context(row.id), envelope=sealed
     )
-    assert b"planted" in opened
+    assert b"planted" in content
     assert "planted" not in worker.read_text()
 
 

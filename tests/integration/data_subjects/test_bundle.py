@@ -117,30 +117,30 @@ def test_an_export_is_signed_and_counts_its_rows(acme: TracedTenant) -> None:
 
 def test_a_changed_byte_is_detected_or_does_not_affect_the_content(acme: TracedTenant) -> None:
     """Some bytes of a ZIP file, such as dates, do not affect its content."""
-    whole = acme.export(acme.olga, acme.ada.user_id).getvalue()
+    bundle = acme.export(acme.olga, acme.ada.user_id).getvalue()
     rng = random.Random(3)
-    with ZipFile(BytesIO(whole)) as archive:
+    with ZipFile(BytesIO(bundle)) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
 
-    for offset in rng.sample(range(len(whole)), 100):
-        changed = bytearray(whole)
-        changed[offset] ^= 1 << rng.randrange(8)
+    for offset in rng.sample(range(len(bundle)), 100):
+        changed_bundle = bytearray(bundle)
+        changed_bundle[offset] ^= 1 << rng.randrange(8)
         try:
-            verify_bundle(BytesIO(bytes(changed)), KEYS)
+            verify_bundle(BytesIO(bytes(changed_bundle)), KEYS)
         except BadSignature:
             continue
-        with ZipFile(BytesIO(bytes(changed))) as archive:
+        with ZipFile(BytesIO(bytes(changed_bundle))) as archive:
             assert {name: archive.read(name) for name in archive.namelist()} == content
 
 
 def rewrite_bundle(bundle: BytesIO, **changes: bytes | None) -> BytesIO:
     """Return the bundle with a file changed, added, or left out (None)."""
     out = BytesIO()
-    with ZipFile(bundle) as original, ZipFile(out, "w") as changed:
+    with ZipFile(bundle) as original, ZipFile(out, "w") as target:
         files = {name: original.read(name) for name in original.namelist()} | changes
         for name, data in files.items():
             if data is not None:
-                changed.writestr(name, data)
+                target.writestr(name, data)
     return out
 
 

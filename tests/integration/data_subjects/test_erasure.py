@@ -192,8 +192,8 @@ def test_an_interrupted_erasure_continues_with_the_same_anonymous_id(
     acme: TracedTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request_erasure(acme)
-    with monkeypatch.context() as patched:
-        patched.setattr(anonymization, "anonymize_subject", lambda *_: pytest.fail("killed"))
+    with monkeypatch.context() as context:
+        context.setattr(anonymization, "anonymize_subject", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             run_due_erasures(now=timezone.now())
     (anonymous_id,) = user_ids_of(acme)["UsageRecord"]
@@ -219,11 +219,11 @@ def test_records_delivered_late_are_pseudonymized(acme: TracedTenant) -> None:
 def test_an_error_in_one_tenant_does_not_delay_another(
     acme: TracedTenant, globex: TracedTenant, order: int
 ) -> None:
-    broken, other = (acme, globex)[::order]
+    broken, healthy = (acme, globex)[::order]
     for traced in (acme, globex):
         request_erasure(traced)
     run_due_erasures(now=timezone.now())
-    make_completion(other.company, other.ada)
+    make_completion(healthy.company, healthy.ada)
     hold_id = place_hold(actor=broken.olga, new=NewHold("m", "r"), now=timezone.now())
     out_of_range = datetime.min.replace(tzinfo=timezone_of(timedelta(hours=14)))  # 1 BC in UTC
     with tenant_scope(broken.company.tenant_id):
@@ -231,7 +231,7 @@ def test_an_error_in_one_tenant_does_not_delay_another(
 
     pseudonymize_late_records(now=timezone.now())
 
-    assert other.ada.user_id not in user_ids_of(other)["UsageRecord"]
+    assert healthy.ada.user_id not in user_ids_of(healthy)["UsageRecord"]
     release_hold(actor=broken.olga, hold_id=hold_id, reason="settled", now=timezone.now())
 
 
@@ -266,11 +266,11 @@ def test_an_erasure_is_retried_after_a_storage_failure(
     def fail(**_: object) -> int:
         raise OSError
 
-    with monkeypatch.context() as patched:
-        patched.setattr(content_erasure, "erase_requested_content", fail)
-        failed = run_due_erasures(now=timezone.now())
+    with monkeypatch.context() as context:
+        context.setattr(content_erasure, "erase_requested_content", fail)
+        num_erased = run_due_erasures(now=timezone.now())
 
-    assert (failed, run_due_erasures(now=timezone.now())) == (0, 1)
+    assert (num_erased, run_due_erasures(now=timezone.now())) == (0, 1)
     # Counted by the first run, which emptied the row.
     assert read_certificate(acme)["rows"]["tenants_apikey"] == 1
 
@@ -377,10 +377,10 @@ def test_a_user_can_be_erased_only_once(acme: TracedTenant) -> None:
 
 
 def test_the_database_forbids_moving_records_to_another_user(acme: TracedTenant) -> None:
-    other = make_colleague(acme.company).user_id
+    other_user_id = make_colleague(acme.company).user_id
     for model in (UsageRecord, Outcome, TypingReport):
         with pytest.raises(ProgrammingError), tenant_scope(acme.company.tenant_id):
-            model.objects.update(user_id=other)
+            model.objects.update(user_id=other_user_id)
     with pytest.raises(ProgrammingError), tenant_scope(acme.company.tenant_id):
         UsageRecord.objects.update(generated_tokens=0)
 

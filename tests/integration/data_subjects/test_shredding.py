@@ -70,7 +70,7 @@ def test_a_shredded_tenants_text_is_in_no_table_stream_or_file(
     epoch_before = Tenant.objects.get(id=acme.company.tenant_id).cache_epoch
     seal_context = SealContext("x", "y", "z")
     sealed = seal_in_scope(
-        acme.company.tenant_id, "day:1", place=seal_context, data=b"x", now=timezone.now()
+        acme.company.tenant_id, "day:1", context=seal_context, data=b"x", now=timezone.now()
     )
     close_tenant(acme)
     before = find_traces(acme, folder)
@@ -83,7 +83,7 @@ def test_a_shredded_tenants_text_is_in_no_table_stream_or_file(
     assert find_traces(globex, folder) == globex_traces
     assert len(list_files(folder)) == 1
     with pytest.raises(KeyDestroyed):
-        open_sealed(acme.company.tenant_id, place=seal_context, envelope=sealed)
+        open_sealed(acme.company.tenant_id, context=seal_context, envelope=sealed)
     with tenant_scope(acme.company.tenant_id):
         assert not TenantKey.objects.exclude(wrapped=None).exists()
     assert Tenant.objects.get(id=acme.company.tenant_id).cache_epoch > epoch_before
@@ -162,8 +162,8 @@ def test_an_interrupted_shredding_can_be_resumed(
     acme: TracedTenant, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     close_tenant(acme)
-    with monkeypatch.context() as patched:
-        patched.setattr(tenant_purge, "_purge_redis", lambda *_: pytest.fail("killed"))
+    with monkeypatch.context() as context:
+        context.setattr(tenant_purge, "_purge_redis", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             shred_tenant(acme)
     with tenant_scope(acme.company.tenant_id):  # the first step destroys the keys
@@ -180,8 +180,8 @@ def test_an_interrupted_shredding_counts_each_row_once(
     for traced in (acme, globex):
         close_tenant(traced)
     for interrupted_step in ("_empty_rows", "_purge_redis"):
-        with monkeypatch.context() as patched:
-            patched.setattr(tenant_purge, interrupted_step, lambda *_: pytest.fail("killed"))
+        with monkeypatch.context() as context:
+            context.setattr(tenant_purge, interrupted_step, lambda *_: pytest.fail("killed"))
             with pytest.raises(pytest.fail.Exception):
                 shred_tenant(acme)
 

@@ -46,63 +46,71 @@ _SUPERVISOR = """
 
 
 @pytest.fixture
-def mark(tmp_path: Path) -> Iterator[str]:
-    mark = new_tag(tmp_path)
-    yield mark
-    terminate_tagged(mark, grace_s=0.0)
+def supervisor_tag(tmp_path: Path) -> Iterator[str]:
+    supervisor_tag = new_tag(tmp_path)
+    yield supervisor_tag
+    terminate_tagged(supervisor_tag, grace_s=0.0)
 
 
-def _start_supervisor(mark: str, tmp_path: Path, *, guarded: bool) -> subprocess.Popen[str]:
+def _start_supervisor(
+    supervisor_tag: str, tmp_path: Path, *, is_guarded: bool
+) -> subprocess.Popen[str]:
     supervisor = subprocess.Popen(
         [
-            *(sys.executable, "-c", textwrap.dedent(_SUPERVISOR), mark, str(tmp_path / "log")),
-            "guarded" if guarded else "unguarded",
+            *(
+                sys.executable,
+                "-c",
+                textwrap.dedent(_SUPERVISOR),
+                supervisor_tag,
+                str(tmp_path / "log"),
+            ),
+            "guarded" if is_guarded else "unguarded",
         ],
         stdout=subprocess.PIPE,
         text=True,
     )
     assert supervisor.stdout is not None
     assert supervisor.stdout.readline() == "started\n"
-    wait_until(lambda: len(find_tagged_pids(mark)) >= 3, timeout_s=60)
+    wait_until(lambda: len(find_tagged_pids(supervisor_tag)) >= 3, timeout_s=60)
     return supervisor
 
 
-def test_all_processes_end_if_the_supervisor_is_killed(mark: str, tmp_path: Path) -> None:
-    with _start_supervisor(mark, tmp_path, guarded=True) as supervisor:
+def test_all_processes_end_if_the_supervisor_is_killed(supervisor_tag: str, tmp_path: Path) -> None:
+    with _start_supervisor(supervisor_tag, tmp_path, is_guarded=True) as supervisor:
         supervisor.kill()
 
-    wait_until(lambda: not find_tagged_pids(mark), timeout_s=60)
+    wait_until(lambda: not find_tagged_pids(supervisor_tag), timeout_s=60)
 
 
-def test_without_a_watchdog_grandchildren_survive(mark: str, tmp_path: Path) -> None:
+def test_without_a_watchdog_grandchildren_survive(supervisor_tag: str, tmp_path: Path) -> None:
     """The kernel ends only direct children; the watchdog is needed for grandchildren."""
-    with _start_supervisor(mark, tmp_path, guarded=False) as supervisor:
+    with _start_supervisor(supervisor_tag, tmp_path, is_guarded=False) as supervisor:
         supervisor.kill()
 
-    wait_until(lambda: len(find_tagged_pids(mark)) < 3, timeout_s=60)
-    assert find_tagged_pids(mark)
+    wait_until(lambda: len(find_tagged_pids(supervisor_tag)) < 3, timeout_s=60)
+    assert find_tagged_pids(supervisor_tag)
 
 
-def test_an_orderly_stop_leaves_no_grandchildren(mark: str, tmp_path: Path) -> None:
-    with Watchdog(mark, grace_s=0.5):
+def test_an_orderly_stop_leaves_no_grandchildren(supervisor_tag: str, tmp_path: Path) -> None:
+    with Watchdog(supervisor_tag, grace_s=0.5):
         child = ChildProcess(
             ChildSpec(
                 name="Child",
                 command=dying_with_parent(("sh", "-c", "setsid sleep 600 & sleep 600")),
                 log_file=tmp_path / "log",
-                environment=dict(os.environ) | tag_environment(mark),
+                environment=dict(os.environ) | tag_environment(supervisor_tag),
             )
         )
         child.start()
-        wait_until(lambda: len(find_tagged_pids(mark)) >= 3, timeout_s=60)
+        wait_until(lambda: len(find_tagged_pids(supervisor_tag)) >= 3, timeout_s=60)
         child.stop()
-        assert find_tagged_pids(mark)
+        assert find_tagged_pids(supervisor_tag)
 
-    assert not find_tagged_pids(mark)
+    assert not find_tagged_pids(supervisor_tag)
 
 
-def test_a_killed_watchdog_is_restarted(mark: str) -> None:
-    with Watchdog(mark) as watchdog:
+def test_a_killed_watchdog_is_restarted(supervisor_tag: str) -> None:
+    with Watchdog(supervisor_tag) as watchdog:
         killed_pid = watchdog.pid
         os.kill(killed_pid, signal.SIGKILL)
         wait_until(lambda: _read_state(killed_pid) == "Z", timeout_s=60)
@@ -111,9 +119,9 @@ def test_a_killed_watchdog_is_restarted(mark: str) -> None:
         assert watchdog.pid != killed_pid
 
 
-def test_a_watchdog_ignores_the_signals_of_a_terminal(mark: str) -> None:
+def test_a_watchdog_ignores_the_signals_of_a_terminal(supervisor_tag: str) -> None:
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    with Watchdog(mark) as watchdog:
+    with Watchdog(supervisor_tag) as watchdog:
         wait_until(lambda: _ignores_signals(watchdog.pid, signals), timeout_s=60)
         for number in signals:
             os.kill(watchdog.pid, number)
@@ -178,8 +186,8 @@ def _await_echo(cat: subprocess.Popen[bytes]) -> None:
 
 def test_processes_of_another_home_are_not_terminated(tmp_path: Path) -> None:
     mark = new_tag(tmp_path / "neighbour")
-    with subprocess.Popen(["sleep", "600"], env=tag_environment(mark)) as other:
+    with subprocess.Popen(["sleep", "600"], env=tag_environment(mark)) as foreign_process:
         terminate_tagged(home_digest(tmp_path / "mine"), grace_s=0.0)
 
-        assert other.poll() is None
-        other.kill()
+        assert foreign_process.poll() is None
+        foreign_process.kill()

@@ -26,8 +26,8 @@ _MAX_TOKENS: Final = ("max_tokens",)
 def _both_forms(
     path: str, body: dict[str, Any], field: tuple[str, ...] = _MAX_TOKENS
 ) -> tuple[SampleRequest, SampleRequest]:
-    whole, streamed = ({**body, "stream": is_streamed} for is_streamed in (False, True))
-    return SampleRequest(path, whole, False, field), SampleRequest(path, streamed, True, field)
+    complete, streamed = ({**body, "stream": is_streamed} for is_streamed in (False, True))
+    return SampleRequest(path, complete, False, field), SampleRequest(path, streamed, True, field)
 
 
 _SAMPLES: Final = (

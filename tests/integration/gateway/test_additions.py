@@ -90,18 +90,18 @@ async def _add_replica(
     assert await _wait_for_membership(
         site, _other_url(site).removeprefix("http://"), is_member=False
     )
-    known = await _read_fleet(site)
+    fleet = await _read_fleet(site)
     return add_replica(
         connection,
         operator=_operator(role),
         addition=AddReplica(**form_fields),
-        fleet=known,
+        fleet=fleet,
         now=NOW,
     )
 
 
 async def _remove_replica(
-    connection: redis.Redis, site: Site, known: FleetView, **fields: str
+    connection: redis.Redis, site: Site, fleet: FleetView, **fields: str
 ) -> None:
     form_fields = {
         "pool": POOL,
@@ -112,7 +112,7 @@ async def _remove_replica(
         connection,
         operator=_operator(),
         removal=RemoveReplica(**form_fields | fields),
-        fleet=known,
+        fleet=fleet,
         now=NOW,
     )
 
@@ -256,11 +256,11 @@ async def test_conflicting_or_forbidden_changes_are_refused(
 async def test_a_pool_without_allowed_networks_accepts_no_replica(
     site: Site, connection: redis.Redis
 ) -> None:
-    known = FleetView({POOL: frozenset()}, {}, frozenset())
+    fleet = FleetView({POOL: frozenset()}, {}, frozenset())
     addition = AddReplica(POOL, "http://localhost:1", "Ticket 4711")
 
     with pytest.raises(Conflict, match="does not allow you to add replicas"):
-        add_replica(connection, operator=_operator(), addition=addition, fleet=known, now=NOW)
+        add_replica(connection, operator=_operator(), addition=addition, fleet=fleet, now=NOW)
 
 
 async def test_removing_the_last_replica_requires_its_name(
@@ -268,11 +268,11 @@ async def test_removing_the_last_replica_requires_its_name(
 ) -> None:
     initial, added = site.engine_url.removeprefix("http://"), await _add_replica(connection, site)
     assert await _wait_for_membership(site, added, is_member=True)
-    known = await _read_fleet(site, initial)
+    fleet = await _read_fleet(site, initial)
 
     with pytest.raises(LastReplicaOfPool):
-        await _remove_replica(connection, site, known)
-    await _remove_replica(connection, site, known, confirmation=added)
+        await _remove_replica(connection, site, fleet)
+    await _remove_replica(connection, site, fleet, confirmation=added)
 
     assert read_additions(connection).replicas == {}
 

@@ -52,8 +52,10 @@ class Tenant:
         address = self.site.home.paths.redis_url.read_text().strip()
         with redis.Redis.from_url(address) as connection:
             entries = cast(Entries, connection.xrange(CONTENT))
-        opened = [sealer.open(fields[FIELD.encode()], ContentBatch) for _, fields in entries]
-        own_batches = [batch for tenant_id, batch in opened if tenant_id == self.snapshot.tenant_id]
+        batches = [sealer.open(fields[FIELD.encode()], ContentBatch) for _, fields in entries]
+        own_batches = [
+            batch for tenant_id, batch in batches if tenant_id == self.snapshot.tenant_id
+        ]
         return [item for batch in own_batches for item in batch.items]
 
 
@@ -143,17 +145,17 @@ async def test_a_withdrawal_stops_capture_on_an_open_connection(quick_site: Site
 
         async def is_withdrawn() -> bool:
             before = len(tenant.sent_items())
-            other = make_tenant(quick_site)
+            barrier_tenant = make_tenant(quick_site)
             await request_with_outcome(quick_site, stream, "between = ")
-            await complete(quick_site, other, "barrier = ")
-            await wait_for_prefixes(other, last="barrier = ")
+            await complete(quick_site, barrier_tenant, "barrier = ")
+            await wait_for_prefixes(barrier_tenant, last="barrier = ")
             return len(tenant.sent_items()) == before
 
         assert await wait_until(is_withdrawn, patience_s=20.0)
         await request_with_outcome(quick_site, stream, "after = ", chars=1, text="edited after")
 
     tenant.publish(allows=True, agrees=True)
-    other = make_tenant(quick_site)
-    await complete(quick_site, other, "last = ")
-    await wait_for_prefixes(other, last="last = ")
+    second_tenant = make_tenant(quick_site)
+    await complete(quick_site, second_tenant, "last = ")
+    await wait_for_prefixes(second_tenant, last="last = ")
     assert not any("after" in str(item) for item in tenant.sent_items())

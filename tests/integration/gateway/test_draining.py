@@ -25,10 +25,10 @@ LONG_TOKENS = 400  # the fake engine takes a second for them
 @pytest.fixture(scope="module")
 def site(fake_engine_url: str) -> Iterator[Site]:
     """A gateway with two replicas, which are one engine under two names."""
-    other = fake_engine_url.replace("127.0.0.1", "localhost")
+    second_url = fake_engine_url.replace("127.0.0.1", "localhost")
     with (
         create_home() as home,
-        start_site(home, fake_engine_url, replicas=[fake_engine_url, other]) as site,
+        start_site(home, fake_engine_url, replicas=[fake_engine_url, second_url]) as site,
     ):
         yield site
 
@@ -73,7 +73,7 @@ async def _is_drained(site: Site, replica: str) -> bool:
 async def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
     site: Site, connection: redis.Redis
 ) -> None:
-    one, two = _replicas(site)
+    first, second = _replicas(site)
     async with site.stream() as stream:
         completion = asyncio.create_task(
             request_completion(stream, small_frame(site, max_tokens=LONG_TOKENS, path="a.py"))
@@ -84,9 +84,9 @@ async def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
 
         assert await wait_until(is_under_way)
         busy = (
-            one
-            if await _read_metric(site, "caret_replica_requests_in_flight", replica=one)
-            else two
+            first
+            if await _read_metric(site, "caret_replica_requests_in_flight", replica=first)
+            else second
         )
         _set_drain(connection, site, busy)
 
@@ -98,7 +98,7 @@ async def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
         serving_replicas = await find_serving_replicas(site)
         _, done = await completion
 
-    assert serving_replicas == {one, two} - {busy}
+    assert serving_replicas == {first, second} - {busy}
     assert done["meta"]["replica"] == busy
     # All requested tokens were generated, even if the filter withheld their text.
     assert done["meta"]["generated_tokens"] == LONG_TOKENS
@@ -107,13 +107,13 @@ async def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
 async def test_a_gateway_applies_a_drain_within_a_second(
     site: Site, connection: redis.Redis
 ) -> None:
-    one, _ = _replicas(site)
+    replica, _ = _replicas(site)
     began_s = time.monotonic()
 
-    _set_drain(connection, site, one)
+    _set_drain(connection, site, replica)
 
     async def is_drained() -> bool:
-        return await _is_drained(site, one)
+        return await _is_drained(site, replica)
 
     assert await wait_until(is_drained, patience_s=1.0), (
         f"not within {time.monotonic() - began_s} s"
@@ -123,24 +123,24 @@ async def test_a_gateway_applies_a_drain_within_a_second(
 async def test_a_restarted_gateway_knows_the_drained_replica(
     site: Site, connection: redis.Redis
 ) -> None:
-    one, two = _replicas(site)
-    _set_drain(connection, site, one)
+    first, second = _replicas(site)
+    _set_drain(connection, site, first)
 
     await asyncio.to_thread(site.gateway.child.stop)
     await asyncio.to_thread(site.launch_gateway)
 
-    assert await find_serving_replicas(site) == {two}
+    assert await find_serving_replicas(site) == {second}
 
 
 async def test_an_undrained_replica_gets_requests_again(
     site: Site, connection: redis.Redis
 ) -> None:
-    one, two = _replicas(site)
-    _set_drain(connection, site, one)
-    _set_drain(connection, site, one, is_drained=False)
+    first, second = _replicas(site)
+    _set_drain(connection, site, first)
+    _set_drain(connection, site, first, is_drained=False)
 
     async def are_both_used() -> bool:
-        return await find_serving_replicas(site) == {one, two}
+        return await find_serving_replicas(site) == {first, second}
 
     assert await wait_until(are_both_used)
 
@@ -148,15 +148,15 @@ async def test_an_undrained_replica_gets_requests_again(
 async def test_draining_the_last_replica_requires_its_name_and_sheds_all_load(
     site: Site, connection: redis.Redis
 ) -> None:
-    one, two = _replicas(site)
-    _set_drain(connection, site, one)
+    first, second = _replicas(site)
+    _set_drain(connection, site, first)
 
     with pytest.raises(LastReplicaOfPool) as rejection:
-        _set_drain(connection, site, two)
-    _set_drain(connection, site, two, confirmation=two)
+        _set_drain(connection, site, second)
+    _set_drain(connection, site, second, confirmation=second)
 
     async def is_drained() -> bool:
-        return await _is_drained(site, two)
+        return await _is_drained(site, second)
 
     assert await wait_until(is_drained)
     async with site.stream() as stream:
@@ -168,41 +168,41 @@ async def test_draining_the_last_replica_requires_its_name_and_sheds_all_load(
 async def test_an_invalid_drain_request_changes_nothing(
     site: Site, connection: redis.Redis
 ) -> None:
-    one, _ = _replicas(site)
+    replica, _ = _replicas(site)
     before = read_drains(connection)
 
     with pytest.raises(NotFound):
         _set_drain(connection, site, "10.0.0.9:8000")
     with pytest.raises(InvalidValue):
-        _set_drain(connection, site, one, reason="  ")
+        _set_drain(connection, site, replica, reason="  ")
     with pytest.raises(Conflict):
-        _set_drain(connection, site, one, is_drained=False)
+        _set_drain(connection, site, replica, is_drained=False)
 
     assert read_drains(connection) == before
 
 
 async def test_the_support_role_cannot_drain_replicas(site: Site, connection: redis.Redis) -> None:
-    one, _ = _replicas(site)
+    replica, _ = _replicas(site)
 
     with pytest.raises(Forbidden):
         set_drain(
             connection,
             operator=_operator(OperatorRole.SUPPORT),
-            drain_request=DrainRequest(one, is_drained=True, reason="x"),
+            drain_request=DrainRequest(replica, is_drained=True, reason="x"),
             members={"demo-fast": frozenset(_replicas(site))},
             now=NOW,
         )
 
-    assert one not in read_drains(connection).drained
+    assert replica not in read_drains(connection).drained
 
 
 async def test_drains_are_logged_with_operator_and_reason(
     site: Site, connection: redis.Redis
 ) -> None:
-    one, _ = _replicas(site)
+    replica, _ = _replicas(site)
 
-    _set_drain(connection, site, one, reason="Ticket 4711")
-    _set_drain(connection, site, one, is_drained=False, reason="Repaired")
+    _set_drain(connection, site, replica, reason="Ticket 4711")
+    _set_drain(connection, site, replica, is_drained=False, reason="Repaired")
 
     latest = read_drains(connection).latest[:2]
     assert [(change.operator, change.reason, change.is_drained) for change in latest] == [

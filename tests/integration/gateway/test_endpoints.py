@@ -51,8 +51,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environmen
     identity = {"root": "/models/demo", "block_size": 32}
     with (
         kubernetes_server_in_thread() as api,
-        scripted_engine(host=ONE, port=free_port(), **identity) as one,
-        scripted_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **identity),
+        scripted_engine(host=ONE, port=free_port(), **identity) as first_engine,
+        scripted_engine(host=TWO, port=int(first_engine.url.rpartition(":")[2]), **identity),
         create_home() as home,
     ):
         (account / "token").write_text(api.token)
@@ -60,11 +60,12 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environmen
         home.environment["CARET_KUBERNETES_API"] = api.url
         home.environment["CARET_KUBERNETES_SERVICE_ACCOUNT_DIR"] = str(account)
         api.set_slice("engines-a", endpoint(ONE, uid="one"))
-        with start_site(home, one.url) as site:
+        with start_site(home, first_engine.url) as site:
             static_pools = site.home.paths.pools.read_text()
-            service = one.url.replace(ONE, "engines")
+            service = first_engine.url.replace(ONE, "engines")
             discovered_pools = static_pools.replace(
-                f'replicas = ["{one.url}"]', f'discover = "{service}"\nsource = "kubernetes"'
+                f'replicas = ["{first_engine.url}"]',
+                f'discover = "{service}"\nsource = "kubernetes"',
             )
             assert discovered_pools != static_pools
             site.home.paths.pools.write_text(discovered_pools)

@@ -27,9 +27,9 @@ def engines() -> Iterator[tuple[ContinuationEngine, ContinuationEngine]]:
     token_ids = tokenizer.encode(TEXT, add_special_tokens=False).ids
     ends = [len(tokenizer.decode(token_ids[:n])) for n in range(len(token_ids) + 1)]
     texts = [TEXT[start:end] for start, end in pairwise(ends)]
-    one, two = (ContinuationEngine(token_ids, texts, host=f"127.0.0.{n}") for n in (1, 2))
-    with running_continuation_engine(one), running_continuation_engine(two):
-        yield one, two
+    first, second = (ContinuationEngine(token_ids, texts, host=f"127.0.0.{n}") for n in (1, 2))
+    with running_continuation_engine(first), running_continuation_engine(second):
+        yield first, second
 
 
 @pytest.fixture(scope="module")

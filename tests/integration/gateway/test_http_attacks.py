@@ -103,8 +103,8 @@ async def test_a_completion_is_recorded_for_the_keys_tenant(quick_site: Site, na
             assert response.status == 200
             await response.read()
 
-    one, other = await quick_site.records_after(before, count=2)
-    assert one.tenant_id != other.tenant_id
+    first, second = await quick_site.records_after(before, count=2)
+    assert first.tenant_id != second.tenant_id
 
 
 @pytest.mark.parametrize("path", WITH_BODIES)

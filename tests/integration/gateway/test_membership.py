@@ -70,22 +70,22 @@ def environment() -> Iterator[Environment]:
     identity = {"root": "/models/demo", "block_size": 32}
     with (
         dns_server_in_thread() as dns,
-        scripted_engine(host=ONE, port=free_port(), **identity) as one,
-        scripted_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **identity) as two,
+        scripted_engine(host=ONE, port=free_port(), **identity) as first,
+        scripted_engine(host=TWO, port=int(first.url.rpartition(":")[2]), **identity) as second,
         create_home() as home,
     ):
         dns.addresses[NAME] = [ONE]
         home.environment["CARET_DNS_RESOLVER"] = f"127.0.0.1:{dns.port}"
-        with start_site(home, one.url) as site:
+        with start_site(home, first.url) as site:
             static_pools = site.home.paths.pools.read_text()
             discovered_pools = static_pools.replace(
-                f'replicas = ["{one.url}"]', f'discover = "{_with_dns_name(one.url)}"'
+                f'replicas = ["{first.url}"]', f'discover = "{_with_dns_name(first.url)}"'
             )
             assert discovered_pools != static_pools
             site.home.paths.pools.write_text(discovered_pools)
             site.gateway.child.stop()
             site.launch_gateway()
-            yield Environment(site, dns, one, two)
+            yield Environment(site, dns, first, second)
 
 
 def _with_dns_name(url: str) -> str:

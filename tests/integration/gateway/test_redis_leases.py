@@ -76,10 +76,10 @@ class LeaseHolder:
 
 async def _count_free_units(redis: Redis, rule: BucketSpec = RATE) -> int:
     """Return the units that another gateway could get."""
-    other = LeaseHolder(RedisLeaseStore(redis), rule, name=secrets.token_hex(8))
-    request = replace(other.request(rule.capacity), number=2, least=0)
-    (grant,) = await other.store.renew(other.name, [request])
-    (_,) = await other.store.renew(other.name, [replace(other.request(0), number=3)])
+    probe = LeaseHolder(RedisLeaseStore(redis), rule, name=secrets.token_hex(8))
+    request = replace(probe.request(rule.capacity), number=2, least=0)
+    (grant,) = await probe.store.renew(probe.name, [request])
+    (_,) = await probe.store.renew(probe.name, [replace(probe.request(0), number=3)])
     return grant.granted_units
 
 
@@ -87,14 +87,14 @@ async def _count_free_units(redis: Redis, rule: BucketSpec = RATE) -> int:
 async def test_leased_units_are_unavailable_until_they_are_returned(
     redis: Redis, rule: BucketSpec
 ) -> None:
-    here = LeaseHolder(RedisLeaseStore(redis), rule)
-    there = LeaseHolder(RedisLeaseStore(redis), rule, name="there")
+    holder_here = LeaseHolder(RedisLeaseStore(redis), rule)
+    other_holder = LeaseHolder(RedisLeaseStore(redis), rule, name="there")
 
     granted = [
         (await holder.renew(units)).granted_units
-        for holder, units in [(here, 60), (there, 60), (there, 40)]
+        for holder, units in [(holder_here, 60), (other_holder, 60), (other_holder, 40)]
     ]
-    await here.renew(30)
+    await holder_here.renew(30)
 
     assert granted == [60, 0, 40]
     assert await _count_free_units(redis, rule) == 30
@@ -102,10 +102,10 @@ async def test_leased_units_are_unavailable_until_they_are_returned(
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
 async def test_settled_units_stay_spent(redis: Redis, rule: BucketSpec) -> None:
-    here = LeaseHolder(RedisLeaseStore(redis), rule)
-    await here.renew(60)
+    holder = LeaseHolder(RedisLeaseStore(redis), rule)
+    await holder.renew(60)
 
-    await here.renew(0, settled=45)
+    await holder.renew(0, settled=45)
 
     assert await _count_free_units(redis, rule) == 55
 
@@ -121,11 +121,11 @@ async def test_a_lease_exceeds_the_need_by_a_quarter_of_the_rest(redis: Redis) -
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
 async def test_a_repeated_or_late_request_changes_nothing(redis: Redis, rule: BucketSpec) -> None:
     store = RedisLeaseStore(redis)
-    here = LeaseHolder(store, rule)
-    await here.renew(60)
-    older = here.request(60)
-    await here.renew(50, settled=10)
-    latest = replace(here.request(50, settled=10), since=older.number)
+    holder = LeaseHolder(store, rule)
+    await holder.renew(60)
+    older = holder.request(60)
+    await holder.renew(50, settled=10)
+    latest = replace(holder.request(50, settled=10), since=older.number)
 
     (older_grant,) = await store.renew("here", [older])
     (latest_grant,) = await store.renew("here", [latest])
@@ -138,12 +138,12 @@ async def test_a_repeated_or_late_request_changes_nothing(redis: Redis, rule: Bu
 async def test_a_request_without_a_response_is_not_settled_twice(
     redis: Redis, rule: BucketSpec
 ) -> None:
-    here = LeaseHolder(RedisLeaseStore(redis), rule)
-    await here.renew(60)
-    await here.renew(50, settled=10, has_response=False)
+    holder = LeaseHolder(RedisLeaseStore(redis), rule)
+    await holder.renew(60)
+    await holder.renew(50, settled=10, has_response=False)
 
-    grant = await here.renew(45, settled=15)
-    await here.renew(0)
+    grant = await holder.renew(45, settled=15)
+    await holder.renew(0)
 
     assert grant.granted_units == 45
     assert await _count_free_units(redis, rule) == 85
@@ -152,17 +152,17 @@ async def test_a_request_without_a_response_is_not_settled_twice(
 async def test_a_lease_that_is_not_renewed_expires(redis: Redis) -> None:
     # longer than a busy machine may delay the next line
     store = RedisLeaseStore(redis, lease_s=0.5)
-    here, there = LeaseHolder(store, BUDGET), LeaseHolder(store, BUDGET, name="there")
-    await here.renew(100)
-    refusal = await there.renew(50)
+    holder, other_holder = LeaseHolder(store, BUDGET), LeaseHolder(store, BUDGET, name="there")
+    await holder.renew(100)
+    refusal = await other_holder.renew(50)
 
     async def is_free() -> bool:
-        return (await there.renew(50)).granted_units == 50
+        return (await other_holder.renew(50)).granted_units == 50
 
     assert (refusal.granted_units, refusal.wait_s) == (0, 1.0)
     assert await wait_until(is_free, patience_s=10.0)
     # These units were spent during the lease, so they count although the lease has expired.
-    overdrawn = await here.renew(0, settled=70)
+    overdrawn = await holder.renew(0, settled=70)
     assert (overdrawn.granted_units, overdrawn.overdrawn) == (0, 20)
 
 
@@ -178,12 +178,12 @@ async def test_entries_of_stopped_gateways_are_deleted(redis: Redis) -> None:
 
 
 async def test_units_already_counted_by_the_ledger_are_not_counted_twice(redis: Redis) -> None:
-    here = LeaseHolder(RedisLeaseStore(redis), BUDGET)
-    await here.renew(10)
+    holder = LeaseHolder(RedisLeaseStore(redis), BUDGET)
+    await holder.renew(10)
     await redis.hincrby(BUDGET.key, "used", 30)
     await redis.hset(BUDGET.key, "raised", "30")
 
-    await here.renew(0, settled=50)
+    await holder.renew(0, settled=50)
 
     assert await redis.hmget(BUDGET.key, "used", "raised") == [b"50", b"0"]
 
@@ -191,15 +191,15 @@ async def test_units_already_counted_by_the_ledger_are_not_counted_twice(redis: 
 async def test_a_refusal_returns_the_time_until_enough_units_are_available(redis: Redis) -> None:
     fast_rate = replace(RATE, interval_s=0.1)
     store = RedisLeaseStore(redis)
-    here, there = (LeaseHolder(store, fast_rate, name=name) for name in ("here", "there"))
-    await here.renew(100)
-    refusal = await there.renew(5)
+    holder, other_holder = (LeaseHolder(store, fast_rate, name=name) for name in ("here", "there"))
+    await holder.renew(100)
+    refusal = await other_holder.renew(5)
 
     await asyncio.sleep(refusal.wait_s + 0.005)
 
     assert refusal.granted_units == 0
     assert 0 < refusal.wait_s <= 5 * 0.1
-    assert (await there.renew(5)).granted_units == 5
+    assert (await other_holder.renew(5)).granted_units == 5
 
 
 async def test_several_buckets_are_returned_in_the_requested_order(redis: Redis) -> None:
@@ -232,11 +232,11 @@ async def test_a_lease_from_before_a_clock_was_set_back_expires(redis: Redis) ->
 
 
 async def test_a_full_bucket_without_leases_expires(redis: Redis) -> None:
-    here = LeaseHolder(RedisLeaseStore(redis))
-    await here.renew(3)
+    holder = LeaseHolder(RedisLeaseStore(redis))
+    await holder.renew(3)
     left_ms = await redis.pttl(RATE.key)
 
-    await here.renew(0)
+    await holder.renew(0)
 
     assert 60_000 < left_ms <= 3 * 60_000
     assert 0 < await redis.pttl(RATE.key) <= 60_000
@@ -250,9 +250,9 @@ async def test_a_daily_budget_expires_after_its_day(redis: Redis) -> None:
 
 async def test_large_numbers_are_counted_exactly(redis: Redis) -> None:
     large = replace(BUDGET, capacity=10**12)
-    here = LeaseHolder(RedisLeaseStore(redis), large)
-    await here.renew(10**12 - 3)
-    await here.renew(0, settled=10**12 - 3)
+    holder = LeaseHolder(RedisLeaseStore(redis), large)
+    await holder.renew(10**12 - 3)
+    await holder.renew(0, settled=10**12 - 3)
 
     assert await _count_free_units(redis, large) == 3
 
@@ -260,9 +260,9 @@ async def test_large_numbers_are_counted_exactly(redis: Redis) -> None:
 async def test_a_fast_rate_is_counted_exactly(redis: Redis) -> None:
     # A million requests a minute: one unit returns every 6 us.
     fast = replace(RATE, capacity=10**6, interval_s=6e-6)
-    here = LeaseHolder(RedisLeaseStore(redis), fast)
-    await here.renew(10**6)
-    await here.renew(0, settled=10**6)
+    holder = LeaseHolder(RedisLeaseStore(redis), fast)
+    await holder.renew(10**6)
+    await holder.renew(0, settled=10**6)
 
     grants = [await _count_free_units(redis, fast) for _ in range(5)]
 
@@ -270,11 +270,11 @@ async def test_a_fast_rate_is_counted_exactly(redis: Redis) -> None:
 
 
 async def test_the_script_is_loaded_again_after_a_script_flush(redis: Redis) -> None:
-    here = LeaseHolder(RedisLeaseStore(redis))
-    await here.renew(10)
+    holder = LeaseHolder(RedisLeaseStore(redis))
+    await holder.renew(10)
     await redis.script_flush()
 
-    assert (await here.renew(90)).granted_units == 90
+    assert (await holder.renew(90)).granted_units == 90
 
 
 async def test_an_unreachable_redis_raises_an_os_error(tmp_path: Path) -> None:
@@ -295,12 +295,12 @@ async def test_the_fake_store_behaves_like_the_script(
     for _ in range(100):
         holder = chance.choice(holders)
         holder.number += chance.choice([0, 1, 1, 1])
-        least, need, want = sorted(chance.choices(range(60), k=3))
+        minimum, need, want = sorted(chance.choices(range(60), k=3))
         capacity = chance.choice([60, 100, 100, 100])
         request = replace(
             holder.request(0, settled=chance.choice([0, 5, 25])),
             spec=replace(rule, capacity=capacity),
-            least=least,
+            least=minimum,
             need=need,
             want=want,
         )
@@ -387,14 +387,14 @@ async def test_a_slow_connection_refuses_no_request_and_loses_no_units(
 
         await tenant.spend_for(8.0)
 
-        failed = sum(gateway.num_calls["failed"] for gateway in gateways)
+        num_failed = sum(gateway.num_calls["failed"] for gateway in gateways)
         leases = [
             lease for name, lease in (await redis.hgetall(budget.key)).items() if b":" in name
         ]
         proxy.slow_share = proxy.lost_share = 0.0
         for gateway in gateways:
             await gateway.close()
-    assert failed > 0
+    assert num_failed > 0
     assert tenant.num_refused == 0
     assert all(int(lease.split()[3]) <= budget.max_lease + 100 for lease in leases)
     assert await redis.hget(budget.key, "used") == str(tenant.num_spent).encode()

@@ -90,12 +90,12 @@ async def test_opening_a_file_and_the_first_request_warm_up_without_usage_record
         _, done = await request_completion(stream, {**_COMPLETION, **_CONTEXT, "id": "1"})
         await engine.wait_for_requests(3)
 
-    opened, completion, first_of_repository = engine.requests
-    warmed = opened["prompt"]
+    file_warm_up, completion, first_of_repository = engine.requests
+    warmed = file_warm_up["prompt"]
     assert warmed == completion["prompt"][: len(warmed)] == first_of_repository["prompt"]
-    assert opened["max_tokens"] == first_of_repository["max_tokens"] == 1
-    assert opened["priority"] == first_of_repository["priority"] > completion["priority"]
-    assert opened["cache_salt"] == completion["cache_salt"]
+    assert file_warm_up["max_tokens"] == first_of_repository["max_tokens"] == 1
+    assert file_warm_up["priority"] == first_of_repository["priority"] > completion["priority"]
+    assert file_warm_up["cache_salt"] == completion["cache_salt"]
     (record,) = await site.records_after(0)
     assert record.request_id == done["meta"]["request_id"]
 

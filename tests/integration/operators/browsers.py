@@ -37,15 +37,15 @@ class Account:
         secret = base64.b32decode(query["secret"][0])
         return totp.compute_code(secret, int(time.time()) // totp.STEP_S + later_by)
 
-    def form(self, **other: str) -> dict[str, str]:
+    def form(self, **fields: str) -> dict[str, str]:
         password = self.credentials.password
-        return {"handle": self.handle, "password": password, "code": self.code()} | other
+        return {"handle": self.handle, "password": password, "code": self.code()} | fields
 
 
 def make_account(role: OperatorRole = OperatorRole.ADMIN) -> Account:
     handle = f"ola{secrets.token_hex(6)}"
-    made = create_operator(handle=handle, name="Ola Nordmann", role=role, now=timezone.now())
-    return Account(handle, made)
+    account = create_operator(handle=handle, name="Ola Nordmann", role=role, now=timezone.now())
+    return Account(handle, account)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,12 @@ class Browser:
 
     def confirm(self) -> None:
         """Simulate a step-up with a code of the authenticator app."""
-        held = self.session()
-        held["confirmed_until"] = time.time() + session.CONFIRMED_S
-        held.save()
+        stored_session = self.session()
+        stored_session["confirmed_until"] = time.time() + session.CONFIRMED_S
+        stored_session.save()
 
-    def change(self, company: Company, what: str, **form: str) -> Any:
-        address = f"/operators/tenants/{company.tenant_id}/edit/{what}"
+    def change(self, company: Company, action: str, **form: str) -> Any:
+        address = f"/operators/tenants/{company.tenant_id}/edit/{action}"
         return self.client.post(address, {"reason": "Ticket 4712"} | form)
 
     def invite_owner(self, company: Company, email: str) -> Any:
@@ -94,22 +94,22 @@ def signed_in(role: OperatorRole = OperatorRole.ADMIN) -> Browser:
     browser, request = new_browser(), HttpRequest()
     store = SessionStore()
     request.session = store
-    session.start_session(request, _known(role))
+    session.start_session(request, _find_operator(role))
     store.save()
     browser.client.cookies[SESSION] = store.token
     return browser
 
 
 @cache
-def _known(role: OperatorRole) -> OperatorView:
+def _find_operator(role: OperatorRole) -> OperatorView:
     handle = make_account(role).handle
-    return next(each for each in list_operators() if each.handle == handle)
+    return next(operator for operator in list_operators() if operator.handle == handle)
 
 
 def with_recent_step_up(browser: Browser | None = None) -> Browser:
     """Return a browser whose operator has just stepped up with a code."""
     browser = browser or signed_in()
-    held = browser.session()
-    held["confirmed_until"] = time.time() + session.CONFIRMED_S
-    held.save()
+    stored_session = browser.session()
+    stored_session["confirmed_until"] = time.time() + session.CONFIRMED_S
+    stored_session.save()
     return browser

@@ -34,8 +34,8 @@ def gateway_process(services: Services) -> Iterator[Gateway]:
     # Imported here: plugins are loaded before Django is set up, models after it.
     from tests.integration.operators.gateways import own_gateway
 
-    with own_gateway(services) as made:
-        yield made
+    with own_gateway(services) as gateway:
+        yield gateway
 
 
 @pytest.fixture

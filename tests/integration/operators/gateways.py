@@ -67,9 +67,9 @@ class Gateway:
     def page(self, path: str) -> bytes:
         connection = http.client.HTTPConnection(urlsplit(self.metrics).netloc, timeout=_PATIENCE_S)
         connection.request("GET", path)
-        found = connection.getresponse().read()
+        body = connection.getresponse().read()
         connection.close()
-        return found
+        return body
 
     def wait_for_metric(self, line: str) -> None:
         wait_until(lambda: self.has_metric(line), timeout_s=_PATIENCE_S)
@@ -103,7 +103,7 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
             additions_from=("10.12.0.0/16", "localhost"),
         )
         stack.enter_context(started(part))
-        made = Gateway(
+        gateway = Gateway(
             url=f"http://127.0.0.1:{port}",
             metrics=f"http://127.0.0.1:{metrics_port}",
             engine=engine,
@@ -111,8 +111,8 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
             tenant_id=snapshot.tenant_id,
             key=key,
         )
-        made.wait_for_metric("caret_engine_requests_running")
-        yield made
+        gateway.wait_for_metric("caret_engine_requests_running")
+        yield gateway
 
 
 @contextmanager
@@ -130,8 +130,8 @@ def _restored_redis(services: Services, tenant_id: str) -> Iterator[None]:
             forget_drains(connection)
             forget_additions(connection)
             since = cast(Any, connection.xrange(USAGE_STREAM, min=b"(" + marker))
-            if ours := [entry for entry, _ in since]:
-                connection.xdel(USAGE_STREAM, *ours)
+            if added_entries := [entry for entry, _ in since]:
+                connection.xdel(USAGE_STREAM, *added_entries)
 
 
 def forget_drains(connection: redis.Redis) -> None:

@@ -59,15 +59,17 @@ def test_an_added_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
 
 
 def test_an_addition_that_no_gateway_has_read_is_shown_as_waiting(gateway: Gateway) -> None:
-    other = "10.12.0.9:8000"
-    addition = ReplicaChange(1, POOL, f"http://{other}", True, "ola", REASON, 1_770_000_000_000)
+    waiting_address = "10.12.0.9:8000"
+    addition = ReplicaChange(
+        1, POOL, f"http://{waiting_address}", True, "ola", REASON, 1_770_000_000_000
+    )
     # The version is not raised, so gateways do not read it.
-    connect_to_redis().hset(ADDITIONS, f"{POOL} {other}", encode_addition(addition))
+    connect_to_redis().hset(ADDITIONS, f"{POOL} {waiting_address}", encode_addition(addition))
 
     text = _pools(signed_in())
 
     assert "Added, waiting for gateways" in text
-    assert f'href="{_removal(other)}"' in text
+    assert f'href="{_removal(waiting_address)}"' in text
 
 
 def test_an_added_replica_can_be_removed(gateway: Gateway) -> None:
@@ -87,7 +89,7 @@ def test_adding_a_replica_is_logged_with_the_operators_handle(gateway: Gateway) 
     with structlog.testing.capture_logs() as lines:
         _add(with_recent_step_up())
 
-    (line,) = [each for each in lines if each["event"] == "operator.replica_added"]
+    (line,) = [line for line in lines if line["event"] == "operator.replica_added"]
     assert line["operator"].startswith("ola")
     assert (line["pool"], line["replica"], line["reason"]) == (POOL, UNREACHABLE, REASON)
 
@@ -128,7 +130,7 @@ def test_the_support_role_gets_no_links_and_is_refused(gateway: Gateway) -> None
     ]
 
     assert f"/operators/pools/{POOL}/add" not in _pools(browser)
-    assert [each.status_code for each in answers] == [403, 403, 403, 403]
+    assert [answer.status_code for answer in answers] == [403, 403, 403, 403]
     assert read_additions(connect_to_redis()).replicas == {}
 
 

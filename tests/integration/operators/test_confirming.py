@@ -29,11 +29,11 @@ def test_a_change_requires_a_code_and_keeps_the_form(
     before = Tenant.objects.values().get(id=acme.tenant_id)
 
     prompt = browser.change(acme, section, **form)
-    wrong = browser.change(acme, section, **form, code="000000")
+    wrong_code = browser.change(acme, section, **form, code="000000")
     unchanged = Tenant.objects.values().get(id=acme.tenant_id)
     done = browser.change(acme, section, **form, code=account.code(later_by=1))
 
-    assert (prompt.status_code, wrong.status_code) == (200, 400)
+    assert (prompt.status_code, wrong_code.status_code) == (200, 400)
     for text in form.values():
         assert f'value="{text}"' in prompt.content.decode()
     assert "Ticket 4712" in prompt.content.decode()

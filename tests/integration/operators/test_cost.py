@@ -84,7 +84,7 @@ def _complete(
             )
 
 
-def _counted(pool: str, *, num_days: int = 3, now: datetime | None = None) -> list[PoolCounts]:
+def _read_counts(pool: str, *, num_days: int = 3, now: datetime | None = None) -> list[PoolCounts]:
     """Return the counts of this pool, newest day first."""
     days = read_pool_usage(connect_to_redis(), num_days=num_days, now=now or timezone.now())
     return [days[day][pool] for day in sorted(days, reverse=True) if pool in days[day]]
@@ -100,7 +100,7 @@ def test_usage_of_all_tenants_is_summed_by_day_and_pool(
 
     count_pool_usage(connect_to_redis(), num_days=3, now=timezone.now())
 
-    assert _counted(pool) == [PoolCounts(3, 5_700, 30, 15), PoolCounts(1, 1_900, 10, 0)]
+    assert _read_counts(pool) == [PoolCounts(3, 5_700, 30, 15), PoolCounts(1, 1_900, 10, 0)]
 
 
 def test_counting_twice_gives_the_same_counts(acme: Company, pool: str) -> None:
@@ -109,7 +109,7 @@ def test_counting_twice_gives_the_same_counts(acme: Company, pool: str) -> None:
     for _ in range(2):
         count_pool_usage(connect_to_redis(), num_days=3, now=timezone.now())
 
-    assert _counted(pool) == [PoolCounts(1, 1_900, 10, 5)]
+    assert _read_counts(pool) == [PoolCounts(1, 1_900, 10, 5)]
 
 
 def test_a_day_keeps_its_counts_after_its_records_are_deleted(
@@ -119,20 +119,20 @@ def test_a_day_keeps_its_counts_after_its_records_are_deleted(
         _complete(acme, pool)
     count_pool_usage(connect_to_redis(), num_days=3, now=timezone.now())
     with tenant_scope(acme.tenant_id):
-        kept = UsageRecord.objects.filter(pool=pool).latest("occurred_at").request_id
+        kept_id = UsageRecord.objects.filter(pool=pool).latest("occurred_at").request_id
     # As the tables' owner: the application may not delete such young records. One remains, so that
     # the day is counted again.
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
         owner.execute("ALTER TABLE tenants_usage_record NO FORCE ROW LEVEL SECURITY")
-        gone = owner.execute(
-            "DELETE FROM tenants_usage_record WHERE pool = %s AND request_id <> %s", [pool, kept]
+        deletion = owner.execute(
+            "DELETE FROM tenants_usage_record WHERE pool = %s AND request_id <> %s", [pool, kept_id]
         )
         owner.execute("ALTER TABLE tenants_usage_record FORCE ROW LEVEL SECURITY")
-    assert gone.rowcount == 2
+    assert deletion.rowcount == 2
 
     count_pool_usage(connect_to_redis(), num_days=3, now=timezone.now())
 
-    assert _counted(pool) == [PoolCounts(3, 5_700, 30, 0)]
+    assert _read_counts(pool) == [PoolCounts(3, 5_700, 30, 0)]
 
 
 def test_older_days_are_counted_once_a_day_and_recent_ones_each_time(
@@ -147,7 +147,7 @@ def test_older_days_are_counted_once_a_day_and_recent_ones_each_time(
 
     count_recent_pool_usage(connect_to_redis(), now=timezone.now())
 
-    assert [each.requests for each in _counted(pool, num_days=30)] == [1, 1]
+    assert [day.requests for day in _read_counts(pool, num_days=30)] == [1, 1]
 
 
 def test_counts_older_than_a_quarter_are_deleted() -> None:
@@ -159,9 +159,9 @@ def test_counts_older_than_a_quarter_are_deleted() -> None:
 
     count_pool_usage(connect_to_redis(), num_days=3, now=now)
 
-    kept = (now - timedelta(days=89)).date().isoformat().encode()
-    assert kept in connect_to_redis().hkeys(DAYS)
-    assert connect_to_redis().hkeys(REPLICA_SECONDS) == [kept + b"|fast"]
+    recent_day = (now - timedelta(days=89)).date().isoformat().encode()
+    assert recent_day in connect_to_redis().hkeys(DAYS)
+    assert connect_to_redis().hkeys(REPLICA_SECONDS) == [recent_day + b"|fast"]
     assert (now - timedelta(days=95)).date().isoformat().encode() not in connect_to_redis().hkeys(
         DAYS
     )
@@ -169,10 +169,12 @@ def test_counts_older_than_a_quarter_are_deleted() -> None:
 
 def test_replica_seconds_are_recorded(gateway: Gateway) -> None:
     now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    found = read_installation_status(now=now)
+    installation = read_installation_status(now=now)
 
     for minute in range(3):
-        record_replica_seconds(connect_to_redis(), found, now=now + timedelta(minutes=minute))
+        record_replica_seconds(
+            connect_to_redis(), installation, now=now + timedelta(minutes=minute)
+        )
 
     # Two replicas, each in two pools.
     seconds = read_replica_seconds(connect_to_redis(), num_days=7, now=now)
@@ -209,11 +211,11 @@ def test_the_csv_file_has_the_figures_of_the_page(settings: Settings) -> None:
 
     response = _page(days="90", price="2.00", **{"as": "csv"})
 
-    (fast, every, note) = csv.DictReader(io.StringIO(response.content.decode()))
+    (fast, total, note) = csv.DictReader(io.StringIO(response.content.decode()))
     assert response["Content-Disposition"] == 'attachment; filename="cost-90-days.csv"'
-    assert (fast["pool"], every["pool"]) == ("fast", "all")
+    assert (fast["pool"], total["pool"]) == ("fast", "all")
     assert fast["cost_per_1000_accepted_tokens"] == "2.500000"
-    assert json.loads(every["accepted_tokens"]) == 8_000
+    assert json.loads(total["accepted_tokens"]) == 8_000
     assert "samples exist for 1 of 90 days" in note["pool"]
 
 
@@ -258,4 +260,4 @@ def test_the_command_counts_a_quarter(
     call_command("recount_pool_usage")
 
     assert "days with requests counted." in capsys.readouterr().out
-    assert [each.requests for each in _counted(pool, num_days=30)] == [1]
+    assert [day.requests for day in _read_counts(pool, num_days=30)] == [1]

@@ -45,17 +45,17 @@ def _post_drain(browser: Browser, replica: str, action: str = "drain", **form: s
 
 
 def test_a_drained_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
-    one, two = gateway.replicas
+    first, second = gateway.replicas
     browser = with_recent_step_up()
 
-    response = _post_drain(browser, one)
-    gateway.wait_for_metric(_line(one, is_drained=True))
+    response = _post_drain(browser, first)
+    gateway.wait_for_metric(_line(first, is_drained=True))
     text = browser.client.get(response["Location"]).content.decode()
 
     assert response["Location"] == "/operators/pools?done=drained"
     assert "The replica is draining" in text
-    assert f'href="{_address(one, "undrain")}"' in text
-    assert f'href="{_address(two)}"' in text
+    assert f'href="{_address(first, "undrain")}"' in text
+    assert f'href="{_address(second)}"' in text
     assert REASON in text
     assert "One replica is drained." in browser.client.get("/operators/").content.decode()
 
@@ -64,55 +64,55 @@ def test_draining_is_logged_with_the_operators_handle(gateway: Gateway) -> None:
     with structlog.testing.capture_logs() as lines:
         _post_drain(with_recent_step_up(), gateway.replicas[0])
 
-    (line,) = [each for each in lines if each["event"] == "operator.replica_drained"]
+    (line,) = [line for line in lines if line["event"] == "operator.replica_drained"]
     assert line["operator"].startswith("ola")
     assert (line["replica"], line["reason"]) == (gateway.replicas[0], REASON)
 
 
 def test_a_drained_replica_can_be_undrained(gateway: Gateway) -> None:
-    one, _ = gateway.replicas
+    replica, _ = gateway.replicas
     browser = with_recent_step_up()
-    _post_drain(browser, one)
+    _post_drain(browser, replica)
 
-    confirmation = browser.client.get(_address(one, "undrain"))
-    response = _post_drain(browser, one, "undrain")
+    confirmation = browser.client.get(_address(replica, "undrain"))
+    response = _post_drain(browser, replica, "undrain")
 
     assert "If its cache is cold" in confirmation.content.decode()
     assert response["Location"] == "/operators/pools?done=undrained"
     assert read_drains(connect_to_redis()).drained == {}
-    gateway.wait_for_metric(_line(one, is_drained=False))
+    gateway.wait_for_metric(_line(replica, is_drained=False))
 
 
 def test_draining_the_last_replica_requires_its_name(gateway: Gateway) -> None:
-    one, two = gateway.replicas
+    first, second = gateway.replicas
     browser = with_recent_step_up()
-    _post_drain(browser, one)
+    _post_drain(browser, first)
 
-    warned = browser.client.get(_address(two)).content.decode()
-    refused = _post_drain(browser, two)
-    wrong = _post_drain(browser, two, confirmation="demo-fast")
-    done = _post_drain(browser, two, confirmation=two)
+    warned = browser.client.get(_address(second)).content.decode()
+    without_name = _post_drain(browser, second)
+    wrong_name = _post_drain(browser, second, confirmation="demo-fast")
+    done = _post_drain(browser, second, confirmation=second)
 
     assert "This is the last replica of demo-fast, demo-quality that is not drained." in warned
-    assert (refused.status_code, wrong.status_code, done.status_code) == (400, 400, 302)
-    assert f'name="reason" value="{REASON}"' in wrong.content.decode()
-    assert 'name="confirmation" value="demo-fast"' in wrong.content.decode()
-    assert set(read_drains(connect_to_redis()).drained) == {one, two}
+    assert (without_name.status_code, wrong_name.status_code, done.status_code) == (400, 400, 302)
+    assert f'name="reason" value="{REASON}"' in wrong_name.content.decode()
+    assert 'name="confirmation" value="demo-fast"' in wrong_name.content.decode()
+    assert set(read_drains(connect_to_redis()).drained) == {first, second}
 
 
 def test_the_support_role_gets_no_links_and_is_refused(gateway: Gateway) -> None:
-    one, _ = gateway.replicas
+    replica, _ = gateway.replicas
     browser = with_recent_step_up(signed_in(OperatorRole.SUPPORT))
 
     page = browser.client.get("/operators/pools").content.decode()
     answers = [
-        browser.client.get(_address(one)),
-        _post_drain(browser, one),
-        _post_drain(browser, one, "undrain"),
+        browser.client.get(_address(replica)),
+        _post_drain(browser, replica),
+        _post_drain(browser, replica, "undrain"),
     ]
 
-    assert _address(one) not in page
-    assert [each.status_code for each in answers] == [403, 403, 403]
+    assert _address(replica) not in page
+    assert [answer.status_code for answer in answers] == [403, 403, 403]
     assert read_drains(connect_to_redis()).drained == {}
 
 
@@ -124,9 +124,9 @@ def test_an_unknown_replica_is_not_found(gateway: Gateway) -> None:
 
 
 def test_draining_without_a_reason_is_refused(gateway: Gateway) -> None:
-    one, _ = gateway.replicas
+    replica, _ = gateway.replicas
 
-    response = _post_drain(with_recent_step_up(), one, reason="  ")
+    response = _post_drain(with_recent_step_up(), replica, reason="  ")
 
     assert response.status_code == 400
     assert "Enter a reason for the change log." in response.content.decode()
@@ -135,23 +135,23 @@ def test_draining_without_a_reason_is_refused(gateway: Gateway) -> None:
 
 @pytest.mark.parametrize("action", ["drain", "undrain"])
 def test_draining_or_undraining_twice_is_a_conflict(gateway: Gateway, action: str) -> None:
-    one, _ = gateway.replicas
+    replica, _ = gateway.replicas
     browser = with_recent_step_up()
     if action == "drain":
-        _post_drain(browser, one)
+        _post_drain(browser, replica)
 
-    response = _post_drain(browser, one, action)
+    response = _post_drain(browser, replica, action)
 
     assert response.status_code == 409
     assert "already" in response.content.decode() or "not drained" in response.content.decode()
 
 
 def test_draining_requires_a_code(gateway: Gateway) -> None:
-    one, _ = gateway.replicas
+    replica, _ = gateway.replicas
     browser = signed_in()
 
-    form = browser.client.get(_address(one)).content.decode()
-    response = _post_drain(browser, one, code="000000")
+    form = browser.client.get(_address(replica)).content.decode()
+    response = _post_drain(browser, replica, code="000000")
 
     assert 'name="code"' in form
     assert response.status_code == 400
@@ -169,22 +169,22 @@ def _sign_in_with_code() -> tuple[Account, Browser, str]:
 
 
 def test_a_code_of_the_authenticator_app_suffices_for_ten_minutes(gateway: Gateway) -> None:
-    one, two = gateway.replicas
+    first, other_replica = gateway.replicas
     account, browser, code = _sign_in_with_code()
 
-    used = _post_drain(browser, one, code=code)
-    done = _post_drain(browser, one, code=account.code(later_by=1))
-    second = _post_drain(browser, two, confirmation=two)
+    reused = _post_drain(browser, first, code=code)
+    done = _post_drain(browser, first, code=account.code(later_by=1))
+    second = _post_drain(browser, other_replica, confirmation=other_replica)
 
-    assert used.status_code == 400  # it was used to sign in
+    assert reused.status_code == 400  # it was used to sign in
     assert (done.status_code, second.status_code) == (302, 302)
 
 
 def test_a_new_code_is_required_after_ten_minutes(gateway: Gateway) -> None:
     browser = with_recent_step_up()
-    held = browser.session()
-    held["confirmed_until"] = time.time() - 1
-    held.save()
+    stored_session = browser.session()
+    stored_session["confirmed_until"] = time.time() - 1
+    stored_session.save()
 
     assert _post_drain(browser, gateway.replicas[0]).status_code == 400
     assert read_drains(connect_to_redis()).drained == {}
@@ -192,28 +192,30 @@ def test_a_new_code_is_required_after_ten_minutes(gateway: Gateway) -> None:
 
 def test_guessing_codes_is_throttled(gateway: Gateway) -> None:
     account, browser, _ = _sign_in_with_code()
-    one, _ = gateway.replicas
+    replica, _ = gateway.replicas
     for _ in range(5):
-        _post_drain(browser, one, code="000000")
+        _post_drain(browser, replica, code="000000")
 
-    response = _post_drain(browser, one, code=account.code(later_by=1))
+    response = _post_drain(browser, replica, code=account.code(later_by=1))
 
     assert "Too many attempts." in response.content.decode()
     assert read_drains(connect_to_redis()).drained == {}
 
 
 def test_a_drained_replica_that_no_gateway_reports_can_be_undrained(gateway: Gateway) -> None:
-    one, _ = gateway.replicas
+    replica, _ = gateway.replicas
     browser = with_recent_step_up()
-    _post_drain(browser, one)
-    gone = "10.0.0.9:8000"
+    _post_drain(browser, replica)
+    unreported = "10.0.0.9:8000"
     connect_to_redis().hset(
-        "caret:drained-replicas", gone, connect_to_redis().hget("caret:drained-replicas", one)
+        "caret:drained-replicas",
+        unreported,
+        connect_to_redis().hget("caret:drained-replicas", replica),
     )
 
     page = browser.client.get("/operators/pools").content.decode()
-    response = _post_drain(browser, gone, "undrain")
+    response = _post_drain(browser, unreported, "undrain")
 
     assert "Drained replicas that no gateway reports" in page
     assert response.status_code == 302
-    assert set(read_drains(connect_to_redis()).drained) == {one}
+    assert set(read_drains(connect_to_redis()).drained) == {replica}

@@ -36,11 +36,11 @@ def acme() -> Company:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left() -> Iterator[None]:
+def _withdraw_models() -> Iterator[None]:
     yield
-    for each in list_catalog():
-        if each.is_published:
-            withdraw_model(operator="test", name=each.name, tier=each.tier, now=timezone.now())
+    for entry in list_catalog():
+        if entry.is_published:
+            withdraw_model(operator="test", name=entry.name, tier=entry.tier, now=timezone.now())
     connection = connect_to_redis()
     connection.delete(EXPERIMENTS, EXPERIMENTS_LOG)
     connection.incr(EXPERIMENTS_VERSION)
@@ -60,14 +60,14 @@ def test_a_model_is_published_and_withdrawn(gateway: Gateway) -> None:
     page = signed_in().client.get("/operators/models").content.decode()
     assert done["Location"] == "/operators/models?done=publish"
     assert "Demo Thinker" in page
-    (entry,) = [each for each in list_catalog() if each.tier is Tier.QUALITY]
+    (entry,) = [item for item in list_catalog() if item.tier is Tier.QUALITY]
     assert (entry.name, entry.pools, entry.is_published) == ("demo", ("demo-quality",), True)
     _post("models/withdraw", name="demo", tier="quality")
-    assert not any(each.is_published for each in list_catalog())
+    assert not any(entry.is_published for entry in list_catalog())
 
 
 @pytest.mark.parametrize(
-    ("what", "form"),
+    ("action", "form"),
     [
         ("publish", {"pools": "nowhere", "title": "x"}),
         ("publish", {"title": "x"}),
@@ -81,13 +81,13 @@ def test_a_model_is_published_and_withdrawn(gateway: Gateway) -> None:
     ],
 )
 def test_an_invalid_change_of_models_is_refused(
-    gateway: Gateway, what: str, form: dict[str, str]
+    gateway: Gateway, action: str, form: dict[str, str]
 ) -> None:
-    answer = _post(f"models/{what}", **form)
+    answer = _post(f"models/{action}", **form)
 
     assert answer.status_code == 400
     assert 'role="alert"' in answer.content.decode()
-    assert not any(each.is_published for each in list_catalog())
+    assert not any(entry.is_published for entry in list_catalog())
 
 
 def test_a_pool_is_assigned_and_removed(gateway: Gateway, acme: Company) -> None:
@@ -98,8 +98,8 @@ def test_a_pool_is_assigned_and_removed(gateway: Gateway, acme: Company) -> None
     (assigned,) = list_assignments(tenant_id=acme.tenant_id)
     assert (assigned.language, assigned.pool) == ("rust", "demo-fast")
     assert acme.slug in signed_in().client.get("/operators/models").content.decode()
-    refused = _post("models/unassign", tenant=acme.slug, tier="fast", language="rust")
-    assert refused.status_code == 400  # no reason
+    refusal = _post("models/unassign", tenant=acme.slug, tier="fast", language="rust")
+    assert refusal.status_code == 400  # no reason
     _post("models/unassign", tenant=acme.slug, tier="fast", language="rust", reason="Over")
     assert list_assignments(tenant_id=acme.tenant_id) == []
 
@@ -115,7 +115,7 @@ def test_a_change_needs_a_code_and_the_right_role(
     by_support = _post_as(with_recent_step_up(signed_in(OperatorRole.SUPPORT)), path, form)
 
     assert (without_code.status_code, by_support.status_code) == (400, 403)
-    assert not any(each.is_published for each in list_catalog())
+    assert not any(entry.is_published for entry in list_catalog())
     assert read_experiment_state(connect_to_redis()).entries == {}
 
 
@@ -141,11 +141,11 @@ def test_gateways_follow_an_experiment_that_starts_and_stops(gateway: Gateway) -
     _post("experiments/start", name="suffix-share", reason="Once more")
     gateway.wait_for_metric(f"{capability} 1.0")
     latest = read_experiment_state(connect_to_redis()).latest
-    assert [each.is_running for each in latest] == [True, False, True]
+    assert [experiment.is_running for experiment in latest] == [True, False, True]
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "changes",
     [
         {"name": "Suffix Share"},
         {"variant_1": ""},
@@ -159,11 +159,11 @@ def test_gateways_follow_an_experiment_that_starts_and_stops(gateway: Gateway) -
         {"reason": ""},
     ],
 )
-def test_an_invalid_experiment_is_refused_and_keeps_its_input(changed: dict[str, str]) -> None:
-    answer = _post("experiments/create", **(EXPERIMENT | changed))
+def test_an_invalid_experiment_is_refused_and_keeps_its_input(changes: dict[str, str]) -> None:
+    answer = _post("experiments/create", **(EXPERIMENT | changes))
 
     assert answer.status_code == 400
-    assert 'value="0.' in answer.content.decode() or "suffix_share_1" in changed
+    assert 'value="0.' in answer.content.decode() or "suffix_share_1" in changes
     assert read_experiment_state(connect_to_redis()).entries == {}
 
 

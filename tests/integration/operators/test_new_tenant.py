@@ -38,9 +38,9 @@ def test_a_manager_creates_a_tenant_and_sees_the_link_once(form: dict[str, str])
     assert response.status_code == 201
     token = re.search(r"/invitation/(civ_[\w=-]+)", response.content.decode())
     assert token is not None
-    opened = find_open_invitation(text=token[1], now=timezone.now())
-    assert (opened.email, opened.tenant_name) == (form["owner_email"], "Initech")
-    with tenant_scope(opened.tenant_id):
+    open_invitation = find_open_invitation(text=token[1], now=timezone.now())
+    assert (open_invitation.email, open_invitation.tenant_name) == (form["owner_email"], "Initech")
+    with tenant_scope(open_invitation.tenant_id):
         entry = AuditEntry.objects.get(action="tenant.created")
     assert entry.actor_key.startswith("operator:ola")
     assert form["slug"] in browser.client.get("/operators/tenants").content.decode()
@@ -70,7 +70,7 @@ def test_an_invalid_field_is_marked_and_creates_nothing(form: dict[str, str]) ->
     assert not Tenant.objects.filter(slug="Initech").exists()
 
 
-def test_a_taken_slug_is_said(form: dict[str, str]) -> None:
+def test_a_taken_slug_is_reported(form: dict[str, str]) -> None:
     browser = with_recent_step_up()
     submit(browser, form)
 
@@ -89,7 +89,7 @@ def test_support_neither_sees_nor_sends_the_form(form: dict[str, str]) -> None:
     assert find_tenant(slug=form["slug"]) is None
 
 
-def test_nobody_creates_a_tenant_without_signing_in(form: dict[str, str]) -> None:
+def test_creating_a_tenant_requires_signing_in(form: dict[str, str]) -> None:
     response = submit(new_browser(), form)
 
     assert response.status_code == 302

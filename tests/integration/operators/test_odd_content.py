@@ -24,7 +24,7 @@ TODAY = timezone.now().date().isoformat()
 
 
 @pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
+def _restored_redis_keys() -> Iterator[None]:
     yield
     connect_to_redis().delete(DRAINS_VERSION)
     forget_drains(connect_to_redis())
@@ -70,9 +70,11 @@ def test_an_undecodable_version_does_not_break_the_page() -> None:
     assert signed_in().client.get("/operators/pools").status_code == 200
 
 
-@pytest.mark.parametrize("counted", [b"\xc1", b"\x81\xa1\xff\x90", msgspec.msgpack.encode(["x"])])
-def test_unreadable_counts_are_ignored(counted: bytes) -> None:
-    connect_to_redis().hset(DAYS, TODAY, counted)
+@pytest.mark.parametrize(
+    "raw_counts", [b"\xc1", b"\x81\xa1\xff\x90", msgspec.msgpack.encode(["x"])]
+)
+def test_unreadable_counts_are_ignored(raw_counts: bytes) -> None:
+    connect_to_redis().hset(DAYS, TODAY, raw_counts)
     connect_to_redis().hset(REPLICA_SECONDS, f"{TODAY}|fast", "many")
     connect_to_redis().hset(REPLICA_SECONDS, b"\xff", "1")
 
@@ -82,10 +84,10 @@ def test_unreadable_counts_are_ignored(counted: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "kept", [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"]
+    "reading", [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"]
 )
-def test_unreadable_readings_are_ignored(kept: bytes) -> None:
-    connect_to_redis().lpush(SCRAPES, kept)
+def test_unreadable_readings_are_ignored(reading: bytes) -> None:
+    connect_to_redis().lpush(SCRAPES, reading)
 
     assert signed_in().client.get("/operators/").status_code == 200
 

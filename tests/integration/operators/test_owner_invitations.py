@@ -22,21 +22,21 @@ def acme() -> Company:
 
 def list_invitations(company: Company) -> list[AuditEntry]:
     with tenant_scope(company.tenant_id):
-        found = AuditEntry.objects.filter(action="invitation.created")
-        return list(found.order_by("sequence"))
+        entries = AuditEntry.objects.filter(action="invitation.created")
+        return list(entries.order_by("sequence"))
 
 
 def test_an_operator_invites_a_further_owner_and_sees_the_link_once(acme: Company) -> None:
     browser, email = with_recent_step_up(), f"{secrets.token_hex(4)}@elsewhere.example"
     browser.open_tenant(acme)
-    earlier = invite_owner(actor=acme.platform, email=f"x{email}", now=timezone.now())
+    earlier_invitation = invite_owner(actor=acme.platform, email=f"x{email}", now=timezone.now())
 
     page = browser.invite_owner(acme, email)
 
     assert page.status_code == 201
     link = re.search(r"/invitation/(\S+?)<", page.content.decode())
     assert link is not None
-    for token in (link[1], earlier.url.rpartition("/")[2]):
+    for token in (link[1], earlier_invitation.url.rpartition("/")[2]):
         assert find_open_invitation(text=token, now=timezone.now()).tenant_id == acme.tenant_id
     assert link[1].encode() not in browser.page(acme).content
     entry = list_invitations(acme)[-1]

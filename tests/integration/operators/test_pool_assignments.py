@@ -80,9 +80,9 @@ class Fleet:
         before = {name: engine.num_completions for name, engine in self.engines.items()}
         answer = self.complete(key, **fields)
         assert answer.status_code == 200, answer.text
-        asked = [n for n, engine in self.engines.items() if engine.num_completions > before[n]]
-        assert len(asked) == 1
-        return asked[0]
+        models = [n for n, engine in self.engines.items() if engine.num_completions > before[n]]
+        assert len(models) == 1
+        return models[0]
 
 
 @pytest.fixture(scope="module")
@@ -133,18 +133,18 @@ def fleet(fleet_process: Fleet, settings: Settings) -> Iterator[Fleet]:
 
 @pytest.fixture
 def acme() -> Iterator[Company]:
-    made = make_company("acme", ACME)
-    yield made
-    PoolAssignment.objects.filter(holder__slug=made.slug).delete()
-    mark_snapshot_stale(tenant_id=made.tenant_id)
+    tenant = make_company("acme", ACME)
+    yield tenant
+    PoolAssignment.objects.filter(holder__slug=tenant.slug).delete()
+    mark_snapshot_stale(tenant_id=tenant.tenant_id)
 
 
 @pytest.fixture
 def globex() -> Iterator[Company]:
-    made = make_company("globex", GLOBEX)
-    yield made
-    PoolAssignment.objects.filter(holder__slug=made.slug).delete()
-    mark_snapshot_stale(tenant_id=made.tenant_id)
+    tenant = make_company("globex", GLOBEX)
+    yield tenant
+    PoolAssignment.objects.filter(holder__slug=tenant.slug).delete()
+    mark_snapshot_stale(tenant_id=tenant.tenant_id)
 
 
 def _key(fleet: Fleet, company: Company) -> str:
@@ -178,15 +178,15 @@ def _await_models(fleet: Fleet, key: str, *models: str) -> None:
 
 
 def _list_models(fleet: Fleet, key: str) -> list[str]:
-    return [each["id"] for each in fleet.ask(key, "/v1/models").json()["data"]]
+    return [model["id"] for model in fleet.ask(key, "/v1/models").json()["data"]]
 
 
 def test_gateways_report_their_pools_and_how_they_are_shared(fleet: Fleet) -> None:
-    found = read_known_pools()
+    known_pools = read_known_pools()
 
-    assert found["demo-fast"].sharing is PoolSharing.DEFAULT
-    assert found["large-pool"].sharing is PoolSharing.SHARED
-    assert (found["large-pool"].tier, found["large-pool"].model) == (Tier.FAST, "large")
+    assert known_pools["demo-fast"].sharing is PoolSharing.DEFAULT
+    assert known_pools["large-pool"].sharing is PoolSharing.SHARED
+    assert (known_pools["large-pool"].tier, known_pools["large-pool"].model) == (Tier.FAST, "large")
 
 
 def test_a_changed_assignment_is_in_force_within_a_second(fleet: Fleet, acme: Company) -> None:
@@ -222,26 +222,26 @@ def test_a_language_has_a_pool_of_its_own(fleet: Fleet, acme: Company) -> None:
 def test_a_dedicated_pool_serves_no_other_tenant_and_is_not_shown_to_it(
     fleet: Fleet, acme: Company, globex: Company
 ) -> None:
-    ours, theirs = _key(fleet, acme), _key(fleet, globex)
+    our_key, their_key = _key(fleet, acme), _key(fleet, globex)
     _publish("demo-fast")
     _publish("tuned-pool")
-    _await_models(fleet, theirs, "demo", "tuned")
+    _await_models(fleet, their_key, "demo", "tuned")
 
     _assign(acme, "tuned-pool", is_dedicated=True)
 
-    _await_models(fleet, theirs, "demo")
-    assert _list_models(fleet, ours)[0] == "tuned"
-    assert fleet.find_model(ours) == "tuned"
-    hidden, unknown = (fleet.complete(theirs, model=name) for name in ("tuned", "gpt-9"))
-    assert (hidden.status_code, unknown.status_code) == (404, 404)
-    assert hidden.text.replace("tuned", "NAME") == unknown.text.replace("gpt-9", "NAME")
+    _await_models(fleet, their_key, "demo")
+    assert _list_models(fleet, our_key)[0] == "tuned"
+    assert fleet.find_model(our_key) == "tuned"
+    hidden, unknown_model = (fleet.complete(their_key, model=name) for name in ("tuned", "gpt-9"))
+    assert (hidden.status_code, unknown_model.status_code) == (404, 404)
+    assert hidden.text.replace("tuned", "NAME") == unknown_model.text.replace("gpt-9", "NAME")
     today = timezone.now().date()
-    assert [each.name for each in get_offers(actor=globex.administrator.actor, on=today)] == [
+    assert [offer.name for offer in get_offers(actor=globex.administrator.actor, on=today)] == [
         "demo"
     ]
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         _set_models(globex, ["tuned"])
-    assert refused.value.message == "Choose among these models: demo."
+    assert exc_info.value.message == "Choose among these models: demo."
 
 
 def test_a_pool_is_either_dedicated_or_shared(fleet: Fleet, acme: Company, globex: Company) -> None:
@@ -313,10 +313,10 @@ def test_a_request_gets_the_model_that_it_names(fleet: Fleet, acme: Company) -> 
 
 
 def _set_models(company: Company, models: list[str] | None, **fields: Any) -> None:
-    held = find_policy_in_force(tenant_id=company.tenant_id).policy
+    current_policy = find_policy_in_force(tenant_id=company.tenant_id).policy
     set_policy(
         actor=company.administrator.actor,
-        document=serialize_policy(held) | {"models": models} | fields,
+        document=serialize_policy(current_policy) | {"models": models} | fields,
         reason="test",
         now=timezone.now(),
     )
@@ -331,10 +331,10 @@ def test_a_policy_chooses_among_the_offered_models(fleet: Fleet, acme: Company) 
 
     wait_until(lambda: _list_models(fleet, key) == ["large"], timeout_s=WITHIN_S + 4)
     assert fleet.find_model(key) == "large"
-    refused = fleet.complete(key, model="demo")
-    assert refused.status_code == 403
-    assert refused.json()["error"]["code"] == "model_not_allowed"
-    assert "demo" in refused.json()["error"]["message"]
+    refusal = fleet.complete(key, model="demo")
+    assert refusal.status_code == 403
+    assert refusal.json()["error"]["code"] == "model_not_allowed"
+    assert "demo" in refusal.json()["error"]["message"]
     with pytest.raises(InvalidValue):
         _set_models(acme, ["large", "gpt-9"])
     with pytest.raises(InvalidValue):
@@ -368,7 +368,7 @@ def test_a_model_of_another_plan_is_not_offered(fleet: Fleet, acme: Company) -> 
 
     _await_models(fleet, key, "demo", "large")
     offers = get_offers(actor=acme.administrator.actor, on=today - timedelta(days=1))
-    assert [each.name for each in offers] == ["demo"]
+    assert [offer.name for offer in offers] == ["demo"]
 
 
 _MESSAGE: Final = "The model gpt-9 does not exist."

@@ -19,8 +19,8 @@ def slug() -> str:
 
 def create(slug: str, *pools: str) -> None:
     names = ("--name", "Bream", "--owner", f"olga@{slug}.example")
-    chosen = [argument for pool in pools for argument in ("--pool", pool)]
-    call_command("tenant", "create", slug, *names, *chosen, stdout=StringIO())
+    pool_arguments = [argument for pool in pools for argument in ("--pool", pool)]
+    call_command("tenant", "create", slug, *names, *pool_arguments, stdout=StringIO())
 
 
 def assigned_pools(slug: str) -> list[tuple[str, str]]:
@@ -46,12 +46,12 @@ def test_the_operators_form_offers_the_pools_of_each_tier(gateway: Gateway, slug
     form = {"slug": slug, "name": "Bream", "owner_email": f"olga@{slug}.example"}
 
     page = browser.client.get("/operators/tenants/new").content.decode()
-    unknown = browser.client.post("/operators/tenants/new", {**form, "pools": ["gold", ""]})
+    unknown_pool = browser.client.post("/operators/tenants/new", {**form, "pools": ["gold", ""]})
     created = browser.client.post("/operators/tenants/new", {**form, "pools": [fast.name, ""]})
 
     assert f"<option>{fast.name}</option>" in page
-    assert (unknown.status_code, created.status_code) == (400, 201)
-    assert "Choose one of these pools" in unknown.content.decode()
+    assert (unknown_pool.status_code, created.status_code) == (400, 201)
+    assert "Choose one of these pools" in unknown_pool.content.decode()
     assert assigned_pools(slug) == [("fast", fast.name)]
 
 
@@ -66,8 +66,8 @@ def test_a_tenant_has_at_most_one_pool_of_a_tier(
     gateway: Gateway, slug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fast = pool_of("fast")
-    known = {"one": fast, "two": fast}
-    monkeypatch.setattr("tenants.fleet.pools.assignments.read_known_pools", lambda: known)
+    known_pools = {"one": fast, "two": fast}
+    monkeypatch.setattr("tenants.fleet.pools.assignments.read_known_pools", lambda: known_pools)
 
     with pytest.raises(CommandError, match="at most one pool of the tier fast"):
         create(slug, "one", "two")

@@ -22,7 +22,7 @@ Row = dict[str, str]
 SINCE = "Rates and first tokens cover "
 
 
-def read(answer: Any) -> tuple[list[Row], list[str]]:
+def read_file(answer: Any) -> tuple[list[Row], list[str]]:
     """Return the file's rows and its notes."""
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     header, *lines = csv.reader(answer.content.decode().splitlines())
@@ -31,7 +31,7 @@ def read(answer: Any) -> tuple[list[Row], list[str]]:
 
 
 def download(**file_request: str) -> tuple[list[Row], list[str]]:
-    return read(signed_in().client.get("/operators/pools", {"as": "csv", **file_request}))
+    return read_file(signed_in().client.get("/operators/pools", {"as": "csv", **file_request}))
 
 
 def test_replicas_are_exported_as_csv(gateway: Gateway) -> None:
@@ -47,11 +47,11 @@ def test_replicas_are_exported_as_csv(gateway: Gateway) -> None:
 
 
 def test_rejected_replicas_are_exported_with_the_reason(gateway: Gateway) -> None:
-    found = read_installation_status(now=timezone.now())
-    refused = RejectedReplica("other:8000", "block_size", "16", "32", 2)
-    pools = [replace(found.pools[0], rejected=[refused])]
+    installation = read_installation_status(now=timezone.now())
+    rejected_replica = RejectedReplica("other:8000", "block_size", "16", "32", 2)
+    pools = [replace(installation.pools[0], rejected=[rejected_replica])]
 
-    rows, _ = read(pools_csv(file_request(), replace(found, pools=pools), None))
+    rows, _ = read_file(pools_csv(file_request(), replace(installation, pools=pools), None))
 
     left_out = rows[-1]
     assert (left_out["replica"], left_out["state"]) == ("other:8000", "rejected")
@@ -71,16 +71,20 @@ def test_rejected_replicas_are_exported_with_the_reason(gateway: Gateway) -> Non
 def test_a_replica_has_the_same_state_as_on_the_page(
     gateway: Gateway, fields: dict[str, Any], state: str
 ) -> None:
-    found = read_installation_status(now=timezone.now())
-    pool = found.pools[0]
-    odd = replace(pool.replicas[0], **fields)
+    installation = read_installation_status(now=timezone.now())
+    pool = installation.pools[0]
+    odd_replica = replace(pool.replicas[0], **fields)
 
-    (row,), _ = read(
-        pools_csv(file_request(), replace(found, pools=[replace(pool, replicas=[odd])]), None)
+    (row,), _ = read_file(
+        pools_csv(
+            file_request(),
+            replace(installation, pools=[replace(pool, replicas=[odd_replica])]),
+            None,
+        )
     )
 
     assert row["state"] == state
-    assert row["drained"] == str(odd.is_drained).lower()
+    assert row["drained"] == str(odd_replica.is_drained).lower()
 
 
 def test_first_token_times_are_exported_as_csv(gateway: Gateway) -> None:
@@ -96,15 +100,19 @@ def test_first_token_times_are_exported_as_csv(gateway: Gateway) -> None:
 
 
 def test_the_file_of_changes_states_that_redis_is_unreachable() -> None:
-    found = read_installation_status(now=timezone.now())
+    installation = read_installation_status(now=timezone.now())
     latest = read_drains(connect_to_redis()).latest
 
     rows, notes = download(of="changes")
-    unknown, away = read(pools_csv(file_request(of="changes"), found, None))
+    unknown_rows, notes_without_redis = read_file(
+        pools_csv(file_request(of="changes"), installation, None)
+    )
 
-    assert [row["replica"] for row in rows] == [each.replica for each in latest]
-    assert (notes, unknown) == ([], [])
-    assert away == ["Redis does not respond, so drained replicas and their reasons are unknown."]
+    assert [row["replica"] for row in rows] == [change.replica for change in latest]
+    assert (notes, unknown_rows) == ([], [])
+    assert notes_without_redis == [
+        "Redis does not respond, so drained replicas and their reasons are unknown."
+    ]
 
 
 def test_the_file_names_unreachable_gateways(gateway: Gateway, settings: Settings) -> None:

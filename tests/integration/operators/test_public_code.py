@@ -71,7 +71,7 @@ def test_gateways_follow_an_index_that_is_built_started_and_stopped(gateway: Gat
 
     gateway.wait_for_metric(f"{CAPABILITY} 0.0")
     latest = read_public_code_state(connect_to_redis()).latest
-    assert [each.index.reason for each in latest][:2] == ["Over", "Begin"]
+    assert [change.index.reason for change in latest][:2] == ["Over", "Begin"]
 
 
 def test_a_failed_build_shows_its_reason(sources: Path) -> None:
@@ -99,10 +99,10 @@ def test_one_index_is_in_use_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"name": "Linux Kernel"}, {"folder": "../.."}, {"folder": ""}, {"reason": ""}]
+    "changes", [{"name": "Linux Kernel"}, {"folder": "../.."}, {"folder": ""}, {"reason": ""}]
 )
-def test_an_invalid_index_is_refused(changed: dict[str, str]) -> None:
-    assert _post("create", **(INDEX | changed)).status_code == 400
+def test_an_invalid_index_is_refused(changes: dict[str, str]) -> None:
+    assert _post("create", **(INDEX | changes)).status_code == 400
     assert read_public_code_state(connect_to_redis()).records == {}
 
 

@@ -51,8 +51,8 @@ def test_an_invalid_response_of_one_gateway_does_not_affect_another(
     kind: str, settings: Settings
 ) -> None:
     make_chunks, problem = INVALID_RESPONSES[kind]
-    with raw_server(make_chunks) as bad, raw_server(lambda: [GOOD]) as good:
-        settings.GATEWAY_METRICS = [bad.url, good.url]
+    with raw_server(make_chunks) as bad_server, raw_server(lambda: [GOOD]) as good_server:
+        settings.GATEWAY_METRICS = [bad_server.url, good_server.url]
 
         invalid, valid = scrape_gateways()
 
@@ -65,7 +65,7 @@ def test_an_invalid_response_of_one_gateway_does_not_affect_another(
 def test_an_unreachable_gateway_is_reported(settings: Settings) -> None:
     settings.GATEWAY_METRICS = ["http://127.0.0.1:1", "no address"]
 
-    assert [each.samples for each in scrape_gateways()] == [None, None]
+    assert [scrape.samples for scrape in scrape_gateways()] == [None, None]
     assert list_slow_requests().num_unreachable == 2
 
 

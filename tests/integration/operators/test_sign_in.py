@@ -33,7 +33,7 @@ def test_an_operator_signs_in_with_password_and_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "wrong_fields",
     [
         {"code": ""},
         {"code": "000000"},
@@ -44,10 +44,10 @@ def test_an_operator_signs_in_with_password_and_code() -> None:
         {"handle": "no\0body"},
     ],
 )
-def test_a_wrong_handle_password_or_code_is_refused(wrong: dict[str, str]) -> None:
+def test_a_wrong_handle_password_or_code_is_refused(wrong_fields: dict[str, str]) -> None:
     browser = new_browser()
 
-    response = browser.sign_in(make_account().form(**wrong))
+    response = browser.sign_in(make_account().form(**wrong_fields))
 
     assert response.status_code == 400
     assert "The handle, password or code is wrong." in response.content.decode()
@@ -70,10 +70,10 @@ def test_a_code_can_be_used_once() -> None:
     thief = new_browser()
 
     response = thief.sign_in(form)
-    later = thief.sign_in(form | {"code": account.code(later_by=1)})
+    later_response = thief.sign_in(form | {"code": account.code(later_by=1)})
 
     assert response.status_code == 400
-    assert later.status_code == 302
+    assert later_response.status_code == 302
 
 
 def test_guessing_is_throttled() -> None:
@@ -138,20 +138,20 @@ def test_resetting_an_operator_ends_their_sessions() -> None:
 
 def test_a_session_expires_at_its_time_limit() -> None:
     browser = signed_in()
-    held = browser.session()
+    stored_session = browser.session()
 
-    held["operator"] = held["operator"] | {"until": time.time() - 1}
-    held.save()
+    stored_session["operator"] = stored_session["operator"] | {"until": time.time() - 1}
+    stored_session.save()
 
     assert not browser.is_signed_in()
 
 
 def test_signing_out_ends_the_session() -> None:
     browser = signed_in()
-    held = browser.client.cookies[SESSION].value
+    session_key = browser.client.cookies[SESSION].value
 
     browser.client.post("/operators/sign-out")
-    browser.client.cookies[SESSION] = held
+    browser.client.cookies[SESSION] = session_key
 
     assert not browser.is_signed_in()
 
@@ -194,9 +194,9 @@ def test_a_console_session_is_refused_on_the_operator_pages(cast: Cast) -> None:
 
 def test_an_operators_session_is_refused_in_the_console() -> None:
     browser = signed_in()
-    held = browser.client.cookies[SESSION].value
+    session_key = browser.client.cookies[SESSION].value
     assert settings.SESSION_COOKIE_NAME not in browser.client.cookies
-    browser.client.cookies[settings.SESSION_COOKIE_NAME] = held
+    browser.client.cookies[settings.SESSION_COOKIE_NAME] = session_key
 
     pages = [browser.client.get(address) for address in ("/", "/keys/new")]
     tenant = browser.client.get("/api/v1/tenant")
@@ -244,14 +244,14 @@ def test_the_command_shows_the_credentials_once(capsys: pytest.CaptureFixture[st
     handle = make_account().handle[:14] + "x"
 
     call_command("manage_operator", "create", handle, "--name", "Ola", "--role", "support")
-    shown = capsys.readouterr().out
+    output = capsys.readouterr().out
     call_command("manage_operator", "list")
-    listed = capsys.readouterr().out
+    account_list = capsys.readouterr().out
 
-    password = shown.split("password")[2].split()[0]
-    assert "otpauth://totp/Caret%20operators" in shown
-    assert handle in listed
-    assert password not in listed
+    password = output.split("password")[2].split()[0]
+    assert "otpauth://totp/Caret%20operators" in output
+    assert handle in account_list
+    assert password not in account_list
     assert password not in Operator.objects.get(handle=handle).password
 
 

@@ -34,16 +34,16 @@ def test_the_operators_site_registers_no_model() -> None:
 
 def test_the_operator_pages_have_a_strict_content_security_policy(acme: Company) -> None:
     browser = signed_in()
-    ours, theirs = browser.open_tenant(acme), Client().get("/sign-in")
+    operator_page, console_page = browser.open_tenant(acme), Client().get("/sign-in")
 
-    policies = [response["Content-Security-Policy"] for response in (ours, theirs)]
-    text = ours.content.decode()
+    policies = [response["Content-Security-Policy"] for response in (operator_page, console_page)]
+    text = operator_page.content.decode()
 
     assert policies[0] == f"{policies[1]}; font-src 'self'"
     assert not any("unsafe" in policy for policy in policies)
     for inline in ("<style", "style=", "<script>", "onclick", "x-data"):
         assert inline not in text
-    assert ours["Cache-Control"] == theirs["Cache-Control"] == "no-store"
+    assert operator_page["Cache-Control"] == console_page["Cache-Control"] == "no-store"
 
 
 def test_every_static_file_that_a_page_links_to_exists(acme: Company) -> None:
@@ -86,6 +86,6 @@ def test_operators_see_utc_in_each_browser() -> None:
     before = timezone.now()
     page = browser.client.get("/operators/").content.decode()
 
-    shown = re.search(r"at (\d\d):\d\d:\d\d UTC", page)
-    assert shown is not None
-    assert int(shown[1]) in {before.hour, timezone.now().hour}
+    match = re.search(r"at (\d\d):\d\d:\d\d UTC", page)
+    assert match is not None
+    assert int(match[1]) in {before.hour, timezone.now().hour}

@@ -87,11 +87,11 @@ def test_the_tenants_auditor_can_read_which_operator_viewed_it(acme: Company) ->
     client = Client()
     client.force_login(User.objects.get(id=acme.people[Role.AUDITOR].user_id))
 
-    found = client.get("/api/v1/audit", {"action": "operator.looked"}).json()["items"]
-    by_actor = client.get("/api/v1/audit", {"actor": found[0]["actor_key"]}).json()["items"]
+    entries = client.get("/api/v1/audit", {"action": "operator.looked"}).json()["items"]
+    by_actor = client.get("/api/v1/audit", {"actor": entries[0]["actor_key"]}).json()["items"]
 
-    assert [(row["actor_kind"], row["reason"]) for row in found] == [("operator", "Ticket 4711")]
-    assert by_actor == found
+    assert [(row["actor_kind"], row["reason"]) for row in entries] == [("operator", "Ticket 4711")]
+    assert by_actor == entries
 
 
 def test_a_reason_applies_to_one_tenant(acme: Company, globex: Company) -> None:
@@ -108,11 +108,11 @@ def test_a_reason_expires_after_an_hour(acme: Company) -> None:
     browser = signed_in()
     browser.open_tenant(acme)
     browser.confirm()
-    held = browser.session()
-    reason, until = held["looks"][acme.tenant_id]
+    stored_session = browser.session()
+    reason, until = stored_session["looks"][acme.tenant_id]
 
-    held["looks"] = {acme.tenant_id: [reason, until - ACCESS_REASON_S]}
-    held.save()
+    stored_session["looks"] = {acme.tenant_id: [reason, until - ACCESS_REASON_S]}
+    stored_session.save()
     page = browser.page(acme)
     change = browser.change(acme, "status", status="suspended")
 
@@ -123,12 +123,12 @@ def test_a_reason_expires_after_an_hour(acme: Company) -> None:
 
 def test_keys_are_shown_only_by_their_lookup_ids(acme: Company, globex: Company) -> None:
     key = make_key(acme, acme.developer, name=SECRET_NAME)
-    theirs = make_key(globex, globex.developer)
+    foreign_key = make_key(globex, globex.developer)
 
     text = signed_in().open_tenant(acme).content.decode()
 
     assert key.key.lookup_id in text
-    for hidden in (SECRET_NAME, key.text, acme.developer.email, theirs.key.lookup_id):
+    for hidden in (SECRET_NAME, key.text, acme.developer.email, foreign_key.key.lookup_id):
         assert hidden not in text
 
 
@@ -298,10 +298,10 @@ def test_an_operator_changes_the_region(acme: Company) -> None:
     browser.open_tenant(acme)
     browser.confirm()
 
-    bad = browser.change(acme, "region", region="EU North")
-    good = browser.change(acme, "region", region="eu-north")
+    invalid_region = browser.change(acme, "region", region="EU North")
+    valid_region = browser.change(acme, "region", region="eu-north")
 
-    assert (bad.status_code, good.status_code) == (400, 302)
+    assert (invalid_region.status_code, valid_region.status_code) == (400, 302)
     (entry,) = entries(acme, "tenant.region_changed")
     assert (entry.before, entry.after) == ({"region": "local"}, {"region": "eu-north"})
 

@@ -83,9 +83,9 @@ class TenantIndex:
     def take_results(self, gateway: str) -> list[SnippetResult]:
         sealer = Sealer(settings.ROOT_SECRET)
         sealed_results: Any = connect_to_redis().lpop(answers_key(gateway), 100) or []
-        opened = [sealer.open(data, SnippetResult) for data in sealed_results]
-        assert {tenant_id for tenant_id, _ in opened} <= {self.company.tenant_id}
-        return [result for _, result in opened]
+        results = [sealer.open(data, SnippetResult) for data in sealed_results]
+        assert {tenant_id for tenant_id, _ in results} <= {self.company.tenant_id}
+        return [result for _, result in results]
 
     def change_policy(self, **changes: Any) -> None:
         policy = find_policy_in_force(tenant_id=self.company.tenant_id).policy

@@ -151,10 +151,10 @@ def test_an_invalid_engine_response_drops_the_file_only(
 
 def test_an_unreachable_engine_drops_the_file_only(acme: TenantIndex) -> None:
     nowhere = EmbeddingEngine("http://127.0.0.1:9", model=MODEL)
-    away = replace(acme, context=replace(acme.context, embedder=nowhere))
+    index_without_engine = replace(acme, context=replace(acme.context, embedder=nowhere))
     acme.send_file("work.py", make_code("invoice", "total"))
 
-    stats = away.run_worker()
+    stats = index_without_engine.run_worker()
 
     assert stats.dropped == {"no embeddings: URLError": 1}
     assert acme.indexed_paths() == set()

@@ -94,15 +94,17 @@ def test_a_row_copied_to_another_tenant_cannot_be_opened(
     acme.index_file("invoices.py", INVOICE)
     globex.index_file("work.py", make_code("invoice", "other"))
     with tenant_scope(acme.company.tenant_id):
-        ours = RetrievalChunk.objects.get()
+        our_chunk = RetrievalChunk.objects.get()
     with tenant_scope(globex.company.tenant_id):
         # An attacker with write access to one tenant's rows copies sealed text into them.
-        RetrievalChunk.objects.update(sealed_name=ours.sealed_name, sealed_text=ours.sealed_text)
+        RetrievalChunk.objects.update(
+            sealed_name=our_chunk.sealed_name, sealed_text=our_chunk.sealed_text
+        )
 
     with capture_logs() as logs:
-        found = globex.search("invoice total")
+        snippets = globex.search("invoice total")
 
-    assert found == []
+    assert snippets == []
     assert {"retrieval.seal_broken"} <= {entry["event"] for entry in logs}
 
 
@@ -114,9 +116,9 @@ def test_a_row_moved_to_another_user_cannot_be_opened(acme: TenantIndex) -> None
         digest = RetrievalChunk.objects.get(holder="alice").scope_digest
         RetrievalChunk.objects.filter(holder="ada").update(scope_digest=digest, holder="alice")
 
-    found = acme.search("invoice total", scope=ALICE)
+    snippets = acme.search("invoice total", scope=ALICE)
 
-    assert {each.path for each in found} == {"work.py"}
+    assert {snippet.path for snippet in snippets} == {"work.py"}
 
 
 def test_without_a_tenant_the_table_cannot_be_read(acme: TenantIndex) -> None:
@@ -173,13 +175,13 @@ def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> 
 
     acme.send_file(f"{plant}.py", make_code(plant, "total"))
     add_to_stream(QUESTIONS, acme.seal(question))
-    sent = _all_of_redis()
+    redis_before = _all_of_redis()
     waits = [connect_to_redis().pttl(name) for name in (FILES, QUESTIONS)]
     acme.run_worker()
     answered = _all_of_redis()
 
-    assert acme.company.tenant_id.encode() in sent  # in the envelope, in clear text
-    assert plant.encode() not in sent + answered
+    assert acme.company.tenant_id.encode() in redis_before  # in the envelope, in clear text
+    assert plant.encode() not in redis_before + answered
     assert all(0 < wait <= MAX_AGE_S * 1_000 / 2 for wait in waits)
     assert 0 < connect_to_redis().pttl(answers_key(gateway)) <= MAX_AGE_S * 1_000
     assert connect_to_redis().xlen(FILES) == connect_to_redis().xlen(QUESTIONS) == 0

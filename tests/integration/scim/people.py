@@ -17,10 +17,10 @@ def members(company: Company) -> dict[str, Role]:
 
 
 def provision(provider: Provider, company: Company, email: str) -> tuple[str, Person]:
-    made = provider.create_user(email)
+    user = provider.create_user(email)
     user_id = find_user(email=email)
     assert user_id is not None
-    return made["id"], Person(user_id, email, company.platform)
+    return user["id"], Person(user_id, email, company.platform)
 
 
 def make_alert(company: Company, *addresses: str) -> None:

@@ -27,8 +27,8 @@ class Provider:
             headers={"Authorization": f"Bearer {self.text}", **headers},
         )
 
-    def create_user(self, email: str, **more: object) -> Any:
-        body = {"schemas": [USER], "userName": email, "active": True, **more}
+    def create_user(self, email: str, **fields: object) -> Any:
+        body = {"schemas": [USER], "userName": email, "active": True, **fields}
         response = self.request("POST", "Users", body)
         assert response.status_code == 201, response.content
         return response.json()

@@ -74,15 +74,19 @@ def test_the_number_of_changed_members_per_request_is_limited(
     company: Company, provider: Provider
 ) -> None:
     ids = make_scim_users(company, MAX_CHANGED_MEMBERS + 1)
-    body = {"schemas": [GROUP], "displayName": "All", "members": [{"value": one} for one in ids]}
+    body = {
+        "schemas": [GROUP],
+        "displayName": "All",
+        "members": [{"value": user_id} for user_id in ids],
+    }
 
-    refused = provider.request("POST", "Groups", body)
+    refusal = provider.request("POST", "Groups", body)
     group = provider.create_group("All", *ids[1:])
     added = provider.patch(
         f"Groups/{group['id']}", {"op": "add", "path": "members", "value": [{"value": ids[0]}]}
     )
 
-    assert (refused.status_code, added.status_code) == (400, 200)
+    assert (refusal.status_code, added.status_code) == (400, 200)
     assert len(added.json()["members"]) == MAX_CHANGED_MEMBERS + 1
 
 
@@ -113,20 +117,20 @@ def test_many_members_are_removed_from_a_large_group_at_once(
 ) -> None:
     ids = make_scim_users(company, MAX_CHANGED_MEMBERS)
     group = provider.create_group("All", *ids)
-    removals = [{"op": "Remove", "path": f'members[value eq "{one}"]'} for one in ids[:99]]
+    removals = [{"op": "Remove", "path": f'members[value eq "{user_id}"]'} for user_id in ids[:99]]
 
     response = provider.patch(f"Groups/{group['id']}", *removals)
 
     assert response.status_code == 200
-    assert {one["value"] for one in response.json()["members"]} == set(ids[99:])
+    assert {member["value"] for member in response.json()["members"]} == set(ids[99:])
 
 
 def test_a_patch_that_is_too_expensive_is_refused(company: Company, provider: Provider) -> None:
     ids = make_scim_users(company, MAX_CHANGED_MEMBERS)
     group = provider.create_group("All", *ids)
-    tried = [{"op": "remove", "path": f'members[value sw "{one}"]'} for one in ids[:60]]
+    removals = [{"op": "remove", "path": f'members[value sw "{user_id}"]'} for user_id in ids[:60]]
 
-    response = provider.patch(f"Groups/{group['id']}", *tried)
+    response = provider.patch(f"Groups/{group['id']}", *removals)
 
     assert (response.status_code, 60 * len(ids) > MAX_TRIED_MEMBERS) == (400, True)
 
@@ -150,11 +154,18 @@ def test_a_large_body_is_refused(provider: Provider) -> None:
 def test_each_tenant_has_a_limit_of_concurrent_requests(
     company: Company, provider: Provider, cast: Cast
 ) -> None:
-    other = provider_of(cast.globex)
-    with ExitStack() as held:
+    other_provider = provider_of(cast.globex)
+    with ExitStack() as held_slots:
         for _ in range(4):
-            held.enter_context(REQUEST_SLOTS.acquire(company.tenant_id))
-        refused, taken = provider.request("GET", "Users"), other.request("GET", "Users")
+            held_slots.enter_context(REQUEST_SLOTS.acquire(company.tenant_id))
+        refusal, accepted = (
+            provider.request("GET", "Users"),
+            other_provider.request("GET", "Users"),
+        )
 
-    assert (refused.status_code, refused["Retry-After"], taken.status_code) == (429, "5", 200)
+    assert (
+        refusal.status_code,
+        refusal["Retry-After"],
+        accepted.status_code,
+    ) == (429, "5", 200)
     assert provider.request("GET", "Users").status_code == 200

@@ -66,13 +66,13 @@ def test_membership_patches_of_common_identity_providers_are_accepted(
 
     provider.patch(path, {"op": "Add", "path": "members", "value": [{"value": ada_id}]})
     provider.patch(path, {"op": "add", "path": "members", "value": [{"value": bob_id}]})
-    both = team_of(company, group_id)
+    both_members = team_of(company, group_id)
     entra = {"op": "Remove", "path": "members", "value": [{"value": ada_id}]}
     provider.patch(path, entra)
     without_ada = team_of(company, group_id)
     provider.patch(path, {"op": "remove", "path": f'members[value eq "{bob_id}"]'})
 
-    assert (both, without_ada, team_of(company, group_id)) == ({ada, bob}, {bob}, set())
+    assert (both_members, without_ada, team_of(company, group_id)) == ({ada, bob}, {bob}, set())
 
 
 def test_an_unknown_member_is_refused(provider: Provider) -> None:
@@ -87,7 +87,7 @@ def test_a_user_resource_lists_its_groups(provider: Provider, people: dict[str, 
 
     user = provider.request("GET", f"Users/{ada_id}").json()
 
-    assert [(found["value"], found["display"]) for found in user["groups"]] == [
+    assert [(group["value"], group["display"]) for group in user["groups"]] == [
         (group["id"], "Platform")
     ]
 
@@ -95,9 +95,11 @@ def test_a_user_resource_lists_its_groups(provider: Provider, people: dict[str, 
 def test_a_duplicate_group_name_is_a_conflict(provider: Provider) -> None:
     provider.create_group("Platform")
 
-    again = provider.request("POST", "Groups", {"schemas": [GROUP], "displayName": "platform"})
+    second_response = provider.request(
+        "POST", "Groups", {"schemas": [GROUP], "displayName": "platform"}
+    )
 
-    assert (again.status_code, again.json()["scimType"]) == (409, "uniqueness")
+    assert (second_response.status_code, second_response.json()["scimType"]) == (409, "uniqueness")
 
 
 def test_a_mapped_group_gives_its_members_their_role(
@@ -125,15 +127,15 @@ def test_leaving_a_mapped_group_makes_a_member_a_developer_again(
     assert roles(company)[ada] is Role.DEVELOPER
 
 
-@pytest.mark.parametrize("how", ["deleted", "unmapped"])
+@pytest.mark.parametrize("ending", ["deleted", "unmapped"])
 def test_deleting_or_unmapping_a_group_ends_its_role(
-    company: Company, provider: Provider, people: dict[str, str], how: str
+    company: Company, provider: Provider, people: dict[str, str], ending: str
 ) -> None:
     ada, ada_id = next(iter(people.items()))
     group = provider.create_group("Administrators", ada_id)
     map_group(company, group["id"], Role.ADMINISTRATOR)
 
-    if how == "deleted":
+    if ending == "deleted":
         provider.request("DELETE", f"Groups/{group['id']}")
     else:
         map_group(company, group["id"], None)
@@ -228,16 +230,16 @@ def test_another_tenants_token_finds_no_groups(
     company: Company, provider: Provider, people: dict[str, str], cast: Cast
 ) -> None:
     group = provider.create_group("Platform", *people.values())
-    other = provider_of(cast.globex)
-    foreign = {
+    other_provider = provider_of(cast.globex)
+    foreign_group = {
         "schemas": [GROUP],
         "displayName": secrets.token_hex(4),
         "members": [{"value": next(iter(people.values()))}],
     }
 
-    assert other.request("GET", f"Groups/{group['id']}").status_code == 404
-    assert other.request("DELETE", f"Groups/{group['id']}").status_code == 404
-    assert other.request("POST", "Groups", foreign).status_code == 400
+    assert other_provider.request("GET", f"Groups/{group['id']}").status_code == 404
+    assert other_provider.request("DELETE", f"Groups/{group['id']}").status_code == 404
+    assert other_provider.request("POST", "Groups", foreign_group).status_code == 400
     with pytest.raises(NotFound):
         set_group_role(
             actor=cast.globex.platform,

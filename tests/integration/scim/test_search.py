@@ -75,22 +75,22 @@ def without_columns() -> Iterator[None]:
         yield
 
 
-def found(provider: Provider, kind: str, text: str, more: str = "") -> list[str]:
-    response = provider.request("GET", f"{kind}?filter={quote(text)}{more}")
+def find_ids(provider: Provider, kind: str, text: str, suffix: str = "") -> list[str]:
+    response = provider.request("GET", f"{kind}?filter={quote(text)}{suffix}")
     assert response.status_code == 200, response.content
-    return [each["id"] for each in response.json().get("Resources", [])]
+    return [resource["id"] for resource in response.json().get("Resources", [])]
 
 
 @pytest.mark.parametrize("text", [*BY_COLUMN, *NOT_BY_COLUMN])
 def test_user_filters_give_the_same_result_in_sql_and_python(people: Provider, text: str) -> None:
     with without_columns():
-        expected = found(people, "Users", text)
+        expected = find_ids(people, "Users", text)
 
-    assert found(people, "Users", text) == expected
+    assert find_ids(people, "Users", text) == expected
 
 
 def test_common_filters_find_the_expected_number_of_users(people: Provider) -> None:
-    num_found = [len(found(people, "Users", text)) for text in BY_COLUMN]
+    num_found = [len(find_ids(people, "Users", text)) for text in BY_COLUMN]
 
     assert num_found == [1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 2, 1, 1, 0, 0, 0, 0, 1]
 
@@ -116,10 +116,10 @@ def test_group_filters_give_the_same_result_in_sql_and_python(
     provider.create_group("Nobody else")
     filter_text = text.format(ada=ada, go=go) if "{" in text else text
     with without_columns():
-        expected = found(provider, "Groups", filter_text)
+        expected = find_ids(provider, "Groups", filter_text)
 
-    assert found(provider, "Groups", filter_text) == expected
-    assert found(provider, "Groups", filter_text, "&excludedAttributes=members") == expected
+    assert find_ids(provider, "Groups", filter_text) == expected
+    assert find_ids(provider, "Groups", filter_text, "&excludedAttributes=members") == expected
     if "{" in text:
         assert expected == [go]
 
@@ -140,10 +140,10 @@ def test_indexed_filters_have_no_search_limit(
 
 
 def test_another_tenants_users_are_not_found(people: Provider, cast: Cast) -> None:
-    theirs = provider_of(cast.globex)
+    other_provider = provider_of(cast.globex)
 
-    assert found(people, "Users", BY_COLUMN[0])
-    assert [text for text in BY_COLUMN if found(theirs, "Users", text)] == []
+    assert find_ids(people, "Users", BY_COLUMN[0])
+    assert [text for text in BY_COLUMN if find_ids(other_provider, "Users", text)] == []
 
 
 def test_a_group_without_members_has_the_same_etag_and_reads_no_members(
@@ -151,13 +151,13 @@ def test_a_group_without_members_has_the_same_etag_and_reads_no_members(
 ) -> None:
     group = provider.create_group("Go people", provider.create_user("ada@acme.example")["id"])
     address = f"Groups/{group['id']}"
-    whole = provider.request("GET", address)
+    with_members = provider.request("GET", address)
 
     monkeypatch.delattr(queries, "_find_group_members")
-    bare = provider.request("GET", f"{address}?excludedAttributes=members")
+    without_members = provider.request("GET", f"{address}?excludedAttributes=members")
     by_name = provider.request("GET", f"Groups?filter={GO_GROUP_FILTER}&attributes=id")
 
-    assert bare["ETag"] == whole["ETag"] == group["meta"]["version"]
+    assert without_members["ETag"] == with_members["ETag"] == group["meta"]["version"]
     assert by_name.json()["Resources"][0]["id"] == group["id"]
 
 
@@ -177,10 +177,10 @@ def test_members_are_included_only_if_requested(
 ) -> None:
     group = provider.create_group("Go people", provider.create_user("ada@acme.example")["id"])
 
-    alone = provider.request("GET", f"Groups/{group['id']}?{filter_text}").json()
-    (listed,) = provider.request("GET", f"Groups?{filter_text}").json()["Resources"]
+    single_group = provider.request("GET", f"Groups/{group['id']}?{filter_text}").json()
+    (listed_group,) = provider.request("GET", f"Groups?{filter_text}").json()["Resources"]
 
-    assert ("members" in alone) is ("members" in listed) is has_members
+    assert ("members" in single_group) is ("members" in listed_group) is has_members
 
 
 def test_the_etag_changes_with_the_members(company: Company, provider: Provider) -> None:
@@ -200,6 +200,6 @@ def test_pages_of_a_sorted_search_are_consecutive(company: Company, provider: Pr
 
     pages = [provider.request("GET", f"Users?{query}&startIndex={n}").json() for n in (1, 4, 7)]
 
-    names = [each["userName"] for page in pages for each in page["Resources"]]
+    names = [resource["userName"] for page in pages for resource in page["Resources"]]
     assert names == [f"user-{index}" for index in range(7)]
     assert {page["totalResults"] for page in pages} == {7}

@@ -48,11 +48,13 @@ def test_another_tenants_user_is_neither_taken_over_nor_revealed(
 ) -> None:
     gus = cast.globex.developer
 
-    taken = provider.request("POST", "Users", {"schemas": [USER], "userName": gus.email})
-    unknown = provider.request("POST", "Users", {"schemas": [USER], "userName": "x" + gus.email})
+    foreign_user = provider.request("POST", "Users", {"schemas": [USER], "userName": gus.email})
+    unknown_user = provider.request(
+        "POST", "Users", {"schemas": [USER], "userName": "x" + gus.email}
+    )
 
-    assert taken.status_code == unknown.status_code == 201
-    assert taken.json().keys() == unknown.json().keys()
+    assert foreign_user.status_code == unknown_user.status_code == 201
+    assert foreign_user.json().keys() == unknown_user.json().keys()
     assert [row.slug for row in find_memberships(user_id=gus.user_id)] == [cast.globex.slug]
 
 
@@ -86,8 +88,8 @@ def test_deactivation_ends_the_membership_and_the_keys(
 
     assert response.json()["active"] is False
     assert ada.email not in members(company)
-    found = find_key(actor=company.platform, lookup_id=key.lookup_id, now=timezone.now())
-    assert found.state is KeyState.REVOKED
+    found_key = find_key(actor=company.platform, lookup_id=key.lookup_id, now=timezone.now())
+    assert found_key.state is KeyState.REVOKED
 
 
 def test_deactivating_a_user_ends_their_session(
@@ -175,12 +177,12 @@ def test_filters_of_common_identity_providers_work(
     )
     provider.create_user(f"bob@{domain}")
 
-    found = provider.request(
+    response = provider.request(
         "GET", f"Users?filter={query.replace('{d}', domain)}".replace(" ", "%20")
     )
 
-    assert found.status_code == 200, found.content
-    assert found.json()["totalResults"] == number
+    assert response.status_code == 200, response.content
+    assert response.json()["totalResults"] == number
 
 
 def test_an_invalid_filter_is_refused(provider: Provider) -> None:
@@ -203,9 +205,11 @@ def test_users_are_paginated(domain: str, provider: Provider) -> None:
 def test_a_duplicate_user_name_is_a_conflict(domain: str, provider: Provider) -> None:
     provider.create_user(f"ada@{domain}")
 
-    again = provider.request("POST", "Users", {"schemas": [USER], "userName": f"ADA@{domain}"})
+    second_response = provider.request(
+        "POST", "Users", {"schemas": [USER], "userName": f"ADA@{domain}"}
+    )
 
-    assert (again.status_code, again.json()["scimType"]) == (409, "uniqueness")
+    assert (second_response.status_code, second_response.json()["scimType"]) == (409, "uniqueness")
 
 
 def test_a_duplicate_email_address_is_a_conflict(domain: str, provider: Provider) -> None:
@@ -237,14 +241,17 @@ def test_a_name_change_as_sent_by_entra_is_accepted(domain: str, provider: Provi
 def test_unneeded_attributes_are_not_stored(
     company: Company, domain: str, provider: Provider
 ) -> None:
-    planted = secrets.token_hex(8)
+    secret_text = secrets.token_hex(8)
     provider.create_user(
-        f"ada@{domain}", password=planted, phoneNumbers=[{"value": planted}], nickName=planted
+        f"ada@{domain}",
+        password=secret_text,
+        phoneNumbers=[{"value": secret_text}],
+        nickName=secret_text,
     )
 
     with tenant_scope(company.tenant_id):
-        assert planted not in str(vars(ScimUser.objects.get()))
-        assert not any(planted in str(vars(entry)) for entry in AuditEntry.objects.all())
+        assert secret_text not in str(vars(ScimUser.objects.get()))
+        assert not any(secret_text in str(vars(entry)) for entry in AuditEntry.objects.all())
 
 
 def test_an_address_can_change_only_within_verified_domains(
@@ -303,18 +310,18 @@ def test_an_address_of_another_user_is_refused(
     company: Company, domain: str, provider: Provider
 ) -> None:
     scim_id, _ = provision(provider, company, f"ada@{domain}")
-    other = User.objects.create(email=f"bob@{domain}", name="", created_at=timezone.now())
+    other_user = User.objects.create(email=f"bob@{domain}", name="", created_at=timezone.now())
 
     response = provider.patch(
-        f"Users/{scim_id}", {"op": "replace", "path": "userName", "value": other.email}
+        f"Users/{scim_id}", {"op": "replace", "path": "userName", "value": other_user.email}
     )
 
     assert response.status_code == 409
 
 
 def test_a_change_with_a_stale_etag_is_refused(domain: str, provider: Provider) -> None:
-    made = provider.create_user(f"ada@{domain}")
-    path, old = f"Users/{made['id']}", made["meta"]["version"]
+    user = provider.create_user(f"ada@{domain}")
+    path, old = f"Users/{user['id']}", user["meta"]["version"]
     rename = {"op": "replace", "path": "displayName", "value": "Ada"}
     first = provider.patch(path, rename, **{"If-Match": old})
 
@@ -325,10 +332,10 @@ def test_a_change_with_a_stale_etag_is_refused(domain: str, provider: Provider) 
 
 
 def test_an_unchanged_resource_is_not_sent_again(domain: str, provider: Provider) -> None:
-    made = provider.create_user(f"ada@{domain}")
+    user = provider.create_user(f"ada@{domain}")
 
     response = provider.request(
-        "GET", f"Users/{made['id']}", **{"If-None-Match": made["meta"]["version"]}
+        "GET", f"Users/{user['id']}", **{"If-None-Match": user["meta"]["version"]}
     )
 
     assert (response.status_code, response.content) == (304, b"")
@@ -360,20 +367,20 @@ def test_a_change_without_effect_is_not_audited(
 def test_another_tenants_token_finds_no_users(
     company: Company, domain: str, provider: Provider, cast: Cast
 ) -> None:
-    made = provider.create_user(f"ada@{domain}")
-    other = provider_of(cast.globex)
-    path = f"Users/{made['id']}"
+    user = provider.create_user(f"ada@{domain}")
+    other_provider = provider_of(cast.globex)
+    path = f"Users/{user['id']}"
 
     answers = [
-        other.request("GET", path),
-        other.request("PUT", path, {"schemas": [USER], "userName": "x"}),
-        other.patch(path, {"op": "replace", "path": "active", "value": False}),
-        other.request("DELETE", path),
+        other_provider.request("GET", path),
+        other_provider.request("PUT", path, {"schemas": [USER], "userName": "x"}),
+        other_provider.patch(path, {"op": "replace", "path": "active", "value": False}),
+        other_provider.request("DELETE", path),
     ]
 
     assert [answer.status_code for answer in answers] == [404] * 4
-    listed = other.request("GET", f"Users?filter=userName%20eq%20%22ada@{domain}%22")
-    assert listed.json()["totalResults"] == 0
+    user_list = other_provider.request("GET", f"Users?filter=userName%20eq%20%22ada@{domain}%22")
+    assert user_list.json()["totalResults"] == 0
     assert provider.request("GET", path).json()["active"] is True
 
 

@@ -326,25 +326,27 @@ def test_a_deleted_sink_gets_no_entries(company: Company, hook: Hook, clock: Clo
 
 def test_a_failing_sink_does_not_stop_another(company: Company, hook: Hook, clock: Clock) -> None:
     attach_webhook(company, hook)
-    with webhook() as other:
-        attach_webhook(company, other)
-        other.statuses = [500]
+    with webhook() as other_hook:
+        attach_webhook(company, other_hook)
+        other_hook.statuses = [500]
 
         deliver_due_entries(clock=clock)
 
-        assert (len(hook.payloads), len(other.payloads)) == (8, 0)
+        assert (len(hook.payloads), len(other_hook.payloads)) == (8, 0)
 
 
 @pytest.mark.parametrize("stored", [b"not JSON", b'{"address": "URL", "secret": "whsec_!"}'])
 def test_a_broken_sink_of_one_tenant_does_not_stop_another_tenants(
     company: Company, hook: Hook, clock: Clock, stored: bytes
 ) -> None:
-    with webhook() as other:
-        broken, other_company = attach_webhook(company, other), make_company("neighbour", ACME)
-        data = stored.replace(b"URL", other.url.encode())
+    with webhook() as other_hook:
+        broken, other_company = attach_webhook(company, other_hook), make_company("neighbour", ACME)
+        data = stored.replace(b"URL", other_hook.url.encode())
         seal_context = SealContext("tenants_auditsink", "sealed", str(broken.id))
         scope = f"audit-sink:{broken.id}"
-        sealed = seal_in_scope(company.tenant_id, scope, place=seal_context, data=data, now=clock())
+        sealed = seal_in_scope(
+            company.tenant_id, scope, context=seal_context, data=data, now=clock()
+        )
         with tenant_scope(company.tenant_id):
             AuditSink.objects.update(sealed=sealed)
         attach_webhook(other_company, hook)

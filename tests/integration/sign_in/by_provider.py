@@ -26,18 +26,18 @@ def fresh_client() -> Client:
     return Client(REMOTE_ADDR=f"10.{'.'.join(octets)}")
 
 
-def provider_url(client: Client, email: str, **more: str) -> str:
-    page = client.post("/sign-in", {"email": email, "single": "yes", **more})
+def provider_url(client: Client, email: str, **fields: str) -> str:
+    page = client.post("/sign-in", {"email": email, "single": "yes", **fields})
     assert page.status_code == 200, page.content
-    found = re.search(r'href="(http://127\.0\.0\.1[^"]+)"', page.content.decode())
-    assert found is not None
-    return html.unescape(found[1])
+    match = re.search(r'href="(http://127\.0\.0\.1[^"]+)"', page.content.decode())
+    assert match is not None
+    return html.unescape(match[1])
 
 
 def sign_in_through(client: Client, provider: OpenIdProvider, email: str, **claims: object) -> Any:
-    back = provider.authorize(provider_url(client, email))
+    redirect_url = provider.authorize(provider_url(client, email))
     provider.claims = {"email": email, **claims}
-    return client.get(back)
+    return client.get(redirect_url)
 
 
 def is_signed_in(client: Client) -> bool:

@@ -49,10 +49,10 @@ def company(provider: OpenIdProvider) -> Company:
     from tests.fixtures.users import make_domain
     from tests.integration.sign_in.by_provider import configure_provider
 
-    made = make_company("initech", {Role.OWNER: "olga"})
-    make_domain(made, f"{made.slug}.example", verified=True)
-    configure_provider(made, provider)
-    return made
+    initech = make_company("initech", {Role.OWNER: "olga"})
+    make_domain(initech, f"{initech.slug}.example", verified=True)
+    configure_provider(initech, provider)
+    return initech
 
 
 @pytest.fixture
@@ -72,15 +72,15 @@ def companies() -> list[Company]:
     from tenants.identity.members.operations import insert_membership
     from tests.fixtures.companies import make_company
 
-    home, other = make_company("initech", {Role.OWNER: "olga"}), make_company("hooli", {})
-    with tenant_scope(other.tenant_id):
+    home, other_company = make_company("initech", {Role.OWNER: "olga"}), make_company("hooli", {})
+    with tenant_scope(other_company.tenant_id):
         insert_membership(
-            tenant_id=other.tenant_id,
+            tenant_id=other_company.tenant_id,
             user_id=home.people[Role.OWNER].user_id,
             role=Role.DEVELOPER,
             now=timezone.now(),
         )
-    return [home, other]
+    return [home, other_company]
 
 
 @pytest.fixture

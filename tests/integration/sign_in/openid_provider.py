@@ -51,8 +51,8 @@ class OpenIdProvider:
         assert query["code_challenge_method"] == "S256"
         code = secrets.token_urlsafe(16)
         self.codes[code] = query
-        back = urlsplit(query["redirect_uri"])
-        return f"{back.path}?{urlencode({'code': code, 'state': query['state']})}"
+        redirect_url = urlsplit(query["redirect_uri"])
+        return f"{redirect_url.path}?{urlencode({'code': code, 'state': query['state']})}"
 
     def token(self, form: dict[str, str]) -> dict[str, Any] | None:
         query = self.codes.pop(form.get("code", ""), None)

@@ -29,8 +29,8 @@ def keep_mails_in_memory(settings: LazySettings) -> None:
 
 def entries(company: Company) -> list[AuditEntry]:
     with tenant_scope(company.tenant_id):
-        found = AuditEntry.objects.filter(action__startswith="password.")
-        return list(found.order_by("sequence"))
+        rows = AuditEntry.objects.filter(action__startswith="password.")
+        return list(rows.order_by("sequence"))
 
 
 def signed_in(person: Person) -> Browser:
@@ -57,9 +57,9 @@ def mailed_link(person: Person) -> str:
     """Request a link, let the worker send it, and return its path."""
     assert request_link(person.email).status_code == 302
     mail_requested_links(now=timezone.now())
-    found = re.search(r"/reset-password/\S+", str(mail.outbox[-1].body))
-    assert found is not None, mail.outbox[-1].body
-    return found[0]
+    match = re.search(r"/reset-password/\S+", str(mail.outbox[-1].body))
+    assert match is not None, mail.outbox[-1].body
+    return match[0]
 
 
 def open_link(path: str) -> Client:

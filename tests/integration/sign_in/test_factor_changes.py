@@ -26,8 +26,8 @@ def _mails_in_memory(settings: LazySettings) -> None:
 
 def entries(company: Company) -> list[AuditEntry]:
     with tenant_scope(company.tenant_id):
-        found = AuditEntry.objects.filter(action__startswith="second_factor.")
-        return list(found.order_by("sequence"))
+        rows = AuditEntry.objects.filter(action__startswith="second_factor.")
+        return list(rows.order_by("sequence"))
 
 
 def browser_with_app(olga: Person) -> Browser:

@@ -77,10 +77,10 @@ def test_an_invalid_provider_response_is_rejected(
     owner: Person, provider: OpenIdProvider, path: str, answer: Callable[[], Iterable[bytes]]
 ) -> None:
     client = fresh_client()
-    back = provider.authorize(provider_url(client, owner.email))
+    redirect_url = provider.authorize(provider_url(client, owner.email))
     provider.claims, provider.raw = {"email": owner.email}, {path: answer}
 
-    response = client.get(back)
+    response = client.get(redirect_url)
 
     assert response.status_code == 403
     assert not is_signed_in(client)
@@ -105,17 +105,17 @@ def test_a_redirect_by_the_provider_is_not_followed(
 def test_each_tenant_has_a_limit_of_concurrent_provider_requests(
     company: Company, owner: Person, provider: OpenIdProvider
 ) -> None:
-    with ExitStack() as held:
+    with ExitStack() as held_slots:
         for _ in range(8):
-            held.enter_context(OUTWARD.acquire(company.tenant_id))
-        refused = ask_for_sign_in(owner)
+            held_slots.enter_context(OUTWARD.acquire(company.tenant_id))
+        refusal = ask_for_sign_in(owner)
         other_company = make_company("hooli", {Role.OWNER: "hank"})
         make_domain(other_company, f"{other_company.slug}.example", verified=True)
         configure_provider(other_company, provider)
-        taken = ask_for_sign_in(other_company.people[Role.OWNER])
+        accepted = ask_for_sign_in(other_company.people[Role.OWNER])
 
-    assert (refused.status_code, refused["Retry-After"]) == (503, "5")
-    assert taken.status_code == 200
+    assert (refusal.status_code, refusal["Retry-After"]) == (503, "5")
+    assert accepted.status_code == 200
     assert ask_for_sign_in(owner).status_code == 200
 
 
@@ -124,10 +124,10 @@ def test_a_provider_cannot_create_an_account_with_an_invalid_address(
     company: Company, owner: Person, provider: OpenIdProvider, local_part: str
 ) -> None:
     client = fresh_client()
-    back = provider.authorize(provider_url(client, owner.email))
+    redirect_url = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": f"{local_part}@{company.slug}.example", "name": "a\0"}
 
-    assert client.get(back).status_code == 403
+    assert client.get(redirect_url).status_code == 403
 
 
 def redis_keys() -> set[bytes]:
@@ -167,10 +167,10 @@ def test_a_token_with_unusual_claims_causes_no_server_error(
     owner: Person, provider: OpenIdProvider, claims: dict[str, object]
 ) -> None:
     client = fresh_client()
-    back = provider.authorize(provider_url(client, owner.email))
+    redirect_url = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": owner.email} | claims
 
-    response = client.get(back)
+    response = client.get(redirect_url)
 
     assert response.status_code in (302, 403)
 
@@ -273,10 +273,10 @@ def test_a_refused_token_is_audited_with_its_reason(
     reason: str,
 ) -> None:
     client = fresh_client()
-    back = provider.authorize(provider_url(client, owner.email))
+    redirect_url = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": owner.email} | claims
 
-    response = client.get(back)
+    response = client.get(redirect_url)
 
     assert response.status_code == 403
     assert not is_signed_in(client)

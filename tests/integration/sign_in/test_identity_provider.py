@@ -45,14 +45,14 @@ def test_a_member_signs_in_through_the_provider(
 def test_signing_in_redirects_only_to_pages_of_the_console(
     owner: Person, provider: OpenIdProvider
 ) -> None:
-    landed = []
+    locations = []
     for target in ("/keys/new", "https://evil.example/", "//evil.example"):
         client = fresh_client()
-        back = provider.authorize(provider_url(client, owner.email, next=target))
+        redirect_url = provider.authorize(provider_url(client, owner.email, next=target))
         provider.claims = {"email": owner.email}
-        landed.append(client.get(back)["Location"])
+        locations.append(client.get(redirect_url)["Location"])
 
-    assert landed == ["/keys/new", "/", "/"]
+    assert locations == ["/keys/new", "/", "/"]
 
 
 def test_a_correct_password_is_refused_if_there_is_a_provider(
@@ -85,13 +85,13 @@ def test_passwords_work_again_without_the_provider(owner: Person, company: Compa
 def test_a_provider_without_a_verified_domain_does_not_replace_passwords(
     provider: OpenIdProvider,
 ) -> None:
-    other = make_company("hooli", {Role.OWNER: "hank"})
-    make_domain(other, f"{other.slug}.example")
-    configure_provider(other, provider)
+    other_company = make_company("hooli", {Role.OWNER: "hank"})
+    make_domain(other_company, f"{other_company.slug}.example")
+    configure_provider(other_company, provider)
 
     client = fresh_client()
     response = client.post(
-        "/sign-in", {"email": other.people[Role.OWNER].email, "password": PASSWORD}
+        "/sign-in", {"email": other_company.people[Role.OWNER].email, "password": PASSWORD}
     )
 
     assert response.status_code == 302
@@ -101,10 +101,10 @@ def test_an_address_of_an_unverified_domain_is_refused(
     company: Company, owner: Person, cast: Cast, provider: OpenIdProvider
 ) -> None:
     client, victim = fresh_client(), cast.globex.administrator
-    back = provider.authorize(provider_url(client, owner.email))
+    redirect_url = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": victim.email}
 
-    response = client.get(back)
+    response = client.get(redirect_url)
 
     assert response.status_code == 403
     assert b"is not allowed to sign in users of this e-mail domain" in response.content
@@ -117,10 +117,10 @@ def test_an_address_of_another_tenants_domain_is_refused(
     victim = make_company("hooli", {Role.OWNER: "hank"})
     make_domain(victim, f"{victim.slug}.example", verified=True)
     client = fresh_client()
-    back = provider.authorize(provider_url(client, owner.email))
+    redirect_url = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": victim.people[Role.OWNER].email}
 
-    assert client.get(back).status_code == 403
+    assert client.get(redirect_url).status_code == 403
     assert not is_signed_in(client)
 
 
@@ -161,9 +161,9 @@ def test_an_invalid_token_is_refused(
         sign_in_through(client, provider, owner.email, **claims) if "email" not in claims else None
     )
     if response is None:
-        back = provider.authorize(provider_url(client, owner.email))
+        redirect_url = provider.authorize(provider_url(client, owner.email))
         provider.claims = dict(claims)
-        response = client.get(back)
+        response = client.get(redirect_url)
 
     assert response.status_code == 403
     assert not is_signed_in(client)
@@ -186,22 +186,22 @@ def test_a_redirect_of_another_browsers_sign_in_is_refused(
 ) -> None:
     """Login CSRF: the attacker signs in at the provider and makes the victim open the redirect."""
     attacker, victim = fresh_client(), fresh_client()
-    back = provider.authorize(provider_url(attacker, owner.email))
+    redirect_url = provider.authorize(provider_url(attacker, owner.email))
     provider.claims = {"email": owner.email}
 
-    victim.get(back)
+    victim.get(redirect_url)
 
     assert not is_signed_in(victim)
 
 
 def test_the_redirect_works_once(owner: Person, provider: OpenIdProvider) -> None:
     client = fresh_client()
-    back = provider.authorize(provider_url(client, owner.email))
+    redirect_url = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": owner.email}
-    client.get(back)
+    client.get(redirect_url)
     client.post("/sign-out")
 
-    client.get(back)
+    client.get(redirect_url)
 
     assert not is_signed_in(client)
 
@@ -275,12 +275,12 @@ def test_an_administrator_cannot_configure_a_provider(
     [("http://x.example", "issuer"), ("https://", "issuer"), ("https://u:p@x.example", "issuer")],
 )
 def test_an_issuer_must_be_a_https_url(company: Company, issuer: str, field: str) -> None:
-    with override_settings(PRIVATE_TARGETS=[]), pytest.raises(InvalidValue) as caught:
+    with override_settings(PRIVATE_TARGETS=[]), pytest.raises(InvalidValue) as exc_info:
         set_provider(
             actor=company.platform, new=OidcProviderConfig(issuer, "a", "b"), now=timezone.now()
         )
 
-    assert caught.value.field == field
+    assert exc_info.value.field == field
 
 
 def test_the_client_secret_is_sealed_and_never_shown(company: Company) -> None:

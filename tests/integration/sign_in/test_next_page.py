@@ -29,7 +29,7 @@ FOREIGN_TARGETS = [
     "/" + "a" * 5_000,
     "/\0",
 ]
-foreign = pytest.mark.parametrize("target", FOREIGN_TARGETS)
+for_each_foreign_target = pytest.mark.parametrize("target", FOREIGN_TARGETS)
 OWN_PAGE = "/no-such-page?a=b"
 
 
@@ -42,14 +42,14 @@ def person() -> Person:
 @pytest.fixture
 def browser(person: Person) -> Browser:
     """Return the user's signed-in browser."""
-    made = new_browser(person)
-    assert made.sign_in() == "/"
-    return made
+    browser_of_person = new_browser(person)
+    assert browser_of_person.sign_in() == "/"
+    return browser_of_person
 
 
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-in/passkey"])
 @pytest.mark.parametrize(
-    ("target", "leads_to"), [*((each, "/") for each in FOREIGN_TARGETS), (OWN_PAGE, OWN_PAGE)]
+    ("target", "leads_to"), [*((target, "/") for target in FOREIGN_TARGETS), (OWN_PAGE, OWN_PAGE)]
 )
 def test_the_sign_in_page_redirects_a_signed_in_user_only_to_own_pages(
     browser: Browser, path: str, target: str, leads_to: str
@@ -60,26 +60,26 @@ def test_the_sign_in_page_redirects_a_signed_in_user_only_to_own_pages(
 
 
 @pytest.mark.parametrize(
-    ("target", "leads_to"), [*((each, "/") for each in FOREIGN_TARGETS), (OWN_PAGE, OWN_PAGE)]
+    ("target", "leads_to"), [*((target, "/") for target in FOREIGN_TARGETS), (OWN_PAGE, OWN_PAGE)]
 )
 def test_a_password_sign_in_redirects_only_to_own_pages(
     person: Person, target: str, leads_to: str
 ) -> None:
     form = {"email": person.email, "password": PASSWORD}
 
-    posted = fresh_client().post("/sign-in", form | {"next": target})
+    answer = fresh_client().post("/sign-in", form | {"next": target})
 
-    assert (posted.status_code, posted["Location"]) == (302, leads_to)
+    assert (answer.status_code, answer["Location"]) == (302, leads_to)
 
 
-@foreign
+@for_each_foreign_target
 def test_the_sign_in_form_contains_no_foreign_target(target: str) -> None:
     page = fresh_client().get("/sign-in", {"next": target}).content.decode()
 
     assert _hidden_next(page) == "/"
 
 
-@foreign
+@for_each_foreign_target
 def test_the_reauthentication_form_contains_no_foreign_target(
     browser: Browser, target: str
 ) -> None:
@@ -88,7 +88,7 @@ def test_the_reauthentication_form_contains_no_foreign_target(
     assert _hidden_next(page) == "/"
 
 
-@foreign
+@for_each_foreign_target
 def test_the_passkey_form_contains_no_foreign_target(target: str) -> None:
     page = fresh_client().post("/sign-in/passkey", {"next": target}).content.decode()
 
@@ -114,24 +114,24 @@ def test_a_step_up_by_code_redirects_only_to_own_pages(browser: Browser, target:
     assert answer["Location"] == (OWN_PAGE if target == OWN_PAGE else "/")
 
 
-@foreign
+@for_each_foreign_target
 def test_an_openid_sign_in_redirects_only_to_own_pages(
     owner: Person, provider: OpenIdProvider, target: str
 ) -> None:
     client = fresh_client()
-    back = provider.authorize(provider_url(client, owner.email, next=target))
+    redirect_url = provider.authorize(provider_url(client, owner.email, next=target))
     provider.claims = {"email": owner.email}
 
-    answer = client.get(f"{back}&{urlencode({'next': target})}")
+    answer = client.get(f"{redirect_url}&{urlencode({'next': target})}")
 
     assert (answer.status_code, answer["Location"]) == (302, "/")
 
 
-@foreign
+@for_each_foreign_target
 def test_a_saml_relay_state_is_never_followed(company: Company, owner: Person, target: str) -> None:
     idp = SamlProvider()
-    described = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
-    set_saml_provider(actor=company.platform, config=described, now=timezone.now())
+    provider_config = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
+    set_saml_provider(actor=company.platform, config=provider_config, now=timezone.now())
     client = fresh_client()
 
     answer = _sign_in_with_saml(client, idp, company, {"email": owner.email, "next": target})
@@ -141,9 +141,9 @@ def test_a_saml_relay_state_is_never_followed(company: Company, owner: Person, t
 
 def _hidden_next(page: str) -> str:
     """Return the value of the form's hidden field."""
-    found = re.search(r'name="next" value="([^"]*)"', page)
-    assert found is not None, page
-    return found[1]
+    match = re.search(r'name="next" value="([^"]*)"', page)
+    assert match is not None, page
+    return match[1]
 
 
 def _sign_in_with_saml(
@@ -153,6 +153,6 @@ def _sign_in_with_saml(
     link = re.search(r'href="(https://login\.example\.com[^"]+)"', page)
     assert link is not None
     assertion = idp.assertion_for(html.unescape(link[1]), form["email"])
-    posted = {"SAMLResponse": idp.encode_response(assertion), "RelayState": form["next"]}
-    there = fresh_client().post(f"/sign-in/saml/{company.tenant_id}", posted)
-    return client.get(f"{there['Location']}&{urlencode({'RelayState': form['next']})}")
+    saml_form = {"SAMLResponse": idp.encode_response(assertion), "RelayState": form["next"]}
+    provider_response = fresh_client().post(f"/sign-in/saml/{company.tenant_id}", saml_form)
+    return client.get(f"{provider_response['Location']}&{urlencode({'RelayState': form['next']})}")

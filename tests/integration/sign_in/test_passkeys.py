@@ -61,15 +61,15 @@ def test_a_passkey_alone_signs_its_owner_in(owner: Person, passkey: SoftPasskey)
 def test_signing_in_redirects_only_to_pages_of_the_console(
     owner: Person, passkey: SoftPasskey
 ) -> None:
-    landed = []
+    locations = []
     for target in ("/keys/new", "https://evil.example/"):
         browser = Browser(owner)
         response = browser.post_response(
             passkey.get(browser.request_challenge(next=target)), next=target
         )
-        landed.append(response["Location"])
+        locations.append(response["Location"])
 
-    assert landed == ["/keys/new", "/"]
+    assert locations == ["/keys/new", "/"]
 
 
 def test_a_passkey_is_a_second_factor_after_a_password(owner: Person, passkey: SoftPasskey) -> None:
@@ -89,29 +89,29 @@ def test_a_passkey_meets_a_tenants_second_factor_requirement(
     company: Company, owner: Person, passkey: SoftPasskey
 ) -> None:
     require_second_factor(actor=company.platform, is_required=True, now=timezone.now())
-    browser, other = Browser(owner), Browser(company.people[Role.DEVELOPER])
+    browser, other_browser = Browser(owner), Browser(company.people[Role.DEVELOPER])
 
     browser.post_response(passkey.get(browser.request_challenge()))
-    other.sign_in()
+    other_browser.sign_in()
 
-    assert (browser.is_signed_in(), other.is_signed_in()) == (True, False)
+    assert (browser.is_signed_in(), other_browser.is_signed_in()) == (True, False)
 
 
 def test_a_passkey_without_user_verification_is_only_a_second_factor(owner: Person) -> None:
-    found, browser = SoftPasskey(verifies_user=False), Browser(owner)
+    passkey, browser = SoftPasskey(verifies_user=False), Browser(owner)
     browser.sign_in()
-    browser.add(found, "Key ring")
-    after, alone = Browser(owner), Browser(owner)
+    browser.add(passkey, "Key ring")
+    after, passkey_browser = Browser(owner), Browser(owner)
     after.sign_in()
     question = read_challenge(after.client.get("/sign-in/code"))
-    after.client.post("/sign-in/code", {"credential": json.dumps(found.get(question))})
+    after.client.post("/sign-in/code", {"credential": json.dumps(passkey.get(question))})
 
-    response = alone.post_response(found.get(alone.request_challenge()))
+    response = passkey_browser.post_response(passkey.get(passkey_browser.request_challenge()))
 
     assert b"After your password" in browser.client.get("/account/second-factor").content
     assert after.is_signed_in()
     assert response.status_code == 400
-    assert not alone.is_signed_in()
+    assert not passkey_browser.is_signed_in()
 
 
 def test_a_second_factor_challenge_cannot_replace_a_passkey_sign_in(
@@ -119,9 +119,9 @@ def test_a_second_factor_challenge_cannot_replace_a_passkey_sign_in(
 ) -> None:
     """Otherwise a finder of a security key without a PIN could sign in with a touch alone, by using
     a challenge of their own account."""
-    found, browser = SoftPasskey(verifies_user=False), Browser(owner)
+    passkey, browser = SoftPasskey(verifies_user=False), Browser(owner)
     browser.sign_in()
-    browser.add(found)
+    browser.add(passkey)
     finder = Browser(company.people[Role.DEVELOPER])
     finder.sign_in()
     finder.add(SoftPasskey())
@@ -129,7 +129,7 @@ def test_a_second_factor_challenge_cannot_replace_a_passkey_sign_in(
     finder.sign_in()
     question = read_challenge(finder.client.get("/sign-in/code"))
 
-    response = finder.post_response(found.get(question))
+    response = finder.post_response(passkey.get(question))
 
     assert response.status_code == 400
     assert not finder.is_signed_in()
@@ -142,17 +142,17 @@ def test_the_first_passkey_creates_recovery_codes(owner: Person, passkey: SoftPa
 
 
 def test_a_passkey_response_works_once(owner: Person, passkey: SoftPasskey) -> None:
-    browser, other = Browser(owner), Browser(owner)
+    browser, other_browser = Browser(owner), Browser(owner)
     answer = passkey.get(browser.request_challenge())
-    other.request_challenge()
+    other_browser.request_challenge()
 
-    replayed = other.post_response(answer)
+    replayed = other_browser.post_response(answer)
     browser.post_response(answer)
     browser.client.post("/sign-out")
-    again = browser.post_response(answer)
+    second_response = browser.post_response(answer)
 
-    assert (replayed.status_code, again.status_code) == (400, 400)
-    assert not other.is_signed_in()
+    assert (replayed.status_code, second_response.status_code) == (400, 400)
+    assert not other_browser.is_signed_in()
     assert not browser.is_signed_in()
 
 
@@ -225,17 +225,21 @@ def test_a_provider_session_cannot_add_passkeys(owner: Person) -> None:
 
 def test_only_the_first_passkey_ends_other_sessions(company: Company) -> None:
     dan = company.people[Role.DEVELOPER]
-    browser, other, later = Browser(dan), Browser(dan), Browser(dan)
+    browser, other_browser, later_browser = Browser(dan), Browser(dan), Browser(dan)
     browser.sign_in()
-    other.sign_in()
+    other_browser.sign_in()
     browser.add(SoftPasskey())
-    after_first = other.is_signed_in()
-    later.sign_in()
-    later.client.post("/sign-in/code", {"code": codes_of(browser)[0]})
+    after_first = other_browser.is_signed_in()
+    later_browser.sign_in()
+    later_browser.client.post("/sign-in/code", {"code": codes_of(browser)[0]})
 
     browser.add(SoftPasskey())
 
-    assert (after_first, later.is_signed_in(), browser.is_signed_in()) == (False, True, True)
+    assert (after_first, later_browser.is_signed_in(), browser.is_signed_in()) == (
+        False,
+        True,
+        True,
+    )
 
 
 def codes_of(browser: Browser) -> list[str]:
@@ -261,14 +265,14 @@ def test_a_step_up_works_with_the_passkey(owner: Person, passkey: SoftPasskey) -
     address = "/account/confirm/passkey?next=/account/passkeys/new"
     page = browser.client.get(address)
 
-    wrong = browser.client.post(address, {"credential": json.dumps({"no": "answer"})})
-    question = read_challenge(wrong)
+    wrong_answer = browser.client.post(address, {"credential": json.dumps({"no": "answer"})})
+    question = read_challenge(wrong_answer)
     form = {"credential": json.dumps(passkey.get(question)), "next": "/account/passkeys/new"}
-    right = browser.client.post("/account/confirm/passkey", form)
+    right_answer = browser.client.post("/account/confirm/passkey", form)
 
     assert b"Use your password instead" in page.content
-    assert b"sent an unexpected response" in wrong.content
-    assert right["Location"] == "/account/passkeys/new"
+    assert b"sent an unexpected response" in wrong_answer.content
+    assert right_answer["Location"] == "/account/passkeys/new"
     assert browser.client.get("/account/passkeys/new").status_code == 200
 
 
@@ -278,24 +282,25 @@ def test_a_user_renames_and_removes_a_passkey(owner: Person, passkey: SoftPasske
     browser.confirm()
 
     browser.client.post(f"/account/passkeys/{pk}", {"name": "<b>Old & grey</b>"})
-    named = browser.client.get("/account/second-factor").content
+    factor_page = browser.client.get("/account/second-factor").content
     browser.client.post(f"/account/passkeys/{pk}/remove")
 
-    assert b"&lt;b&gt;Old &amp; grey&lt;/b&gt;" in named
+    assert b"&lt;b&gt;Old &amp; grey&lt;/b&gt;" in factor_page
     assert not Authenticator.objects.filter(user_id=owner.user_id).exists()
-    other = Browser(owner)
-    assert other.post_response(passkey.get(other.request_challenge())).status_code == 400
+    other_browser = Browser(owner)
+    answer = passkey.get(other_browser.request_challenge())
+    assert other_browser.post_response(answer).status_code == 400
 
 
 def test_another_users_passkey_cannot_be_renamed_or_removed(
     company: Company, owner: Person, passkey: SoftPasskey
 ) -> None:
-    other, pk = Browser(company.people[Role.DEVELOPER]), row_of(owner).pk
-    other.sign_in()
-    other.confirm()
+    other_browser, pk = Browser(company.people[Role.DEVELOPER]), row_of(owner).pk
+    other_browser.sign_in()
+    other_browser.confirm()
 
     answers = [
-        other.client.post(f"/account/passkeys/{pk}{action}", {"name": "x"}).status_code
+        other_browser.client.post(f"/account/passkeys/{pk}{action}", {"name": "x"}).status_code
         for action in ("", "/remove")
     ]
 
@@ -317,11 +322,12 @@ def test_only_the_needed_fields_of_a_response_are_stored(owner: Person) -> None:
 
 
 def malformed_responses() -> list[str]:
-    good = SoftPasskey()
+    passkey = SoftPasskey()
     options = {"challenge": "eA", "rpId": "x", "rp": {"id": "x"}, "user": {"id": "eA"}}
-    made, used = good.create({"publicKey": options}), good.get({"publicKey": options})
+    request = {"publicKey": options}
+    creation, assertion = passkey.create(request), passkey.get(request)
     broken: list[object] = [None, 1, "x", [], {}, {"response": 1}, {"id": "é", "rawId": "é"}]
-    for answer in (made, used):
+    for answer in (creation, assertion):
         broken += [
             answer,
             {**answer, "id": 1},

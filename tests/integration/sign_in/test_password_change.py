@@ -46,14 +46,14 @@ def test_a_changed_password_replaces_the_old_one(olga: Person) -> None:
 
 
 def test_a_change_ends_the_other_sessions_and_gives_this_one_a_new_key(olga: Person) -> None:
-    browser, other = signed_in(olga), signed_in(olga)
+    browser, other_browser = signed_in(olga), signed_in(olga)
     before = browser.client.cookies["caret-session"].value
 
     change(browser.client)
 
     after = browser.client.cookies["caret-session"].value
     assert before != after
-    assert not other.is_signed_in()
+    assert not other_browser.is_signed_in()
     stolen = fresh_client()
     stolen.cookies["caret-session"] = before
     assert stolen.get("/api/v1/tenant").status_code == 401
@@ -100,9 +100,9 @@ def test_each_of_the_users_tenants_and_the_user_learn_of_a_change(
         (entry,) = entries(company)
         assert (entry.action, str(entry.actor_id)) == ("password.changed", olga.user_id)
         assert (entry.target, entry.before, entry.after) == (f"user:{olga.user_id}", None, None)
-    (told,) = mail.outbox
-    assert (told.to, told.subject) == ([olga.email], "Your password was changed")
-    assert "/forgot-password" in told.body
+    (message,) = mail.outbox
+    assert (message.to, message.subject) == ([olga.email], "Your password was changed")
+    assert "/forgot-password" in message.body
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_each_of_the_users_tenants_and_the_user_learn_of_a_change(
 def test_a_refused_change_changes_nothing(
     companies: list[Company], olga: Person, current: str, new: str, message: str
 ) -> None:
-    browser, other = signed_in(olga), signed_in(olga)
+    browser, other_browser = signed_in(olga), signed_in(olga)
     before = row_of(olga).password
 
     answer = change(browser.client, new, current)
@@ -129,7 +129,7 @@ def test_a_refused_change_changes_nothing(
     assert answer.status_code == 400
     assert message in answer.content.decode()
     assert row_of(olga).password == before
-    assert other.is_signed_in()
+    assert other_browser.is_signed_in()
     assert entries(companies[0]) == []
     assert mail.outbox == []
 
@@ -154,7 +154,7 @@ def test_changes_are_limited(olga: Person) -> None:
 
     *changes, answer = [change(client, new, old) for old, new in pairwise(passwords)]
 
-    assert {each.status_code for each in changes} == {302}
+    assert {response.status_code for response in changes} == {302}
     assert answer.status_code == 429
     assert 0 < int(answer["Retry-After"]) <= MAX_WAIT_S
     assert can_sign_in(olga, passwords[-2])

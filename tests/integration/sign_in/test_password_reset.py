@@ -56,14 +56,14 @@ def test_a_link_sets_a_new_password(companies: list[Company], olga: Person) -> N
 
 
 def test_a_reset_ends_all_sessions_and_starts_none(olga: Person) -> None:
-    others = [signed_in(olga), signed_in(olga)]
+    other_browsers = [signed_in(olga), signed_in(olga)]
     path = mailed_link(olga)
-    others[0].client.get(path)
+    other_browsers[0].client.get(path)
 
-    answer = others[0].client.post("/reset-password", {"password": NEW})
+    answer = other_browsers[0].client.post("/reset-password", {"password": NEW})
 
     assert answer["Location"] == "/sign-in"
-    assert not any(browser.is_signed_in() for browser in others)
+    assert not any(browser.is_signed_in() for browser in other_browsers)
     assert not UserSession.objects.filter(user_id=olga.user_id).exists()
 
 
@@ -104,15 +104,15 @@ def test_a_link_works_once(olga: Person) -> None:
     first, second = open_link(path), open_link(path)
     first.post("/reset-password", {"password": NEW})
 
-    again = second.post("/reset-password", {"password": "another long one"})
+    second_use = second.post("/reset-password", {"password": "another long one"})
 
-    assert again.status_code == 404
-    assert b"This link was already used" in again.content
+    assert second_use.status_code == 404
+    assert b"This link was already used" in second_use.content
     assert is_unusable(path)
     assert can_sign_in(olga, NEW)
 
 
-def test_of_two_concurrent_uses_one_succeeds(olga: Person) -> None:
+def test_one_of_two_concurrent_uses_succeeds(olga: Person) -> None:
     link = ResetLink.for_user(row_of(olga))
 
     def use(number: int) -> bool:
@@ -148,18 +148,18 @@ def test_a_tampered_link_does_not_work(companies: list[Company], olga: Person) -
     path = mailed_link(olga)
     start, _, token = path.rpartition("/")
     at, _, digest = token.partition("-")
-    other = make_company("globex", {Role.OWNER: "gina"}).people[Role.OWNER]
+    other_owner = make_company("globex", {Role.OWNER: "gina"}).people[Role.OWNER]
     tampered = [
         f"{start}/{at}-{'0' * len(digest)}",
         f"{start}/{at[:-1]}{'0' if at[-1] != '0' else '1'}-{digest}",
         f"{start}/{'z' * 5_000}-{digest}",
         f"{start}/%00",
         f"{start}/-",
-        path.replace(olga.user_id, other.user_id),
+        path.replace(olga.user_id, other_owner.user_id),
         path.replace(olga.user_id, "00000000-0000-0000-0000-000000000000"),
     ]
 
-    assert [each for each in tampered if not is_unusable(each)] == []
+    assert [link for link in tampered if not is_unusable(link)] == []
     assert not is_unusable(path)
     assert fresh_client().post("/reset-password", {"password": NEW}).status_code == 404
 

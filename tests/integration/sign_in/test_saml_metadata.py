@@ -56,12 +56,12 @@ def test_invalid_metadata_are_refused(company: Company, metadata: str) -> None:
 
 
 def test_metadata_are_fetched_only_from_public_addresses(company: Company) -> None:
-    described = SamlProviderConfig(None, "https://127.0.0.1/metadata", fetch_metadata)
+    provider_config = SamlProviderConfig(None, "https://127.0.0.1/metadata", fetch_metadata)
 
-    with override_settings(PRIVATE_TARGETS=[]), pytest.raises(InvalidValue) as caught:
-        set_saml_provider(actor=company.platform, config=described, now=timezone.now())
+    with override_settings(PRIVATE_TARGETS=[]), pytest.raises(InvalidValue) as exc_info:
+        set_saml_provider(actor=company.platform, config=provider_config, now=timezone.now())
 
-    assert caught.value.field == "metadata_url"
+    assert exc_info.value.field == "metadata_url"
 
 
 def test_an_administrator_cannot_configure_a_provider(company: Company, idp: SamlProvider) -> None:
@@ -71,9 +71,9 @@ def test_an_administrator_cannot_configure_a_provider(company: Company, idp: Sam
     def fetch(url: str) -> str:
         raise AssertionError(url)
 
-    described = SamlProviderConfig(None, "https://x.example", fetch)
+    provider_config = SamlProviderConfig(None, "https://x.example", fetch)
     with pytest.raises(Forbidden):
-        set_saml_provider(actor=alice.actor, config=described, now=timezone.now())
+        set_saml_provider(actor=alice.actor, config=provider_config, now=timezone.now())
 
 
 def test_the_owner_sees_the_fingerprints_of_trusted_certificates(

@@ -32,24 +32,24 @@ def browser(company: Company) -> Browser:
 def test_a_password_alone_is_not_enough_once_there_is_a_second_factor(browser: Browser) -> None:
     browser.sign_in()
     browser.set_up_app()
-    other = new_browser(browser.person)
+    other_browser = new_browser(browser.person)
 
-    leads_to = other.sign_in()
+    leads_to = other_browser.sign_in()
 
     assert leads_to == "/sign-in/code"
-    assert not other.is_signed_in()
+    assert not other_browser.is_signed_in()
 
 
 def test_a_code_completes_the_sign_in(browser: Browser) -> None:
     browser.sign_in()
     secret = browser.set_up_app()
-    other = new_browser(browser.person)
-    other.sign_in()
+    other_browser = new_browser(browser.person)
+    other_browser.sign_in()
 
-    response = other.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+    response = other_browser.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
     assert response["Location"] == "/"
-    assert other.is_signed_in()
+    assert other_browser.is_signed_in()
 
 
 def test_a_code_works_once(browser: Browser) -> None:
@@ -57,10 +57,10 @@ def test_a_code_works_once(browser: Browser) -> None:
     secret = browser.set_up_app()
     code = code_of(secret, later_by=1)
     for number, expected in ((1, True), (2, False)):
-        other = new_browser(browser.person)
-        other.sign_in()
-        other.client.post("/sign-in/code", {"code": code})
-        assert other.is_signed_in() is expected, number
+        other_browser = new_browser(browser.person)
+        other_browser.sign_in()
+        other_browser.client.post("/sign-in/code", {"code": code})
+        assert other_browser.is_signed_in() is expected, number
 
 
 def test_a_code_works_once_during_its_whole_validity(browser: Browser) -> None:
@@ -81,12 +81,12 @@ def test_a_code_works_once_during_its_whole_validity(browser: Browser) -> None:
 def test_a_code_used_to_sign_in_cannot_be_used_for_a_step_up(browser: Browser) -> None:
     browser.sign_in()
     code = code_of(browser.set_up_app(), later_by=1)
-    other = new_browser(browser.person)
-    other.sign_in()
-    other.client.post("/sign-in/code", {"code": code})
+    other_browser = new_browser(browser.person)
+    other_browser.sign_in()
+    other_browser.client.post("/sign-in/code", {"code": code})
     cache.delete(f"allauth.mfa.totp.used?user={browser.person.user_id}&code={code}")
 
-    page = other.client.post("/account/confirm/code?next=/", {"code": code})
+    page = other_browser.client.post("/account/confirm/code?next=/", {"code": code})
 
     assert page.status_code == 200
     assert b"Incorrect code" in page.content
@@ -95,26 +95,26 @@ def test_a_code_used_to_sign_in_cannot_be_used_for_a_step_up(browser: Browser) -
 def test_a_wrong_code_is_refused(browser: Browser) -> None:
     browser.sign_in()
     browser.set_up_app()
-    other = new_browser(browser.person)
-    other.sign_in()
+    other_browser = new_browser(browser.person)
+    other_browser.sign_in()
 
-    page = other.client.post("/sign-in/code", {"code": "000000"})
+    page = other_browser.client.post("/sign-in/code", {"code": "000000"})
 
     assert b"Incorrect code" in page.content
-    assert not other.is_signed_in()
+    assert not other_browser.is_signed_in()
 
 
 def test_guessing_codes_is_throttled(browser: Browser) -> None:
     browser.sign_in()
     secret = browser.set_up_app()
-    other = new_browser(browser.person)
-    other.sign_in()
+    other_browser = new_browser(browser.person)
+    other_browser.sign_in()
     for _ in range(6):
-        other.client.post("/sign-in/code", {"code": "000000"})
+        other_browser.client.post("/sign-in/code", {"code": "000000"})
 
-    other.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+    other_browser.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
-    assert not other.is_signed_in()
+    assert not other_browser.is_signed_in()
 
 
 def test_a_recovery_code_works_once(browser: Browser) -> None:
@@ -122,10 +122,10 @@ def test_a_recovery_code_works_once(browser: Browser) -> None:
     browser.set_up_app()
     code = browser.client.get("/account/recovery-codes").context["unused_codes"][0]
     for expected in (True, False):
-        other = new_browser(browser.person)
-        other.sign_in()
-        other.client.post("/sign-in/code", {"code": code})
-        assert other.is_signed_in() is expected
+        other_browser = new_browser(browser.person)
+        other_browser.sign_in()
+        other_browser.client.post("/sign-in/code", {"code": code})
+        assert other_browser.is_signed_in() is expected
 
 
 def test_secrets_are_stored_sealed(browser: Browser) -> None:
@@ -149,18 +149,18 @@ def test_setting_up_an_app_requires_the_password(browser: Browser) -> None:
 def test_a_step_up_asks_to_retry_while_all_hashing_slots_are_in_use(browser: Browser) -> None:
     browser.sign_in()
     browser.client.get("/account/second-factor/app")
-    with ExitStack() as others:
+    with ExitStack() as held_slots:
         for _ in range(MAX_CHECKS):
-            others.enter_context(hashing_slot())
-        refused = browser.client.post("/account/confirm?next=/account/x", {"password": PASSWORD})
+            held_slots.enter_context(hashing_slot())
+        refusal = browser.client.post("/account/confirm?next=/account/x", {"password": PASSWORD})
 
-    taken = browser.client.post("/account/confirm", {"password": PASSWORD})
+    accepted = browser.client.post("/account/confirm", {"password": PASSWORD})
 
-    assert (refused.status_code, refused["Retry-After"]) == (503, "5")
-    assert b"Too many people are signing in" in refused.content
-    assert b"/account/x" in refused.content
-    assert PASSWORD.encode() not in refused.content
-    assert taken.status_code == 302
+    assert (refusal.status_code, refusal["Retry-After"]) == (503, "5")
+    assert b"Too many people are signing in" in refusal.content
+    assert b"/account/x" in refusal.content
+    assert PASSWORD.encode() not in refusal.content
+    assert accepted.status_code == 302
 
 
 def test_the_code_page_requires_the_password_first(browser: Browser) -> None:
@@ -205,13 +205,13 @@ def test_one_tenants_requirement_does_not_affect_another(
 
 
 def test_setting_up_an_app_ends_the_users_other_sessions(browser: Browser) -> None:
-    other = new_browser(browser.person)
-    other.sign_in()
+    other_browser = new_browser(browser.person)
+    other_browser.sign_in()
     browser.sign_in()
 
     browser.set_up_app()
 
-    assert (browser.is_signed_in(), other.is_signed_in()) == (True, False)
+    assert (browser.is_signed_in(), other_browser.is_signed_in()) == (True, False)
 
 
 def test_setting_up_an_app_keeps_other_users_sessions(browser: Browser) -> None:
@@ -273,15 +273,15 @@ def test_removing_the_app_ends_access_that_requires_it(company: Company, browser
 
 
 def test_a_user_can_end_their_other_sessions(browser: Browser) -> None:
-    other = new_browser(browser.person)
-    other.sign_in()
+    other_browser = new_browser(browser.person)
+    other_browser.sign_in()
     browser.sign_in()
-    listed = browser.client.get("/account/sessions")
+    session_list = browser.client.get("/account/sessions")
 
     browser.client.post("/account/sessions")
 
-    assert other.client.defaults["REMOTE_ADDR"].encode() in listed.content
-    assert (browser.is_signed_in(), other.is_signed_in()) == (True, False)
+    assert other_browser.client.defaults["REMOTE_ADDR"].encode() in session_list.content
+    assert (browser.is_signed_in(), other_browser.is_signed_in()) == (True, False)
 
 
 def test_forms_without_a_csrf_token_are_refused(browser: Browser) -> None:

@@ -29,13 +29,13 @@ PROVIDER = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
 @pytest.fixture
 def company_without_provider() -> Company:
     """Make a company with a verified domain whose users sign in with passwords."""
-    made = make_company("hooli", {Role.OWNER: "hank"})
-    make_domain(made, f"{made.slug}.example", verified=True)
-    return made
+    company = make_company("hooli", {Role.OWNER: "hank"})
+    make_domain(company, f"{company.slug}.example", verified=True)
+    return company
 
 
 @pytest.fixture
-def elsewhere(owner: Person) -> Company:
+def other_company(owner: Person) -> Company:
     """Make another company of which the owner is a member too."""
     return join(owner, make_company("globex", {Role.OWNER: "bob"}))
 
@@ -68,21 +68,21 @@ def slug_of(browser: Browser) -> str:
 
 
 def test_a_provider_session_is_limited_to_its_tenant(
-    company: Company, owner: Person, elsewhere: Company, provider: OpenIdProvider
+    company: Company, owner: Person, other_company: Company, provider: OpenIdProvider
 ) -> None:
     browser = sign_in_by_provider(owner, provider)
 
-    switched = browser.client.post("/tenant", {"tenant": elsewhere.tenant_id})
+    switched = browser.client.post("/tenant", {"tenant": other_company.tenant_id})
 
     assert switched.status_code == 404
     assert slug_of(browser) == company.slug
-    assert elsewhere.name.encode() not in browser.client.get("/").content
+    assert other_company.name.encode() not in browser.client.get("/").content
 
 
 def test_a_provider_session_of_a_non_member_opens_no_tenant(
-    company: Company, elsewhere: Company, provider: OpenIdProvider
+    company: Company, other_company: Company, provider: OpenIdProvider
 ) -> None:
-    guest = elsewhere.people[Role.OWNER]
+    guest = other_company.people[Role.OWNER]
     taken_over = f"guest@{company.slug}.example"
     User.objects.filter(id=guest.user_id).update(email=taken_over)
     client = fresh_client()
@@ -92,7 +92,7 @@ def test_a_provider_session_of_a_non_member_opens_no_tenant(
 
 
 def test_a_second_factor_does_not_extend_a_provider_session(
-    company: Company, owner: Person, elsewhere: Company, provider: OpenIdProvider
+    company: Company, owner: Person, other_company: Company, provider: OpenIdProvider
 ) -> None:
     remove_provider(actor=company.platform, now=timezone.now())
     browser = signed_in(company)
@@ -105,13 +105,13 @@ def test_a_second_factor_does_not_extend_a_provider_session(
 
     assert response["Location"] == "/sign-in/code"
     assert slug_of(Browser(client, owner)) == company.slug
-    assert client.post("/tenant", {"tenant": elsewhere.tenant_id}).status_code == 404
+    assert client.post("/tenant", {"tenant": other_company.tenant_id}).status_code == 404
 
 
 def test_an_earlier_session_does_not_extend_a_provider_session(
     company: Company,
     owner: Person,
-    elsewhere: Company,
+    other_company: Company,
     provider: OpenIdProvider,
     company_without_provider: Company,
 ) -> None:
@@ -120,19 +120,19 @@ def test_an_earlier_session_does_not_extend_a_provider_session(
     sign_in_through(browser.client, provider, owner.email)
 
     assert slug_of(browser) == company.slug
-    assert browser.client.post("/tenant", {"tenant": elsewhere.tenant_id}).status_code == 404
+    assert browser.client.post("/tenant", {"tenant": other_company.tenant_id}).status_code == 404
 
 
 def test_a_password_session_opens_all_of_the_users_tenants(
-    owner: Person, elsewhere: Company, company: Company, provider: OpenIdProvider
+    owner: Person, other_company: Company, company: Company, provider: OpenIdProvider
 ) -> None:
     browser = sign_in_by_provider(owner, provider)
     remove_provider(actor=company.platform, now=timezone.now())
 
     browser.sign_in()
 
-    assert browser.client.post("/tenant", {"tenant": elsewhere.tenant_id}).status_code == 302
-    assert slug_of(browser) == elsewhere.slug
+    assert browser.client.post("/tenant", {"tenant": other_company.tenant_id}).status_code == 302
+    assert slug_of(browser) == other_company.slug
 
 
 def test_a_provider_session_cannot_accept_another_tenants_invitation(
@@ -240,7 +240,10 @@ def test_releasing_a_domain_ends_its_provider_sessions(
 def test_the_owner_who_configures_a_provider_keeps_their_session_for_an_hour(
     company_without_provider: Company, provider: OpenIdProvider
 ) -> None:
-    browser, other = signed_in(company_without_provider), signed_in(company_without_provider)
+    browser, other_browser = (
+        signed_in(company_without_provider),
+        signed_in(company_without_provider),
+    )
 
     set_up = browser.client.put(
         "/api/v1/sign-in-settings/provider",
@@ -249,7 +252,7 @@ def test_the_owner_who_configures_a_provider_keeps_their_session_for_an_hour(
     )
 
     assert set_up.status_code == 200
-    assert (browser.is_signed_in(), other.is_signed_in()) == (True, False)
+    assert (browser.is_signed_in(), other_browser.is_signed_in()) == (True, False)
     row = Session.objects.get(session_key=browser.client.session.session_key)
     assert (row.expire_date - timezone.now()).total_seconds() <= 3600
 
@@ -283,8 +286,11 @@ def test_configuring_a_provider_ends_pending_sign_ins(
 
 
 def test_only_expired_sessions_are_deleted(company_without_provider: Company) -> None:
-    expired, other = signed_in(company_without_provider), signed_in(company_without_provider)
-    keys = [browser.client.session.session_key for browser in (expired, other)]
+    expired, other_browser = (
+        signed_in(company_without_provider),
+        signed_in(company_without_provider),
+    )
+    keys = [browser.client.session.session_key for browser in (expired, other_browser)]
     now = timezone.now()
     Session.objects.filter(session_key=keys[0]).update(expire_date=now - timedelta(seconds=1))
 
@@ -292,4 +298,4 @@ def test_only_expired_sessions_are_deleted(company_without_provider: Company) ->
 
     assert [Session.objects.filter(session_key=key).exists() for key in keys] == [False, True]
     assert [UserSession.objects.filter(session_key=key).exists() for key in keys] == [False, True]
-    assert other.is_signed_in()
+    assert other_browser.is_signed_in()

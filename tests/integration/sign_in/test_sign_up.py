@@ -28,7 +28,7 @@ from tests.integration.sign_in.passwords import keep_mails_in_memory
 
 
 @pytest.fixture(autouse=True)
-def _enabled(settings: LazySettings) -> None:
+def _sign_up_enabled(settings: LazySettings) -> None:
     keep_mails_in_memory(settings)
     settings.SELF_SIGN_UP, settings.SIGN_UP_PLAN = True, ""
     redis_connection.connect_to_redis().delete("caret:throttle:sign-up")
@@ -45,12 +45,12 @@ def submit(form: dict[str, str], client: Client | None = None) -> Any:
 
 
 def link_in_mail() -> str:
-    found = re.search(r"/sign-up/\S+", str(mail.outbox[-1].body))
-    assert found is not None
-    return found[0]
+    match = re.search(r"/sign-up/\S+", str(mail.outbox[-1].body))
+    assert match is not None
+    return match[0]
 
 
-def opened(form: dict[str, str]) -> Client:
+def open_link(form: dict[str, str]) -> Client:
     """Return a browser that has opened the link of the e-mail."""
     assert submit(form)["Location"] == "/sign-up/sent"
     client = fresh_client()
@@ -68,7 +68,7 @@ def test_a_company_signs_up_and_its_owner_sets_a_password(
     settings.SIGN_UP_PLAN = plan = f"trial-{secrets.token_hex(4)}"
     create_plan(slug=plan, name="Trial", currency=Currency.EUR, now=timezone.now())
     slug = form["company"].lower().replace(" ", "-")
-    client = opened(form)
+    client = open_link(form)
 
     page = client.get("/sign-up/confirm").content.decode()
     invitation = create(client, slug)
@@ -89,7 +89,7 @@ def test_a_company_signs_up_and_its_owner_sets_a_password(
 
 
 def test_nothing_is_created_before_the_link_is_opened_and_confirmed(form: dict[str, str]) -> None:
-    client = opened(form)
+    client = open_link(form)
 
     client.get("/sign-up/confirm")
 
@@ -97,17 +97,17 @@ def test_nothing_is_created_before_the_link_is_opened_and_confirmed(form: dict[s
 
 
 def test_a_link_works_once(form: dict[str, str]) -> None:
-    client = opened(form)
+    client = open_link(form)
     link = link_in_mail()
-    other = fresh_client()
-    other.get(link)
+    other_client = fresh_client()
+    other_client.get(link)
     slug = propose_slug(form["company"])
 
     assert create(client, slug).status_code == 302
-    again = create(other, f"{slug}-2")
+    second_use = create(other_client, f"{slug}-2")
 
-    assert again.status_code == 404
-    assert b"already used" in again.content
+    assert second_use.status_code == 404
+    assert b"already used" in second_use.content
     assert fresh_client().get(link).status_code == 404
     assert Tenant.objects.filter(name=form["company"]).count() == 1
 
@@ -126,14 +126,14 @@ def test_a_link_expires_after_an_hour(form: dict[str, str]) -> None:
 
 def test_a_slug_that_was_taken_meanwhile_can_be_replaced(form: dict[str, str]) -> None:
     slug = propose_slug(form["company"])
-    client = opened(form)
+    client = open_link(form)
     create_tenant(slug=slug, name="Faster", now=timezone.now())
 
-    taken = create(client, slug)
+    refusal = create(client, slug)
     done = create(client, f"{slug}-ag")
 
-    assert taken.status_code == 400
-    assert f"The slug {slug} is taken." in taken.content.decode()
+    assert refusal.status_code == 400
+    assert f"The slug {slug} is taken." in refusal.content.decode()
     assert done["Location"].startswith("/invitation/")
 
 
@@ -142,12 +142,14 @@ def test_the_answer_and_the_email_are_the_same_for_an_existing_account(
 ) -> None:
     email = form["email"].lower()
     User.objects.create(email=email, name="Richard", password="!", created_at=timezone.now())
-    known, unknown = submit(form), submit(form | {"email": f"x{email}"})
+    existing, new = submit(form), submit(form | {"email": f"x{email}"})
 
-    assert (known.status_code, known["Location"]) == (unknown.status_code, unknown["Location"])
-    one, two = mail.outbox
-    assert (one.to, two.to) == ([email], [f"x{email}"])
-    assert re.sub(r"/sign-up/\S+", "", str(one.body)) == re.sub(r"/sign-up/\S+", "", str(two.body))
+    assert (existing.status_code, existing["Location"]) == (new.status_code, new["Location"])
+    mail_to_existing, mail_to_new = mail.outbox
+    assert (mail_to_existing.to, mail_to_new.to) == ([email], [f"x{email}"])
+    assert re.sub(r"/sign-up/\S+", "", str(mail_to_existing.body)) == re.sub(
+        r"/sign-up/\S+", "", str(mail_to_new.body)
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,7 +230,7 @@ def test_a_mail_server_that_is_down_is_named(
     assert b"mail server" in response.content
 
 
-def test_when_it_is_off_there_is_no_page_and_no_link(
+def test_without_sign_up_there_is_no_page_and_no_link(
     form: dict[str, str], settings: LazySettings
 ) -> None:
     assert 'href="/sign-up"' in fresh_client().get("/sign-in").content.decode()

@@ -43,9 +43,9 @@ class ByOpenId:
         return (query.get("prompt"), query.get("max_age")) == (["login"], ["0"])
 
     def answer(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
-        back = self.provider.authorize(url)
+        redirect_url = self.provider.authorize(url)
         self.provider.claims = {"email": email, "auth_time": int(time.time()) - signed_in_s_ago}
-        return client.get(back)
+        return client.get(redirect_url)
 
 
 @dataclass
@@ -64,28 +64,30 @@ class BySaml:
 
 
 @pytest.fixture(params=["openid", "saml"])
-def by(request: pytest.FixtureRequest, company: Company, provider: OpenIdProvider) -> Provider:
+def sign_in_provider(
+    request: pytest.FixtureRequest, company: Company, provider: OpenIdProvider
+) -> Provider:
     if request.param == "openid":
         return ByOpenId(provider)
     idp = SamlProvider()
-    described = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
-    set_saml_provider(actor=company.platform, config=described, now=timezone.now())
+    provider_config = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
+    set_saml_provider(actor=company.platform, config=provider_config, now=timezone.now())
     return BySaml(idp, company)
 
 
 @pytest.fixture
-def client(by: Provider, owner: Person) -> Client:
+def client(sign_in_provider: Provider, owner: Person) -> Client:
     """Return the owner's browser, signed in at the provider this morning."""
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
-    by.answer(client, provider_link(page), owner.email, signed_in_s_ago=4 * 3600)
+    sign_in_provider.answer(client, provider_link(page), owner.email, signed_in_s_ago=4 * 3600)
     return client
 
 
 def provider_link(page: Any) -> str:
-    found = re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', page.content.decode())
-    assert found is not None, page.content
-    return html.unescape(found[1])
+    match = re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', page.content.decode())
+    assert match is not None, page.content
+    return html.unescape(match[1])
 
 
 def reauthenticate(client: Client, target: str = TARGET) -> str:
@@ -101,29 +103,31 @@ def test_an_old_provider_sign_in_needs_a_step_up(client: Client) -> None:
 
 
 def test_a_step_up_requests_a_new_sign_in_and_returns_to_the_page(
-    client: Client, by: Provider, owner: Person
+    client: Client, sign_in_provider: Provider, owner: Person
 ) -> None:
     url = reauthenticate(client)
 
-    response = by.answer(client, url, owner.email, signed_in_s_ago=0)
+    response = sign_in_provider.answer(client, url, owner.email, signed_in_s_ago=0)
 
-    assert by.requests_new_sign_in(url)
+    assert sign_in_provider.requests_new_sign_in(url)
     assert response["Location"] == TARGET
     assert not needs_step_up(client)
 
 
 def test_a_first_sign_in_does_not_request_a_new_provider_sign_in(
-    by: Provider, owner: Person
+    sign_in_provider: Provider, owner: Person
 ) -> None:
     page = fresh_client().post("/sign-in", {"email": owner.email, "single": "yes"})
 
-    assert not by.requests_new_sign_in(provider_link(page))
+    assert not sign_in_provider.requests_new_sign_in(provider_link(page))
 
 
 def test_a_reused_provider_sign_in_is_refused_with_a_message(
-    client: Client, by: Provider, owner: Person
+    client: Client, sign_in_provider: Provider, owner: Person
 ) -> None:
-    response = by.answer(client, reauthenticate(client), owner.email, signed_in_s_ago=120)
+    response = sign_in_provider.answer(
+        client, reauthenticate(client), owner.email, signed_in_s_ago=120
+    )
     page = client.get(response["Location"]).content.decode()
 
     assert response["Location"] == REAUTHENTICATE
@@ -132,11 +136,13 @@ def test_a_reused_provider_sign_in_is_refused_with_a_message(
 
 
 def test_a_step_up_by_another_user_is_refused(
-    client: Client, by: Provider, company: Company
+    client: Client, sign_in_provider: Provider, company: Company
 ) -> None:
-    other = make_colleague(company, Role.OWNER)
+    colleague = make_colleague(company, Role.OWNER)
 
-    response = by.answer(client, reauthenticate(client), other.email, signed_in_s_ago=0)
+    response = sign_in_provider.answer(
+        client, reauthenticate(client), colleague.email, signed_in_s_ago=0
+    )
     page = client.get(response["Location"]).content.decode()
 
     assert response["Location"] == REAUTHENTICATE
@@ -144,33 +150,39 @@ def test_a_step_up_by_another_user_is_refused(
     assert needs_step_up(client)
 
 
-def test_a_first_sign_in_counts_as_a_step_up_for_five_minutes(by: Provider, owner: Person) -> None:
+def test_a_first_sign_in_counts_as_a_step_up_for_five_minutes(
+    sign_in_provider: Provider, owner: Person
+) -> None:
     needed = {}
     for ago_s in (60, 360):
         client = fresh_client()
         page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
-        by.answer(client, provider_link(page), owner.email, signed_in_s_ago=ago_s)
+        sign_in_provider.answer(client, provider_link(page), owner.email, signed_in_s_ago=ago_s)
         needed[ago_s] = needs_step_up(client)
 
     assert needed == {60: False, 360: True}
 
 
-def test_a_sign_in_time_in_the_future_counts_from_now(by: Provider, owner: Person) -> None:
+def test_a_sign_in_time_in_the_future_counts_from_now(
+    sign_in_provider: Provider, owner: Person
+) -> None:
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
 
-    by.answer(client, provider_link(page), owner.email, signed_in_s_ago=-86_400)
+    sign_in_provider.answer(client, provider_link(page), owner.email, signed_in_s_ago=-86_400)
 
     assert client.session["signed-in-by-provider-at"] <= time.time()
 
 
 def test_a_pending_form_survives_a_step_up_at_the_provider(
-    client: Client, by: Provider, company: Company, owner: Person
+    client: Client, sign_in_provider: Provider, company: Company, owner: Person
 ) -> None:
-    sent = client.post("/sign-in-settings/second-factor/required")
-    target = parse_qs(urlsplit(sent["Location"]).query)["next"][0]
+    redirect = client.post("/sign-in-settings/second-factor/required")
+    target = parse_qs(urlsplit(redirect["Location"]).query)["next"][0]
 
-    response = by.answer(client, reauthenticate(client, target), owner.email, signed_in_s_ago=0)
+    response = sign_in_provider.answer(
+        client, reauthenticate(client, target), owner.email, signed_in_s_ago=0
+    )
     page = client.get(response["Location"]).content.decode()
     client.post("/sign-in-settings/second-factor/required")
 
@@ -186,14 +198,14 @@ def test_a_token_without_a_valid_auth_time_is_no_step_up(
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
     ByOpenId(provider).answer(client, provider_link(page), owner.email, signed_in_s_ago=0)
-    back = provider.authorize(reauthenticate(client))
+    redirect_url = provider.authorize(reauthenticate(client))
     provider.claims = {"email": owner.email, "auth_time": auth_time}
 
-    assert client.get(back)["Location"] == REAUTHENTICATE
+    assert client.get(redirect_url)["Location"] == REAUTHENTICATE
 
 
 def test_a_step_up_after_the_providers_removal_is_a_new_sign_in(
-    client: Client, by: Provider, company: Company, owner: Person
+    client: Client, sign_in_provider: Provider, company: Company, owner: Person
 ) -> None:
     session = client.session.session_key
     remove_provider(actor=company.platform, now=timezone.now(), spared_session=session)
@@ -215,27 +227,29 @@ def clear_request_details(client: Client) -> None:
     session.save()
 
 
-def test_a_sign_in_pending_during_an_upgrade_is_restarted(by: Provider, owner: Person) -> None:
+def test_a_sign_in_pending_during_an_upgrade_is_restarted(
+    sign_in_provider: Provider, owner: Person
+) -> None:
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
     clear_request_details(client)
 
-    restarted = by.answer(client, provider_link(page), owner.email, signed_in_s_ago=0)
+    restarted = sign_in_provider.answer(client, provider_link(page), owner.email, signed_in_s_ago=0)
     before = client.get("/").status_code
-    by.answer(client, restarted["Location"], owner.email, signed_in_s_ago=0)
+    sign_in_provider.answer(client, restarted["Location"], owner.email, signed_in_s_ago=0)
 
     assert restarted.status_code == before == 302
-    assert not by.requests_new_sign_in(restarted["Location"])
+    assert not sign_in_provider.requests_new_sign_in(restarted["Location"])
     assert client.get("/").status_code == 200
 
 
 def test_a_step_up_pending_during_an_upgrade_is_restarted(
-    client: Client, by: Provider, owner: Person
+    client: Client, sign_in_provider: Provider, owner: Person
 ) -> None:
     url = reauthenticate(client)
     clear_request_details(client)
 
-    restarted = by.answer(client, url, owner.email, signed_in_s_ago=4 * 3600)
+    restarted = sign_in_provider.answer(client, url, owner.email, signed_in_s_ago=4 * 3600)
 
-    assert by.requests_new_sign_in(restarted["Location"])
+    assert sign_in_provider.requests_new_sign_in(restarted["Location"])
     assert needs_step_up(client)

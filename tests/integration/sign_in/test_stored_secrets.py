@@ -39,9 +39,9 @@ def person(hooli: Company) -> Person:
 
 @pytest.fixture
 def browser(person: Person) -> Browser:
-    made = new_browser(person)
-    assert made.sign_in() == "/"
-    return made
+    signed_in_browser = new_browser(person)
+    assert signed_in_browser.sign_in() == "/"
+    return signed_in_browser
 
 
 def stored_rows(services: Services) -> Iterator[str]:
@@ -82,10 +82,10 @@ def test_a_sessions_stored_key_cannot_be_used_as_its_cookie(
 
 def test_an_operator_sessions_stored_key_cannot_be_used_as_its_cookie() -> None:
     signed_in = signed_in_operator()
-    other = new_operators_browser()
-    other.client.cookies[SESSION] = str(signed_in.session().session_key)
+    other_browser = new_operators_browser()
+    other_browser.client.cookies[SESSION] = str(signed_in.session().session_key)
 
-    assert (signed_in.is_signed_in(), other.is_signed_in()) == (True, False)
+    assert (signed_in.is_signed_in(), other_browser.is_signed_in()) == (True, False)
 
 
 def test_the_data_of_a_session_are_sealed(hooli: Company) -> None:

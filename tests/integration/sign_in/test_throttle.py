@@ -76,9 +76,9 @@ def test_guesses_at_an_account_are_throttled_across_ip_addresses(owner: Person) 
 
 
 def test_an_unknown_address_is_throttled_in_the_same_way(owner: Person) -> None:
-    unknown = f"{secrets.token_hex(4)}@nobody.example"
+    unknown_email = f"{secrets.token_hex(4)}@nobody.example"
     pages = []
-    for email in (owner.email, unknown):
+    for email in (owner.email, unknown_email):
         spend_attempts(email)
         page = fresh_client().post("/sign-in", {"email": email, "password": WRONG})
         pages.append((page.status_code, page.context["message"]))
@@ -151,11 +151,11 @@ def test_one_accounts_device_cookie_is_invalid_for_another(owner: Person) -> Non
     attacker = new_browser(make_company("hooli", {Role.OWNER: "hank"}).people[Role.OWNER])
     attacker.sign_in()
     attacker.client.post("/sign-out")
-    (held,) = [name for name in attacker.client.cookies if "caret-device-" in name]
+    (attackers_cookie,) = [name for name in attacker.client.cookies if "caret-device-" in name]
     victim = new_browser(owner)
     victim.sign_in()
-    (wanted,) = [name for name in victim.client.cookies if "caret-device-" in name]
-    attacker.client.cookies[wanted] = attacker.client.cookies[held].value
+    (victims_cookie,) = [name for name in victim.client.cookies if "caret-device-" in name]
+    attacker.client.cookies[victims_cookie] = attacker.client.cookies[attackers_cookie].value
     spend_attempts(owner.email)
 
     assert guess(attacker.client, owner.email, PASSWORD) == 429
@@ -217,15 +217,15 @@ def test_a_browser_is_known_only_after_the_second_factor(owner: Person) -> None:
     browser = new_browser(owner)
     browser.sign_in()
     secret = browser.set_up_app()
-    other = new_browser(owner)
+    other_browser = new_browser(owner)
 
-    other.sign_in()
-    before = [name for name in other.client.cookies if "caret-device-" in name]
-    other.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+    other_browser.sign_in()
+    before = [name for name in other_browser.client.cookies if "caret-device-" in name]
+    other_browser.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
     assert not before
-    assert [name for name in other.client.cookies if "caret-device-" in name]
-    assert not any(owner.email in str(cookie) for cookie in other.client.cookies.values())
+    assert [name for name in other_browser.client.cookies if "caret-device-" in name]
+    assert not any(owner.email in str(cookie) for cookie in other_browser.client.cookies.values())
 
 
 def test_the_cookie_is_hidden_from_scripts(owner: Person) -> None:
@@ -253,9 +253,9 @@ def test_parallel_guesses_do_not_pass_the_limit(owner: Person) -> None:
         return count_attempt(attempt_from(number, owner.email)) is None
 
     with ThreadPoolExecutor(16) as threads:
-        counted = list(threads.map(guess_at, range(60)))
+        is_counted = list(threads.map(guess_at, range(60)))
 
-    assert sum(counted) == MAX_ATTEMPTS[Secret.PASSWORD]
+    assert sum(is_counted) == MAX_ATTEMPTS[Secret.PASSWORD]
 
 
 def with_code(owner: Person) -> tuple[Browser, str]:
@@ -304,18 +304,20 @@ def test_step_ups_are_throttled(owner: Person, page: str) -> None:
     if page == "/account/confirm":
         browser, secret = new_browser(owner), Secret.STEP_UP_PASSWORD
         browser.sign_in()
-        right = {"password": PASSWORD}
+        right_form = {"password": PASSWORD}
     else:
         (browser, app), secret = with_code(owner), Secret.CODE
-        right = {"code": code_of(app, later_by=1)}
-    wrong = dict.fromkeys(right, "000000")
+        right_form = {"code": code_of(app, later_by=1)}
+    wrong_form = dict.fromkeys(right_form, "000000")
 
-    answers = [browser.client.post(page, wrong).status_code for _ in range(MAX_ATTEMPTS[secret])]
-    refused = browser.client.post(page, right)
+    answers = [
+        browser.client.post(page, wrong_form).status_code for _ in range(MAX_ATTEMPTS[secret])
+    ]
+    refusal = browser.client.post(page, right_form)
 
     assert set(answers) == {200}
-    assert refused.status_code == 429
-    assert b"Too many attempts" in refused.content
+    assert refusal.status_code == 429
+    assert b"Too many attempts" in refusal.content
     assert browser.is_signed_in()
 
 

@@ -47,14 +47,14 @@ def assert_unavailable(response: Any) -> None:
 def test_a_code_cannot_complete_a_sign_in(browser: Browser, owner: Person) -> None:
     browser.sign_in()
     secret = browser.set_up_app()
-    other = new_browser(owner)
-    other.sign_in()
+    other_browser = new_browser(owner)
+    other_browser.sign_in()
 
     with no_redis():
-        response = other.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+        response = other_browser.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
     assert_unavailable(response)
-    assert not other.is_signed_in()
+    assert not other_browser.is_signed_in()
 
 
 def test_a_step_up_by_code_is_unavailable(browser: Browser) -> None:

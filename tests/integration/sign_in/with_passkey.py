@@ -43,17 +43,17 @@ class Browser:
         form = {"name": name, "credential": json.dumps(passkey.create(question))}
         return self.client.post("/account/passkeys/new", form)
 
-    def request_challenge(self, **more: str) -> dict[str, Any]:
+    def request_challenge(self, **fields: str) -> dict[str, Any]:
         """Return the challenge for a passkey sign-in."""
-        return read_challenge(self.client.post("/sign-in/passkey", more))
+        return read_challenge(self.client.post("/sign-in/passkey", fields))
 
-    def post_response(self, answer: object, **more: str) -> Any:
-        form = {"credential": json.dumps(answer), **more}
+    def post_response(self, answer: object, **fields: str) -> Any:
+        form = {"credential": json.dumps(answer), **fields}
         return self.client.post("/sign-in/passkey", form)
 
 
 def read_challenge(response: Any) -> dict[str, Any]:
-    found = _QUESTION.search(response.content.decode())
-    assert found is not None, response.content
-    question: dict[str, Any] = json.loads(found[1])
+    match = _QUESTION.search(response.content.decode())
+    assert match is not None, response.content
+    question: dict[str, Any] = json.loads(match[1])
     return question

@@ -13,11 +13,11 @@ PLACE = SealContext(table="content_object", column="content", row="7")
 
 
 def seal(company: Company, scope: str = "user:ada") -> bytes:
-    return seal_in_scope(company.tenant_id, scope, place=PLACE, data=b"text", now=timezone.now())
+    return seal_in_scope(company.tenant_id, scope, context=PLACE, data=b"text", now=timezone.now())
 
 
 def unseal(company: Company, sealed: bytes) -> bytes:
-    return open_sealed(company.tenant_id, place=PLACE, envelope=sealed)
+    return open_sealed(company.tenant_id, context=PLACE, envelope=sealed)
 
 
 def rotate(company: Company, *, replacing: bool = False) -> RotationResult:

@@ -98,13 +98,13 @@ def test_two_concurrent_first_entries_make_one_chain() -> None:
         status=TenantStatus.ACTIVE,
         created_at=timezone.now(),
     )
-    bare = TenantId(str(row.id))
+    empty_tenant_id = TenantId(str(row.id))
     both_are_here = Barrier(2)
 
     def write() -> None:
-        with tenant_scope(bare):
+        with tenant_scope(empty_tenant_id):
             both_are_here.wait()
-            add(system_actor(bare))
+            add(system_actor(empty_tenant_id))
         connection.close()
 
     threads = [Thread(target=write) for _ in range(2)]
@@ -113,7 +113,7 @@ def test_two_concurrent_first_entries_make_one_chain() -> None:
     for thread in threads:
         thread.join()
 
-    assert len(require_chain(bare)) == 2
+    assert len(require_chain(empty_tenant_id)) == 2
 
 
 def test_a_change_that_fails_leaves_no_gap(company: Company) -> None:

@@ -68,9 +68,9 @@ def test_an_unmodified_chain_is_valid(company: Company) -> None:
     sign(company)
     last = add(company, 2)
 
-    found = verify_chain(company)
+    result = verify_chain(company)
 
-    assert found == ChainCheckResult(
+    assert result == ChainCheckResult(
         first=1, last=last + 1, num_heads=1, broken_at=None, end=last + 1
     )
 
@@ -104,16 +104,16 @@ def test_a_changed_or_deleted_entry_is_named(
 def test_truncating_the_chain_contradicts_the_signed_head(
     company: Company, tamper: Callable[[str, str], None]
 ) -> None:
-    kept = add(company)
+    last_kept = add(company)
     add(company, 3)
     sign(company)
     with tenant_scope(company.tenant_id):
-        hash_hex = AuditEntry.objects.get(sequence=kept).hash.hex()
-    cut = "DELETE FROM tenants_auditentry WHERE sequence > {}"
+        hash_hex = AuditEntry.objects.get(sequence=last_kept).hash.hex()
+    deletion = "DELETE FROM tenants_auditentry WHERE sequence > {}"
     shorter = "UPDATE tenants_audithead SET sequence = {}, hash = decode('{}', 'hex') WHERE true"
 
-    tamper("tenants_auditentry", cut.format(kept))
-    tamper("tenants_audithead", shorter.format(kept, hash_hex))
+    tamper("tenants_auditentry", deletion.format(last_kept))
+    tamper("tenants_audithead", shorter.format(last_kept, hash_hex))
 
     assert not verify_chain(company).is_whole
 
@@ -121,11 +121,11 @@ def test_truncating_the_chain_contradicts_the_signed_head(
 def test_a_head_signed_with_another_key_is_detected(company: Company) -> None:
     last = add(company)
     sign(company)
-    theirs = SigningKeys(bytes(32), version=1).public_keys()
+    foreign_keys = SigningKeys(bytes(32), version=1).public_keys()
 
-    found = check_chain(actor=company.people[Role.AUDITOR].actor, keys=theirs, now=NOON)
+    result = check_chain(actor=company.people[Role.AUDITOR].actor, keys=foreign_keys, now=NOON)
 
-    assert found.broken_at == last
+    assert result.broken_at == last
 
 
 def test_a_head_with_a_forged_signature_is_detected(
@@ -148,9 +148,9 @@ def test_a_long_chain_is_checked_from_a_signed_head(
     sign(company)
     add(company, 2)
 
-    found = verify_chain(company)
+    result = verify_chain(company)
 
-    assert (found.first, found.num_heads, found.is_whole) == (signed + 1, 1, True)
+    assert (result.first, result.num_heads, result.is_whole) == (signed + 1, 1, True)
 
 
 def test_a_long_chain_without_signed_heads_is_checked_in_parts(
@@ -176,11 +176,11 @@ def test_a_deleted_entry_is_detected_by_a_continued_check(
     tamper("tenants_auditentry", "DELETE FROM tenants_auditentry WHERE sequence = 6")
     auditor, keys = company.people[Role.AUDITOR].actor, load_signing_keys().public_keys()
 
-    found = check_chain(actor=auditor, keys=keys, now=NOON, after=4)
-    gone = check_chain(actor=auditor, keys=keys, now=NOON, after=6)
+    result = check_chain(actor=auditor, keys=keys, now=NOON, after=4)
+    later_result = check_chain(actor=auditor, keys=keys, now=NOON, after=6)
 
-    assert (found.broken_at, found.is_unfinished) == (6, False)
-    assert gone.broken_at == 6
+    assert (result.broken_at, result.is_unfinished) == (6, False)
+    assert later_result.broken_at == 6
 
 
 def test_a_check_that_takes_too_long_reports_its_position(
@@ -190,25 +190,25 @@ def test_a_check_that_takes_too_long_reports_its_position(
     add(company, 6)
     times = iter([0.0, chain_check.MAX_S / 2, chain_check.MAX_S])
 
-    found = check_chain(
+    result = check_chain(
         actor=company.people[Role.AUDITOR].actor,
         keys=load_signing_keys().public_keys(),
         now=NOON,
         clock=lambda: next(times),
     )
 
-    assert (found.last, found.is_unfinished) == (4, True)
+    assert (result.last, result.is_unfinished) == (4, True)
 
 
 def test_a_tenant_has_one_running_check_at_a_time(company: Company) -> None:
-    other = make_company("hooli", ACME)
+    other_company = make_company("hooli", ACME)
 
     with (
         redis_lock(connect_to_redis(), f"audit-check:{company.tenant_id}"),
         pytest.raises(Conflict),
     ):
         verify_chain(company)
-    assert verify_chain(other).is_whole
+    assert verify_chain(other_company).is_whole
     assert verify_chain(company).is_whole
 
 

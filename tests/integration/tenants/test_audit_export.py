@@ -61,8 +61,8 @@ def verify(text: bytes) -> dict[str, Any]:
 
 
 def lines(text: bytes, kind: str) -> list[dict[str, Any]]:
-    found = [json.loads(line) for line in text.splitlines()]
-    return [line for line in found if line["kind"] == kind]
+    records = [json.loads(line) for line in text.splitlines()]
+    return [line for line in records if line["kind"] == kind]
 
 
 def test_an_export_verifies_and_contains_its_own_entry(company: Company) -> None:
@@ -172,9 +172,9 @@ def test_memory_does_not_grow_with_the_export(company: Company) -> None:
                 keys=load_signing_keys(),
                 now=timezone.now(),
             )
-        used = tracemalloc.get_traced_memory()[1]
+        peak_bytes = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return used
+        return peak_bytes
 
     few, many = peak(400), peak(2_000)
 

@@ -130,10 +130,10 @@ def test_a_modified_chain_is_not_signed(
 ) -> None:
     tamper(statement)
 
-    with pytest.raises(ChainBroken) as caught:
+    with pytest.raises(ChainBroken) as exc_info:
         sign(company)
 
-    assert caught.value.sequence == sequence
+    assert exc_info.value.sequence == sequence
     assert signed_heads(company) == []
 
 
@@ -159,7 +159,7 @@ def test_the_workers_task_signs_heads(company: Company) -> None:
 
 def test_another_tenant_does_not_see_the_heads(company: Company) -> None:
     sign(company)
-    other = make_company("other", {})
+    other_company = make_company("other", {})
 
-    with tenant_scope(other.tenant_id):
+    with tenant_scope(other_company.tenant_id):
         assert not SignedAuditHead.objects.filter(tenant_id=company.tenant_id).exists()

@@ -41,9 +41,9 @@ def company() -> Company:
 
 @pytest.fixture
 def stream() -> UsageStream:
-    found = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
-    ingest_all_entries(found)  # left by earlier tests
-    return found
+    usage_stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
+    ingest_all_entries(usage_stream)  # left by earlier tests
+    return usage_stream
 
 
 def late_outcome(company: Company, request_id: uuid.UUID, **changes: Any) -> LateOutcomeRecord:
@@ -173,7 +173,7 @@ def test_an_outcome_reported_twice_counts_once(
     company: Company, stream: UsageStream, is_reported_first: bool
 ) -> None:
     request_id = add_completion(company)
-    known = OutcomeRecord(
+    reported_outcome = OutcomeRecord(
         outcome_id=RequestId(str(uuid.uuid4())),
         request_id=RequestId(str(request_id)),
         tenant_id=company.tenant_id,
@@ -184,7 +184,9 @@ def test_an_outcome_reported_twice_counts_once(
         after_ms=900,
         lines=2,
     )
-    first: list[Record] = [known] if is_reported_first else [late_outcome(company, request_id)]
+    first: list[Record] = (
+        [reported_outcome] if is_reported_first else [late_outcome(company, request_id)]
+    )
 
     ingest(
         stream,
@@ -235,16 +237,16 @@ def test_two_concurrent_workers_count_an_outcome_once(
         ingest_all_entries(stream)
         connection.close()
 
-    other = Thread(target=work)
+    other_worker = Thread(target=work)
     with tenant_scope(company.tenant_id):
-        again = msgspec.structs.replace(record, outcome_id=RequestId(str(uuid.uuid4())))
-        row = decode_row(msgspec.msgpack.encode(again))
+        second_record = msgspec.structs.replace(record, outcome_id=RequestId(str(uuid.uuid4())))
+        row = decode_row(msgspec.msgpack.encode(second_record))
         assert isinstance(row, LateOutcome)
         assert len(insert_late_outcomes(company.tenant_id, [row])) == 1
-        other.start()
-        other.join(timeout=1.0)
-        assert other.is_alive(), "it must wait for this worker's decision"
-    other.join()
+        other_worker.start()
+        other_worker.join(timeout=1.0)
+        assert other_worker.is_alive(), "it must wait for this worker's decision"
+    other_worker.join()
 
     assert len(read_outcomes(company)) == 1
 

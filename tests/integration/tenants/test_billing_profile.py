@@ -37,8 +37,8 @@ def company() -> Company:
 
 
 def change(company: Company, customer: InvoiceParty = CHANGED, role: Role = Role.BILLING) -> None:
-    later = NOW + timedelta(hours=1)
-    change_customer(actor=company.people[role].actor, customer=customer, now=later)
+    now = NOW + timedelta(hours=1)
+    change_customer(actor=company.people[role].actor, customer=customer, now=now)
 
 
 def read_current(company: Company) -> tuple[InvoiceParty, InvoiceTax]:
@@ -82,9 +82,9 @@ def test_the_audit_entry_has_names_and_tax_ids_but_no_addresses(company: Company
     change(company)
 
     (entry,) = changes_of(company)
-    changed = "name, address, tax_id, email"
+    changed_fields = "name, address, tax_id, email"
     assert entry.before == {"name": "Initech", "tax_id": "DE1"}
-    assert entry.after == {"name": "Initrode", "tax_id": "DE2", "changed": changed}
+    assert entry.after == {"name": "Initrode", "tax_id": "DE2", "changed": changed_fields}
     assert entry.target == "billing:profile"
 
 
@@ -139,10 +139,10 @@ def test_values_of_the_maximum_length_are_accepted(company: Company) -> None:
     [InvoiceTax("VAT", 0), InvoiceTax("", 1_900), InvoiceTax("VAT", 10_001), InvoiceTax("V", -1)],
 )
 def test_a_tax_needs_both_a_name_and_a_valid_rate(company: Company, tax: InvoiceTax) -> None:
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         set_billing_profile(actor=company.platform, customer=CURRENT, tax=tax, now=NOW)
 
-    assert refused.value.field == "tax"
+    assert exc_info.value.field == "tax"
 
 
 def test_two_concurrent_changes_are_applied_in_order(company: Company) -> None:
@@ -153,14 +153,17 @@ def test_two_concurrent_changes_are_applied_in_order(company: Company) -> None:
             connections.close_all()
 
     thread = Thread(target=second)
-    between = InvoiceParty("Between", CURRENT.address, CURRENT.tax_id, CURRENT.email)
+    customer_between = InvoiceParty("Between", CURRENT.address, CURRENT.tax_id, CURRENT.email)
     with tenant_scope(company.tenant_id):
-        change(company, between)
+        change(company, customer_between)
         thread.start()
         wait_until(_is_lock_awaited, timeout_s=30)
     thread.join()
 
-    assert [(each.before or {})["name"] for each in changes_of(company)] == ["Initech", "Between"]
+    assert [(change.before or {})["name"] for change in changes_of(company)] == [
+        "Initech",
+        "Between",
+    ]
     assert read_current(company)[0] == CHANGED
 
 

@@ -22,7 +22,7 @@ def company() -> Company:
 
 
 @pytest.fixture
-def in_many_teams(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[BudgetTarget]:
+def targets_in_many_teams(company: Company, monkeypatch: pytest.MonkeyPatch) -> list[BudgetTarget]:
     """Put ada in two teams, the maximum here."""
     monkeypatch.setattr(limits, "MAX_OF_PERSON", 2)
     holders = [BudgetTarget(BudgetScope.TEAM, UUID(make_team(company))) for _ in range(3)]
@@ -39,9 +39,9 @@ def _join(company: Company, holder: BudgetTarget) -> None:
 
 
 def test_the_number_of_hard_team_budgets_per_user_is_limited(
-    company: Company, in_many_teams: list[BudgetTarget]
+    company: Company, targets_in_many_teams: list[BudgetTarget]
 ) -> None:
-    third = in_many_teams[2]
+    third = targets_in_many_teams[2]
     _join(company, third)
 
     with pytest.raises(Conflict, match="hard budgets of 3 teams; the limit is 2"):
@@ -56,9 +56,9 @@ def test_the_number_of_hard_team_budgets_per_user_is_limited(
 
 
 def test_a_user_above_the_budget_limit_cannot_join_a_team(
-    company: Company, in_many_teams: list[BudgetTarget]
+    company: Company, targets_in_many_teams: list[BudgetTarget]
 ) -> None:
-    third = in_many_teams[2]
+    third = targets_in_many_teams[2]
     budget = make_budget(company, holder=third)
 
     with pytest.raises(Conflict, match="remove the user from a team"):
@@ -68,7 +68,7 @@ def test_a_user_above_the_budget_limit_cannot_join_a_team(
 
 
 def test_tenant_and_user_budgets_do_not_count_against_the_limit(
-    company: Company, in_many_teams: list[BudgetTarget]
+    company: Company, targets_in_many_teams: list[BudgetTarget]
 ) -> None:
     make_budget(company)
     make_budget(company, holder=BudgetTarget(BudgetScope.USER, UUID(company.developer.user_id)))

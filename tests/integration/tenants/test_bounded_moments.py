@@ -32,23 +32,26 @@ def company() -> Company:
 def test_an_export_with_an_unrepresentable_time_is_refused(
     company: Company, name: str, text: str
 ) -> None:
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         start_export(company, period=replace(OCTOBER, **{name: datetime.fromisoformat(text)}))
 
-    assert refused.value.field == {"start": "since", "end": "until"}[name]
+    assert exc_info.value.field == {"start": "since", "end": "until"}[name]
     assert list_builds(actor=company.administrator.actor, limit=10, cursor=None).rows == []
 
 
 def test_an_unreadable_export_does_not_delay_another_tenant(company: Company, cast: Cast) -> None:
-    mine, theirs = start_export(company), start_export(cast.globex)
+    own_export, foreign_export = start_export(company), start_export(cast.globex)
     beyond = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))  # 1 BC in UTC
     with tenant_scope(company.tenant_id):
-        rows = ExportJob.objects.filter(tenant_id=company.tenant_id, id=mine)
+        rows = ExportJob.objects.filter(tenant_id=company.tenant_id, id=own_export)
         rows.update(since=beyond)
     try:
         run_due_jobs(clock=now)
 
-        assert find_build(actor=cast.globex.platform, build_id=theirs).state is JobState.FINISHED
+        assert (
+            find_build(actor=cast.globex.platform, build_id=foreign_export).state
+            is JobState.FINISHED
+        )
     finally:
         with tenant_scope(company.tenant_id):
             rows.update(since=OCTOBER.start, state=JobState.CANCELLED)
@@ -70,10 +73,10 @@ def test_rollups_of_unrepresentable_days_are_refused(
 
 @pytest.mark.parametrize("day", [date.min, date.max])
 def test_plans_and_prices_cannot_start_on_unrepresentable_days(company: Company, day: date) -> None:
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         subscribe_tenant(actor=company.platform, plan="team", starts_on=day, now=now())
-    assert refused.value.field == "starts_on"
+    assert exc_info.value.field == "starts_on"
 
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         add_price(plan="team", new=NewPrice(day, 0, {}), now=now())
-    assert refused.value.field == "effective_on"
+    assert exc_info.value.field == "effective_on"

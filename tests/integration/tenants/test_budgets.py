@@ -108,18 +108,18 @@ def test_a_budget_shows_the_amount_spent(company: Company) -> None:
     spend(company, 3)
 
     actor = company.administrator.actor
-    found = [find_budget(actor=actor, budget_id=b.id, now=NOW).spent_micros for b in budgets]
+    spent_micros = [find_budget(actor=actor, budget_id=b.id, now=NOW).spent_micros for b in budgets]
 
-    assert found == [3 * COST, 3 * COST, 0]
+    assert spent_micros == [3 * COST, 3 * COST, 0]
 
 
 def test_budgets_count_the_same_amount_as_the_ledger(company: Company) -> None:
     budget = make_budget(company)
     spend(company, 7)
 
-    seen = find_budget(actor=company.administrator.actor, budget_id=budget.id, now=NOW)
+    status = find_budget(actor=company.administrator.actor, budget_id=budget.id, now=NOW)
 
-    assert seen.spent_micros == -read_balances(company.tenant_id)["revenue.tokens"]
+    assert status.spent_micros == -read_balances(company.tenant_id)["revenue.tokens"]
 
 
 def test_spending_before_the_budget_is_synced_to_redis(company: Company) -> None:
@@ -147,10 +147,10 @@ def test_a_larger_amount_in_redis_is_not_overwritten(company: Company) -> None:
 def test_a_change_of_an_outdated_version_is_a_conflict(company: Company, is_old: bool) -> None:
     budget = make_budget(company)
     actor = company.administrator.actor
-    changed = change_budget(
+    changed_budget = change_budget(
         actor=actor, budget_id=budget.id, terms=BudgetTerms(7), version=budget.version, now=NOW
     )
-    assert (changed.limit_micros, changed.version) == (7, 2)
+    assert (changed_budget.limit_micros, changed_budget.version) == (7, 2)
     if not is_old:
         delete_budget(actor=actor, budget_id=budget.id, version=2, now=NOW)
         assert hard_budgets(company) == {}
@@ -281,8 +281,8 @@ def test_a_failed_mail_is_shown_and_retried(company: Company, settings: LazySett
     spend(company)
     assert deliver_due_alerts(company.tenant_id, now=NOW) == 0
     actor = company.administrator.actor
-    shown = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
-    assert {(d.attempts, d.last_error, d.delivered_at) for d in shown} == {
+    deliveries = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
+    assert {(d.attempts, d.last_error, d.delivered_at) for d in deliveries} == {
         (1, "The mail server rejected the message (ConnectionRefusedError).", None)
     }
 
@@ -290,8 +290,8 @@ def test_a_failed_mail_is_shown_and_retried(company: Company, settings: LazySett
     assert deliver_due_alerts(company.tenant_id, now=NOW) == 0  # not yet
     assert deliver_due_alerts(company.tenant_id, now=NOW + timedelta(minutes=1)) == 2
 
-    shown = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
-    assert {(d.attempts, d.last_error, d.next_at) for d in shown} == {(2, "", None)}
+    deliveries = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
+    assert {(d.attempts, d.last_error, d.next_at) for d in deliveries} == {(2, "", None)}
 
 
 def test_retries_have_increasing_delays_and_a_limit() -> None:
@@ -371,10 +371,10 @@ def test_a_webhook_to_an_internal_address_is_refused(company: Company, host: str
     ],
 )
 def test_an_invalid_webhook_url_is_rejected(company: Company, url: str) -> None:
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         make_budget(company, webhook_url=url)
 
-    assert refused.value.field == "webhook_url"
+    assert exc_info.value.field == "webhook_url"
 
 
 def test_spending_of_an_earlier_month_does_not_count(company: Company) -> None:
@@ -382,9 +382,9 @@ def test_spending_of_an_earlier_month_does_not_count(company: Company) -> None:
     spend(company, at=datetime(2026, 10, 31, 23, 59, tzinfo=UTC))
     november = datetime(2026, 11, 1, tzinfo=UTC)
 
-    seen = find_budget(actor=company.administrator.actor, budget_id=budget.id, now=november)
+    status = find_budget(actor=company.administrator.actor, budget_id=budget.id, now=november)
 
-    assert (seen.month, seen.spent_micros) == (date(2026, 11, 1), 0)
+    assert (status.month, status.spent_micros) == (date(2026, 11, 1), 0)
 
 
 def test_the_audit_log_contains_no_webhook_secret(company: Company) -> None:
@@ -392,5 +392,5 @@ def test_the_audit_log_contains_no_webhook_secret(company: Company) -> None:
     secret = find_webhook_secret(actor=company.administrator.actor, budget_id=budget.id, now=NOW)
 
     with tenant_scope(company.tenant_id):
-        written = [str(entry.after) + entry.target for entry in AuditEntry.objects.all()]
-    assert not any(secret in text or secret[6:] in text for text in written)
+        audit_texts = [str(entry.after) + entry.target for entry in AuditEntry.objects.all()]
+    assert not any(secret in text or secret[6:] in text for text in audit_texts)

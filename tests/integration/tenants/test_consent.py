@@ -57,10 +57,10 @@ def allow(company: Company, **content_capture: Any) -> None:
 
 
 def change_policy(company: Company, **changes: Any) -> None:
-    held = find_policy_in_force(tenant_id=company.tenant_id).policy
+    current_policy = find_policy_in_force(tenant_id=company.tenant_id).policy
     set_policy(
         actor=company.administrator.actor,
-        document=serialize_policy(held) | changes,
+        document=serialize_policy(current_policy) | changes,
         reason="a test",
         now=timezone.now(),
     )
@@ -119,22 +119,22 @@ def test_training_needs_the_tenants_separate_permission(acme: Company) -> None:
 
 
 def test_training_without_telemetry_is_refused(consenting_company: Company) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         save_consent(
             consenting_company.developer, UserConsent(content_capture=False, training=True)
         )
 
-    assert caught.value.field == "training"
+    assert exc_info.value.field == "training"
 
 
 @pytest.mark.parametrize("wordings", [frozenset(), {"content-capture-0"}, {TENANT_CONSENT_TEXT}])
 def test_consent_requires_the_current_wording(
     consenting_company: Company, wordings: frozenset[str]
 ) -> None:
-    with pytest.raises(InvalidValue, match="content-capture-1") as caught:
+    with pytest.raises(InvalidValue, match="content-capture-1") as exc_info:
         save_consent(consenting_company.developer, YES, wordings=frozenset(wordings))
 
-    assert caught.value.field == "consent_texts"
+    assert exc_info.value.field == "consent_texts"
 
 
 def test_consent_leaves_a_receipt_with_version_and_digest_of_the_text(
@@ -162,8 +162,8 @@ def test_a_withdrawal_leaves_a_receipt(consenting_company: Company) -> None:
 
     assert own.given == NO_CONSENT
     receipt_facts = [
-        (each.kind, each.is_given)
-        for each in receipts(consenting_company, consenting_company.developer)[:2]
+        (receipt.kind, receipt.is_given)
+        for receipt in receipts(consenting_company, consenting_company.developer)[:2]
     ]
     assert set(receipt_facts) == {
         (ConsentKind.TRAINING, False),
@@ -195,10 +195,11 @@ def test_the_tenants_decisions_leave_receipts_with_the_policy_version(acme: Comp
     allow(acme, training=True)
     change_policy(acme, content_capture=None)
 
-    found = [
-        (each.user_email, each.kind, each.is_given, each.policy_version) for each in receipts(acme)
+    decisions = [
+        (receipt.user_email, receipt.kind, receipt.is_given, receipt.policy_version)
+        for receipt in receipts(acme)
     ]
-    assert sorted(found, key=str) == sorted(
+    assert sorted(decisions, key=str) == sorted(
         [
             (None, ConsentKind.CONTENT_CAPTURE, True, 2),
             (None, ConsentKind.TRAINING, True, 2),
@@ -224,13 +225,13 @@ def test_the_tenants_withdrawal_ends_its_users_consent_permanently(
     save_consent(consenting_company.developer, BOTH)
 
     change_policy(consenting_company, content_capture=None)
-    ended = consents(consenting_company)
+    consents_after = consents(consenting_company)
     allow(consenting_company, training=True)
 
-    assert ended == consents(consenting_company) == {}
+    assert consents_after == consents(consenting_company) == {}
     assert get_own_consent(actor=consenting_company.developer.actor).given == NO_CONSENT
     assert [
-        each.is_given for each in receipts(consenting_company, consenting_company.developer)
+        receipt.is_given for receipt in receipts(consenting_company, consenting_company.developer)
     ] == [False] * 2 + [True] * 2
 
 
@@ -246,19 +247,19 @@ def test_the_tenants_ban_on_training_keeps_the_consent_to_capture(
 
 
 def test_a_policy_with_an_unknown_wording_is_refused(acme: Company) -> None:
-    with pytest.raises(InvalidValue, match=TENANT_CONSENT_TEXT) as caught:
+    with pytest.raises(InvalidValue, match=TENANT_CONSENT_TEXT) as exc_info:
         allow(acme, consent_text="tenant-0")
 
-    assert caught.value.field == "content_capture.consent_text"
+    assert exc_info.value.field == "content_capture.consent_text"
     assert receipts(acme) == []
 
 
 @pytest.mark.parametrize("days", [0, -1, 366])
 def test_a_retention_out_of_bounds_is_refused(acme: Company, days: int) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         allow(acme, retention_days=days)
 
-    assert caught.value.field == "content_capture.retention_days"
+    assert exc_info.value.field == "content_capture.retention_days"
 
 
 def test_the_platform_cannot_consent_for_a_user(consenting_company: Company) -> None:
@@ -285,7 +286,7 @@ def test_a_developer_sees_only_their_own_receipts(consenting_company: Company) -
         receipts(consenting_company),
     )
 
-    assert {each.user_email for each in own} == {consenting_company.developer.email}
+    assert {receipt.user_email for receipt in own} == {consenting_company.developer.email}
     assert len(all_of_them) == 4
 
 
@@ -294,7 +295,7 @@ def test_another_tenant_sees_neither_receipts_nor_consents(consenting_company: C
     allow(globex)
     save_consent(consenting_company.developer, YES)
 
-    assert {each.user_email for each in receipts(globex)} == {None}
+    assert {receipt.user_email for receipt in receipts(globex)} == {None}
     assert consents(globex) == {}
 
 

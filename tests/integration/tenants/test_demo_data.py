@@ -68,10 +68,15 @@ def globex(
         yield tenant_id
 
 
-def fill(slug: str, *, again: bool = False) -> str:
+def fill(slug: str, *, skip_filled: bool = False) -> str:
     output = StringIO()
     call_command(
-        "seed_demo_data", slug=[slug], days=DAYS, people=PEOPLE, again=again, stdout=output
+        "seed_demo_data",
+        slug=[slug],
+        days=DAYS,
+        people=PEOPLE,
+        skip_filled=skip_filled,
+        stdout=output,
     )
     return output.getvalue()
 
@@ -96,17 +101,17 @@ def test_the_tenant_is_marked_as_having_sample_data(globex: TenantId) -> None:
 
 
 def test_the_audit_log_verifies_with_its_signed_heads(globex: TenantId) -> None:
-    written = io.BytesIO()
+    export = io.BytesIO()
     write_export(
         actor=system_actor(globex),
         period=AuditExportPeriod(datetime(1970, 1, 1, tzinfo=UTC), timezone.now()),
-        out=written,
+        out=export,
         keys=load_signing_keys(),
         now=timezone.now(),
     )
-    written.seek(0)
+    export.seek(0)
 
-    assert verify_export(written, load_signing_keys().public_keys()).num_heads > 2
+    assert verify_export(export, load_signing_keys().public_keys()).num_heads > 2
 
 
 def test_rollups_agree_with_the_records(globex: TenantId) -> None:
@@ -115,13 +120,15 @@ def test_rollups_agree_with_the_records(globex: TenantId) -> None:
         sums = records.aggregate(
             prompt_tokens=Sum("prompt_tokens"), generated_tokens=Sum("generated_tokens")
         )
-        typed = TypingReport.objects.filter(tenant_id=globex).aggregate(typed_chars=Sum("chars"))
-        expected = {"requests": records.count(), **sums, **typed}
+        typed_chars = TypingReport.objects.filter(tenant_id=globex).aggregate(
+            typed_chars=Sum("chars")
+        )
+        expected = {"requests": records.count(), **sums, **typed_chars}
 
         assert expected["requests"] > 500
         for table in (UsageHour, UsageDay):
-            counted = table.objects.filter(tenant_id=globex)
-            assert counted.aggregate(**{name: Sum(name) for name in expected}) == expected
+            counted_rows = table.objects.filter(tenant_id=globex)
+            assert counted_rows.aggregate(**{name: Sum(name) for name in expected}) == expected
 
 
 def test_the_ledger_balances_and_has_seats_and_tokens(globex: TenantId) -> None:
@@ -155,14 +162,14 @@ def test_the_evidence_pack_verifies_and_another_export_has_failed(globex: Tenant
         }
 
     pack = builds[PACK, JobState.FINISHED]
-    failed = builds["usage_days", JobState.FAILED]
+    failed_job = builds["usage_days", JobState.FAILED]
     with tenant_scope(globex):
         pieces = [
-            sealed_objects.read_object(globex, pack.id, each)
-            for each in sealed_objects.list_object_ids(globex, pack.id, member=None)
+            sealed_objects.read_object(globex, pack.id, object_id)
+            for object_id in sealed_objects.list_object_ids(globex, pack.id, member=None)
         ]
     assert verify_pack(io.BytesIO(b"".join(pieces)), load_signing_keys().public_keys())
-    assert failed.error
+    assert failed_job.error
     assert ("members", JobState.CANCELLED) in builds
     assert ("invoices", JobState.FINISHED) in builds
 
@@ -186,8 +193,8 @@ def test_policies_have_a_history_and_consents_their_receipts(globex: TenantId) -
         assert list(versions.values_list("version", flat=True)) == list(range(1, 8))
         receipts = ConsentReceipt.objects.filter(tenant_id=globex, user_id__isnull=False)
         assert set(receipts.values_list("is_given", flat=True)) == {True, False}
-        kept = ContentObject.objects.filter(tenant_id=globex, erasure_id=None)
-        assert kept.count() > 0
+        content_objects = ContentObject.objects.filter(tenant_id=globex, erasure_id=None)
+        assert content_objects.count() > 0
         assert LegalHold.objects.filter(tenant_id=globex, released_at=None).count() == 1
 
 
@@ -203,7 +210,7 @@ def test_a_second_run_is_refused_or_skipped(globex: TenantId) -> None:
 
     with pytest.raises(CommandError, match="filled already"):
         fill("globex")
-    assert "filled already" in fill("globex", again=True)
+    assert "filled already" in fill("globex", skip_filled=True)
 
     with tenant_scope(globex):
         assert AuditEntry.objects.filter(tenant_id=globex).count() == before

@@ -31,47 +31,47 @@ from tests.integration.operators.browsers import Account
 
 
 @pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def state_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo") / "state.json"
 
 
-def run_command(state: Path) -> Demonstration:
+def run_command(state_file: Path) -> Demonstration:
     output = StringIO()
-    call_command("create_demo_tenants", state=state, stdout=output)
+    call_command("create_demo_tenants", state=state_file, stdout=output)
     answer: Demonstration = json.loads(output.getvalue())
     return answer
 
 
-def run(state: Path) -> list[DemoTenant]:
-    return run_command(state)["tenants"]
+def run(state_file: Path) -> list[DemoTenant]:
+    return run_command(state_file)["tenants"]
 
 
-def run_for_operator(state: Path) -> DemoOperator:
-    operator = run_command(state)["operator"]
+def run_for_operator(state_file: Path) -> DemoOperator:
+    operator = run_command(state_file)["operator"]
     assert operator is not None
     return operator
 
 
-def test_both_demo_tenants_can_be_used_immediately(state: Path) -> None:
-    answer = run(state)
+def test_both_demo_tenants_can_be_used_immediately(state_file: Path) -> None:
+    answer = run(state_file)
 
     assert [entry["slug"] for entry in answer] == ["acme", "globex"]
     for entry in answer:
         key = parse_key(entry["api_key"])
         assert key is not None
-        for who in ("owner", "admin", "developer"):
+        for role in ("owner", "admin", "developer"):
             assert authenticate(
-                username=entry[f"{who}_email"],  # type: ignore[literal-required]
-                password=entry[f"{who}_password"],  # type: ignore[literal-required]
+                username=entry[f"{role}_email"],  # type: ignore[literal-required]
+                password=entry[f"{role}_password"],  # type: ignore[literal-required]
             )
         data = connect_to_redis().hget(SNAPSHOTS, find_tenant(slug=entry["slug"]) or "")
         assert isinstance(data, bytes)
         assert key.lookup_id in {c.lookup_id for c in decode_snapshot(data).credentials}
 
 
-def test_both_demo_tenants_have_a_plan_and_a_soft_budget(state: Path) -> None:
-    run(state)
-    run(state)
+def test_both_demo_tenants_have_a_plan_and_a_soft_budget(state_file: Path) -> None:
+    run(state_file)
+    run(state_file)
 
     for slug in ("acme", "globex"):
         tenant_id = find_tenant(slug=slug)
@@ -79,19 +79,21 @@ def test_both_demo_tenants_have_a_plan_and_a_soft_budget(state: Path) -> None:
         page = page_of_budgets(
             actor=system_actor(tenant_id), limit=10, cursor=None, now=timezone.now()
         )
-        (budget,) = (each for each in page.rows if each.scope is BudgetScope.TENANT)
+        (budget,) = (budget for budget in page.rows if budget.scope is BudgetScope.TENANT)
         assert not budget.is_hard
         with tenant_scope(tenant_id):
             assert read_price_book(tenant_id).price_on(utc_day(timezone.now())) is not None
 
 
-def test_the_tenants_are_onboarded_like_customers(state: Path) -> None:
-    answer = run(state)
+def test_the_tenants_are_onboarded_like_customers(state_file: Path) -> None:
+    answer = run(state_file)
 
     for entry in answer:
         tenant_id = find_tenant(slug=entry["slug"])
         assert tenant_id is not None
-        owners = [each for each in list_members(tenant_id=tenant_id) if each.role is Role.OWNER]
+        owners = [
+            member for member in list_members(tenant_id=tenant_id) if member.role is Role.OWNER
+        ]
         assert entry["owner_email"] in {owner.email for owner in owners}
         with tenant_scope(tenant_id):
             actions = AuditEntry.objects.order_by("sequence").values_list("action", flat=True)
@@ -103,18 +105,18 @@ def test_the_tenants_are_onboarded_like_customers(state: Path) -> None:
             ]
 
 
-def test_a_second_run_gives_the_same_result(state: Path) -> None:
-    assert run(state) == run(state)
+def test_a_second_run_gives_the_same_result(state_file: Path) -> None:
+    assert run(state_file) == run(state_file)
 
 
-def test_the_state_file_is_private(state: Path) -> None:
-    run(state)
+def test_the_state_file_is_private(state_file: Path) -> None:
+    run(state_file)
 
-    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    assert stat.S_IMODE(state_file.stat().st_mode) == 0o600
 
 
-def test_only_invalid_credentials_are_replaced(state: Path) -> None:
-    acme, globex = run(state)
+def test_only_invalid_credentials_are_replaced(state_file: Path) -> None:
+    acme, globex = run(state_file)
     key, admin = parse_key(acme["api_key"]), find_user(email=acme["admin_email"])
     tenant_id = find_tenant(slug="acme")
     assert key is not None
@@ -125,24 +127,24 @@ def test_only_invalid_credentials_are_replaced(state: Path) -> None:
     )
     set_password(user_id=admin, password="another long password")
 
-    again, globex_again = run(state)
+    renewed, globex_again = run(state_file)
 
     assert globex_again == globex
-    assert again["api_key"] != acme["api_key"]
-    assert again["admin_password"] != acme["admin_password"]
-    assert again["developer_password"] == acme["developer_password"]
+    assert renewed["api_key"] != acme["api_key"]
+    assert renewed["admin_password"] != acme["admin_password"]
+    assert renewed["developer_password"] == acme["developer_password"]
 
 
 @pytest.mark.parametrize("torn", ["", "{", "[1]", "null"])
-def test_a_damaged_state_file_is_written_again(state: Path, torn: str) -> None:
-    state.write_text(torn)
+def test_a_damaged_state_file_is_written_again(state_file: Path, torn: str) -> None:
+    state_file.write_text(torn)
 
-    assert len(run(state)) == 2
-    assert len(json.loads(state.read_text())["tenants"]) == 2
+    assert len(run(state_file)) == 2
+    assert len(json.loads(state_file.read_text())["tenants"]) == 2
 
 
-def test_the_demo_operator_can_sign_in(state: Path) -> None:
-    operator = run_for_operator(state)
+def test_the_demo_operator_can_sign_in(state_file: Path) -> None:
+    operator = run_for_operator(state_file)
     account = Account(
         operator["handle"], accounts.Credentials(operator["password"], operator["totp_uri"])
     )
@@ -150,27 +152,29 @@ def test_the_demo_operator_can_sign_in(state: Path) -> None:
     assert accounts.authenticate_operator(**account.form(), now=timezone.now()) is not None
 
 
-def test_a_changed_password_of_the_demo_operator_is_replaced(state: Path) -> None:
-    operator = run_for_operator(state)
+def test_a_changed_password_of_the_demo_operator_is_replaced(state_file: Path) -> None:
+    operator = run_for_operator(state_file)
     accounts.reset_operator(handle=operator["handle"])
 
-    again = run_for_operator(state)
+    renewed = run_for_operator(state_file)
 
-    assert again["password"] != operator["password"]
-    assert accounts.has_password(handle=again["handle"], password=again["password"])
+    assert renewed["password"] != operator["password"]
+    assert accounts.has_password(handle=renewed["handle"], password=renewed["password"])
 
 
-def test_a_disabled_demo_operator_stays_disabled(state: Path) -> None:
-    operator = run_for_operator(state)
+def test_a_disabled_demo_operator_stays_disabled(state_file: Path) -> None:
+    operator = run_for_operator(state_file)
     accounts.disable_operator(handle=operator["handle"], now=timezone.now())
 
-    disabled = run_command(state)["operator"]
+    disabled = run_command(state_file)["operator"]
 
     accounts.reset_operator(handle=operator["handle"])  # for other tests
     assert disabled is None
 
 
-def test_without_operator_pages_there_is_no_demo_operator(state: Path, settings: Settings) -> None:
+def test_without_operator_pages_there_is_no_demo_operator(
+    state_file: Path, settings: Settings
+) -> None:
     settings.OPERATORS_PATH = None
 
-    assert run_command(state)["operator"] is None
+    assert run_command(state_file)["operator"] is None

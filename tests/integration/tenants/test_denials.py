@@ -30,12 +30,14 @@ def row(company: Company, number: int, **fields: object) -> UsageRecord:
 
 @pytest.fixture
 def _with_many_records(company: Company, services: Services) -> None:
-    refused = row(company, NUM, finish_reason="error", error_code="path_excluded")
-    failed = row(company, NUM + 1, finish_reason="error", error_code="engine_failed")
+    denied_row = row(company, NUM, finish_reason="error", error_code="path_excluded")
+    failed_row = row(company, NUM + 1, finish_reason="error", error_code="engine_failed")
     withheld = row(company, NUM + 2, finish_reason="filtered", filter_reason="secret")
     served = [row(company, number) for number in range(NUM)]
     with tenant_scope(company.tenant_id):
-        UsageRecord.objects.bulk_create([*served, refused, failed, withheld], batch_size=1000)
+        UsageRecord.objects.bulk_create(
+            [*served, denied_row, failed_row, withheld], batch_size=1000
+        )
     with psycopg.connect(services.owner_database_url) as owner:
         owner.execute("ANALYZE tenants_usage_record")  # as autovacuum would do a minute later
 
@@ -66,12 +68,12 @@ def index_of(month: str) -> str:
 @pytest.mark.usefixtures("_with_many_records")
 def test_denied_requests_are_found_by_their_partial_index(company: Company) -> None:
     with CaptureQueriesContext(connection) as queries:
-        found = count_denials(actor=company.administrator.actor, num_days=7, now=NOON)
+        denials = count_denials(actor=company.administrator.actor, num_days=7, now=NOON)
 
-    (query,) = [each["sql"] for each in queries if "error_code" in each["sql"]]
+    (query,) = [query["sql"] for query in queries if "error_code" in query["sql"]]
     with tenant_scope(company.tenant_id):
         plan = "\n".join(query_values(f"EXPLAIN {query}"))
     (month,) = months_of(company)
-    assert sorted(each.reason for each in found) == ["path_excluded", "secret"]
+    assert sorted(denial.reason for denial in denials) == ["path_excluded", "secret"]
     assert re.search(rf"Index Scan (using|on) {index_of(month)} ", plan), plan
     assert f"Seq Scan on {month} " not in plan

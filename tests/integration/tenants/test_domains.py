@@ -55,14 +55,16 @@ def test_a_domain_without_its_txt_record_is_not_verified(company: Company, name:
 
 
 def test_each_claim_has_its_own_txt_record(company: Company, cast: Cast, name: str) -> None:
-    ours = find_domain(actor=company.platform, domain_id=UUID(make_domain(company, name)))
-    theirs = find_domain(actor=cast.globex.platform, domain_id=UUID(make_domain(cast.globex, name)))
+    our_domain = find_domain(actor=company.platform, domain_id=UUID(make_domain(company, name)))
+    their_domain = find_domain(
+        actor=cast.globex.platform, domain_id=UUID(make_domain(cast.globex, name))
+    )
 
     with pytest.raises(Conflict):
         verify_domain(
             actor=cast.globex.platform,
-            domain_id=theirs.id,
-            resolve=lambda _: [ours.txt_record],
+            domain_id=their_domain.id,
+            resolve=lambda _: [our_domain.txt_record],
             now=timezone.now(),
         )
 
@@ -104,10 +106,10 @@ def test_releasing_a_claim_does_not_affect_the_owner(
     "text", ["", "com", "gmail.com", "GMail.com.", "a b.example", "x..y", "-a.example", "a" * 300]
 )
 def test_an_invalid_or_public_domain_is_refused(company: Company, text: str) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         claim_domain(actor=company.platform, name=text, now=timezone.now())
 
-    assert caught.value.field == "name"
+    assert exc_info.value.field == "name"
 
 
 def test_an_administrator_cannot_claim_a_domain(company: Company, name: str) -> None:

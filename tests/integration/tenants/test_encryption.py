@@ -40,12 +40,12 @@ def globex() -> Company:
 
 def seal(company: Company, scope: str = ADA) -> bytes:
     return seal_in_scope(
-        company.tenant_id, scope, place=PLACE, data=b"planted text", now=timezone.now()
+        company.tenant_id, scope, context=PLACE, data=b"planted text", now=timezone.now()
     )
 
 
 def unseal(company: Company, sealed: bytes, place: SealContext = PLACE) -> bytes:
-    return open_sealed(company.tenant_id, place=place, envelope=sealed)
+    return open_sealed(company.tenant_id, context=place, envelope=sealed)
 
 
 def test_sealed_data_can_be_opened(acme: Company) -> None:
@@ -59,7 +59,10 @@ def test_each_scope_has_one_key(acme: Company) -> None:
     for scope in (ADA, ADA, BOB):
         seal(acme, scope)
 
-    assert [each.scope for each in find_destruction_proofs(tenant_id=acme.tenant_id)] == [ADA, BOB]
+    assert [proof.scope for proof in find_destruction_proofs(tenant_id=acme.tenant_id)] == [
+        ADA,
+        BOB,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +128,7 @@ def test_shredding_a_scope_keeps_other_scopes(acme: Company) -> None:
 
     shredded = shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
-    assert [each.scope for each in shredded] == [ADA]
+    assert [key.scope for key in shredded] == [ADA]
     with pytest.raises(KeyDestroyed):
         unseal(acme, ada)
     assert unseal(acme, bob) == b"planted text"
@@ -136,9 +139,9 @@ def test_shredding_a_scope_includes_only_the_scopes_below_it(acme: Company) -> N
 
     shredded = shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
-    assert [each.scope for each in shredded] == [f"{ADA}/content"]
+    assert [key.scope for key in shredded] == [f"{ADA}/content"]
     assert [
-        each.opens for each in find_destruction_proofs(tenant_id=acme.tenant_id, scope=ADA)
+        proof.opens for proof in find_destruction_proofs(tenant_id=acme.tenant_id, scope=ADA)
     ] == [False]
     with pytest.raises(KeyDestroyed):
         unseal(acme, below)
@@ -172,7 +175,7 @@ def test_a_shredded_tenant_can_neither_open_nor_seal_data(acme: Company) -> None
 
     shredded = shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
 
-    assert [each.scope for each in shredded] == [ADA, None]
+    assert [key.scope for key in shredded] == [ADA, None]
     with pytest.raises(KeyDestroyed):
         unseal(acme, sealed)
     for scope in (ADA, BOB):
@@ -207,13 +210,13 @@ def test_a_key_restored_from_a_backup_is_reported_as_usable(acme: Company) -> No
     """The check of a certificate must be able to fail."""
     seal(acme)
     with tenant_scope(acme.tenant_id):
-        held = DataKey.objects.get(scope=ADA).wrapped
+        wrapped_key = DataKey.objects.get(scope=ADA).wrapped
     shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
     with tenant_scope(acme.tenant_id):
-        DataKey.objects.filter(scope=ADA).update(wrapped=held, destroyed_at=None)
+        DataKey.objects.filter(scope=ADA).update(wrapped=wrapped_key, destroyed_at=None)
 
-    assert [each.opens for each in find_destruction_proofs(tenant_id=acme.tenant_id)] == [True]
+    assert [proof.opens for proof in find_destruction_proofs(tenant_id=acme.tenant_id)] == [True]
 
 
 _OTHER_PROCESS = """
@@ -223,10 +226,10 @@ from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.queries import open_sealed
 tenant_id, sealed = sys.argv[1], bytes.fromhex(sys.argv[2])
-place = SealContext("content_object", "content", "7")
+context = SealContext("content_object", "content", "7")
 for _ in range(2):
     try:
-        print(open_sealed(tenant_id, place=place, envelope=sealed))
+        print(open_sealed(tenant_id, context=context, envelope=sealed))
     except KeyDestroyed:
         print("destroyed")
     sys.stdout.flush()
@@ -271,11 +274,11 @@ def test_shredding_removes_the_tenants_key_from_the_cache(acme: Company) -> None
     seal(acme)
     with tenant_scope(acme.tenant_id):
         key_id = TenantKey.objects.get().id
-    held = key_cache.get(key_id)
+    cached_key = key_cache.get(key_id)
 
     shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
 
-    assert held is not None
+    assert cached_key is not None
     assert key_cache.get(key_id) is None
 
 
@@ -302,7 +305,7 @@ def test_concurrent_first_seals_create_one_key(acme: Company) -> None:
     for thread in threads:
         thread.join()
 
-    assert [unseal(acme, each) for each in sealed] == [b"planted text"] * 6
+    assert [unseal(acme, sealed_text) for sealed_text in sealed] == [b"planted text"] * 6
     assert len(find_destruction_proofs(tenant_id=acme.tenant_id)) == 1
 
 

@@ -34,10 +34,10 @@ def test_only_changes_are_recorded_and_silence_changes_nothing() -> None:
     assert CapabilityChange.objects.count() == num
     assert Capability.PUBLIC_CODE_FILTER in read_capabilities().missing
     record_capabilities([_scrape(has_index=True, region="us")], now=timezone.now())
-    found = read_capabilities()
-    assert Capability.PUBLIC_CODE_FILTER not in found.missing
-    assert "us" in found.regions
-    assert "eu" not in found.regions
+    capabilities = read_capabilities()
+    assert Capability.PUBLIC_CODE_FILTER not in capabilities.missing
+    assert "us" in capabilities.regions
+    assert "eu" not in capabilities.regions
 
 
 def test_the_export_says_when_a_rule_was_not_enforced() -> None:
@@ -55,8 +55,8 @@ def test_the_export_says_when_a_rule_was_not_enforced() -> None:
         )
 
     now = timezone.now()
-    asked = RowQuery(actor, Period(_day(0), now + timedelta(days=1)), now)
-    rows = POLICIES.source.read(asked, after=None).rows
+    query = RowQuery(actor, Period(_day(0), now + timedelta(days=1)), now)
+    rows = POLICIES.source.read(query, after=None).rows
 
     assert {row[0]: row[-1] for row in rows} == {
         1: "",

@@ -59,11 +59,11 @@ def pack(
             company, PACK, "zip", period=ALWAYS, actor=company.people[Role.AUDITOR].actor
         )
         build_all(company)
-        found = find_export(company, build_id)
-        assert found.state == "finished", found.error
-        file = folder / found.name
+        export = find_export(company, build_id)
+        assert export.state == "finished", export.error
+        file = folder / export.name
         file.write_bytes(file_of(company, build_id))
-    file.with_name(file.name + PROOF_SUFFIX).write_text(found.proof)
+    file.with_name(file.name + PROOF_SUFFIX).write_text(export.proof)
     (folder / "keys").mkdir()
     (folder / "keys" / "keys.json").write_text(write_public_keys(KEYS))
     return file
@@ -97,9 +97,9 @@ def test_the_command_verifies_the_whole_pack(
 def test_without_its_proof_the_packs_files_are_verified(
     pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    alone = Path(shutil.copy(pack, tmp_path))
+    pack_alone = Path(shutil.copy(pack, tmp_path))
 
-    assert main([str(alone), "--public-key", keys_of(pack)]) == OK
+    assert main([str(pack_alone), "--public-key", keys_of(pack)]) == OK
     assert "no proof beside the ZIP" in capsys.readouterr().out
 
 
@@ -120,11 +120,11 @@ def test_a_changed_byte_of_pack_or_proof_is_detected(pack: Path) -> None:
     chance = random.Random(8)
 
     for number in range(100):
-        changed = [bytearray(pack.read_bytes()), bytearray(proof)]
-        part = changed[number % 4 == 0]
+        changed_files = [bytearray(pack.read_bytes()), bytearray(proof)]
+        part = changed_files[number % 4 == 0]
         part[chance.randrange(len(part))] ^= chance.randrange(1, 256)
         with pytest.raises(BrokenExport):
-            verify_export(io.BytesIO(bytes(changed[0])), bytes(changed[1]), KEYS)
+            verify_export(io.BytesIO(bytes(changed_files[0])), bytes(changed_files[1]), KEYS)
 
 
 def rewrite_pack(pack: Path, change: dict[str, bytes | None]) -> io.BytesIO:
@@ -162,19 +162,19 @@ def test_a_changed_added_or_missing_file_is_detected(
 
 
 def test_a_pack_signed_with_other_keys_is_refused(pack: Path) -> None:
-    other = SigningKeys(bytes(32), version=1).public_keys()
+    other_keys = SigningKeys(bytes(32), version=1).public_keys()
 
     with pack.open("rb") as file, pytest.raises(BrokenExport, match="not in your list"):
-        verify_pack(file, other)
+        verify_pack(file, other_keys)
 
 
 def test_the_command_names_the_changed_file(
     pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    alone = tmp_path / "pack.zip"
-    alone.write_bytes(rewrite_pack(pack, {"keys.csv": b"lookup_id\r\n"}).getvalue())
+    pack_alone = tmp_path / "pack.zip"
+    pack_alone.write_bytes(rewrite_pack(pack, {"keys.csv": b"lookup_id\r\n"}).getvalue())
 
-    assert main([str(alone), "--public-key", keys_of(pack)]) == BROKEN
+    assert main([str(pack_alone), "--public-key", keys_of(pack)]) == BROKEN
     assert "keys.csv was changed after it was signed" in capsys.readouterr().out
 
 

@@ -33,8 +33,8 @@ def company(monkeypatch: pytest.MonkeyPatch) -> Company:
 
 
 def read_without_writing(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as stopped:
-        stopped.setattr(jobs_run, "_finish_job", lambda *_: None)
+    with monkeypatch.context() as context:
+        context.setattr(jobs_run, "_finish_job", lambda *_: None)
         run_slice_of_oldest_job(company.tenant_id, timezone.now)
 
 
@@ -43,7 +43,7 @@ def num_stored(company: Company, build_id: uuid.UUID) -> int:
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
         ids = list(objects.values_list("id", flat=True))
-    return sum(storages["exports"].exists(f"{company.tenant_id}/{each}") for each in ids)
+    return sum(storages["exports"].exists(f"{company.tenant_id}/{export_id}") for export_id in ids)
 
 
 def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(

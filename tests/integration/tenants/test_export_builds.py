@@ -51,7 +51,7 @@ ROWS = 7
 
 
 @pytest.fixture(scope="module")
-def used(services: Services, django_db_blocker: Any) -> Company:
+def busy_company(services: Services, django_db_blocker: Any) -> Company:
     """Make a company with ROWS requests on DAY."""
     with django_db_blocker.unblock():
         company = make_company("initech", ACME)
@@ -61,15 +61,15 @@ def used(services: Services, django_db_blocker: Any) -> Company:
 
 
 @pytest.fixture
-def company(used: Company, monkeypatch: pytest.MonkeyPatch) -> Company:
+def company(busy_company: Company, monkeypatch: pytest.MonkeyPatch) -> Company:
     """Use batches of two rows."""
-    end_all_exports(used)
+    end_all_exports(busy_company)
     monkeypatch.setattr(sql_source, "BATCH_ROWS", 2)
-    return used
+    return busy_company
 
 
-def records(company: Company, media: str = "csv", **given: Any) -> uuid.UUID:
-    return start_export(company, "usage_records", media, period=DAY, **given)
+def records(company: Company, media: str = "csv", **options: Any) -> uuid.UUID:
+    return start_export(company, "usage_records", media, period=DAY, **options)
 
 
 def export_directly(company: Company, media: str) -> bytes:
@@ -96,14 +96,14 @@ def test_a_background_export_equals_a_direct_one_and_its_proof_verifies(
 
     build_all(company)
 
-    found, data = find_export(company, build_id), file_of(company, build_id)
-    assert found.state is JobState.FINISHED
-    assert (found.rows_done, found.rows_expected, found.num_bytes) == (ROWS, ROWS, len(data))
+    export, data = find_export(company, build_id), file_of(company, build_id)
+    assert export.state is JobState.FINISHED
+    assert (export.rows_done, export.rows_expected, export.num_bytes) == (ROWS, ROWS, len(data))
     if media != "parquet":  # Parquet's row groups depend on the batches
         assert data == export_directly(company, media)
     keys = load_signing_keys().public_keys()
-    document = verify_export(io.BytesIO(data), found.proof.encode(), keys)
-    assert (document["export_id"], document["file"]) == (str(build_id), found.name)
+    document = verify_export(io.BytesIO(data), export.proof.encode(), keys)
+    assert (document["export_id"], document["file"]) == (str(build_id), export.name)
     assert (document["rows"], document["media"]) == (ROWS, media)
     assert document["audit"]["before"]["sequence"] > 0
 
@@ -115,12 +115,12 @@ def test_a_changed_byte_of_file_or_proof_is_detected(company: Company) -> None:
     chance = random.Random(8)
 
     for number in range(100):
-        changed = [bytearray(data), bytearray(proof)]
-        part = changed[number % 2]
+        texts = [bytearray(data), bytearray(proof)]
+        part = texts[number % 2]
         part[chance.randrange(len(part))] ^= chance.randrange(1, 256)
         with pytest.raises(BrokenExport):
             verify_export(
-                io.BytesIO(bytes(changed[0])), bytes(changed[1]), load_signing_keys().public_keys()
+                io.BytesIO(bytes(texts[0])), bytes(texts[1]), load_signing_keys().public_keys()
             )
 
 
@@ -171,12 +171,12 @@ def test_stored_exports_cannot_be_read_without_the_tenants_keys(
 
     assert b"python" not in stored
     assert b"python" in file_of(company, build_id)
-    other = records(company)
+    other_export = records(company)
     storages["exports"].save(f"{cast.globex.tenant_id}/{object_id}", ContentFile(stored))
     with pytest.raises(DecryptionFailed):
         sealed_objects.read_object(cast.globex.tenant_id, build_id, object_id)
     with pytest.raises(DecryptionFailed):
-        sealed_objects.read_object(company.tenant_id, other, object_id)
+        sealed_objects.read_object(company.tenant_id, other_export, object_id)
 
 
 def test_parts_are_deleted_when_finished_and_the_file_when_expired(company: Company) -> None:
@@ -187,7 +187,7 @@ def test_parts_are_deleted_when_finished_and_the_file_when_expired(company: Comp
 
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
-        assert [each.member for each in objects] == [None]
+        assert [stored.member for stored in objects] == [None]
     (object_id,) = sealed_objects.list_object_ids(company.tenant_id, build_id, member=None)
     name = f"{company.tenant_id}/{object_id}"
     with storages["exports"].open(name) as file:
@@ -246,9 +246,9 @@ def test_an_export_that_does_not_fit_fails_with_the_reason(
 
     build_all(company)
 
-    found = find_export(company, build_id)
-    assert (found.state, found.rows_done) == (JobState.FAILED, 2)
-    assert "at most 3 rows" in found.error
+    export = find_export(company, build_id)
+    assert (export.state, export.rows_done) == (JobState.FAILED, 2)
+    assert "at most 3 rows" in export.error
 
 
 def test_an_export_is_given_up_after_repeated_storage_failures(
@@ -284,7 +284,7 @@ def test_an_export_of_another_definition_version_fails(company: Company) -> None
 
 
 def test_each_tenant_has_its_own_limits(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = make_company("umbrella", ACME)
+    other_company = make_company("umbrella", ACME)
     monkeypatch.setattr(operations, "MAX_UNDER_WAY", 2)
     records(company)
     records(company)
@@ -292,7 +292,7 @@ def test_each_tenant_has_its_own_limits(company: Company, monkeypatch: pytest.Mo
     with pytest.raises(Conflict, match="in progress"):
         records(company)
 
-    start_export(other)
+    start_export(other_company)
     monkeypatch.setattr(operations, "MAX_STORED_BYTES", 1)
     build_all(company)
     with pytest.raises(Conflict, match="stored exports"):
@@ -306,9 +306,9 @@ def test_each_tenant_has_its_own_limits(company: Company, monkeypatch: pytest.Mo
 def test_an_unknown_definition_or_format_is_refused(
     company: Company, definition: str, media: str, field: str
 ) -> None:
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         start_export(company, definition, media)
-    assert refused.value.field == field
+    assert exc_info.value.field == field
 
 
 def test_exports_of_data_without_read_permission_are_refused_and_hidden(
@@ -324,10 +324,10 @@ def test_exports_of_data_without_read_permission_are_refused_and_hidden(
         records(company, actor=ada)
     with pytest.raises(NotFound):
         find_build(actor=bill, build_id=of_keys)
-    seen = {row.id for row in list_builds(actor=bill, limit=200, cursor=None).rows}
-    assert of_usage in seen
-    assert of_keys not in seen
-    assert "keys" not in {each.name for each in list_definitions(actor=bill)}
+    visible_ids = {row.id for row in list_builds(actor=bill, limit=200, cursor=None).rows}
+    assert of_usage in visible_ids
+    assert of_keys not in visible_ids
+    assert "keys" not in {definition.name for definition in list_definitions(actor=bill)}
 
 
 def test_another_tenants_export_is_not_found(company: Company, cast: Cast) -> None:
@@ -346,13 +346,13 @@ def test_another_tenants_export_is_not_found(company: Company, cast: Cast) -> No
 def test_one_tenants_failure_does_not_delay_another(
     company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine, theirs = records(company), start_export(cast.globex)
+    own_export, foreign_id = records(company), start_export(cast.globex)
     with tenant_scope(company.tenant_id):
-        ExportJob.objects.filter(tenant_id=company.tenant_id, id=mine).update(members=[{}])
+        ExportJob.objects.filter(tenant_id=company.tenant_id, id=own_export).update(members=[{}])
 
     run_due_jobs(clock=timezone.now)
 
-    assert find_build(actor=cast.globex.platform, build_id=theirs).state is JobState.FINISHED
+    assert find_build(actor=cast.globex.platform, build_id=foreign_id).state is JobState.FINISHED
 
 
 _WORKER = """
@@ -388,8 +388,8 @@ def test_an_export_survives_a_killed_worker(company: Company, services: Services
     command = [sys.executable, "-c", textwrap.dedent(_WORKER), company.tenant_id, "2"]
     done = subprocess.run(command, cwd=ROOT, env=environment, timeout=60)
     assert done.returncode == -signal.SIGKILL
-    found = find_export(company, build_id)
-    assert (found.state, found.rows_done) == ("building", 4)
+    export = find_export(company, build_id)
+    assert (export.state, export.rows_done) == ("building", 4)
 
     while run_slice_of_oldest_job(company.tenant_id, after_claim_expiry):
         pass

@@ -78,18 +78,18 @@ def test_a_small_export_finishes_while_another_tenants_long_one_is_written(
 ) -> None:
     long, small = records(company), start_export(cast.globex)
     read_all(company)
-    seen: list[JobState] = []
+    states: list[JobState] = []
 
     def write_slowly(of: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> ExportFile:
         if row.id == long:
             tasks.run_export_jobs()
-            seen.append(state_of(cast.globex, small))
+            states.append(state_of(cast.globex, small))
         return write_file(of, row, members)
 
     monkeypatch.setattr(jobs_run, "write_file", write_slowly)
     tasks.run_long_export_jobs()
 
-    assert seen == [JobState.FINISHED]
+    assert states == [JobState.FINISHED]
     assert state_of(company, long) is JobState.FINISHED
 
 
@@ -110,7 +110,10 @@ def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> 
 
     read_all(company)
 
-    assert [find_export(company, each).state for each in (long, small)] == ["building", "finished"]
+    assert [find_export(company, export_id).state for export_id in (long, small)] == [
+        "building",
+        "finished",
+    ]
 
 
 def test_a_tenant_has_one_worker_across_both_lanes(company: Company) -> None:

@@ -29,8 +29,8 @@ def company() -> Company:
 def download(token: str, now: datetime | None = None) -> bytes:
     now = now or timezone.now()
     link = find_link(token=token, now=now)
-    found = open_download(link=link, address="192.0.2.9", request_id="r", now=now)
-    return b"".join(found.read_pieces())
+    download_file = open_download(link=link, address="192.0.2.9", request_id="r", now=now)
+    return b"".join(download_file.read_pieces())
 
 
 def test_creating_and_using_a_link_is_audited(company: Company) -> None:
@@ -44,7 +44,7 @@ def test_creating_and_using_a_link_is_audited(company: Company) -> None:
     assert download(link.token) == file_of(company, build_id)
     with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(target=f"export:{build_id}").order_by("sequence")
-        facts = [(each.action, str(each.actor_id), each.address) for each in entries]
+        facts = [(entry.action, str(entry.actor_id), entry.address) for entry in entries]
     alice = company.administrator.user_id
     assert facts == [
         ("export.requested", alice, "192.0.2.7"),
@@ -63,9 +63,9 @@ def test_a_link_expires_and_a_changed_link_is_invalid(company: Company) -> None:
     with pytest.raises(NotFound):
         download(token, now + timedelta(minutes=10))
     for place in range(0, len(token), 7):
-        changed = token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]
+        changed_token = token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]
         with pytest.raises(NotFound):
-            download(changed)
+            download(changed_token)
     for text in ("", "=", "é", token[:-4], "\0", token + "AAAA"):
         assert parse_signed_url(text, now=now) is None
 

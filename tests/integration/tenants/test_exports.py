@@ -53,10 +53,10 @@ def rows_of(company: Company, export: Export) -> Iterator[Sequence[Row]]:
 
 
 def exported(
-    company: Company, export: Export = USAGE_RECORDS, *, period: Period = DAY, **given: Any
+    company: Company, export: Export = USAGE_RECORDS, *, period: Period = DAY, **options: Any
 ) -> list[dict[str, Any]]:
     out = io.BytesIO()
-    actor: Actor = given.get("actor", company.administrator.actor)
+    actor: Actor = options.get("actor", company.administrator.actor)
     write_ndjson(export, read_rows(export, RowQuery(actor, period, NOON)), out)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
@@ -76,7 +76,7 @@ def test_csv_and_ndjson_have_the_same_values(company: Company) -> None:
         add_completion(company, at=NOON + timedelta(minutes=minutes))
     out = io.BytesIO()
 
-    written = write_csv(USAGE_RECORDS, rows_of(company, USAGE_RECORDS), out)
+    digest = write_csv(USAGE_RECORDS, rows_of(company, USAGE_RECORDS), out)
 
     rows = list(csv.DictReader(io.StringIO(out.getvalue().decode(), newline="")))
     as_text = [
@@ -84,8 +84,8 @@ def test_csv_and_ndjson_have_the_same_values(company: Company) -> None:
         for row in exported(company)
     ]
     assert rows == as_text
-    assert (written.rows, written.num_bytes) == (5, len(out.getvalue()))
-    assert written.sha256 == hashlib.sha256(out.getvalue()).hexdigest()
+    assert (digest.rows, digest.num_bytes) == (5, len(out.getvalue()))
+    assert digest.sha256 == hashlib.sha256(out.getvalue()).hexdigest()
 
 
 def test_parquet_has_the_same_values_with_types(company: Company) -> None:
@@ -93,7 +93,7 @@ def test_parquet_has_the_same_values_with_types(company: Company) -> None:
         add_completion(company, at=NOON + timedelta(minutes=minutes), first_token_ms=1.5)
     out = io.BytesIO()
 
-    written = write_parquet(USAGE_RECORDS, rows_of(company, USAGE_RECORDS), out)
+    digest = write_parquet(USAGE_RECORDS, rows_of(company, USAGE_RECORDS), out)
 
     table = parquet.read_table(io.BytesIO(out.getvalue()))
     rows = [
@@ -102,8 +102,8 @@ def test_parquet_has_the_same_values_with_types(company: Company) -> None:
     ]
     assert rows == exported(company)
     assert table.schema.metadata == {b"export": b"usage_records", b"version": b"1"}
-    assert (written.rows, written.num_bytes) == (3, len(out.getvalue()))
-    assert written.sha256 == hashlib.sha256(out.getvalue()).hexdigest()
+    assert (digest.rows, digest.num_bytes) == (3, len(out.getvalue()))
+    assert digest.sha256 == hashlib.sha256(out.getvalue()).hexdigest()
 
 
 @pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
@@ -163,12 +163,12 @@ def test_an_export_does_not_contain_another_tenant(company: Company, export: Exp
 
     rows = exported(other_company, export, actor=other_company.administrator.actor)
 
-    named = (
+    foreign_names = (
         company.tenant_id,
         company.slug,
         *(person.user_id for person in company.people.values()),
     )
-    assert not any(name in json.dumps(rows) for name in named)
+    assert not any(name in json.dumps(rows) for name in foreign_names)
 
 
 @pytest.mark.parametrize("export", [USAGE_RECORDS, USAGE_DAYS])
@@ -258,7 +258,7 @@ def test_times_are_exported_in_utc(company: Company) -> None:
     assert exported(company)[0]["occurred_at"] == "2026-11-20T12:30:00.000000Z"
 
 
-def written(company: Company, name: str, export: Export = USAGE_RECORDS) -> bytes:
+def workbook(company: Company, name: str, export: Export = USAGE_RECORDS) -> bytes:
     out = io.BytesIO()
     FORMATS[name](export, rows_of(company, export), out)
     return out.getvalue()
@@ -268,23 +268,23 @@ def test_a_workbook_has_the_same_values(company: Company) -> None:
     for minutes in range(3):
         add_completion(company, at=NOON + timedelta(minutes=minutes), first_token_ms=1.5)
 
-    assert read_workbook(written(company, "xlsx")) == exported(company)
+    assert read_workbook(workbook(company, "xlsx")) == exported(company)
 
 
 @pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "-2", "\n=2", "＝2", "http://a.example"])
 def test_a_workbook_escapes_formulas_and_has_no_links(company: Company, text: str) -> None:
     add_completion(company, model=text)
 
-    (row,) = read_workbook(written(company, "xlsx"))
+    (row,) = read_workbook(workbook(company, "xlsx"))
 
-    guarded = text if text.startswith("http") else f"'{text}"
-    assert row["model"] == guarded
+    escaped_text = text if text.startswith("http") else f"'{text}"
+    assert row["model"] == escaped_text
 
 
 def test_the_same_rows_give_the_same_workbook(company: Company) -> None:
     add_completion(company)
 
-    assert written(company, "xlsx") == written(company, "xlsx")
+    assert workbook(company, "xlsx") == workbook(company, "xlsx")
 
 
 def test_more_rows_than_a_sheet_can_hold_are_refused(
@@ -295,28 +295,28 @@ def test_more_rows_than_a_sheet_can_hold_are_refused(
         add_completion(company, at=NOON + timedelta(minutes=minutes))
 
     with pytest.raises(InvalidValue, match="at most 1 rows"):
-        written(company, "xlsx")
+        workbook(company, "xlsx")
 
 
 def test_a_text_longer_than_a_cell_can_hold_is_refused(company: Company) -> None:
     add_completion(company, model="x" * 32_768)
 
     with pytest.raises(InvalidValue, match="32,767 characters"):
-        written(company, "xlsx")
+        workbook(company, "xlsx")
 
 
 def test_files_of_a_killed_writer_are_removed(
     company: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    left = tmp_path / "caret-export-left"
-    left.mkdir()
-    (left / "lock").touch()
+    orphaned_folder = tmp_path / "caret-export-left"
+    orphaned_folder.mkdir()
+    (orphaned_folder / "lock").touch()
 
-    with scratch_folder() as held:
+    with scratch_folder() as scratch:
         remove_abandoned_folders()
-        assert list(tmp_path.iterdir()) == [held]
-        assert held.stat().st_mode & 0o077 == 0
+        assert list(tmp_path.iterdir()) == [scratch]
+        assert scratch.stat().st_mode & 0o077 == 0
     assert list(tmp_path.iterdir()) == []
 
 

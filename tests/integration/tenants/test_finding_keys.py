@@ -30,14 +30,14 @@ def company() -> Company:
 
 
 def names(actor: Actor, order: KeyOrder = KeyOrder.NAME, **fields: Any) -> list[str]:
-    found = find_keys(
+    page = find_keys(
         actor=actor,
         key_filter=KeyFilter(order=order, is_descending=False, **fields),
         limit=10,
         cursor=None,
         now=timezone.now(),
     )
-    return [key.name for key in found.rows]
+    return [key.name for key in page.rows]
 
 
 def change(company: Company, name: str, **values: Any) -> None:
@@ -122,7 +122,7 @@ def test_pages_show_each_key_once_and_in_order(
 ) -> None:
     """Two keys have no expiry and were never used, so they tie."""
     change(company, "Anvil", expires_at=timezone.now(), last_used_at=timezone.now())
-    seen, cursor = list[str](), None
+    names_in_order, cursor = list[str](), None
 
     for _ in range(3):
         page = find_keys(
@@ -132,13 +132,13 @@ def test_pages_show_each_key_once_and_in_order(
             cursor=cursor,
             now=timezone.now(),
         )
-        seen += [key.name for key in page.rows]
+        names_in_order += [key.name for key in page.rows]
         cursor = page.next_cursor
 
     assert cursor is None
-    assert sorted(seen) == ["Anvil", "Bellows", "crane"]
+    assert sorted(names_in_order) == ["Anvil", "Bellows", "crane"]
     if order is KeyOrder.NAME:
-        assert seen == sorted(seen, key=str.lower, reverse=is_descending)
+        assert names_in_order == sorted(names_in_order, key=str.lower, reverse=is_descending)
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,9 @@ def company() -> Company:
 @pytest.fixture
 def stream() -> UsageStream:
     """Return a consumer that immediately claims entries of others."""
-    found = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
-    ingest_all_entries(found)  # left by earlier tests
-    return found
+    usage_stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
+    ingest_all_entries(usage_stream)  # left by earlier tests
+    return usage_stream
 
 
 def some_id() -> str:
@@ -154,9 +154,9 @@ def test_persistence_and_typed_characters_become_rows(
     ingest_all_entries(stream)
 
     with tenant_scope(company.tenant_id):
-        (kept,), (counted,) = Outcome.objects.all(), TypingReport.objects.all()
-    assert (kept.span_s, kept.edited_ratio, kept.lines) == (300, 0.2, 3)
-    assert (counted.language, counted.editor, counted.chars) == ("go", "zed", 120)
+        (persistence,), (typing_row,) = Outcome.objects.all(), TypingReport.objects.all()
+    assert (persistence.span_s, persistence.edited_ratio, persistence.lines) == (300, 0.2, 3)
+    assert (typing_row.language, typing_row.editor, typing_row.chars) == ("go", "zed", 120)
     with tenant_scope(cast.globex.tenant_id):
         assert not TypingReport.objects.filter(typed_id=by_hand.typed_id).exists()
 
@@ -255,7 +255,7 @@ def test_a_malformed_entry_is_rejected_and_blocks_no_other(
 
     done = ingest_all_entries(stream)
 
-    assert [found for found, _ in rejected_since(before)] == [reason]
+    assert [rejection for rejection, _ in rejected_since(before)] == [reason]
     assert (done.records, done.rejected) == (1, 1)
     assert request_ids(company) == {record.request_id}
 
@@ -263,12 +263,12 @@ def test_a_malformed_entry_is_rejected_and_blocks_no_other(
 def test_an_invalid_record_does_not_affect_others_in_its_entry(
     company: Company, stream: UsageStream
 ) -> None:
-    good, bad = completion(company), completion(company, prompt_tokens=-1)
-    send(good, bad)
+    valid_record, invalid_record = completion(company), completion(company, prompt_tokens=-1)
+    send(valid_record, invalid_record)
 
     ingest_all_entries(stream)
 
-    assert request_ids(company) == {good.request_id}
+    assert request_ids(company) == {valid_record.request_id}
 
 
 def test_a_record_of_an_unknown_tenant_is_rejected(company: Company, stream: UsageStream) -> None:
@@ -353,10 +353,10 @@ def test_a_limited_run_leaves_the_rest_for_the_next(company: Company, stream: Us
         send(completion(company))
 
     ingest_all_entries(stream, max_batches=1)
-    left = connect_to_redis().xlen(USAGE_STREAM)
+    num_left = connect_to_redis().xlen(USAGE_STREAM)
     ingest_all_entries(stream)
 
-    assert left == 3
+    assert num_left == 3
     assert len(request_ids(company)) == BATCH_ENTRIES + 3
 
 
@@ -376,18 +376,18 @@ def test_the_last_use_of_a_key_is_stored_to_the_minute(stream: UsageStream) -> N
         key_id = KeyId(str(ApiKey.objects.get(lookup_id=lookup_id).id))
     first = completion(company, key_id=key_id)
     soon = completion(company, key_id=key_id, occurred_at_ms=first.occurred_at_ms + 1_000)
-    later = completion(company, key_id=key_id, occurred_at_ms=first.occurred_at_ms + 61_000)
+    later_record = completion(company, key_id=key_id, occurred_at_ms=first.occurred_at_ms + 61_000)
 
-    seen = []
-    for record in (first, soon, later):
+    ages_ms = []
+    for record in (first, soon, later_record):
         send(record)
         ingest_all_entries(stream)
         with tenant_scope(company.tenant_id):
             used_at = ApiKey.objects.get(lookup_id=lookup_id).last_used_at
         assert used_at is not None
-        seen.append(to_unix_ms(used_at) - first.occurred_at_ms)
+        ages_ms.append(to_unix_ms(used_at) - first.occurred_at_ms)
 
-    assert seen == [0, 0, 61_000]
+    assert ages_ms == [0, 0, 61_000]
 
 
 class CrashingConsumer(UsageStream):

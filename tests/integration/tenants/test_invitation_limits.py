@@ -37,12 +37,12 @@ def test_the_number_of_invitations_per_tenant_is_limited(company: Company) -> No
     mailbox = Mailbox()
     spend(company, mailbox)
 
-    with pytest.raises(LimitReached) as caught:
+    with pytest.raises(LimitReached) as exc_info:
         send_invitation(company, "one-more@y.example", mailbox=mailbox)
 
     assert len(mailbox.mails) == 4
-    assert 86_000 < caught.value.retry_after_s <= 86_400
-    assert "4 invitations in the last 24 hours" in caught.value.message
+    assert 86_000 < exc_info.value.retry_after_s <= 86_400
+    assert "4 invitations in the last 24 hours" in exc_info.value.message
 
 
 def test_another_tenant_has_its_own_limit(company: Company) -> None:
@@ -66,8 +66,8 @@ def test_the_number_of_invitations_per_address_is_limited(company: Company) -> N
 
 
 def test_revoking_an_invitation_does_not_raise_the_allowance(company: Company) -> None:
-    sent = send_invitation(company, "guest@y.example")
-    revoke_invitation(actor=company.platform, invitation_id=sent.id, now=timezone.now())
+    invitation = send_invitation(company, "guest@y.example")
+    revoke_invitation(actor=company.platform, invitation_id=invitation.id, now=timezone.now())
 
     assert get_allowance(actor=company.platform, now=timezone.now()).num_left == 3
 
@@ -78,8 +78,8 @@ def test_a_day_later_invitations_can_be_sent_again(company: Company) -> None:
     spent = get_allowance(actor=company.platform, now=now)
     assert spent.next_at is not None
 
-    for at, left in ((spent.next_at - timedelta(seconds=1), 0), (spent.next_at, 1)):
-        assert get_allowance(actor=company.platform, now=at).num_left == left
+    for at, num_left in ((spent.next_at - timedelta(seconds=1), 0), (spent.next_at, 1)):
+        assert get_allowance(actor=company.platform, now=at).num_left == num_left
 
     create_invitation(
         actor=company.platform,
@@ -102,9 +102,9 @@ def test_parallel_requests_do_not_exceed_the_limit(company: Company) -> None:
 
     mailbox = Mailbox()
     with ThreadPoolExecutor(8) as threads:
-        sent = list(threads.map(send, range(16)))
+        results = list(threads.map(send, range(16)))
 
-    assert sum(sent) == len(mailbox.mails) == 4
+    assert sum(results) == len(mailbox.mails) == 4
 
 
 def test_reading_the_allowance_requires_permission_to_invite(company: Company) -> None:

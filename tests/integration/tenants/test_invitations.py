@@ -88,22 +88,22 @@ def test_an_invitation_can_be_accepted_only_by_its_address(
 
 def test_an_invitation_expires_after_seven_days(company: Company, mailbox: Mailbox) -> None:
     guest = make_stranger()
-    sent = send_invitation(company, guest.email, mailbox=mailbox)
+    invitation = send_invitation(company, guest.email, mailbox=mailbox)
 
     with pytest.raises(NotFound):
         accept(guest, mailbox.last, after=LIFETIME)
 
-    later = find_invitation(
-        actor=company.platform, invitation_id=sent.id, now=timezone.now() + LIFETIME
+    expired_invitation = find_invitation(
+        actor=company.platform, invitation_id=invitation.id, now=timezone.now() + LIFETIME
     )
-    assert later.state is InvitationState.EXPIRED
+    assert expired_invitation.state is InvitationState.EXPIRED
 
 
 def test_a_revoked_invitation_does_not_work(company: Company, mailbox: Mailbox) -> None:
     guest = make_stranger()
-    sent = send_invitation(company, guest.email, mailbox=mailbox)
+    invitation = send_invitation(company, guest.email, mailbox=mailbox)
 
-    revoke_invitation(actor=company.platform, invitation_id=sent.id, now=timezone.now())
+    revoke_invitation(actor=company.platform, invitation_id=invitation.id, now=timezone.now())
 
     with pytest.raises(NotFound):
         accept(guest, mailbox.last)
@@ -191,10 +191,10 @@ def test_inviting_requires_permission(company: Company, role: Role) -> None:
 
 
 def test_an_invalid_address_cannot_be_invited(company: Company) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         send_invitation(company, "nobody")
 
-    assert caught.value.field == "email"
+    assert exc_info.value.field == "email"
 
 
 @pytest.mark.parametrize("status", [TenantStatus.SUSPENDED, TenantStatus.CLOSING])
@@ -210,35 +210,35 @@ def test_invitations_of_a_tenant_that_is_not_active_do_not_work(
 
 
 def test_the_token_is_not_stored(company: Company, mailbox: Mailbox) -> None:
-    sent = send_invitation(company, "x@y.example", mailbox=mailbox)
+    invitation = send_invitation(company, "x@y.example", mailbox=mailbox)
 
     with tenant_scope(company.tenant_id):
-        row = Invitation.objects.get(id=sent.id)
+        row = Invitation.objects.get(id=invitation.id)
         entries = [str(vars(entry)) for entry in AuditEntry.objects.all()]
     assert mailbox.last[25:] not in str(vars(row))
     assert not any(mailbox.last[25:] in entry for entry in entries)
 
 
 def test_a_failed_mail_leaves_the_invitation_unmailed(company: Company, mailbox: Mailbox) -> None:
-    sent = send_invitation(company, "x@y.example", mailbox=mailbox)
+    invitation = send_invitation(company, "x@y.example", mailbox=mailbox)
     mailbox.works = False
-    failed = send_invitation(company, "z@y.example", mailbox=mailbox)
+    unmailed_invitation = send_invitation(company, "z@y.example", mailbox=mailbox)
 
-    assert sent.mailed_at is not None
-    assert failed.mailed_at is None
+    assert invitation.mailed_at is not None
+    assert unmailed_invitation.mailed_at is None
 
 
 def test_another_tenants_invitation_can_be_neither_seen_nor_revoked(
     company: Company, mailbox: Mailbox, cast: Cast
 ) -> None:
     bob, guest = cast.globex.administrator.actor, make_stranger()
-    sent = send_invitation(company, guest.email, mailbox=mailbox)
+    invitation = send_invitation(company, guest.email, mailbox=mailbox)
 
     with pytest.raises(NotFound):
-        revoke_invitation(actor=bob, invitation_id=sent.id, now=timezone.now())
+        revoke_invitation(actor=bob, invitation_id=invitation.id, now=timezone.now())
     page = page_of_invitations(actor=bob, limit=200, cursor=None, now=timezone.now())
 
-    assert sent.id not in {row.id for row in page.rows}
+    assert invitation.id not in {row.id for row in page.rows}
     accept(guest, mailbox.last)
 
 
@@ -260,10 +260,10 @@ def test_the_mail_has_the_link_and_a_one_line_subject(company: Company) -> None:
 
     assert send_mail("x@y.example", token, tenant_name="Acme\r\nBcc: all@y.example")
 
-    (sent,) = mail.outbox
-    assert sent.subject == "Invitation to join Acme Bcc: all@y.example in Caret"
-    assert sent.recipients() == ["x@y.example"]
-    assert f"https://caret.example/invitation/{token.text}" in sent.body
+    (message,) = mail.outbox
+    assert message.subject == "Invitation to join Acme Bcc: all@y.example in Caret"
+    assert message.recipients() == ["x@y.example"]
+    assert f"https://caret.example/invitation/{token.text}" in message.body
 
 
 @override_settings(
@@ -279,9 +279,9 @@ def test_an_unreachable_mail_server_raises_no_error(company: Company) -> None:
 
 def test_a_guest_joins_the_team_of_the_invitation(company: Company, mailbox: Mailbox) -> None:
     team = create_team(actor=company.platform, name="Core", now=timezone.now())
-    gone = create_team(actor=company.platform, name="Gone", now=timezone.now())
+    deleted_team = create_team(actor=company.platform, name="Gone", now=timezone.now())
     guests = [make_stranger(), make_stranger()]
-    for guest, team_id in zip(guests, (team.id, gone.id), strict=True):
+    for guest, team_id in zip(guests, (team.id, deleted_team.id), strict=True):
         create_invitation(
             actor=company.people[Role.OWNER].actor,
             email=guest.email,
@@ -290,7 +290,7 @@ def test_a_guest_joins_the_team_of_the_invitation(company: Company, mailbox: Mai
             mailer=mailbox,
             now=timezone.now(),
         )
-    delete_team(actor=company.platform, team_id=gone.id, now=timezone.now())
+    delete_team(actor=company.platform, team_id=deleted_team.id, now=timezone.now())
 
     for guest, (_, token) in zip(guests, mailbox.mails, strict=True):
         accept(guest, token.text)
@@ -302,14 +302,14 @@ def test_a_guest_joins_the_team_of_the_invitation(company: Company, mailbox: Mai
 
 
 def test_an_invitation_names_no_team_of_another_tenant(company: Company, cast: Cast) -> None:
-    theirs = create_team(actor=cast.globex.platform, name="Theirs", now=timezone.now())
+    foreign_team = create_team(actor=cast.globex.platform, name="Theirs", now=timezone.now())
 
     with pytest.raises(NotFound):
         create_invitation(
             actor=company.people[Role.OWNER].actor,
             email="eve@guest.example",
             role=Role.DEVELOPER,
-            team_id=theirs.id,
+            team_id=foreign_team.id,
             mailer=Mailbox(),
             now=timezone.now(),
         )

@@ -95,10 +95,10 @@ def test_an_invoice_bills_everything_of_its_month(company: Company) -> None:
 
     invoices_of(company)
 
-    left = read_balances(company.tenant_id)
-    assert "unbilled" not in left
-    assert left["receivable"] == find(company).document.total_cents * 10_000
-    assert sum(left.values()) == 0
+    balances = read_balances(company.tenant_id)
+    assert "unbilled" not in balances
+    assert balances["receivable"] == find(company).document.total_cents * 10_000
+    assert sum(balances.values()) == 0
 
 
 def test_credits_are_deducted_before_tax(company: Company) -> None:
@@ -154,12 +154,12 @@ def test_an_invoice_is_issued_although_usage_keeps_arriving(
 
     assert len(issue_due_invoices(company.tenant_id, now=AFTER)) == 1
 
-    (line,) = (one for one in find(company).document.lines if one.code == "fast.generated")
+    (line,) = (entry for entry in find(company).document.lines if entry.code == "fast.generated")
     assert line.quantity == 1_000_000
     december = datetime(2026, 12, 1, 7, tzinfo=UTC)
     assert len(issue_due_invoices(company.tenant_id, now=december)) == 1
-    late = [one for one in find(company, 2).document.lines if one.used_in == "2026-10-01"]
-    assert [one.quantity for one in late if one.code == "fast.generated"] == [1_000_000]
+    late = [entry for entry in find(company, 2).document.lines if entry.used_in == "2026-10-01"]
+    assert [entry.quantity for entry in late if entry.code == "fast.generated"] == [1_000_000]
 
 
 def test_rating_stops_at_the_given_record(company: Company) -> None:
@@ -251,10 +251,10 @@ def test_a_restored_ledger_gives_the_same_invoices(company: Company) -> None:
         restore(model, company, elsewhere)
 
     for number in (1, 2):
-        ours = find(company, number)
-        theirs = find_invoice(actor=elsewhere.platform, number=number)
-        assert theirs.json == ours.json
-        assert render_pdf(theirs.document) == render_pdf(ours.document)
+        invoice = find(company, number)
+        restored = find_invoice(actor=elsewhere.platform, number=number)
+        assert restored.json == invoice.json
+        assert render_pdf(restored.document) == render_pdf(invoice.document)
 
 
 def restore(model: Any, source: Company, target: Company) -> None:
@@ -278,9 +278,9 @@ def test_a_modified_ledger_gives_no_invoice(company: Company) -> None:
     with tenant_scope(elsewhere.tenant_id):
         entry = LedgerEntry.objects.filter(line="fast.generated").get()
         entry.position, entry.quantity = 99, 1
-        other = LedgerEntry.objects.filter(transaction_id=entry.transaction_id, line="").get()
-        other.position, other.amount_micros = 98, -entry.amount_micros
-        LedgerEntry.objects.bulk_create([entry, other])
+        offset = LedgerEntry.objects.filter(transaction_id=entry.transaction_id, line="").get()
+        offset.position, offset.amount_micros = 98, -entry.amount_micros
+        LedgerEntry.objects.bulk_create([entry, offset])
 
     with pytest.raises(InvoiceNotReproducible):
         find_invoice(actor=elsewhere.platform, number=1)
@@ -375,16 +375,16 @@ def test_the_ledger_is_paginated(company: Company) -> None:
         ingest_completion(company, company.developer, OCTOBER + timedelta(hours=hour))
         rate_tenant(company.tenant_id, now=OCTOBER + timedelta(hours=hour))
     actor = company.people[next(role for role in ACME if role == "auditor")].actor
-    seen: list[str] = []
+    row_ids: list[str] = []
     cursor = None
     while True:
         page = page_of_ledger(
             actor=actor, limit=2, cursor=cursor, ledger_filter=LedgerFilter(month=date(2026, 10, 1))
         )
-        seen += [str(row.id) for row in page.rows]
+        row_ids += [str(row.id) for row in page.rows]
         assert all(sum(e.amount_micros for e in row.entries) == 0 for row in page.rows)
         if (cursor := page.next_cursor) is None:
             break
 
     with tenant_scope(company.tenant_id):
-        assert len(seen) == len(set(seen)) == LedgerTransaction.objects.count()
+        assert len(row_ids) == len(set(row_ids)) == LedgerTransaction.objects.count()

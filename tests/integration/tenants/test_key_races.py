@@ -182,6 +182,6 @@ def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
     maker.join()
     rotating.join()
 
-    assert [unseal(acme, each) for each in [sealed, *outcomes]] == [b"text"] * 2
+    assert [unseal(acme, text) for text in [sealed, *outcomes]] == [b"text"] * 2
     with tenant_scope(acme.tenant_id):
         assert TenantKey.objects.exclude(retired_at=None).count() == 1

@@ -97,12 +97,12 @@ def test_an_unused_root_key_can_be_removed(
     new_id = key_id(settings, new_root_key)
     configure_root_keys(settings, new_root_key, "root-secret")
     seal(acme)
-    used = retire_root_keys(now=timezone.now())
+    used_root_keys = retire_root_keys(now=timezone.now())
     configure_root_keys(settings, "root-secret", new_root_key)
 
     call_command("rotate_encryption_keys", "--tenant", acme.slug, stdout=(output := StringIO()))
 
-    assert new_id not in used
+    assert new_id not in used_root_keys
     assert f"{new_id} wraps no key any more" in output.getvalue()
     configure_root_keys(settings, "root-secret")
     assert find_problems() == []
@@ -118,15 +118,15 @@ def test_rotating_to_a_kms_key_and_back(
     with mock_aws():
         kms = f"kms:{boto3.client('kms').create_key()['KeyMetadata']['KeyId']}"
         configure_root_keys(settings, kms, "root-secret")
-        there = rotate(acme)
+        to_kms = rotate(acme)
         configure_root_keys(settings, kms)
         opened_there = unseal(acme, sealed)
         configure_root_keys(settings, "root-secret", kms)
-        back = rotate(acme)
+        from_kms = rotate(acme)
         retire_root_keys(now=timezone.now())
 
     configure_root_keys(settings, "root-secret")
-    assert (there, back) == (RotationResult(tenant_keys=1), RotationResult(tenant_keys=1))
+    assert (to_kms, from_kms) == (RotationResult(tenant_keys=1), RotationResult(tenant_keys=1))
     assert opened_there == unseal(acme, sealed) == b"text"
     assert find_problems() == []
 
@@ -137,7 +137,7 @@ def test_replacing_a_tenant_key_rewraps_data_keys_and_destroys_the_old_one(acme:
     done = rotate(acme, replacing=True)
 
     assert done == RotationResult(new_tenant_keys=1, data_keys=3)
-    assert [unseal(acme, each) for each in sealed] == [b"text"] * 3
+    assert [unseal(acme, sealed_text) for sealed_text in sealed] == [b"text"] * 3
     with tenant_scope(acme.tenant_id):
         old, new = TenantKey.objects.order_by("created_at")
         assert old.wrapped is None
@@ -191,12 +191,12 @@ def test_an_interrupted_rotation_is_finished_by_the_next_run(
         patch.setattr(rotation, "_rewrap_data_key", killed_at_the_fourth)
         with pytest.raises(KeyboardInterrupt):
             rotate(acme, replacing=True)
-    between = [unseal(acme, each) for each in sealed]
+    texts_between = [unseal(acme, sealed_text) for sealed_text in sealed]
 
     done = rotate(acme)
 
     assert done == RotationResult(data_keys=3)  # the first batch of two was complete
-    assert between == [unseal(acme, each) for each in sealed] == [b"text"] * 5
+    assert texts_between == [unseal(acme, sealed_text) for sealed_text in sealed] == [b"text"] * 5
 
 
 def test_rotation_does_not_affect_another_tenant(acme: Company) -> None:

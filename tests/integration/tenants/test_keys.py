@@ -94,10 +94,10 @@ def test_creating_keys_requires_permission(cast: Cast, role: Role) -> None:
 def test_a_key_for_another_tenants_member_is_refused(cast: Cast) -> None:
     bob = cast.globex.administrator
 
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         create_key(actor=cast.acme.administrator.actor, new=new(bob.user_id), now=timezone.now())
 
-    assert caught.value.field == "owner_id"
+    assert exc_info.value.field == "owner_id"
 
 
 def test_a_service_key_has_no_owner(cast: Cast) -> None:
@@ -126,10 +126,10 @@ def test_an_invalid_key_request_is_rejected_with_its_field(
 ) -> None:
     request = new(cast.acme.developer.user_id, **change)  # type: ignore[arg-type]
 
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         create_key(actor=cast.acme.administrator.actor, new=request, now=timezone.now())
 
-    assert caught.value.field == field
+    assert exc_info.value.field == field
 
 
 def test_a_revoked_key_is_invalid(cast: Cast) -> None:
@@ -137,14 +137,14 @@ def test_a_revoked_key_is_invalid(cast: Cast) -> None:
     key = parse_key(created.text)
     assert key is not None
 
-    found = revoke_key(
+    revoked_key = revoke_key(
         actor=cast.acme.administrator.actor,
         lookup_id=key.lookup_id,
         reason="lost",
         now=timezone.now(),
     )
 
-    assert found.state is KeyState.REVOKED
+    assert revoked_key.state is KeyState.REVOKED
     assert not is_key_active(tenant_id=cast.acme.tenant_id, key=key, now=timezone.now())
 
 
@@ -165,7 +165,7 @@ def test_revoking_locks_the_tenant_before_the_key(cast: Cast) -> None:
     """Lock the tenant first, as every change of a key does: two transactions could deadlock."""
     created = make_key(cast.acme, cast.acme.developer)
 
-    with CaptureQueriesContext(connection) as caught:
+    with CaptureQueriesContext(connection) as captured:
         revoke_key(
             actor=cast.acme.administrator.actor,
             lookup_id=created.key.lookup_id,
@@ -173,7 +173,7 @@ def test_revoking_locks_the_tenant_before_the_key(cast: Cast) -> None:
             now=timezone.now(),
         )
 
-    statements = [query["sql"] for query in caught]
+    statements = [query["sql"] for query in captured]
     tenants = [place for place, sql in enumerate(statements) if 'UPDATE "tenants_tenant"' in sql]
     keys = [place for place, sql in enumerate(statements) if 'UPDATE "tenants_apikey"' in sql]
     assert tenants[0] < keys[0]
@@ -211,14 +211,14 @@ def test_keys_are_listed_newest_first_in_pages() -> None:
 def test_a_developer_sees_only_their_own_keys() -> None:
     company = make_company("initech", GLOBEX)
     own = make_key(company, company.developer)
-    other = make_key(company, company.administrator)
+    other_key = make_key(company, company.administrator)
     actor, now = company.developer.actor, timezone.now()
 
     page = list_keys(actor=actor, limit=10, cursor=None, now=now)
 
     assert [key.lookup_id for key in page.rows] == [own.key.lookup_id]
     with pytest.raises(NotFound):
-        find_key(actor=actor, lookup_id=other.key.lookup_id, now=now)
+        find_key(actor=actor, lookup_id=other_key.key.lookup_id, now=now)
 
 
 def test_the_billing_role_cannot_list_keys(cast: Cast) -> None:
@@ -234,9 +234,9 @@ def test_an_expired_key_has_the_state_expired(cast: Cast) -> None:
     actor = cast.acme.administrator.actor
     lookup_id = create_key(actor=actor, new=request, now=now).key.lookup_id
 
-    later = find_key(actor=actor, lookup_id=lookup_id, now=now + timedelta(hours=1))
+    expired_key = find_key(actor=actor, lookup_id=lookup_id, now=now + timedelta(hours=1))
 
-    assert later.state is KeyState.EXPIRED
+    assert expired_key.state is KeyState.EXPIRED
 
 
 def test_the_number_of_keys_per_tenant_is_limited() -> None:

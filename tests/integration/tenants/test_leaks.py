@@ -48,7 +48,7 @@ def _no_reports() -> None:
 
 
 def report(*texts: str, place: str = PLACE) -> None:
-    enqueue_reports(connect_to_redis(), find_keys_in(texts, place=place))
+    enqueue_reports(connect_to_redis(), find_keys_in(texts, location=place))
 
 
 def view(company: Company, key: KeyView) -> KeyView:
@@ -61,13 +61,13 @@ def num_waiting() -> int:
 
 def test_a_leaked_key_is_revoked_and_its_owner_notified(company: Company) -> None:
     created = make_key(company, company.developer)
-    other = make_key(company, company.administrator)
+    other_key = make_key(company, company.administrator)
 
     report(f"export KEY={created.text}\n")
     process_leak_reports_task()
 
     assert view(company, created.key).state is KeyState.REVOKED
-    assert view(company, other.key).state is KeyState.ACTIVE
+    assert view(company, other_key.key).state is KeyState.ACTIVE
     (message,) = mail.outbox
     assert message.to == [company.developer.email]
     assert created.key.lookup_id in message.body
@@ -119,9 +119,9 @@ def test_forged_and_unknown_keys_revoke_nothing(company: Company) -> None:
     report(forged.text, generate_key(KeyKind.SERVICE).text, "nothing", created.text[:-1] + "x")
     process_leak_reports(connect_to_redis(), now=timezone.now())
 
-    found = view(company, created.key)
-    assert found.state is KeyState.ACTIVE
-    assert found.previous_ends_at == now + overlap.overlap
+    found_key = view(company, created.key)
+    assert found_key.state is KeyState.ACTIVE
+    assert found_key.previous_ends_at == now + overlap.overlap
     assert mail.outbox == []
     assert num_waiting() == 0
 
@@ -161,9 +161,9 @@ def test_a_leaked_old_secret_ends_and_the_new_one_stays_valid(company: Company) 
     report(old.text)
     process_leak_reports(connect_to_redis(), now=now + timedelta(seconds=1))
 
-    found = view(company, new.key)
-    assert found.state is KeyState.ACTIVE
-    assert found.previous_ends_at == now + timedelta(seconds=1)
+    found_key = view(company, new.key)
+    assert found_key.state is KeyState.ACTIVE
+    assert found_key.previous_ends_at == now + timedelta(seconds=1)
     assert len(mail.outbox) == 1
 
 
@@ -191,7 +191,7 @@ def test_reports_over_the_queue_limit_are_refused(
 def test_the_number_of_keys_per_report_is_limited() -> None:
     text = " ".join(generate_key(KeyKind.TEST).text for _ in range(MAX_OF_A_REPORT + 5))
 
-    assert len(find_keys_in([text], place="")) == MAX_OF_A_REPORT
+    assert len(find_keys_in([text], location="")) == MAX_OF_A_REPORT
 
 
 def test_the_leak_is_recorded_on_the_key(company: Company) -> None:

@@ -172,10 +172,10 @@ def test_plans_and_prices_cannot_be_changed(company: Company, model: Any) -> Non
 def test_a_price_starts_tomorrow_at_the_earliest() -> None:
     plan = make_plan()
 
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         add_price(plan=plan, new=NewPrice(NOW.date(), 1, TIERS), now=NOW)
 
-    assert refused.value.field == "effective_on"
+    assert exc_info.value.field == "effective_on"
 
 
 @pytest.mark.parametrize(
@@ -186,17 +186,17 @@ def test_a_price_starts_tomorrow_at_the_earliest() -> None:
     ],
 )
 def test_an_invalid_price_is_rejected_with_its_field(field: str, new: NewPrice) -> None:
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         add_price(plan=make_plan(), new=new, now=NOW)
 
-    assert refused.value.field == field
+    assert exc_info.value.field == field
 
 
 def test_a_change_of_plan_starts_tomorrow_at_the_earliest(company: Company) -> None:
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         subscribe_tenant(actor=company.platform, plan=make_plan(), starts_on=NOW.date(), now=NOW)
 
-    assert refused.value.field == "starts_on"
+    assert exc_info.value.field == "starts_on"
 
 
 def test_a_first_plan_cannot_start_before_the_tenants_first_month() -> None:

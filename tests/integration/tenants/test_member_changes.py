@@ -146,15 +146,15 @@ def test_a_removed_members_keys_are_revoked_at_the_gateways(
     company: Company, owner: Person
 ) -> None:
     ada, carl = make_colleague(company), make_colleague(company)
-    key, others = make_key(company, ada).key, make_key(company, carl).key
+    key, other_key = make_key(company, ada).key, make_key(company, carl).key
 
     remove(owner.actor, ada)
 
     states = {row.lookup_id: row.revoked_at_ms for row in read_published(company).credentials}
     assert states[key.lookup_id] is not None
-    assert states[others.lookup_id] is None
-    found = find_key(actor=owner.actor, lookup_id=key.lookup_id, now=timezone.now())
-    assert found.state is KeyState.REVOKED
+    assert states[other_key.lookup_id] is None
+    revoked_key = find_key(actor=owner.actor, lookup_id=key.lookup_id, now=timezone.now())
+    assert revoked_key.state is KeyState.REVOKED
 
 
 def test_each_revocation_is_audited(company: Company, owner: Person) -> None:
@@ -180,10 +180,10 @@ def test_a_removed_member_cannot_get_a_key(company: Company, owner: Person) -> N
     ada = make_colleague(company)
     remove(owner.actor, ada)
 
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         make_key(company, ada)
 
-    assert caught.value.field == "owner_id"
+    assert exc_info.value.field == "owner_id"
 
 
 def test_a_member_who_is_added_again_keeps_revoked_keys_revoked(
@@ -196,15 +196,15 @@ def test_a_member_who_is_added_again_keeps_revoked_keys_revoked(
     add_member(actor=owner.actor, user_id=ada.user_id, role=Role.BILLING, now=timezone.now())
 
     assert roles(company)[ada.user_id] is Role.BILLING
-    found = find_key(actor=owner.actor, lookup_id=key.lookup_id, now=timezone.now())
-    assert found.state is KeyState.REVOKED
+    found_key = find_key(actor=owner.actor, lookup_id=key.lookup_id, now=timezone.now())
+    assert found_key.state is KeyState.REVOKED
 
 
 def test_removing_an_administrator_revokes_their_invitations(
     company: Company, owner: Person
 ) -> None:
     alice = make_colleague(company, Role.ADMINISTRATOR)
-    sent = create_invitation(
+    invitation = create_invitation(
         actor=alice.actor,
         email="second-self@elsewhere.example",
         role=Role.ADMINISTRATOR,
@@ -214,8 +214,10 @@ def test_removing_an_administrator_revokes_their_invitations(
 
     remove(owner.actor, alice)
 
-    found = find_invitation(actor=owner.actor, invitation_id=sent.id, now=timezone.now())
-    assert found.state is InvitationState.REVOKED
+    found_invitation = find_invitation(
+        actor=owner.actor, invitation_id=invitation.id, now=timezone.now()
+    )
+    assert found_invitation.state is InvitationState.REVOKED
 
 
 def test_a_developer_can_remove_only_themselves(company: Company) -> None:
@@ -243,13 +245,13 @@ def test_another_tenants_members_are_not_found(company: Company, cast: Cast) -> 
 def test_the_paginated_list_has_only_the_tenants_members(
     company: Company, cast: Cast, owner: Person
 ) -> None:
-    made = [make_colleague(company) for _ in range(4)]
+    colleagues = [make_colleague(company) for _ in range(4)]
 
     first = page_of_members(actor=owner.actor, limit=3, cursor=None)
     second = page_of_members(actor=owner.actor, limit=3, cursor=first.next_cursor)
 
-    found = [row.user_id for row in (*first.rows, *second.rows)]
-    assert found == [person.user_id for person in (*reversed(made), owner)]
+    user_ids = [row.user_id for row in (*first.rows, *second.rows)]
+    assert user_ids == [person.user_id for person in (*reversed(colleagues), owner)]
     assert second.next_cursor is None
 
 

@@ -67,18 +67,18 @@ def test_the_database_refuses_addresses_with_upper_case_letters() -> None:
     ],
 )
 def test_a_malformed_user_is_refused(email: str, password: str, field: str) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         create_user(email=email, name="", password=password, now=timezone.now())
 
-    assert caught.value.field == field
+    assert exc_info.value.field == field
 
 
 @pytest.mark.parametrize("slug", ["", "Acme", "9lives", "a_b", "acme-", "x" * 64, "ac me"])
 def test_a_malformed_slug_is_refused(slug: str) -> None:
-    with pytest.raises(InvalidValue, match="Enter 1 to 63") as caught:
+    with pytest.raises(InvalidValue, match="Enter 1 to 63") as exc_info:
         create_tenant(slug=slug, name="Acme", now=timezone.now())
 
-    assert caught.value.field == "slug"
+    assert exc_info.value.field == "slug"
 
 
 def test_a_slug_has_1_to_63_characters() -> None:
@@ -102,10 +102,10 @@ def test_a_slug_that_poses_as_the_platform_is_reserved() -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 121, "Acme\nBcc: all@acme.example"])
 def test_a_tenants_name_is_one_short_line(name: str) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         create_tenant(slug=f"acme-{secrets.token_hex(4)}", name=name, now=timezone.now())
 
-    assert caught.value.field == "name"
+    assert exc_info.value.field == "name"
 
 
 def test_a_slug_is_unique(cast: Cast) -> None:
@@ -114,9 +114,9 @@ def test_a_slug_is_unique(cast: Cast) -> None:
 
 
 def test_a_member_finds_only_their_own_tenant(cast: Cast) -> None:
-    found = find_memberships(user_id=cast.acme.developer.user_id)
+    memberships = find_memberships(user_id=cast.acme.developer.user_id)
 
-    assert [(row.slug, row.role) for row in found] == [(cast.acme.slug, Role.DEVELOPER)]
+    assert [(row.slug, row.role) for row in memberships] == [(cast.acme.slug, Role.DEVELOPER)]
 
 
 def test_a_user_of_two_tenants_finds_both_by_name() -> None:
@@ -127,9 +127,9 @@ def test_a_user_of_two_tenants_finds_both_by_name() -> None:
         actor = system_actor(tenant_id)
         add_member(actor=actor, user_id=user_id, role=Role.AUDITOR, now=now)
 
-    found = find_memberships(user_id=user_id)
+    memberships = find_memberships(user_id=user_id)
 
-    assert [row.name for row in found] == ["alpha", "beta"]
+    assert [row.name for row in memberships] == ["alpha", "beta"]
 
 
 def test_a_closed_tenant_is_not_listed() -> None:

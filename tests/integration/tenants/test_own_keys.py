@@ -36,10 +36,10 @@ def company() -> Company:
 
 
 def change_policy(company: Company, **changes: Any) -> None:
-    held = find_policy_in_force(tenant_id=company.tenant_id).policy
+    current_policy = find_policy_in_force(tenant_id=company.tenant_id).policy
     set_policy(
         actor=company.platform,
-        document=serialize_policy(held) | changes,
+        document=serialize_policy(current_policy) | changes,
         reason="a test",
         now=timezone.now(),
     )
@@ -78,7 +78,7 @@ def test_other_roles_have_no_keys_of_their_own(company: Company, role: Role) -> 
 
 
 def test_the_policy_can_forbid_own_keys(company: Company) -> None:
-    kept = create(company.developer)
+    own_key = create(company.developer)
     change_policy(company, allows_own_keys=False)
 
     with pytest.raises(Forbidden):
@@ -87,7 +87,7 @@ def test_the_policy_can_forbid_own_keys(company: Company) -> None:
     assert not find_own_key_terms(actor=company.developer.actor).is_allowed
     revoke_key(
         actor=company.developer.actor,
-        lookup_id=kept.key.lookup_id,
+        lookup_id=own_key.key.lookup_id,
         reason="",
         now=timezone.now(),
     )
@@ -108,9 +108,9 @@ def test_the_key_never_has_more_than_the_policy_allows(company: Company) -> None
 
 
 def test_the_key_belongs_to_its_creator_whatever_the_request_names(company: Company) -> None:
-    other = company.administrator.user_id
+    other_user_id = company.administrator.user_id
 
-    created = create(company.developer, owner_id=other, kind=KeyKind.SERVICE)
+    created = create(company.developer, owner_id=other_user_id, kind=KeyKind.SERVICE)
 
     assert created.key.kind is KeyKind.DEVELOPER
     assert created.key.owner_id == company.developer.user_id
@@ -139,16 +139,16 @@ def test_an_override_of_the_user_bounds_the_lifetime(company: Company) -> None:
 
 def test_a_member_revokes_only_their_own_keys(company: Company, cast: Cast) -> None:
     own = create(company.developer).key.lookup_id
-    other = make_key(company, company.administrator).key.lookup_id
-    foreign = make_key(cast.globex, cast.globex.developer).key.lookup_id
-    gone: dict[str, Any] = {"reason": "", "now": timezone.now()}
+    other_id = make_key(company, company.administrator).key.lookup_id
+    foreign_id = make_key(cast.globex, cast.globex.developer).key.lookup_id
+    arguments: dict[str, Any] = {"reason": "", "now": timezone.now()}
 
-    revoked = revoke_key(actor=company.developer.actor, lookup_id=own, **gone)
-    for lookup_id in (other, foreign):
+    revoked = revoke_key(actor=company.developer.actor, lookup_id=own, **arguments)
+    for lookup_id in (other_id, foreign_id):
         with pytest.raises(NotFound):
-            revoke_key(actor=company.developer.actor, lookup_id=lookup_id, **gone)
+            revoke_key(actor=company.developer.actor, lookup_id=lookup_id, **arguments)
     with pytest.raises(Forbidden):
-        revoke_key(actor=company.people[Role.AUDITOR].actor, lookup_id=other, **gone)
+        revoke_key(actor=company.people[Role.AUDITOR].actor, lookup_id=other_id, **arguments)
 
     assert revoked.state is KeyState.REVOKED
 

@@ -58,9 +58,9 @@ def add_outcome(tenant_id: TenantId) -> None:
 
 
 def test_a_partition_is_created_once() -> None:
-    made = [ensure_month(connections[OWNER_ALIAS], TABLE, MARCH) for _ in range(2)]
+    creations = [ensure_month(connections[OWNER_ALIAS], TABLE, MARCH) for _ in range(2)]
 
-    assert made == [True, False]
+    assert creations == [True, False]
 
 
 def test_rows_older_than_their_partition_are_moved_into_it(

@@ -90,10 +90,10 @@ def test_starting_again_replaces_the_secret_and_adds_no_key(company: Company) ->
 
 
 def test_each_member_has_their_own_key(company: Company) -> None:
-    one, other = start(company.developer), start(company.administrator)
+    developers_key, administrators_key = start(company.developer), start(company.administrator)
 
-    assert is_valid(company, one)
-    assert is_valid(company, other)
+    assert is_valid(company, developers_key)
+    assert is_valid(company, administrators_key)
     assert num_keys(company) == 2
 
 
@@ -171,11 +171,11 @@ def test_starting_again_does_not_restore_a_revoked_key(company: Company) -> None
 
 
 def test_an_ordinary_key_named_playground_is_not_affected(company: Company) -> None:
-    other = make_key(company, company.developer, name="Playground")
+    ordinary_key = make_key(company, company.developer, name="Playground")
 
     start(company.developer)
 
-    assert is_valid(company, other)
+    assert is_valid(company, ordinary_key)
 
 
 def test_a_playground_key_counts_against_the_key_limit(company: Company) -> None:

@@ -42,12 +42,16 @@ def test_a_new_tenant_has_the_default_policy(company: Company) -> None:
 def test_a_change_creates_the_next_version_with_its_author(company: Company) -> None:
     bob = company.administrator
 
-    changed = set_policy(
+    changed_policy = set_policy(
         actor=bob.actor, document=make_policy(Mode.FIM), reason="only FIM", now=timezone.now()
     )
 
-    assert (changed.version, changed.author_email, changed.reason) == (2, bob.email, "only FIM")
-    assert changed.policy.features == {Mode.FIM}
+    assert (changed_policy.version, changed_policy.author_email, changed_policy.reason) == (
+        2,
+        bob.email,
+        "only FIM",
+    )
+    assert changed_policy.policy.features == {Mode.FIM}
 
 
 def test_a_change_is_published_to_gateways(company: Company) -> None:
@@ -94,12 +98,12 @@ def test_changing_policies_requires_permission(cast: Cast, role: Role) -> None:
 
 @pytest.mark.parametrize("reason", ["", "  ", "x" * 1_001])
 def test_a_missing_or_too_long_reason_is_rejected(company: Company, reason: str) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         set_policy(
             actor=company.platform, document=make_policy(), reason=reason, now=timezone.now()
         )
 
-    assert caught.value.field == "reason"
+    assert exc_info.value.field == "reason"
 
 
 def test_a_malformed_policy_creates_no_version(company: Company) -> None:

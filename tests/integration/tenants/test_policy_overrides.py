@@ -92,10 +92,10 @@ def test_a_change_creates_the_next_version_with_author_and_reason(company: Compa
     bob, subject = company.administrator, user(company.developer)
     save_override(company, subject, NO_CHAT)
 
-    found = save_override(company, subject, NO_KEYS, actor=bob.actor, reason="keys leaked")
+    saved = save_override(company, subject, NO_KEYS, actor=bob.actor, reason="keys leaked")
 
-    assert (found.version, found.author_email, found.reason) == (2, bob.email, "keys leaked")
-    assert found.override == PolicyOverride(content_exclusion={"*": ("src/keys/*",)})
+    assert (saved.version, saved.author_email, saved.reason) == (2, bob.email, "keys leaked")
+    assert saved.override == PolicyOverride(content_exclusion={"*": ("src/keys/*",)})
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.filter(action="policy_override.changed").latest("sequence")
     assert entry.target == f"user:{company.developer.user_id}"
@@ -112,7 +112,8 @@ def test_the_snapshot_has_the_overrides_of_each_user(company: Company) -> None:
     snapshot = read_published(company)
     assert len(snapshot.overrides) == 2
     assert [
-        bool(each.content_exclusion) for each in override_indexes(snapshot, company.developer)
+        bool(override.content_exclusion)
+        for override in override_indexes(snapshot, company.developer)
     ] == [
         False,
         True,
@@ -148,9 +149,9 @@ def test_an_empty_document_lifts_an_override(company: Company) -> None:
     subject = user(company.developer)
     save_override(company, subject, NO_CHAT)
 
-    found = save_override(company, subject, {})
+    saved = save_override(company, subject, {})
 
-    assert (found.version, found.override) == (2, PolicyOverride())
+    assert (saved.version, saved.override) == (2, PolicyOverride())
     assert read_published(company).override_indexes == {}
     actor = company.administrator.actor
     assert list_overrides(actor=actor, limit=10, cursor=None).rows == []
@@ -160,10 +161,10 @@ def test_replacing_an_outdated_version_is_a_conflict_with_both_versions(company:
     subject = user(company.developer)
     save_override(company, subject, NO_CHAT, expected_version=0)
 
-    with pytest.raises(VersionConflict) as caught:
+    with pytest.raises(VersionConflict) as exc_info:
         save_override(company, subject, {}, expected_version=0)
 
-    assert (caught.value.current_version, caught.value.expected_version) == (1, 0)
+    assert (exc_info.value.current_version, exc_info.value.expected_version) == (1, 0)
     assert find_override(actor=company.platform, subject=subject).version == 1
 
 
@@ -229,18 +230,18 @@ def test_another_tenants_users_and_teams_cannot_get_an_override(
 def test_a_malformed_override_is_rejected_with_its_field(
     company: Company, document: object, field: str
 ) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         save_override(company, user(company.developer), document)
 
-    assert caught.value.field == field
+    assert exc_info.value.field == field
     assert read_overrides(tenant_id=company.tenant_id).all == {}
 
 
 def test_a_change_without_a_reason_is_refused(company: Company) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         save_override(company, user(company.developer), NO_CHAT, reason=" ")
 
-    assert caught.value.field == "reason"
+    assert exc_info.value.field == "reason"
 
 
 @pytest.mark.parametrize("name", ["MAX_OVERRIDES", "MAX_GLOBS"])
@@ -256,12 +257,12 @@ def test_the_number_of_overrides_and_globs_is_limited(
 
 
 def test_an_override_set_by_a_key_names_the_key(company: Company) -> None:
-    made = make_service_key(company, KeyScope.POLICIES_WRITE)
-    actor = authenticate_key(text=made.text, address=None, now=timezone.now())
+    service_key = make_service_key(company, KeyScope.POLICIES_WRITE)
+    actor = authenticate_key(text=service_key.text, address=None, now=timezone.now())
 
-    found = save_override(company, user(company.developer), NO_CHAT, actor=actor)
+    saved = save_override(company, user(company.developer), NO_CHAT, actor=actor)
 
-    assert (found.author_email, found.author_key) == (None, made.key.lookup_id)
+    assert (saved.author_email, saved.author_key) == (None, service_key.key.lookup_id)
 
 
 def test_overrides_are_paginated_newest_first(company: Company) -> None:
@@ -273,8 +274,8 @@ def test_overrides_are_paginated_newest_first(company: Company) -> None:
     first = list_overrides(actor=actor, limit=2, cursor=None)
     second = list_overrides(actor=actor, limit=2, cursor=first.next_cursor)
 
-    found = [row.subject for row in (*first.rows, *second.rows)]
-    assert found == teams[::-1]
+    subjects = [row.subject for row in (*first.rows, *second.rows)]
+    assert subjects == teams[::-1]
     assert second.next_cursor is None
 
 

@@ -35,23 +35,25 @@ def authenticate(text: str, *, address: str | None = OFFICE, **fields: Any) -> A
 
 
 def refusal(text: str, **fields: Any) -> str:
-    with pytest.raises(Unauthenticated) as caught:
+    with pytest.raises(Unauthenticated) as exc_info:
         authenticate(text, **fields)
-    return caught.value.code
+    return exc_info.value.code
 
 
 def test_a_service_key_acts_for_its_tenant_and_for_no_user(company: Company) -> None:
-    made = make_service_key(company, KeyScope.USAGE_READ)
+    service_key = make_service_key(company, KeyScope.USAGE_READ)
 
-    actor = authenticate(made.text)
+    actor = authenticate(service_key.text)
 
     assert (actor.tenant_id, actor.user_id, actor.key) == (
         company.tenant_id,
         None,
-        made.key.lookup_id,
+        service_key.key.lookup_id,
     )
     assert actor.kind is ActorKind.KEY
-    assert [each for each in Permission if actor.has_permission(each)] == [Permission.READ_USAGE]
+    assert [permission for permission in Permission if actor.has_permission(permission)] == [
+        Permission.READ_USAGE
+    ]
 
 
 def test_an_action_outside_of_the_scopes_is_refused(company: Company) -> None:
@@ -64,12 +66,12 @@ def test_an_action_outside_of_the_scopes_is_refused(company: Company) -> None:
 
 
 def test_the_last_use_is_recorded(company: Company) -> None:
-    made, now = make_service_key(company, KeyScope.USAGE_READ), timezone.now()
+    service_key, now = make_service_key(company, KeyScope.USAGE_READ), timezone.now()
 
-    authenticate(made.text, now=now)
+    authenticate(service_key.text, now=now)
 
     with tenant_scope(company.tenant_id):
-        assert ApiKey.objects.get(lookup_id=made.key.lookup_id).last_used_at == now
+        assert ApiKey.objects.get(lookup_id=service_key.key.lookup_id).last_used_at == now
 
 
 def test_changes_by_a_key_are_audited_with_its_lookup_id(company: Company) -> None:
@@ -77,10 +79,10 @@ def test_changes_by_a_key_are_audited_with_its_lookup_id(company: Company) -> No
     actor = authenticate(maker.text)
     request = KeyRequest(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ}))
 
-    made = create_key(actor=actor, new=request, now=timezone.now())
+    created = create_key(actor=actor, new=request, now=timezone.now())
 
     with tenant_scope(company.tenant_id):
-        entry = AuditEntry.objects.get(target=f"key:{made.key.lookup_id}")
+        entry = AuditEntry.objects.get(target=f"key:{created.key.lookup_id}")
     assert (entry.actor_kind, entry.actor_id, entry.actor_key) == (
         "key",
         None,
@@ -108,9 +110,9 @@ def test_an_unknown_key_is_invalid(company: Company) -> None:
 
 
 def test_a_wrong_secret_for_a_known_lookup_id_is_invalid(company: Company) -> None:
-    made = make_service_key(company, KeyScope.USAGE_READ)
+    service_key = make_service_key(company, KeyScope.USAGE_READ)
 
-    forged = generate_key(KeyKind.SERVICE, lookup_id=made.key.lookup_id)
+    forged = generate_key(KeyKind.SERVICE, lookup_id=service_key.key.lookup_id)
 
     assert refusal(forged.text) == "invalid_api_key"
 
@@ -120,34 +122,40 @@ def test_a_developer_key_has_the_wrong_kind(company: Company) -> None:
 
 
 def test_a_revoked_key_is_reported_as_revoked(company: Company) -> None:
-    made = make_service_key(company, KeyScope.USAGE_READ)
-    revoke_key(actor=company.platform, lookup_id=made.key.lookup_id, reason="", now=timezone.now())
+    service_key = make_service_key(company, KeyScope.USAGE_READ)
+    revoke_key(
+        actor=company.platform, lookup_id=service_key.key.lookup_id, reason="", now=timezone.now()
+    )
 
-    assert refusal(made.text) == "revoked_api_key"
+    assert refusal(service_key.text) == "revoked_api_key"
 
 
 def test_an_expired_key_is_reported_as_expired(company: Company) -> None:
     expires_at = timezone.now() + timedelta(hours=1)
-    made = make_service_key(company, KeyScope.USAGE_READ, expires_at=expires_at)
+    service_key = make_service_key(company, KeyScope.USAGE_READ, expires_at=expires_at)
 
-    assert authenticate(made.text).key == made.key.lookup_id
-    assert refusal(made.text, now=expires_at) == "expired_api_key"
+    assert authenticate(service_key.text).key == service_key.key.lookup_id
+    assert refusal(service_key.text, now=expires_at) == "expired_api_key"
 
 
 @pytest.mark.parametrize("address", ["198.51.100.7", None, "", "x"])
 def test_a_key_from_a_disallowed_network_is_reported_as_invalid(
     company: Company, address: str | None
 ) -> None:
-    made = make_service_key(company, KeyScope.USAGE_READ, networks=("192.0.2.0/24",))
-    assert authenticate(made.text, address="::ffff:192.0.2.9").key == made.key.lookup_id
+    service_key = make_service_key(company, KeyScope.USAGE_READ, networks=("192.0.2.0/24",))
+    assert (
+        authenticate(service_key.text, address="::ffff:192.0.2.9").key == service_key.key.lookup_id
+    )
 
-    revoke_key(actor=company.platform, lookup_id=made.key.lookup_id, reason="", now=timezone.now())
+    revoke_key(
+        actor=company.platform, lookup_id=service_key.key.lookup_id, reason="", now=timezone.now()
+    )
 
-    assert refusal(made.text, address=address) == "invalid_api_key"
+    assert refusal(service_key.text, address=address) == "invalid_api_key"
 
 
 def test_a_suspended_tenants_key_is_refused(company: Company) -> None:
-    made = make_service_key(company, KeyScope.USAGE_READ)
+    service_key = make_service_key(company, KeyScope.USAGE_READ)
     set_status(
         actor=company.platform,
         status=TenantStatus.SUSPENDED,
@@ -155,27 +163,29 @@ def test_a_suspended_tenants_key_is_refused(company: Company) -> None:
         now=timezone.now(),
     )
 
-    assert refusal(made.text) == "tenant_suspended"
+    assert refusal(service_key.text) == "tenant_suspended"
 
 
 def test_the_secret_distinguishes_tenants_with_the_same_lookup_id(
     company: Company, cast: Cast
 ) -> None:
-    ours = make_service_key(company, KeyScope.USAGE_READ)
-    theirs = make_service_key(cast.globex, KeyScope.USAGE_READ)
+    our_key = make_service_key(company, KeyScope.USAGE_READ)
+    their_key = make_service_key(cast.globex, KeyScope.USAGE_READ)
     with tenant_scope(cast.globex.tenant_id):
-        ApiKey.objects.filter(lookup_id=theirs.key.lookup_id).update(lookup_id=ours.key.lookup_id)
+        ApiKey.objects.filter(lookup_id=their_key.key.lookup_id).update(
+            lookup_id=our_key.key.lookup_id
+        )
 
-    assert authenticate(ours.text).tenant_id == company.tenant_id
-    assert refusal(theirs.text) == "invalid_api_key"  # its text contains the old lookup ID
+    assert authenticate(our_key.text).tenant_id == company.tenant_id
+    assert refusal(their_key.text) == "invalid_api_key"  # its text contains the old lookup ID
 
 
 def test_a_lookup_scope_shows_only_the_requested_key(company: Company) -> None:
-    made = make_service_key(company, KeyScope.USAGE_READ)
+    service_key = make_service_key(company, KeyScope.USAGE_READ)
     make_key(company, company.developer)
 
-    with key_lookup_scope(made.key.lookup_id):
-        assert [key.lookup_id for key in ApiKey.objects.all()] == [made.key.lookup_id]
+    with key_lookup_scope(service_key.key.lookup_id):
+        assert [key.lookup_id for key in ApiKey.objects.all()] == [service_key.key.lookup_id]
         assert ApiKey.objects.update(name="Taken") == 0
         assert list(Membership.objects.all()) == []
     with key_lookup_scope(LookupId("00000000")):
@@ -183,12 +193,12 @@ def test_a_lookup_scope_shows_only_the_requested_key(company: Company) -> None:
 
 
 def test_a_lookup_scope_ends_with_its_block(company: Company) -> None:
-    made = make_service_key(company, KeyScope.USAGE_READ)
-    other = make_company("globex", GLOBEX)
-    with key_lookup_scope(made.key.lookup_id):
+    service_key = make_service_key(company, KeyScope.USAGE_READ)
+    other_company = make_company("globex", GLOBEX)
+    with key_lookup_scope(service_key.key.lookup_id):
         pass
 
-    with tenant_scope(other.tenant_id):
+    with tenant_scope(other_company.tenant_id):
         assert list(ApiKey.objects.all()) == []
         assert PolicyVersion.objects.count() == 1
 

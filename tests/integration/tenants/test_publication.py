@@ -131,17 +131,17 @@ def test_an_older_snapshot_never_replaces_a_newer_one(acme: Company) -> None:
     older = read_snapshot(tenant_id=acme.tenant_id, now=timezone.now())
     make_key(acme, acme.developer)
 
-    written = write_snapshot(redis_connection.connect_to_redis(), older)
+    is_written = write_snapshot(redis_connection.connect_to_redis(), older)
 
-    assert not written
+    assert not is_written
     assert len(read_published(acme.tenant_id).credentials) == 1
 
 
 def test_the_published_version_is_recorded(acme: Company) -> None:
     make_key(acme, acme.developer)
 
-    found = row(acme)
-    assert found.published_version == found.snapshot_version
+    acme_row = row(acme)
+    assert acme_row.published_version == acme_row.snapshot_version
 
 
 def test_a_commit_succeeds_without_delay_when_redis_is_down(
@@ -225,9 +225,11 @@ def test_keys_revoked_long_ago_are_not_in_the_snapshot(acme: Company) -> None:
     created = make_key(acme, acme.developer)
     revoke_key(actor=acme.platform, lookup_id=created.key.lookup_id, reason="", now=timezone.now())
 
-    later = read_snapshot(tenant_id=acme.tenant_id, now=timezone.now() + timedelta(days=31))
+    later_snapshot = read_snapshot(
+        tenant_id=acme.tenant_id, now=timezone.now() + timedelta(days=31)
+    )
 
-    assert later.credentials == ()
+    assert later_snapshot.credentials == ()
 
 
 def test_a_tenant_that_cannot_be_published_does_not_delay_others(acme: Company) -> None:

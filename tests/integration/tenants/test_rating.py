@@ -50,17 +50,19 @@ def company() -> Company:
 
 def lines(company: Company) -> dict[str, int]:
     """Return the tokens in the ledger."""
-    found: dict[str, int] = {}
+    quantities: dict[str, int] = {}
     with tenant_scope(company.tenant_id):
         for entry in LedgerEntry.objects.exclude(line=""):
-            found[entry.line] = found.get(entry.line, 0) + entry.quantity
-    return found
+            quantities[entry.line] = quantities.get(entry.line, 0) + entry.quantity
+    return quantities
 
 
 def months(company: Company) -> list[tuple[date, date]]:
     with tenant_scope(company.tenant_id):
-        found = LedgerTransaction.objects.filter(source_kind="usage").order_by("day", "created_at")
-        return [(row.day, row.month) for row in found]
+        transactions = LedgerTransaction.objects.filter(source_kind="usage").order_by(
+            "day", "created_at"
+        )
+        return [(row.day, row.month) for row in transactions]
 
 
 def test_a_completion_is_rated_by_token_kind(company: Company) -> None:
@@ -82,24 +84,24 @@ def test_rating_again_posts_nothing(company: Company) -> None:
     rate_tokens(company.tenant_id, now=NOW)
     before = read_balances(company.tenant_id)
 
-    rated = rate_tokens(company.tenant_id, now=NOW)
+    rating_result = rate_tokens(company.tenant_id, now=NOW)
 
-    assert rated.num_batches == 0
+    assert rating_result.num_batches == 0
     assert read_balances(company.tenant_id) == before
 
 
 def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
-    other = make_company("rated", ACME)
-    make_customer(other)
+    other_company = make_company("rated", ACME)
+    make_customer(other_company)
     for minute in range(30):
         at = THIRD + timedelta(minutes=minute)
         ingest_completion(company, company.developer, at, **USED_TOKENS)
-        ingest_completion(other, other.developer, at, **USED_TOKENS)
+        ingest_completion(other_company, other_company.developer, at, **USED_TOKENS)
         rate_tokens(company.tenant_id, now=NOW)
-    rate_tokens(other.tenant_id, now=NOW)
+    rate_tokens(other_company.tenant_id, now=NOW)
 
-    assert read_balances(company.tenant_id) == read_balances(other.tenant_id)
-    assert lines(company) == lines(other)
+    assert read_balances(company.tenant_id) == read_balances(other_company.tenant_id)
+    assert lines(company) == lines(other_company)
 
 
 def test_a_worker_killed_while_rating_posts_nothing(company: Company) -> None:
@@ -221,8 +223,8 @@ def test_each_day_has_the_price_of_that_day() -> None:
     rate_tokens(company.tenant_id, now=NOW + timedelta(days=9))
 
     with tenant_scope(company.tenant_id):
-        booked = LedgerEntry.objects.exclude(line="").order_by("day")
-        assert [-entry.amount_micros for entry in booked] == [30, 300]
+        booked_entries = LedgerEntry.objects.exclude(line="").order_by("day")
+        assert [-entry.amount_micros for entry in booked_entries] == [30, 300]
 
 
 def test_usage_before_the_plan_is_free(company: Company) -> None:
@@ -230,9 +232,9 @@ def test_usage_before_the_plan_is_free(company: Company) -> None:
         company, company.developer, datetime(2026, 9, 30, 23, 59, tzinfo=UTC), **USED_TOKENS
     )
 
-    rated = rate_tokens(company.tenant_id, now=NOW)
+    rating_result = rate_tokens(company.tenant_id, now=NOW)
 
-    assert rated.num_batches == 1
+    assert rating_result.num_batches == 1
     assert read_balances(company.tenant_id) == {}
 
 
@@ -240,10 +242,10 @@ def test_rating_returns_the_spending_of_each_user(company: Company) -> None:
     ingest_completion(company, company.developer, THIRD, **USED_TOKENS)
     ingest_completion(company, None, THIRD, **USED_TOKENS)
 
-    rated = rate_tokens(company.tenant_id, now=NOW)
+    rating_result = rate_tokens(company.tenant_id, now=NOW)
 
     cost = cost_micros(FAST, TokenCounts(20, 1_880, 12))
-    assert {(one.user_id, one.micros) for one in rated.spend_entries} == {
+    assert {(entry.user_id, entry.micros) for entry in rating_result.spend_entries} == {
         (company.developer.user_id, cost),
         (None, cost),
     }
@@ -256,8 +258,12 @@ def test_seats_are_posted_for_each_finished_day(company: Company) -> None:
 
     assert num_days == 4
     with tenant_scope(company.tenant_id):
-        booked = LedgerEntry.objects.filter(line="seats").order_by("day")
-        assert [(entry.day.day, entry.quantity) for entry in booked] == [(2, 5), (3, 5), (4, 5)]
+        booked_entries = LedgerEntry.objects.filter(line="seats").order_by("day")
+        assert [(entry.day.day, entry.quantity) for entry in booked_entries] == [
+            (2, 5),
+            (3, 5),
+            (4, 5),
+        ]
 
 
 def test_a_month_of_seats_costs_their_price(company: Company) -> None:
@@ -272,15 +278,15 @@ def test_a_member_who_rejoins_is_billed_for_both_periods(company: Company) -> No
     """Although the days of the first membership are not booked yet."""
     ada, now = company.developer, datetime(2026, 10, 9, 9, tzinfo=UTC)
     members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
-    gone = datetime(2026, 10, 4, 12, tzinfo=UTC)
-    remove_member(actor=company.platform, user_id=ada.user_id, reason="", now=gone)
+    left_at = datetime(2026, 10, 4, 12, tzinfo=UTC)
+    remove_member(actor=company.platform, user_id=ada.user_id, reason="", now=left_at)
 
     add_member(actor=company.platform, user_id=ada.user_id, role=Role.DEVELOPER, now=now)
 
     post_seat_charges(company.tenant_id, now=datetime(2026, 10, 11, tzinfo=UTC))
     with tenant_scope(company.tenant_id):
-        booked = LedgerEntry.objects.filter(line="seats").order_by("day")
-        assert [entry.quantity for entry in booked] == [5, 5, 5, 5, 4, 4, 4, 4, 5, 5]
+        booked_entries = LedgerEntry.objects.filter(line="seats").order_by("day")
+        assert [entry.quantity for entry in booked_entries] == [5, 5, 5, 5, 4, 4, 4, 4, 5, 5]
 
 
 def test_a_user_provisioned_as_inactive_takes_no_seat(company: Company) -> None:
@@ -297,8 +303,8 @@ def test_a_user_provisioned_as_inactive_takes_no_seat(company: Company) -> None:
     post_seat_charges(company.tenant_id, now=datetime(2026, 10, 5, tzinfo=UTC))
 
     with tenant_scope(company.tenant_id):
-        booked = LedgerEntry.objects.filter(line="seats").order_by("day")
-        assert [entry.quantity for entry in booked] == [5, 5, 5, 5]
+        booked_entries = LedgerEntry.objects.filter(line="seats").order_by("day")
+        assert [entry.quantity for entry in booked_entries] == [5, 5, 5, 5]
 
 
 def test_a_days_seats_are_posted_once(company: Company) -> None:

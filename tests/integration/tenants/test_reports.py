@@ -53,16 +53,16 @@ def run_report(
     return read_report(actor=actor, kind=kind, query=ReportQuery(*days, group_by))
 
 
-def shown(found: Report) -> dict[str, int | None]:
-    return {row.key: row.counts.requests if row.counts else None for row in found.rows}
+def requests_by_group(report: Report) -> dict[str, int | None]:
+    return {row.key: row.counts.requests if row.counts else None for row in report.rows}
 
 
 def test_a_tenant_without_usage_has_an_empty_report(company: Company) -> None:
-    found = run_report(company, GroupBy.DAY)
+    report = run_report(company, GroupBy.DAY)
 
-    assert (found.rows, found.complete_until) == ([], None)
-    assert found.total.counts is not None
-    assert (found.total.users, found.total.counts.requests) == (0, 0)
+    assert (report.rows, report.complete_until) == ([], None)
+    assert report.total.counts is not None
+    assert (report.total.users, report.total.counts.requests) == (0, 0)
 
 
 def test_groups_are_counted_with_their_users(company: Company) -> None:
@@ -71,13 +71,13 @@ def test_groups_are_counted_with_their_users(company: Company) -> None:
     add_completions(company, people, language="go", at=NOON + timedelta(days=1))
     count(company)
 
-    found = run_report(company, GroupBy.LANGUAGE)
+    report = run_report(company, GroupBy.LANGUAGE)
 
-    assert [(row.key, row.users) for row in found.rows] == [("go", 6), ("python", 6)]
-    assert found.total.users == 6
-    assert found.total.counts is not None
-    assert found.total.counts.requests == 12
-    assert set(shown(run_report(company, GroupBy.DAY))) == {"2026-11-20", "2026-11-21"}
+    assert [(row.key, row.users) for row in report.rows] == [("go", 6), ("python", 6)]
+    assert report.total.users == 6
+    assert report.total.counts is not None
+    assert report.total.counts.requests == 12
+    assert set(requests_by_group(run_report(company, GroupBy.DAY))) == {"2026-11-20", "2026-11-21"}
 
 
 def test_a_period_is_half_open(company: Company) -> None:
@@ -96,13 +96,13 @@ def test_small_groups_are_listed_without_numbers(company: Company) -> None:
     add_completions(company, people[:7], language="rust")
     count(company)
 
-    found = run_report(company, GroupBy.LANGUAGE)
+    report = run_report(company, GroupBy.LANGUAGE)
 
-    assert shown(found) == {"go": None, "python": 12, "rust": None}
-    reasons = {row.key: row.suppression for row in found.rows}
+    assert requests_by_group(report) == {"go": None, "python": 12, "rust": None}
+    reasons = {row.key: row.suppression for row in report.rows}
     assert reasons["go"] is Suppression.TOO_FEW_USERS
     assert reasons["rust"] is Suppression.COMPLEMENTARY
-    assert all(row.users is None for row in found.rows if row.suppression)
+    assert all(row.users is None for row in report.rows if row.suppression)
 
 
 def test_service_usage_is_not_suppressed(company: Company) -> None:
@@ -110,9 +110,9 @@ def test_service_usage_is_not_suppressed(company: Company) -> None:
     add_completions(company, make_user_ids(5))
     count(company)
 
-    found = run_report(company, GroupBy.LANGUAGE)
+    report = run_report(company, GroupBy.LANGUAGE)
 
-    assert [(row.key, row.users) for row in found.rows] == [("go", 0), ("python", 5)]
+    assert [(row.key, row.users) for row in report.rows] == [("go", 0), ("python", 5)]
 
 
 def test_quality_of_few_users_is_suppressed_but_usage_is_not(company: Company) -> None:
@@ -153,10 +153,10 @@ def test_a_developer_sees_their_own_usage_without_suppression(company: Company) 
     count(company)
 
     for kind in ReportKind:
-        found = run_report(company, GroupBy.LANGUAGE, kind=kind, actor=company.developer.actor)
+        report = run_report(company, GroupBy.LANGUAGE, kind=kind, actor=company.developer.actor)
 
-        assert shown(found) == {"go": 1}
-        assert found.total.users == 1
+        assert requests_by_group(report) == {"go": 1}
+        assert report.total.users == 1
 
 
 def test_the_billing_role_sees_usage_but_not_quality(company: Company) -> None:
@@ -175,9 +175,9 @@ def test_another_tenant_sees_no_usage(company: Company) -> None:
     count(company)
 
     for group_by in GroupBy:
-        found = run_report(other_company, group_by)
+        report = run_report(other_company, group_by)
 
-        assert (found.rows, found.total.users) == ([], 0)
+        assert (report.rows, report.total.users) == ([], 0)
 
 
 def test_the_report_counts_outcomes(company: Company) -> None:
@@ -185,10 +185,10 @@ def test_the_report_counts_outcomes(company: Company) -> None:
         add_outcome(company, add_completion(company, user_id=user_id), "accepted")
     count(company)
 
-    found = run_report(company, kind=ReportKind.QUALITY)
+    report = run_report(company, kind=ReportKind.QUALITY)
 
-    assert found.total.counts is not None
-    assert (found.total.counts.shown, found.total.counts.accepted) == (5, 5)
+    assert report.total.counts is not None
+    assert (report.total.counts.shown, report.total.counts.accepted) == (5, 5)
 
 
 @pytest.mark.parametrize(
@@ -200,10 +200,10 @@ def test_the_report_counts_outcomes(company: Company) -> None:
     ],
 )
 def test_an_invalid_period_is_refused(company: Company, days: tuple[date, date]) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         run_report(company, days=days)
 
-    assert caught.value.field == "end"
+    assert exc_info.value.field == "end"
 
 
 def test_a_member_of_two_teams_counts_in_both(company: Company) -> None:
@@ -212,10 +212,10 @@ def test_a_member_of_two_teams_counts_in_both(company: Company) -> None:
     add_completions(company, people)
     count(company)
 
-    found = run_report(company, GroupBy.TEAM)
+    report = run_report(company, GroupBy.TEAM)
 
-    assert shown(found) == {red: 10, blue: 10, NO_TEAM: 5}
-    assert found.total.users == 20
+    assert requests_by_group(report) == {red: 10, blue: 10, NO_TEAM: 5}
+    assert report.total.users == 20
 
 
 def test_a_user_in_two_teams_cannot_be_derived_from_the_total(company: Company) -> None:
@@ -224,21 +224,21 @@ def test_a_user_in_two_teams_cannot_be_derived_from_the_total(company: Company) 
     add_completions(company, people)
     count(company)
 
-    found = shown(run_report(company, GroupBy.TEAM))
+    requests = requests_by_group(run_report(company, GroupBy.TEAM))
 
     # 6 + 5 + 5 of 15: all three together would reveal the requests of the user in both.
-    assert None in found.values()
+    assert None in requests.values()
 
 
 def test_a_team_of_nearly_all_users_is_suppressed(company: Company) -> None:
     people = [make_member(company) for _ in range(8)]
-    nearly_all, others = make_team(company, people[:7]), make_team(company, people[2:8])
+    nearly_all, other_team = make_team(company, people[:7]), make_team(company, people[2:8])
     add_completions(company, people)
     count(company)
 
-    found = run_report(company, GroupBy.TEAM)
+    report = run_report(company, GroupBy.TEAM)
 
-    assert shown(found) == {nearly_all: None, others: None}
+    assert requests_by_group(report) == {nearly_all: None, other_team: None}
 
 
 def make_member(company: Company) -> uuid.UUID:

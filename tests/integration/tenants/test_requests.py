@@ -21,14 +21,14 @@ from tests.fixtures.companies import Cast, Company, make_completion
 def test_an_administrator_finds_a_request_of_the_tenant(cast: Cast) -> None:
     request_id = make_completion(cast.acme, cast.acme.developer, cached_tokens=None)
 
-    found = find_request(
+    request = find_request(
         actor=cast.acme.administrator.actor, request_id=uuid.UUID(request_id), now=timezone.now()
     )
 
-    assert found.request_id == request_id
-    assert found.tenant_id == cast.acme.tenant_id
-    assert found.cached_tokens is None
-    assert found.routed_ms == 2.5
+    assert request.request_id == request_id
+    assert request.tenant_id == cast.acme.tenant_id
+    assert request.cached_tokens is None
+    assert request.routed_ms == 2.5
 
 
 def test_another_tenant_does_not_find_a_request(cast: Cast) -> None:
@@ -69,9 +69,9 @@ def test_an_unknown_id_is_not_found(cast: Cast, request_id: uuid.UUID) -> None:
 def test_the_operator_finds_a_request_without_knowing_its_tenant(cast: Cast) -> None:
     request_id = make_completion(cast.globex, cast.globex.developer)
 
-    slug, found = find_request_as_operator(request_id=uuid.UUID(request_id), now=timezone.now())
+    slug, request = find_request_as_operator(request_id=uuid.UUID(request_id), now=timezone.now())
 
-    assert (slug, found.request_id) == (cast.globex.slug, request_id)
+    assert (slug, request.request_id) == (cast.globex.slug, request_id)
 
 
 def test_the_operator_does_not_find_a_request_under_another_tenant(cast: Cast) -> None:

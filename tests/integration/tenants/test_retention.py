@@ -104,11 +104,11 @@ def test_an_interrupted_purge_is_continued(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(company, 500, 501, 502, 503)
-    with monkeypatch.context() as patched:
-        patched.setattr(purging, "_finish_run", lambda *_: pytest.fail("killed"))
+    with monkeypatch.context() as context:
+        context.setattr(purging, "_finish_run", lambda *_: pytest.fail("killed"))
         batches = iter([True])
         delete = purging._delete_batch
-        patched.setattr(
+        context.setattr(
             purging, "_delete_batch", lambda *arguments: next(batches, False) and delete(*arguments)
         )
         with pytest.raises(pytest.fail.Exception):
@@ -155,10 +155,10 @@ def test_every_changed_byte_of_a_certificate_is_detected(company: Company) -> No
     keys = load_signing_keys().public_keys()
 
     for place in range(len(text)):
-        changed = bytearray(text)
-        changed[place] ^= 1
+        changed_text = bytearray(text)
+        changed_text[place] ^= 1
         with pytest.raises(BadSignature):
-            verify_certificate(bytes(changed), keys)
+            verify_certificate(bytes(changed_text), keys)
 
 
 def test_a_reformatted_certificate_is_refused(company: Company) -> None:
@@ -242,10 +242,10 @@ def test_a_preview_counts_the_deletions_of_a_change(company: Company) -> None:
         now=NOW,
     )
 
-    found = preview_purge(actor=owner(company), data_class=USAGE, days=90, now=NOW)
+    preview = preview_purge(actor=owner(company), data_class=USAGE, days=90, now=NOW)
 
-    assert (found.would_delete, found.would_hold) == (2, 1)
-    assert found.oldest_at == NOW - timedelta(days=300)
+    assert (preview.would_delete, preview.would_hold) == (2, 1)
+    assert preview.oldest_at == NOW - timedelta(days=300)
     assert num_old(company) == 3
 
 
@@ -262,10 +262,10 @@ def test_every_class_is_in_the_report(company: Company) -> None:
 
 @pytest.mark.parametrize("days", [0, 61, 3_654])
 def test_invalid_retention_days_are_refused(company: Company, days: int) -> None:
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         set_rule(actor=owner(company), data_class=USAGE, days=days, reason="x", now=NOW)
 
-    assert refused.value.field == "days"
+    assert exc_info.value.field == "days"
 
 
 @pytest.mark.parametrize("data_class", [DataClass.SESSIONS, DataClass.LOGS, DataClass.REPLAYS])
@@ -301,10 +301,10 @@ def test_a_hold_with_an_unrepresentable_time_is_refused(
 ) -> None:
     bounds: dict[str, Any] = {field: datetime.fromisoformat(text)}
 
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         place_hold(actor=owner(company), new=NewHold("m", "r", **bounds), now=NOW)
 
-    assert refused.value.field == field
+    assert exc_info.value.field == field
     assert list_holds(actor=owner(company), limit=10, cursor=None).rows == []
 
 

@@ -40,10 +40,10 @@ def test_only_the_beginning_of_a_chain_is_purged(company: Company) -> None:
     before = audit_due(company)
     place_hold(actor=company.administrator.actor, new=NewHold("m", "r"), now=NOW)
 
-    held = audit_due(company, HoldPeriod(uuid.UUID(owner(company).user_id), None, None))
+    due_entries = audit_due(company, HoldPeriod(uuid.UUID(owner(company).user_id), None, None))
 
     assert before == list(range(1, len(before) + 1))
-    assert held == before[:-1]
+    assert due_entries == before[:-1]
 
 
 def test_a_clock_that_jumped_leaves_no_gap_in_a_chain(company: Company) -> None:

@@ -41,11 +41,11 @@ def undo(company: Company, version: int) -> EffectiveRule:
 
 def test_undoing_the_first_rule_restores_the_default(company: Company) -> None:
     before = find_rule(actor=owner(company), data_class=USAGE)
-    changed = set_days(company, 90)
+    changed_rule = set_days(company, 90)
 
     undone = undo(company, 1)
 
-    assert (before.is_default, changed.is_default, undone.is_default) == (True, False, True)
+    assert (before.is_default, changed_rule.is_default, undone.is_default) == (True, False, True)
     assert (undone.days, undone.version, undone.reason) == (DEFAULT_DAYS, 2, "undone")
     assert find_rule(actor=owner(company), data_class=USAGE) == undone
 
@@ -73,10 +73,10 @@ def test_undoing_can_be_undone(company: Company) -> None:
     set_days(company, 90)
     undo(company, 1)
 
-    again = undo(company, 2)
+    redone_rule = undo(company, 2)
     not_set = undo(company, 3)
 
-    assert (again.days, again.is_default) == (90, False)
+    assert (redone_rule.days, redone_rule.is_default) == (90, False)
     assert (not_set.days, not_set.is_default) == (DEFAULT_DAYS, True)
 
 

@@ -20,7 +20,9 @@ def reported_missing(company: Company, now: datetime) -> list[int]:
     """Return the numbers of missing records that the next purge reports."""
     with capture_logs() as logs:
         run_usage(company, now)
-    return [each["records"] for each in logs if each["event"] == "retention.unexplained_deletion"]
+    return [
+        entry["records"] for entry in logs if entry["event"] == "retention.unexplained_deletion"
+    ]
 
 
 def test_missing_records_are_reported_despite_new_ones(company: Company) -> None:

@@ -63,11 +63,11 @@ def test_completions_are_counted_by_finish_reason(company: Company) -> None:
 
     run(company)
 
-    found = read_single_rollup(company)
-    assert (found.requests, found.completed, found.cancelled) == (7, 2, 2)
-    assert (found.shed, found.filtered, found.errors, found.suggestions) == (1, 1, 1, 2)
-    assert (found.prompt_tokens, found.cached_tokens) == (700, 560)
-    assert read_single_rollup(company, UsageHour) == found
+    rollup = read_single_rollup(company)
+    assert (rollup.requests, rollup.completed, rollup.cancelled) == (7, 2, 2)
+    assert (rollup.shed, rollup.filtered, rollup.errors, rollup.suggestions) == (1, 1, 1, 2)
+    assert (rollup.prompt_tokens, rollup.cached_tokens) == (700, 560)
+    assert read_single_rollup(company, UsageHour) == rollup
 
 
 def test_usage_is_grouped_by_user_language_and_variant(company: Company) -> None:
@@ -94,11 +94,11 @@ def test_outcomes_are_counted_with_their_completions(company: Company) -> None:
 
     run(company)
 
-    found = read_single_rollup(company)
-    assert (found.shown, found.seen, found.rejected) == (4, 3, 2)
-    assert (found.accepted, found.partly_accepted) == (1, 1)
-    assert (found.shown_chars, found.seen_chars, found.accepted_chars) == (160, 120, 60)
-    assert (found.accepted_lines, found.accepted_tokens) == (4, 15)
+    rollup = read_single_rollup(company)
+    assert (rollup.shown, rollup.seen, rollup.rejected) == (4, 3, 2)
+    assert (rollup.accepted, rollup.partly_accepted) == (1, 1)
+    assert (rollup.shown_chars, rollup.seen_chars, rollup.accepted_chars) == (160, 120, 60)
+    assert (rollup.accepted_lines, rollup.accepted_tokens) == (4, 15)
 
 
 def test_an_outcome_reported_by_two_gateways_counts_once(company: Company) -> None:
@@ -108,24 +108,24 @@ def test_an_outcome_reported_by_two_gateways_counts_once(company: Company) -> No
 
     run(company)
 
-    found = read_single_rollup(company)
-    assert (found.shown, found.accepted, found.accepted_chars) == (1, 1, 40)
+    rollup = read_single_rollup(company)
+    assert (rollup.shown, rollup.accepted, rollup.accepted_chars) == (1, 1, 40)
 
 
 def test_persistence_is_counted_in_the_completions_hour(company: Company) -> None:
     request_id = add_completion(company)
-    later = NOON + timedelta(minutes=31)
+    later_at = NOON + timedelta(minutes=31)
     add_outcome(company, request_id, "accepted")
     add_outcome(company, request_id, "persisted", span_s=30, edited_ratio=0.33)
     add_outcome(
-        company, request_id, "persisted", span_s=1_800, edited_ratio=0.34, occurred_at=later
+        company, request_id, "persisted", span_s=1_800, edited_ratio=0.34, occurred_at=later_at
     )
 
     run(company)
 
-    found = read_single_rollup(company, UsageHour)
-    assert (found.looked_at_30, found.retained_30) == (1, 1)
-    assert (found.looked_at_1800, found.retained_1800) == (1, 0)
+    rollup = read_single_rollup(company, UsageHour)
+    assert (rollup.looked_at_30, rollup.retained_30) == (1, 1)
+    assert (rollup.looked_at_1800, rollup.retained_1800) == (1, 0)
 
 
 def test_typing_reports_join_or_create_their_group(company: Company) -> None:
@@ -146,10 +146,10 @@ def test_typing_reports_join_or_create_their_group(company: Company) -> None:
 
     run(company)
 
-    found = [
+    groups = [
         (row["language"], row["requests"], row["typed_chars"]) for row in read_rollups(company)
     ]
-    assert found == [("go", 0, 70), ("python", 1, 70)]
+    assert groups == [("go", 0, 70), ("python", 1, 70)]
 
 
 def test_parser_results_are_counted_if_available(company: Company) -> None:
@@ -160,8 +160,8 @@ def test_parser_results_are_counted_if_available(company: Company) -> None:
 
     run(company)
 
-    found = read_single_rollup(company)
-    assert (found.parsed, found.parsed_valid) == (2, 1)
+    rollup = read_single_rollup(company)
+    assert (rollup.parsed, rollup.parsed_valid) == (2, 1)
 
 
 def test_counting_again_changes_nothing(company: Company) -> None:
@@ -189,12 +189,12 @@ def test_a_late_record_is_added_to_the_rollups(company: Company) -> None:
 
 
 def test_an_outcome_ingested_before_its_completion_is_counted_with_it(company: Company) -> None:
-    made = uuid7(now_ms=to_unix_ms(NOON))
-    add_outcome(company, made, "accepted")
+    request_id = uuid7(now_ms=to_unix_ms(NOON))
+    add_outcome(company, request_id, "accepted")
     run(company)
     assert read_rollups(company) == []
 
-    add_completion(company, request_id=made)
+    add_completion(company, request_id=request_id)
     run(company)
 
     assert read_single_rollup(company).accepted == 1
@@ -219,8 +219,8 @@ def test_a_partly_purged_hour_keeps_its_counts(company: Company) -> None:
     add_completion(company, at=hour + timedelta(minutes=10))
     late = add_completion(company, at=hour + timedelta(minutes=50))
     run(company)
-    half = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
-    purged = purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
+    now = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
+    purged = purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=now)
 
     add_outcome(company, late, "accepted")  # this marks the hour as dirty
     run(company)
@@ -233,8 +233,8 @@ def test_a_partly_purged_hour_keeps_its_counts(company: Company) -> None:
 def test_an_old_hour_that_was_never_counted_is_counted(company: Company) -> None:
     hour = NOON.replace(minute=0) - timedelta(days=450)
     add_completion(company, at=hour)
-    half = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
-    purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=half)
+    now = hour + timedelta(minutes=30, days=DATA_CLASSES[DataClass.USAGE].default_days)
+    purge_data_class(tenant_id=company.tenant_id, data_class=DataClass.USAGE, now=now)
 
     add_completion(company, at=hour + timedelta(minutes=50))  # a journal, a year late
     run(company)
@@ -287,14 +287,14 @@ def test_the_arrival_time_excludes_pending_entries(company: Company) -> None:
 def test_the_task_rolls_up_ingested_records(company: Company) -> None:
     stream = UsageStream(connect_to_redis(), consumer="test", claim_after_ms=0)
     record = completion(company, request_id=str(uuid7()))
-    other = outcome(company)
-    send(record, type(other)(**{**_fields(other), "request_id": record.request_id}), record)
+    second = outcome(company)
+    send(record, type(second)(**{**_fields(second), "request_id": record.request_id}), record)
     ingest_all_entries(stream)
 
     roll_up_usage()
 
-    found = read_single_rollup(company)
-    assert (found.requests, found.accepted) == (1, 1)
+    rollup = read_single_rollup(company)
+    assert (rollup.requests, rollup.accepted) == (1, 1)
 
 
 def _fields(struct: Any) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def test_both_secrets_are_published_as_one_key(company: Company) -> None:
     first, second = read_published(company).credentials
     assert first.key_id == second.key_id
     assert first.digest != second.digest
-    assert [each.expires_at_ms is None for each in (first, second)].count(True) == 1
+    assert [credential.expires_at_ms is None for credential in (first, second)].count(True) == 1
 
 
 def test_a_second_rotation_ends_the_oldest_secret(company: Company) -> None:
@@ -105,7 +105,11 @@ def test_a_second_rotation_ends_the_oldest_secret(company: Company) -> None:
 
     new = rotate_key(rotation=OVERLAP, **arguments)
 
-    assert [is_valid(company, each.text, now) for each in (oldest, old, new)] == [False, True, True]
+    assert [is_valid(company, created.text, now) for created in (oldest, old, new)] == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_without_overlap_the_old_secret_ends_immediately(company: Company) -> None:
@@ -130,7 +134,9 @@ def test_revoking_ends_both_secrets(company: Company) -> None:
 
     assert not is_valid(company, old.text, now)
     assert not is_valid(company, new.text, now)
-    assert all(each.revoked_at_ms is not None for each in read_published(company).credentials)
+    assert all(
+        credential.revoked_at_ms is not None for credential in read_published(company).credentials
+    )
 
 
 def test_a_rotation_is_audited_without_secrets(company: Company) -> None:
@@ -148,14 +154,14 @@ def test_a_rotation_is_audited_without_secrets(company: Company) -> None:
     assert (entry.target, entry.reason) == (f"key:{old.key.lookup_id}", "yearly")
     assert entry.after is not None
     assert entry.after["previous_ends_at"] == (now + DAY).isoformat()
-    assert not any(made.text[17:] in str(vars(entry)) for made in (old, new))
+    assert not any(created.text[17:] in str(vars(entry)) for created in (old, new))
 
 
 @pytest.mark.parametrize("overlap", [-DAY, MAX_OVERLAP + timedelta(seconds=1)])
 def test_an_invalid_overlap_is_refused(company: Company, overlap: timedelta) -> None:
     old = make_key(company, company.developer)
 
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         rotate_key(
             actor=company.platform,
             lookup_id=old.key.lookup_id,
@@ -163,7 +169,7 @@ def test_an_invalid_overlap_is_refused(company: Company, overlap: timedelta) -> 
             now=timezone.now(),
         )
 
-    assert caught.value.field == "overlap_hours"
+    assert exc_info.value.field == "overlap_hours"
 
 
 def test_a_revoked_key_cannot_be_rotated(company: Company) -> None:
@@ -203,11 +209,11 @@ def test_rotating_keys_requires_permission(cast: Cast, role: Role) -> None:
 
 
 def test_a_key_cannot_rotate_itself(company: Company) -> None:
-    made, now = make_service_key(company, KeyScope.KEYS_WRITE), timezone.now()
-    actor = authenticate_key(text=made.text, address=None, now=now)
+    service_key, now = make_service_key(company, KeyScope.KEYS_WRITE), timezone.now()
+    actor = authenticate_key(text=service_key.text, address=None, now=now)
 
     with pytest.raises(Forbidden, match="itself"):
-        rotate_key(actor=actor, lookup_id=made.key.lookup_id, rotation=OVERLAP, now=now)
+        rotate_key(actor=actor, lookup_id=service_key.key.lookup_id, rotation=OVERLAP, now=now)
 
 
 def test_an_old_secret_can_neither_create_nor_rotate_keys(company: Company) -> None:
@@ -237,9 +243,9 @@ def test_the_new_secret_can_create_keys_during_the_overlap(company: Company) -> 
 
 
 def test_a_key_cannot_rotate_a_key_with_more_permissions(company: Company) -> None:
-    made, now = make_service_key(company, KeyScope.KEYS_WRITE), timezone.now()
+    service_key, now = make_service_key(company, KeyScope.KEYS_WRITE), timezone.now()
     strong = make_service_key(company, KeyScope.POLICIES_WRITE)
-    actor = authenticate_key(text=made.text, address=None, now=now)
+    actor = authenticate_key(text=service_key.text, address=None, now=now)
 
     with pytest.raises(Forbidden):
         rotate_key(actor=actor, lookup_id=strong.key.lookup_id, rotation=OVERLAP, now=now)
@@ -255,20 +261,22 @@ def test_the_policy_limits_the_lifetime_of_new_secrets(company: Company) -> None
         create_key(actor=company.platform, new=new, now=now)
     with pytest.raises(InvalidValue):
         rotate_key(rotation=KeyRotation(overlap=DAY, expires_at=now + 31 * DAY), **arguments)
-    made = rotate_key(rotation=KeyRotation(overlap=DAY, expires_at=now + 30 * DAY), **arguments)
+    created = rotate_key(rotation=KeyRotation(overlap=DAY, expires_at=now + 30 * DAY), **arguments)
 
-    assert made.key.expires_at == now + 30 * DAY
+    assert created.key.expires_at == now + 30 * DAY
 
 
 def test_only_unused_valid_keys_are_listed_as_idle(company: Company) -> None:
     now, actor = timezone.now(), company.administrator.actor
     long_ago = now - 100 * DAY
-    unused, used, rotated, ended = (make_key(company, company.developer).key for _ in range(4))
-    for key in (unused, used, rotated, ended):
+    unused, used_key, rotated, ended_key = (
+        make_key(company, company.developer).key for _ in range(4)
+    )
+    for key in (unused, used_key, rotated, ended_key):
         backdate(company, key.lookup_id, created_at=long_ago)
-    backdate(company, used.lookup_id, last_used_at=now - DAY)
+    backdate(company, used_key.lookup_id, last_used_at=now - DAY)
     backdate(company, rotated.lookup_id, issued_at=now - DAY)
-    backdate(company, ended.lookup_id, expires_at=now - DAY)
+    backdate(company, ended_key.lookup_id, expires_at=now - DAY)
 
     page = list_idle_keys(actor=actor, unused_for=90 * DAY, limit=10, cursor=None, now=now)
 

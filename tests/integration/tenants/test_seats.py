@@ -21,21 +21,21 @@ from tests.integration.tenants.records import NOON, add_completion, add_outcome
 @pytest.fixture
 def company() -> Company:
     """Make a company whose developer used Caret this month, and whose administrator did not."""
-    made = make_company("initech", ACME)
-    request_id = add_completion(made, editor="neovim")
-    add_outcome(made, request_id, "shown")
-    add_outcome(made, request_id, "accepted")
-    add_completion(made, editor="vscode", at=NOON + timedelta(days=1))
-    add_completion(made, editor="zed", at=NOON - timedelta(days=30))
-    roll_up_tenant(tenant_id=made.tenant_id, arrived_until=timezone.now())
-    with tenant_scope(made.tenant_id):
+    tenant = make_company("initech", ACME)
+    request_id = add_completion(tenant, editor="neovim")
+    add_outcome(tenant, request_id, "shown")
+    add_outcome(tenant, request_id, "accepted")
+    add_completion(tenant, editor="vscode", at=NOON + timedelta(days=1))
+    add_completion(tenant, editor="zed", at=NOON - timedelta(days=30))
+    roll_up_tenant(tenant_id=tenant.tenant_id, arrived_until=timezone.now())
+    with tenant_scope(tenant.tenant_id):
         MonthSpend.objects.create(
-            tenant_id=made.tenant_id,
+            tenant_id=tenant.tenant_id,
             month=NOON.date().replace(day=1),
-            holder=made.developer.user_id,
+            holder=tenant.developer.user_id,
             micros=1_230_000,
         )
-    return made
+    return tenant
 
 
 def show_single_users(company: Company) -> None:
@@ -43,34 +43,34 @@ def show_single_users(company: Company) -> None:
     set_min_group_users(actor=actor, min_users=1, reason="test", now=timezone.now())
 
 
-def seats(company: Company, person: Person | None = None, **wanted: object) -> SeatPage:
+def seats(company: Company, person: Person | None = None, **fields: object) -> SeatPage:
     return find_seats(
         actor=(person or company.administrator).actor,
-        member_filter=MemberFilter(**wanted),  # type: ignore[arg-type]  # fields of the filter
+        member_filter=MemberFilter(**fields),  # type: ignore[arg-type]  # fields of the filter
         limit=25,
         cursor=None,
         now=NOON + timedelta(days=2),
     )
 
 
-def seat_of(found: SeatPage, person: Person) -> Seat:
-    return next(row for row in found.page.rows if row.member.user_id == person.user_id)
+def seat_of(seat_page: SeatPage, person: Person) -> Seat:
+    return next(row for row in seat_page.page.rows if row.member.user_id == person.user_id)
 
 
 def test_single_persons_figures_are_hidden_by_default(company: Company) -> None:
-    found = seats(company)
+    seat_page = seats(company)
 
-    assert found.min_users == 5
-    assert len(found.page.rows) == 5
-    assert {row.figures for row in found.page.rows} == {None}
+    assert seat_page.min_users == 5
+    assert len(seat_page.page.rows) == 5
+    assert {row.figures for row in seat_page.page.rows} == {None}
 
 
 def test_figures_are_of_this_month_if_the_tenant_shows_single_users(company: Company) -> None:
     show_single_users(company)
 
-    found = seats(company)
-    figures = seat_of(found, company.developer).figures
-    idle = seat_of(found, company.administrator).figures
+    seat_page = seats(company)
+    figures = seat_of(seat_page, company.developer).figures
+    idle = seat_of(seat_page, company.administrator).figures
 
     assert figures is not None
     assert (figures.requests, figures.acceptance, figures.editor) == (2, 1.0, "vscode")
@@ -91,19 +91,19 @@ def test_idle_seats_are_found_by_the_use_of_their_keys(company: Company) -> None
         ApiKey.objects.filter(lookup_id=key.lookup_id).update(last_used_at=NOON)
 
     idle = seats(company, idle_since=NOON - timedelta(days=1)).page.rows
-    everybody = seats(company, idle_since=NOON + timedelta(days=1)).page.rows
+    all_seats = seats(company, idle_since=NOON + timedelta(days=1)).page.rows
 
     assert company.developer.user_id not in {row.member.user_id for row in idle}
-    assert (len(idle), len(everybody)) == (4, 5)
+    assert (len(idle), len(all_seats)) == (4, 5)
     assert seat_of(seats(company), company.developer).last_active_at == NOON
 
 
 def test_seats_of_another_tenant_are_not_shown(company: Company) -> None:
     globex = make_company("globex", GLOBEX)
 
-    found = seats(globex)
+    seat_page = seats(globex)
 
-    assert {row.member.user_id for row in found.page.rows} == {
+    assert {row.member.user_id for row in seat_page.page.rows} == {
         person.user_id for person in globex.people.values()
     }
 
@@ -115,9 +115,9 @@ def test_a_report_by_user_is_only_for_tenants_that_show_single_users(company: Co
 
     hidden = read_report(actor=actor, kind=ReportKind.USAGE, query=query)
     show_single_users(company)
-    shown = read_report(actor=actor, kind=ReportKind.USAGE, query=query)
+    report = read_report(actor=actor, kind=ReportKind.USAGE, query=query)
 
     assert hidden.rows == []
-    assert [(row.label, row.counts and row.counts.requests) for row in shown.rows] == [
+    assert [(row.label, row.counts and row.counts.requests) for row in report.rows] == [
         (company.developer.email, 2)
     ]

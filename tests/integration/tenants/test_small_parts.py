@@ -71,8 +71,8 @@ def is_disclosed(company: Company, **only: Any) -> bool:
     return run_report(company, **only).total.counts is not None
 
 
-def disclosed_groups(found: Report) -> set[str]:
-    return {row.key for row in found.rows if row.counts is not None}
+def disclosed_groups(report: Report) -> set[str]:
+    return {row.key for row in report.rows if row.counts is not None}
 
 
 def run_overview(company: Company, *, days: tuple[date, date] = DAY, **only: Any) -> Overview:
@@ -145,13 +145,13 @@ def test_a_filtered_report_hides_days_that_reveal_others(company: Company) -> No
     report_query = ReportQuery(
         date(2026, 11, 18), DAY[1], GroupBy.DAY, ReportFilter(language="python")
     )
-    found = read_report(
+    report = read_report(
         actor=company.administrator.actor, kind=ReportKind.USAGE, query=report_query
     )
 
-    assert found.total.counts is not None
-    assert "2026-11-18" not in disclosed_groups(found)
-    assert len(disclosed_groups(found)) < 2  # and also not the figures that would reveal it
+    assert report.total.counts is not None
+    assert "2026-11-18" not in disclosed_groups(report)
+    assert len(disclosed_groups(report)) < 2  # and also not the figures that would reveal it
 
 
 def test_a_report_of_one_team_lists_no_other_team(company: Company) -> None:
@@ -163,7 +163,7 @@ def test_a_report_of_one_team_lists_no_other_team(company: Company) -> None:
     assert disclosed_groups(run_report(company, GroupBy.TEAM, team_id=red)) == {str(red)}
 
 
-def test_the_overview_hides_what_reports_hide(company: Company) -> None:
+def test_the_overview_hides_the_figures_that_reports_hide(company: Company) -> None:
     people = make_user_ids(12)
     add_accepted_completions(company, people)
     add_accepted_completions(company, people, editor="vim")
@@ -171,12 +171,12 @@ def test_the_overview_hides_what_reports_hide(company: Company) -> None:
     add_accepted_completions(company, people[:1], language="go", editor="vim")
     count(company)
 
-    found = run_overview(company, language="python")
+    overview = run_overview(company, language="python")
 
-    assert found.total.counts is not None
-    assert all(row.counts is None for row in found.by[GroupBy.EDITOR])
+    assert overview.total.counts is not None
+    assert all(row.counts is None for row in overview.by[GroupBy.EDITOR])
     assert run_overview(company, language="go", editor="vim").total.counts is None
-    assert set(found.choices["editor"]) == {"vim", "zed"}
+    assert set(overview.choices["editor"]) == {"vim", "zed"}
 
 
 def test_quality_of_the_previous_period_is_hidden_for_one_user(company: Company) -> None:
@@ -185,13 +185,13 @@ def test_quality_of_the_previous_period_is_hidden_for_one_user(company: Company)
     add_accepted_completions(company, people[:1], at=YESTERDAY)
     count(company)
 
-    found = run_overview(company)
+    overview = run_overview(company)
 
-    assert found.quality is not None
-    assert found.quality.counts is not None
-    assert found.quality_before is not None
-    assert found.quality_before.counts is None
-    assert found.before.counts is not None  # usage is not hidden: it is on the bill
+    assert overview.quality is not None
+    assert overview.quality.counts is not None
+    assert overview.quality_before is not None
+    assert overview.quality_before.counts is None
+    assert overview.before.counts is not None  # usage is not hidden: it is on the bill
 
 
 def test_the_previous_period_is_suppressed_by_its_own_users(company: Company) -> None:
@@ -202,12 +202,12 @@ def test_the_previous_period_is_suppressed_by_its_own_users(company: Company) ->
     add_accepted_completions(company, people[:1], at=YESTERDAY, language="go")
     count(company)
 
-    found = run_overview(company, language="python")
+    overview = run_overview(company, language="python")
 
-    assert found.total.counts is not None
-    assert found.before.counts is None
-    assert found.quality_before is not None
-    assert found.quality_before.counts is None
+    assert overview.total.counts is not None
+    assert overview.before.counts is None
+    assert overview.quality_before is not None
+    assert overview.quality_before.counts is None
 
 
 def test_latencies_of_a_mode_with_few_users_are_hidden(company: Company) -> None:
@@ -216,10 +216,10 @@ def test_latencies_of_a_mode_with_few_users_are_hidden(company: Company) -> None
     add_accepted_completions(company, people[:1], first_token_ms=900.0, mode=Mode.CHAT)
     count(company)
 
-    found = run_overview(company, language="python")
+    overview = run_overview(company, language="python")
 
-    assert found.speeds is not None
-    assert set(found.speeds.now) == {Mode.INLINE}
+    assert overview.speeds is not None
+    assert set(overview.speeds.now) == {Mode.INLINE}
 
 
 def test_latencies_of_few_users_in_the_last_week_are_hidden(company: Company) -> None:
@@ -229,10 +229,10 @@ def test_latencies_of_few_users_in_the_last_week_are_hidden(company: Company) ->
     add_accepted_completions(company, people[:1], first_token_ms=40.0)
     count(company)
 
-    found = run_overview(company, days=(date(2026, 11, 1), DAY[1]), language="python")
+    overview = run_overview(company, days=(date(2026, 11, 1), DAY[1]), language="python")
 
-    assert found.total.counts is not None
-    assert found.speeds is None
+    assert overview.total.counts is not None
+    assert overview.speeds is None
 
 
 def test_variants_do_not_reveal_users_outside_of_the_experiment(company: Company) -> None:
@@ -242,12 +242,14 @@ def test_variants_do_not_reveal_users_outside_of_the_experiment(company: Company
     add_accepted_completions(company, make_user_ids(1))
     count(company)
 
-    (found,) = read_experiments(
+    (experiment,) = read_experiments(
         actor=company.administrator.actor, query=ReportQuery(*DAY)
     ).experiments
 
-    shown = {each.name for each in found.variants if each.row.counts is not None}
-    assert shown == {"wide"}
+    shown_names = {
+        variant.name for variant in experiment.variants if variant.row.counts is not None
+    }
+    assert shown_names == {"wide"}
 
 
 def test_filtered_experiments_hide_small_groups(company: Company) -> None:
@@ -258,32 +260,32 @@ def test_filtered_experiments_hide_small_groups(company: Company) -> None:
     add_accepted_completions(company, people[7:], variant="window/wide", language="go")
     count(company)
 
-    (found,) = read_experiments(
+    (experiment,) = read_experiments(
         actor=company.administrator.actor,
         query=ReportQuery(*DAY, filter=ReportFilter(language="python")),
     ).experiments
 
-    assert all(each.row.counts is None for each in found.variants)
+    assert all(variant.row.counts is None for variant in experiment.variants)
 
 
 def test_first_token_times_of_an_experiment_obey_the_filter(
     company: Company,
 ) -> None:
     people = make_user_ids(12)
-    for half, variant in ((people[:6], "window/control"), (people[6:], "window/wide")):
-        add_accepted_completions(company, half, variant=variant, first_token_ms=40.0)
+    for group, variant in ((people[:6], "window/control"), (people[6:], "window/wide")):
+        add_accepted_completions(company, group, variant=variant, first_token_ms=40.0)
         add_accepted_completions(
-            company, half, variant=variant, first_token_ms=900.0, language="go"
+            company, group, variant=variant, first_token_ms=900.0, language="go"
         )
     count(company)
 
-    (found,) = read_experiments(
+    (experiment,) = read_experiments(
         actor=company.administrator.actor,
         query=ReportQuery(*DAY, filter=ReportFilter(language="python")),
     ).experiments
 
-    measured = [each.measured.first_token_ms for each in found.variants]
-    assert [each.value for each in measured if each is not None] == [40.0, 40.0]
+    measured = [variant.measured.first_token_ms for variant in experiment.variants]
+    assert [figure.value for figure in measured if figure is not None] == [40.0, 40.0]
 
 
 def test_a_developers_own_filtered_report_is_not_suppressed(company: Company) -> None:
@@ -292,6 +294,6 @@ def test_a_developers_own_filtered_report_is_not_suppressed(company: Company) ->
     count(company)
 
     report_query = ReportQuery(*DAY, GroupBy.EDITOR, ReportFilter(language="python"))
-    found = read_report(actor=company.developer.actor, kind=ReportKind.QUALITY, query=report_query)
+    report = read_report(actor=company.developer.actor, kind=ReportKind.QUALITY, query=report_query)
 
-    assert disclosed_groups(found) == {"zed"}
+    assert disclosed_groups(report) == {"zed"}

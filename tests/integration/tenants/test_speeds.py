@@ -69,11 +69,11 @@ def test_latencies_of_rollups_match_the_records(company: Company, by_hour: bool)
 
     run(company)
 
-    found, expected = read_from_rollups(company, by_hour=by_hour), read_from_records(company)
-    assert as_tuple(found.now[Mode.INLINE]) == approximately(expected.now[Mode.INLINE])
-    assert as_tuple(found.before[Mode.INLINE]) == approximately(expected.before[Mode.INLINE])
-    assert found.load == expected.load
-    assert (found.is_exact, expected.is_exact) == (False, True)
+    latencies, expected = read_from_rollups(company, by_hour=by_hour), read_from_records(company)
+    assert as_tuple(latencies.now[Mode.INLINE]) == approximately(expected.now[Mode.INLINE])
+    assert as_tuple(latencies.before[Mode.INLINE]) == approximately(expected.before[Mode.INLINE])
+    assert latencies.load == expected.load
+    assert (latencies.is_exact, expected.is_exact) == (False, True)
 
 
 def test_an_incomplete_request_counts_as_sent_without_a_first_token(company: Company) -> None:
@@ -83,8 +83,8 @@ def test_an_incomplete_request_counts_as_sent_without_a_first_token(company: Com
 
     run(company)
 
-    found = read_from_rollups(company).now[Mode.INLINE]
-    assert as_tuple(found) == (0, None, None, 2, 1)
+    latency = read_from_rollups(company).now[Mode.INLINE]
+    assert as_tuple(latency) == (0, None, None, 2, 1)
 
 
 def test_a_late_record_is_added_to_its_hour(company: Company) -> None:
@@ -93,10 +93,10 @@ def test_a_late_record_is_added_to_its_hour(company: Company) -> None:
     add_completion(company, first_token_ms=1_000.0)
     run(company)
 
-    found = read_from_rollups(company).now[Mode.INLINE]
-    assert found.completed == 2
-    assert found.p50_ms == pytest.approx(10, rel=RELATIVE_ERROR)
-    assert as_tuple(read_from_rollups(company, by_hour=True).now[Mode.INLINE]) == as_tuple(found)
+    latency = read_from_rollups(company).now[Mode.INLINE]
+    assert latency.completed == 2
+    assert latency.p50_ms == pytest.approx(10, rel=RELATIVE_ERROR)
+    assert as_tuple(read_from_rollups(company, by_hour=True).now[Mode.INLINE]) == as_tuple(latency)
 
 
 def test_a_latency_of_zero_is_counted(company: Company) -> None:
@@ -114,20 +114,20 @@ def test_display_latencies_are_those_that_clients_report(company: Company, by_ho
     for number in range(100):
         request_id = add_completion(company, first_token_ms=40.0)
         add_outcome(company, request_id, "shown", display_ms=100 + number)
-    add_outcome(company, add_completion(company), "shown")  # prefetched: nobody waited
+    add_outcome(company, add_completion(company), "shown")  # prefetched: the user did not wait
 
     run(company)
 
-    found = read_from_rollups(company, by_hour=by_hour).now[Mode.INLINE]
-    assert found.display_p50_ms == pytest.approx(150, rel=2 * RELATIVE_ERROR)
-    assert found.display_p99_ms == pytest.approx(198, rel=2 * RELATIVE_ERROR)
+    latency = read_from_rollups(company, by_hour=by_hour).now[Mode.INLINE]
+    assert latency.display_p50_ms == pytest.approx(150, rel=2 * RELATIVE_ERROR)
+    assert latency.display_p99_ms == pytest.approx(198, rel=2 * RELATIVE_ERROR)
     assert read_from_records(company).now[Mode.INLINE].display_p50_ms is None
 
 
 def test_another_tenants_latencies_are_not_included(company: Company) -> None:
-    other = make_company("umbrella", GLOBEX)
-    add_completion(other, first_token_ms=10.0)
-    run(other)
+    other_company = make_company("umbrella", GLOBEX)
+    add_completion(other_company, first_token_ms=10.0)
+    run(other_company)
 
     assert read_from_rollups(company).now == {}
     with tenant_scope(company.tenant_id):

@@ -59,9 +59,9 @@ def test_days_and_lines_agree_with_the_ledger(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         of_ledger = LedgerEntry.objects.exclude(line="").values_list("day", "line")
         sums = of_ledger.annotate(amount=-Sum("amount_micros"), num=Sum("quantity"))
-        known = {(day, line): (amount, num) for day, line, amount, num in sums}
-    assert {(d.day, d.line): (d.amount_micros, d.quantity) for d in account.days} == known
-    assert len(known) > 20
+        booked_sums = {(day, line): (amount, num) for day, line, amount, num in sums}
+    assert {(d.day, d.line): (d.amount_micros, d.quantity) for d in account.days} == booked_sums
+    assert len(booked_sums) > 20
 
 
 def test_the_overview_has_the_current_plan(company: Company) -> None:
@@ -91,15 +91,15 @@ def test_another_tenant_and_a_developer_do_not_see_the_spending(company: Company
     account = read_spending_overview(actor=other_company.administrator.actor, first=START, now=NOW)
 
     assert account is not None
-    assert [each for each in account.days if each.line != "seats"] == []
+    assert [day for day in account.days if day.line != "seats"] == []
     developer = company.developer.actor
-    for read in (
+    for read_figures in (
         lambda: read_spending_overview(actor=developer, first=None, now=NOW),
         lambda: list_nearest_limit(actor=developer, limit=5, price=None, now=NOW),
         lambda: find_billing_profile(actor=developer),
     ):
         with pytest.raises(Forbidden):
-            read()
+            read_figures()
 
 
 def test_credit_used_by_an_invoice_is_spent(company: Company) -> None:
@@ -127,9 +127,9 @@ def test_the_ledger_is_filtered_by_an_account(company: Company, account: LedgerA
     )
 
     with tenant_scope(company.tenant_id):
-        booked = LedgerEntry.objects.filter(account=account)
-        known = set(booked.values_list("transaction_id", flat=True))
-    assert {row.id for row in page.rows} == known
+        booked_entries = LedgerEntry.objects.filter(account=account)
+        booked_ids = set(booked_entries.values_list("transaction_id", flat=True))
+    assert {row.id for row in page.rows} == booked_ids
 
 
 def test_the_ledger_is_filtered_by_days(company: Company) -> None:
@@ -153,9 +153,9 @@ def test_budgets_are_sorted_by_the_share_spent(company: Company) -> None:
     ingest_completion(company, company.developer, NOW - timedelta(hours=1), generated_tokens=10_000)
     rate_tenant(company.tenant_id, now=NOW)
 
-    found = list_nearest_limit(actor=company.administrator.actor, limit=5, price=None, now=NOW)
+    budgets = list_nearest_limit(actor=company.administrator.actor, limit=5, price=None, now=NOW)
 
-    assert {each.holder_name for each in found} == {None, "Platform"}
-    shares = [each.spent_micros / each.month_limit_micros for each in found]
+    assert {budget.holder_name for budget in budgets} == {None, "Platform"}
+    shares = [budget.spent_micros / budget.month_limit_micros for budget in budgets]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] > 0

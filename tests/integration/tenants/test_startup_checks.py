@@ -25,7 +25,7 @@ CHECK = [sys.executable, "manage.py", "check", "--database", "default"]
 def _something_is_sealed() -> None:
     company = make_company("acme", {})
     place = SealContext(table="content_object", column="content", row="7")
-    seal_in_scope(company.tenant_id, "user:ada", place=place, data=b"text", now=timezone.now())
+    seal_in_scope(company.tenant_id, "user:ada", context=place, data=b"text", now=timezone.now())
 
 
 def test_the_checks_pass_with_the_root_key() -> None:

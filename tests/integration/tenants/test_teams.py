@@ -62,13 +62,13 @@ def test_leaving_a_team_does_not_end_the_membership(company: Company) -> None:
     ada, team = make_colleague(company), make_team(company)
     put_in_team(company, team, ada)
 
-    left = remove_team_member(
+    team_after = remove_team_member(
         actor=company.platform, team_id=team.id, user_id=ada.user_id, now=timezone.now()
     )
 
-    assert left.num_members == 0
-    everybody = page_of_members(actor=company.platform, limit=200, cursor=None)
-    assert ada.user_id in {row.user_id for row in everybody.rows}
+    assert team_after.num_members == 0
+    all_members = page_of_members(actor=company.platform, limit=200, cursor=None)
+    assert ada.user_id in {row.user_id for row in all_members.rows}
 
 
 def test_leaving_the_tenant_ends_team_memberships(company: Company) -> None:
@@ -84,12 +84,14 @@ def test_leaving_the_tenant_ends_team_memberships(company: Company) -> None:
 
 def test_a_team_name_is_unique_regardless_of_case(company: Company) -> None:
     make_team(company, "Platform")
-    other = make_team(company, "Other")
+    other_team = make_team(company, "Other")
 
     with pytest.raises(Conflict):
         make_team(company, "platform")
     with pytest.raises(Conflict):
-        rename_team(actor=company.platform, team_id=other.id, name="PLATFORM", now=timezone.now())
+        rename_team(
+            actor=company.platform, team_id=other_team.id, name="PLATFORM", now=timezone.now()
+        )
 
 
 def test_two_tenants_can_have_teams_of_the_same_name(company: Company, cast: Cast) -> None:
@@ -121,10 +123,10 @@ def test_deleting_a_team_deletes_its_memberships(company: Company) -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\0b", "x" * 121])
 def test_a_malformed_name_is_refused(company: Company, name: str) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         make_team(company, name)
 
-    assert caught.value.field == "name"
+    assert exc_info.value.field == "name"
 
 
 def test_another_tenants_member_cannot_join_a_team(company: Company, cast: Cast) -> None:

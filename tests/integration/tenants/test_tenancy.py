@@ -32,16 +32,16 @@ def tenants_with_keys(cast: Cast, django_db_blocker: Any) -> Iterator[Cast]:
 
 def test_a_query_sees_only_its_tenants_rows(tenants_with_keys: Cast) -> None:
     with tenant_scope(tenants_with_keys.acme.tenant_id):
-        seen = {str(key.tenant_id) for key in ApiKey.objects.all()}
+        tenant_ids = {str(key.tenant_id) for key in ApiKey.objects.all()}
 
-    assert seen == {tenants_with_keys.acme.tenant_id}
+    assert tenant_ids == {tenants_with_keys.acme.tenant_id}
 
 
 def test_another_tenant_sees_none_of_the_rows(tenants_with_keys: Cast) -> None:
     with tenant_scope(tenants_with_keys.globex.tenant_id):
-        found = ApiKey.objects.filter(tenant_id=tenants_with_keys.acme.tenant_id).count()
+        num_keys = ApiKey.objects.filter(tenant_id=tenants_with_keys.acme.tenant_id).count()
 
-    assert found == 0
+    assert num_keys == 0
 
 
 @pytest.mark.parametrize("model", [ApiKey, AuditEntry, PolicyVersion, UsageRecord])
@@ -65,9 +65,9 @@ def test_no_memberships_are_visible_without_a_scope(tenants_with_keys: Cast) -> 
 def test_injected_sql_sees_no_rows_of_another_tenant(tenants_with_keys: Cast) -> None:
     with tenant_scope(tenants_with_keys.globex.tenant_id), connection.cursor() as cursor:
         cursor.execute("SELECT DISTINCT tenant_id FROM tenants_apikey WHERE false OR 1 = 1")
-        seen = cursor.fetchall()
+        rows = cursor.fetchall()
 
-    assert seen == [(uuid.UUID(tenants_with_keys.globex.tenant_id),)]
+    assert rows == [(uuid.UUID(tenants_with_keys.globex.tenant_id),)]
 
 
 def test_another_tenants_row_cannot_be_updated(tenants_with_keys: Cast) -> None:
@@ -134,19 +134,19 @@ def test_a_key_cannot_reference_another_tenants_member(
     tenants_with_keys: Cast, column: str
 ) -> None:
     gus = tenants_with_keys.globex.developer.user_id
-    refused = pytest.raises(IntegrityError, match=f"{column}_member")
+    refusal = pytest.raises(IntegrityError, match=f"{column}_member")
 
-    with refused, tenant_scope(tenants_with_keys.acme.tenant_id):
+    with refusal, tenant_scope(tenants_with_keys.acme.tenant_id):
         ApiKey.objects.update(**{column: gus})
 
 
 def test_two_tenants_can_have_keys_with_the_same_lookup_id() -> None:
-    one, other = make_company("initech", GLOBEX), make_company("initrode", GLOBEX)
-    taken = make_key(one, one.developer).key.lookup_id
-    make_key(other, other.developer)
+    first, second = make_company("initech", GLOBEX), make_company("initrode", GLOBEX)
+    shared_id = make_key(first, first.developer).key.lookup_id
+    make_key(second, second.developer)
 
-    with tenant_scope(other.tenant_id):
-        renamed = ApiKey.objects.update(lookup_id=taken)
+    with tenant_scope(second.tenant_id):
+        renamed = ApiKey.objects.update(lookup_id=shared_id)
 
     assert renamed == 1
 
@@ -189,12 +189,12 @@ def test_a_failed_nested_scope_keeps_the_outer_one(tenants_with_keys: Cast) -> N
 
 
 def test_an_on_commit_callback_runs_without_the_scope(tenants_with_keys: Cast) -> None:
-    seen = []
+    tenants_in_callback = []
 
     with tenant_scope(tenants_with_keys.acme.tenant_id):
-        transaction.on_commit(lambda: seen.append(current_tenant()))
+        transaction.on_commit(lambda: tenants_in_callback.append(current_tenant()))
 
-    assert seen == [None]
+    assert tenants_in_callback == [None]
 
 
 def test_a_copied_context_sets_the_scope_on_its_own_connection(tenants_with_keys: Cast) -> None:
@@ -217,16 +217,16 @@ def test_a_user_scope_shows_only_the_users_memberships(tenants_with_keys: Cast) 
     alice = tenants_with_keys.acme.administrator
 
     with user_scope(alice.user_id):
-        found = [str(row.user_id) for row in Membership.objects.all()]
+        user_ids = [str(row.user_id) for row in Membership.objects.all()]
 
-    assert found == [alice.user_id]
+    assert user_ids == [alice.user_id]
 
 
 def test_a_user_without_memberships_finds_none(tenants_with_keys: Cast) -> None:
     with user_scope(UserId(str(uuid.uuid4()))):
-        found = list(Membership.objects.all())
+        memberships = list(Membership.objects.all())
 
-    assert found == []
+    assert memberships == []
 
 
 def test_a_user_cannot_add_themselves_to_a_tenant(tenants_with_keys: Cast) -> None:

@@ -35,9 +35,9 @@ GRACE_DAYS = 14
 
 @pytest.fixture
 def company() -> Company:
-    made = make_company("gavin", ACME)
-    make_completion(made, made.developer)
-    return made
+    tenant = make_company("gavin", ACME)
+    make_completion(tenant, tenant.developer)
+    return tenant
 
 
 def begin(company: Company) -> datetime:
@@ -84,11 +84,11 @@ def test_a_tenant_is_closed_and_deleted_after_the_grace_period(
         assert verify_pack(file, load_signing_keys().public_keys())
     facts = verify_certificate(certified.read_bytes(), load_signing_keys().public_keys())
     assert (facts["tenant"], facts["reason"]) == (company.slug, "shredding")
-    found = closure(company)
-    assert found.certificate == certified.read_text()
-    assert (found.is_erasing, found.closes_at) == (False, None)
+    closed = closure(company)
+    assert closed.certificate == certified.read_text()
+    assert (closed.is_erasing, closed.closes_at) == (False, None)
     close_due_tenants(now=timezone.now())
-    assert closure(company) == found
+    assert closure(company) == closed
 
 
 def test_the_final_export_is_kept_until_the_end_and_is_for_the_owner(company: Company) -> None:
@@ -96,14 +96,14 @@ def test_the_final_export_is_kept_until_the_end_and_is_for_the_owner(company: Co
 
     run_due_jobs(clock=timezone.now)
 
-    found = closure(company)
-    assert found.final_export is not None
-    assert (found.final_export.state, found.final_export.expires_at) == (
+    closed = closure(company)
+    assert closed.final_export is not None
+    assert (closed.final_export.state, closed.final_export.expires_at) == (
         JobState.FINISHED,
         closes_at,
     )
     with tenant_scope(company.tenant_id):
-        job = ExportJob.objects.get(id=found.final_export.id)
+        job = ExportJob.objects.get(id=closed.final_export.id)
         assert job.rows_done > 0
         assert AuditEntry.objects.filter(
             action="export.requested", target=f"export:{job.id}"
@@ -153,12 +153,12 @@ def test_a_legal_hold_delays_the_deletion_until_it_is_released(company: Company)
     run_due_jobs(clock=timezone.now)
 
     end_grace_period(company)
-    held = closure(company)
+    on_hold = closure(company)
     release_hold(actor=company.platform, hold_id=hold_id, reason="over", now=timezone.now())
     close_due_tenants(now=timezone.now())
 
     assert status(company) == TenantStatus.CLOSED
-    assert (held.is_erasing, closure(company).is_erasing) == (False, True)
+    assert (on_hold.is_erasing, closure(company).is_erasing) == (False, True)
 
 
 def test_a_delay_is_logged_once_however_often_the_worker_runs(company: Company) -> None:
@@ -182,14 +182,14 @@ def test_a_delay_is_logged_once_however_often_the_worker_runs(company: Company) 
 
 @pytest.mark.parametrize("days", [0, -1, 366])
 def test_an_impossible_grace_period_changes_nothing(company: Company, days: int) -> None:
-    with pytest.raises(InvalidValue) as refused:
+    with pytest.raises(InvalidValue) as exc_info:
         begin_closing(actor=company.platform, reason="x", now=timezone.now(), grace_days=days)
 
-    assert refused.value.field == "grace_days"
+    assert exc_info.value.field == "grace_days"
     assert status(company) == TenantStatus.ACTIVE
 
 
-def test_an_owner_does_not_close_the_tenant_this_way(company: Company) -> None:
+def test_only_operators_begin_closing_a_tenant(company: Company) -> None:
     with pytest.raises(Forbidden):
         begin_closing(
             actor=company.people[Role.OWNER].actor, reason="x", now=timezone.now(), grace_days=1

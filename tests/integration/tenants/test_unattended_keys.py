@@ -57,28 +57,28 @@ def list_unowned(actor: Actor) -> list[LookupId]:
 
 
 def remove(actor: Actor, person: Person) -> list[LookupId]:
-    left = remove_member(actor=actor, user_id=person.user_id, reason="left", now=timezone.now())
-    return [key.lookup_id for key in left.keys]
+    removed = remove_member(actor=actor, user_id=person.user_id, reason="left", now=timezone.now())
+    return [key.lookup_id for key in removed.keys]
 
 
 def demote(actor: Actor, person: Person) -> list[LookupId]:
-    changed = change_role(
+    role_change = change_role(
         actor=actor, user_id=person.user_id, role=Role.AUDITOR, reason="", now=timezone.now()
     )
-    return [key.lookup_id for key in changed.unowned_keys.keys]
+    return [key.lookup_id for key in role_change.unowned_keys.keys]
 
 
 def test_a_key_records_its_creator_and_the_user_shown_its_secret(
     alice: Person, owner: Person
 ) -> None:
-    made = service_key(alice.actor)
+    created = service_key(alice.actor)
     rotation = KeyRotation(overlap=timedelta(0))
 
     rotated = rotate_key(
-        actor=owner.actor, lookup_id=made.key.lookup_id, rotation=rotation, now=timezone.now()
+        actor=owner.actor, lookup_id=created.key.lookup_id, rotation=rotation, now=timezone.now()
     )
 
-    assert (made.key.created_by_email, made.key.issued_by_email) == (alice.email, alice.email)
+    assert (created.key.created_by_email, created.key.issued_by_email) == (alice.email, alice.email)
     assert rotated.key.created_by_email == alice.email
     assert rotated.key.issued_by_email == owner.email
 
@@ -92,18 +92,18 @@ def test_removing_a_keys_creator_lists_the_keys_that_stay_active(
     assert remove(owner.actor, alice) == [alices_key.lookup_id]
 
     assert list_unowned(owner.actor) == [alices_key.lookup_id]
-    found = find_key(actor=owner.actor, lookup_id=owners_key.lookup_id, now=timezone.now())
-    assert found.issued_by_email == owner.email
+    key = find_key(actor=owner.actor, lookup_id=owners_key.lookup_id, now=timezone.now())
+    assert key.issued_by_email == owner.email
 
 
 def test_demoting_a_keys_creator_lists_the_keys_that_stay_active(
     alice: Person, owner: Person
 ) -> None:
-    made = service_key(alice.actor).key
+    service_key_row = service_key(alice.actor).key
 
-    assert demote(owner.actor, alice) == [made.lookup_id]
+    assert demote(owner.actor, alice) == [service_key_row.lookup_id]
 
-    assert list_unowned(owner.actor) == [made.lookup_id]
+    assert list_unowned(owner.actor) == [service_key_row.lookup_id]
 
 
 def test_keys_created_by_a_users_key_belong_to_that_user(alice: Person, owner: Person) -> None:
@@ -139,10 +139,10 @@ def test_developer_keys_are_never_unowned(alice: Person, owner: Person) -> None:
 
 
 def test_restoring_the_creators_role_ends_the_unowned_state(alice: Person, owner: Person) -> None:
-    made = service_key(alice.actor).key
+    service_key_row = service_key(alice.actor).key
 
     demote(owner.actor, alice)
-    assert list_unowned(owner.actor) == [made.lookup_id]
+    assert list_unowned(owner.actor) == [service_key_row.lookup_id]
     change_role(
         actor=owner.actor,
         user_id=alice.user_id,

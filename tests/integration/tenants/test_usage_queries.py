@@ -53,12 +53,12 @@ def add(
 
 
 def test_a_tenant_without_usage_has_zero_counts_and_no_percentiles(company: Company) -> None:
-    found = read_recent_usage(actor=company.administrator.actor, now=NOW)
+    usage = read_recent_usage(actor=company.administrator.actor, now=NOW)
 
-    assert found.requests == 0
-    assert found.prompt_tokens == 0
-    assert found.first_token_p50_ms is None
-    assert found.hourly_requests == [0] * 24
+    assert usage.requests == 0
+    assert usage.prompt_tokens == 0
+    assert usage.first_token_p50_ms is None
+    assert usage.hourly_requests == [0] * 24
 
 
 def test_requests_are_counted_by_finish_reason(company: Company) -> None:
@@ -70,10 +70,10 @@ def test_requests_are_counted_by_finish_reason(company: Company) -> None:
     ):
         add(company, finish_reason=finish_reason)
 
-    found = read_recent_usage(actor=company.administrator.actor, now=NOW)
+    usage = read_recent_usage(actor=company.administrator.actor, now=NOW)
 
-    assert (found.requests, found.completed, found.errors) == (4, 2, 1)
-    assert (found.prompt_tokens, found.cached_tokens, found.generated_tokens) == (400, 100, 16)
+    assert (usage.requests, usage.completed, usage.errors) == (4, 2, 1)
+    assert (usage.prompt_tokens, usage.cached_tokens, usage.generated_tokens) == (400, 100, 16)
 
 
 def test_percentiles_cover_only_completed_requests(company: Company) -> None:
@@ -81,10 +81,10 @@ def test_percentiles_cover_only_completed_requests(company: Company) -> None:
         add(company, first_token_ms=first_token_ms)
     add(company, finish_reason=FinishReason.CANCELLED, first_token_ms=9_000.0)
 
-    found = read_recent_usage(actor=company.administrator.actor, now=NOW)
+    usage = read_recent_usage(actor=company.administrator.actor, now=NOW)
 
-    assert found.first_token_p50_ms == 20.0
-    assert found.first_token_p99_ms == pytest.approx(29.8)
+    assert usage.first_token_p50_ms == 20.0
+    assert usage.first_token_p99_ms == pytest.approx(29.8)
 
 
 def test_recent_usage_covers_the_last_24_hours(company: Company) -> None:
@@ -147,15 +147,15 @@ def test_days_without_usage_are_included(company: Company) -> None:
 
 
 def test_a_developer_without_a_user_id_sees_no_usage(company: Company) -> None:
-    nobody = Actor(company.tenant_id, None, Role.DEVELOPER, address=None, request_id="")
+    actor = Actor(company.tenant_id, None, Role.DEVELOPER, address=None, request_id="")
     add(company)
 
-    assert read_recent_usage(actor=nobody, now=NOW).requests == 0
+    assert read_recent_usage(actor=actor, now=NOW).requests == 0
 
 
 @pytest.mark.parametrize("role", [Role.AUDITOR, Role.BILLING])
 def test_auditors_and_billing_see_all_usage(company: Company, role: Role) -> None:
-    somebody = Actor(company.tenant_id, None, role, address=None, request_id="")
+    actor = Actor(company.tenant_id, None, role, address=None, request_id="")
     add(company, user_id=company.developer.user_id)
 
-    assert read_recent_usage(actor=somebody, now=NOW).requests == 1
+    assert read_recent_usage(actor=actor, now=NOW).requests == 1

@@ -68,7 +68,9 @@ def test_tasks_are_counted_by_result_and_duration(
         for le in (*map(str, BOUNDS_S), "+Inf")
     ]
     assert buckets == [0, 1, 1, 1, 2, 2, 2, 2, 3]
-    assert all(cast(float, one) <= cast(float, two) for one, two in pairwise(buckets))
+    assert all(
+        cast(float, bucket) <= cast(float, next_bucket) for bucket, next_bucket in pairwise(buckets)
+    )
     assert _value(values, "caret_celery_task_duration_seconds_sum", task="bill") == 10_003.02
 
 

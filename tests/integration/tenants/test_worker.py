@@ -44,14 +44,14 @@ def test_an_export_is_built_within_seconds(worker: Path) -> None:
 
 
 def test_every_task_has_a_queue_and_a_schedule() -> None:
-    ours = _our_tasks()
+    our_tasks = _our_tasks()
     conf = caret.celery.app.conf
 
-    assert set(conf.task_routes) == ours
+    assert set(conf.task_routes) == our_tasks
     assert {route["queue"] for route in conf.task_routes.values()} == {
         queue.name for queue in conf.task_queues
     }
-    assert {entry["task"] for entry in conf.beat_schedule.values()} == ours
+    assert {entry["task"] for entry in conf.beat_schedule.values()} == our_tasks
 
 
 def test_every_tasks_time_limit_is_below_the_redelivery_timeout() -> None:

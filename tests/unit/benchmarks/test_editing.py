@@ -30,10 +30,10 @@ def test_typed_changes_turn_one_text_into_the_other(
 
 
 def test_changes_are_in_order_of_time_and_depend_only_on_the_seed() -> None:
-    one, other = (list(make_sessions(3, seed=4)) for _ in range(2))
+    sessions, same_sessions = (list(make_sessions(3, seed=4)) for _ in range(2))
 
-    assert one == other
-    for session in one:
+    assert sessions == same_sessions
+    for session in sessions:
         times = [change.at_ms for change in session.changes]
         assert times == sorted(times)
         assert {"typing", "jump"} <= {change.kind for change in session.changes}

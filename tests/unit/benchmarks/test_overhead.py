@@ -4,26 +4,26 @@ import json
 
 import pytest
 
-from tests.benchmarks.overhead import Seen, _tell_multiples
+from tests.benchmarks.overhead import Measurements, _tell_multiples
 from tests.benchmarks.results import Report
 
 ROUTER = {"added_p50": 0.5, "added_p99": 1.0, "max_cpu_ms": 0.5}
 OURS = {"added_p50": 2.0, "added_p99": 20.0, "max_cpu_ms": 3.0}
 
 
-def _measured(values: dict[str, float]) -> Seen:
-    seen = Seen()
-    seen.add(**values)
-    return seen
+def _measured(values: dict[str, float]) -> Measurements:
+    measurements = Measurements()
+    measurements.add(**values)
+    return measurements
 
 
 def _compared(
     capsys: pytest.CaptureFixture[str], router: dict[str, float]
 ) -> tuple[Report, dict[str, tuple[float, bool]]]:
     report = Report("overhead")
-    ours = {name: _measured(OURS) for name in ("websocket", "http", "cold")}
+    caret_rows = {name: _measured(OURS) for name in ("websocket", "http", "cold")}
 
-    _tell_multiples(ours, _measured(router), report)
+    _tell_multiples(caret_rows, _measured(router), report)
 
     lines = map(json.loads, capsys.readouterr().out.splitlines())
     return report, {line["figure"]: (line["value"], line["passed"]) for line in lines}

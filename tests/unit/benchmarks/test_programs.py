@@ -28,27 +28,27 @@ def parent() -> Iterator[subprocess.Popen[str]]:
 def test_moving_a_process_moves_its_children(parent: subprocess.Popen[str]) -> None:
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
-    one, _ = divided_cores()
+    our_cores, _ = divided_cores()
 
-    move_to(one, parent.pid)
+    move_to(our_cores, parent.pid)
 
-    assert os.sched_getaffinity(parent.pid) == os.sched_getaffinity(child) == one
-    assert os.sched_getaffinity(0) != one
+    assert os.sched_getaffinity(parent.pid) == os.sched_getaffinity(child) == our_cores
+    assert os.sched_getaffinity(0) != our_cores
 
 
 def test_moving_a_process_moves_its_threads() -> None:
     everywhere = os.sched_getaffinity(0)
-    _, others = divided_cores()
-    ended = threading.Event()
-    thread = threading.Thread(target=ended.wait)
+    _, other_cores = divided_cores()
+    stop_event = threading.Event()
+    thread = threading.Thread(target=stop_event.wait)
     thread.start()
     try:
-        move_to(others, os.getpid())
+        move_to(other_cores, os.getpid())
 
-        assert os.sched_getaffinity(thread.native_id or 0) == others
+        assert os.sched_getaffinity(thread.native_id or 0) == other_cores
     finally:
         move_to(frozenset(everywhere), os.getpid())
-        ended.set()
+        stop_event.set()
         thread.join()
 
 
@@ -60,17 +60,17 @@ def test_moving_an_ended_process_does_nothing(parent: subprocess.Popen[str]) -> 
 
 
 def test_processes_that_share_a_core_preempt_each_other() -> None:
-    one, _ = divided_cores()
+    our_cores, _ = divided_cores()
     busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
     try:
-        for each in busy:
-            move_to(one, each.pid)
+        for process in busy:
+            move_to(our_cores, process.pid)
         before = num_preempted(busy[0].pid)
         give_up_s = time.monotonic() + 20
         while num_preempted(busy[0].pid) < before + 5:
             assert time.monotonic() < give_up_s
             time.sleep(0.05)
     finally:
-        for each in busy:
-            each.kill()
-            each.wait()
+        for process in busy:
+            process.kill()
+            process.wait()

@@ -88,10 +88,10 @@ def test_invalid_arguments_are_rejected_with_one_line(
 ) -> None:
     assert run(["manage.py", "capacity", *arguments]) == 2
 
-    printed = capsys.readouterr()
-    assert message in printed.err
-    assert printed.err.count("\n") == 1
-    assert printed.out == ""
+    output = capsys.readouterr()
+    assert message in output.err
+    assert output.err.count("\n") == 1
+    assert output.out == ""
 
 
 def test_a_fractional_number_of_gpus_is_rejected(tmp_path: Path) -> None:

@@ -41,10 +41,10 @@ def test_cold_prompts_of_a_benchmark_give_prefill_rate_and_overhead(tmp_path: Pa
     lines.append({"figure": "websocket.cold.512", "value": 900.0, "prompt_tokens": 512})
     file.write_text("\n".join(json.dumps(line) for line in lines))
 
-    found = read_file(file)
+    inputs = read_file(file)
 
-    assert found["prefill_tokens_per_s"] == pytest.approx(10_000)
-    assert found["overhead_ms"] == pytest.approx(7)
+    assert inputs["prefill_tokens_per_s"] == pytest.approx(10_000)
+    assert inputs["overhead_ms"] == pytest.approx(7)
 
 
 def test_a_benchmark_figure_named_like_an_input_is_used(tmp_path: Path) -> None:
@@ -77,9 +77,9 @@ def test_gateway_counters_give_load_and_ratios() -> None:
     after = sum_metrics([GATEWAY])
     before = sum_metrics(['caret_completions_total{finish_reason="stop"} 20\n'])
 
-    found = compute_inputs(before, after, seconds=10)
+    inputs = compute_inputs(before, after, seconds=10)
 
-    assert found == pytest.approx(
+    assert inputs == pytest.approx(
         {
             "requests_per_s": 10,
             "context_tokens": 1_800,
@@ -98,15 +98,15 @@ def test_engine_counters_give_its_rates() -> None:
         ]
     )
 
-    found = compute_inputs(sum_metrics([]), after, seconds=1)
+    inputs = compute_inputs(sum_metrics([]), after, seconds=1)
 
-    assert found == {"prefill_tokens_per_s": 12_000, "stream_tokens_per_s": 100}
+    assert inputs == {"prefill_tokens_per_s": 12_000, "stream_tokens_per_s": 100}
 
 
 def test_an_idle_gateway_gives_no_inputs() -> None:
-    nothing = sum_metrics(["caret_completions_total 0\n"])
+    idle_metrics = sum_metrics(["caret_completions_total 0\n"])
 
-    assert compute_inputs(nothing, nothing, seconds=10) == {}
+    assert compute_inputs(idle_metrics, idle_metrics, seconds=10) == {}
 
 
 def test_a_page_without_metrics_is_rejected() -> None:

@@ -20,7 +20,7 @@ from caret.capacity.plot import draw_plot
 
 
 @pytest.mark.parametrize(
-    ("wrong", "named"),
+    ("invalid_input", "input_name"),
     [
         ({"requests_per_s": 0}, "requests_per_s"),
         ({"requests_per_s": -5}, "requests_per_s"),
@@ -44,9 +44,11 @@ from caret.capacity.plot import draw_plot
         ({"prefill_tokens_per_s": 1e-300}, "prefill_tokens_per_s"),
     ],
 )
-def test_an_impossible_input_is_rejected_by_name(wrong: dict[str, Any], named: str) -> None:
-    with pytest.raises(InvalidInput, match=named):
-        CapacityInputs(**({"requests_per_s": 10} | wrong))
+def test_an_impossible_input_is_rejected_by_name(
+    invalid_input: dict[str, Any], input_name: str
+) -> None:
+    with pytest.raises(InvalidInput, match=input_name):
+        CapacityInputs(**({"requests_per_s": 10} | invalid_input))
 
 
 @given(
@@ -61,8 +63,8 @@ def test_any_inputs_are_either_planned_and_plotted_or_rejected(
     figures: dict[str, float], queue: Queue
 ) -> None:
     try:
-        given: dict[str, Any] = {"requests_per_s": 10, "queue": queue} | figures
-        plan = compute_plan(CapacityInputs(**given))
+        fields: dict[str, Any] = {"requests_per_s": 10, "queue": queue} | figures
+        plan = compute_plan(CapacityInputs(**fields))
     except InvalidInput:
         return
 
@@ -134,12 +136,12 @@ def test_a_shared_queue_waits_less_than_separate_queues() -> None:
     pinned = compute_plan(CapacityInputs(requests_per_s=2_000))
     shared = compute_plan(CapacityInputs(requests_per_s=2_000, queue=Queue.SHARED))
 
-    (one,) = (at.sustained for at in shared.hit_rates if at.hit_rate == 0.95)
-    (each,) = (at.sustained for at in pinned.hit_rates if at.hit_rate == 0.95)
+    (shared_wait,) = (at.sustained for at in shared.hit_rates if at.hit_rate == 0.95)
+    (separate_wait,) = (at.sustained for at in pinned.hit_rates if at.hit_rate == 0.95)
 
-    assert one is not None
-    assert each is not None
-    assert one.mean_ms < each.mean_ms
+    assert shared_wait is not None
+    assert separate_wait is not None
+    assert shared_wait.mean_ms < separate_wait.mean_ms
 
 
 def test_a_burst_that_overloads_the_fleet_has_no_number_in_flight() -> None:

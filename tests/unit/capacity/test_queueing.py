@@ -19,30 +19,30 @@ def test_one_server_waits_as_the_pollaczek_khinchine_formula_says() -> None:
     service = ServiceTime(kinds=((0.9, 0.01), (0.1, 0.2)))
     rate = 20.0
 
-    found = compute_wait(rate, service, num_servers=1)
+    wait = compute_wait(rate, service, num_servers=1)
 
     second_moment = 0.9 * 0.01**2 + 0.1 * 0.2**2
-    assert found.mean_s == pytest.approx(rate * second_moment / (2 * (1 - rate * service.mean_s)))
-    assert found.probability == pytest.approx(rate * service.mean_s)
+    assert wait.mean_s == pytest.approx(rate * second_moment / (2 * (1 - rate * service.mean_s)))
+    assert wait.probability == pytest.approx(rate * service.mean_s)
 
 
 @pytest.mark.parametrize("num_servers", [1, 3, 40, 700, 20_000])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9, 0.999])
 def test_erlang_c_equals_its_recursion(num_servers: int, share: float) -> None:
-    offered = num_servers * share
+    offered_load = num_servers * share
     blocked = 1.0
     for number in range(1, num_servers + 1):
-        blocked = offered * blocked / (number + offered * blocked)
+        blocked = offered_load * blocked / (number + offered_load * blocked)
     expected = blocked / (1 - share * (1 - blocked))
 
-    assert erlang_c(num_servers, offered) == pytest.approx(expected, rel=1e-11, abs=1e-28)
+    assert erlang_c(num_servers, offered_load) == pytest.approx(expected, rel=1e-11, abs=1e-28)
 
 
 def test_constant_service_times_wait_half_as_long_as_exponential_ones() -> None:
     """M/D/1 against M/M/1, whose mean wait is rho / (mu - lambda)."""
-    found = compute_wait(5.0, ServiceTime(kinds=((1.0, 0.1),)), num_servers=1)
+    wait = compute_wait(5.0, ServiceTime(kinds=((1.0, 0.1),)), num_servers=1)
 
-    assert found.mean_s == pytest.approx(0.5 * 0.5 / (10 - 5))
+    assert wait.mean_s == pytest.approx(0.5 * 0.5 / (10 - 5))
 
 
 def test_erlang_c_equals_published_values() -> None:
@@ -62,10 +62,10 @@ def test_a_load_of_at_least_the_capacity_is_unstable(rate: float) -> None:
 
 
 def test_zero_service_time_means_no_wait() -> None:
-    found = compute_wait(5.0, ServiceTime(kinds=((1.0, 0.0),)), num_servers=1)
+    wait = compute_wait(5.0, ServiceTime(kinds=((1.0, 0.0),)), num_servers=1)
 
-    assert found == WaitDistribution(probability=0.0, mean_s=0.0)
-    assert sojourn_quantile_s(found, ServiceTime(kinds=((1.0, 0.0),)), 0.99) == pytest.approx(
+    assert wait == WaitDistribution(probability=0.0, mean_s=0.0)
+    assert sojourn_quantile_s(wait, ServiceTime(kinds=((1.0, 0.0),)), 0.99) == pytest.approx(
         0, abs=1e-5
     )
 
@@ -82,20 +82,20 @@ def test_the_99th_percentile_is_within_a_quarter_of_a_simulation(
 
     wait = compute_wait(rate, service, num_servers=num_servers)
 
-    found = sojourn_quantile_s(wait, service, 0.99)
-    assert found == pytest.approx(_simulated_p99_s(rate, service, num_servers), rel=0.25)
+    quantile_s = sojourn_quantile_s(wait, service, 0.99)
+    assert quantile_s == pytest.approx(_simulated_p99_s(rate, service, num_servers), rel=0.25)
 
 
 def _simulated_p99_s(rate: float, service: ServiceTime, num_servers: int) -> float:
     """Simulate one queue, first come first served, with `num_servers` servers."""
-    drawn = random.Random(20261121)
+    rng = random.Random(20261121)
     shares, times = zip(*service.kinds, strict=True)
     free_at = [0.0] * num_servers
     now = 0.0
     stays: list[float] = []
-    for needed in drawn.choices(times, shares, k=NUM_ARRIVALS):
-        now += drawn.expovariate(rate)
-        ended = max(now, heapq.heappop(free_at)) + needed
-        heapq.heappush(free_at, ended)
-        stays.append(ended - now)
+    for needed in rng.choices(times, shares, k=NUM_ARRIVALS):
+        now += rng.expovariate(rate)
+        ended_at_s = max(now, heapq.heappop(free_at)) + needed
+        heapq.heappush(free_at, ended_at_s)
+        stays.append(ended_at_s - now)
     return sorted(stays)[int(0.99 * NUM_ARRIVALS)]

@@ -5,7 +5,9 @@ from typing import Any
 from caret_ls.completion_context import CompletionContext
 
 
-def context_at(text: str, *, uri: str = "file:///shop/a.py", **more: Any) -> CompletionContext:
+def context_at(
+    text: str, *, uri: str = "file:///shop/a.py", **extra_fields: Any
+) -> CompletionContext:
     """Return the context with the cursor at `|`."""
     prefix, _, suffix = text.partition("|")
     fields: dict[str, Any] = {
@@ -13,5 +15,5 @@ def context_at(text: str, *, uri: str = "file:///shop/a.py", **more: Any) -> Com
         "language": "python",
         "prefix": prefix,
         "suffix": suffix,
-    } | more
+    } | extra_fields
     return CompletionContext(uri=uri, **fields)

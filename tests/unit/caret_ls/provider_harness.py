@@ -61,7 +61,7 @@ class FakeGateway:
             queue.put_nowait(response)
         is_over = False
 
-        async def read() -> AsyncIterator[Frame]:
+        async def read_frames() -> AsyncIterator[Frame]:
             nonlocal is_over
             while True:
                 response = await queue.get()
@@ -71,7 +71,7 @@ class FakeGateway:
                 yield response
 
         try:
-            yield read()
+            yield read_frames()
         finally:
             if not is_over:
                 self.cancelled.append(frame["id"])
@@ -161,9 +161,9 @@ class Desk:
             self.debouncer.on_request()
 
     def request_suggestion(
-        self, *, is_invoked: bool = False, chosen: SelectedCompletion | None = None
+        self, *, is_invoked: bool = False, selected_completion: SelectedCompletion | None = None
     ) -> "asyncio.Task[InlineItem | None]":
-        request = InlineRequest(self.at, is_invoked, chosen)
+        request = InlineRequest(self.at, is_invoked, selected_completion)
         return asyncio.create_task(self.assistant.provide(URI, request))
 
     async def wait_for_request(self, number: int) -> Frame:

@@ -30,8 +30,8 @@ class Desk:
         )
 
     async def invoke(self, item: InlineItem = ITEM, *, is_invoked: bool = True) -> list[str]:
-        found = await self.alternatives.find(URI, item, is_invoked=is_invoked)
-        return [each.text for each in found]
+        alternatives = await self.alternatives.find(URI, item, is_invoked=is_invoked)
+        return [alternative.text for alternative in alternatives]
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def desk() -> Desk:
 
 
 async def test_the_second_key_press_requests_alternatives(desk: Desk) -> None:
-    again = replace(ITEM, mode="inline")
-    first, second, third = await desk.invoke(), await desk.invoke(again), await desk.invoke()
+    edited_item = replace(ITEM, mode="inline")
+    first, second, third = await desk.invoke(), await desk.invoke(edited_item), await desk.invoke()
 
     assert (first, second, third) == ([], ["self.b", "self.c"], ["self.b", "self.c"])
     requests = [(frame["alternative"], frame["mode"]) for frame in desk.gateway.requests]
@@ -67,9 +67,9 @@ async def test_the_editors_own_request_for_a_grown_suggestion_brings_none(desk: 
 
 async def test_another_suggestion_has_alternatives_of_its_own(desk: Desk) -> None:
     await desk.invoke()
-    other = InlineItem("s-2", "y", Position(0, 4), replaces=0)
+    other_item = InlineItem("s-2", "y", Position(0, 4), replaces=0)
 
-    assert await desk.invoke(other) == []
+    assert await desk.invoke(other_item) == []
 
 
 async def test_equal_and_failed_alternatives_are_left_out() -> None:

@@ -129,12 +129,12 @@ def test_a_stored_key_is_found_and_hidden_from_others(
 def test_a_key_is_stored_in_the_keyring_if_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept: list[tuple[str, str, str]] = []
+    stored_keys: list[tuple[str, str, str]] = []
     keyring = ModuleType("keyring")
-    keyring.set_password = lambda *given: kept.append(given)  # type: ignore[attr-defined]  # made here
+    keyring.set_password = lambda *arguments: stored_keys.append(arguments)  # type: ignore[attr-defined]  # made here
     monkeypatch.setitem(sys.modules, "keyring", keyring)
 
     store_key(tmp_path, gateway_url=URL, key="new")
 
-    assert kept == [("caret", URL, "new")]
+    assert stored_keys == [("caret", URL, "new")]
     assert find(tmp_path) is None

@@ -172,7 +172,7 @@ async def test_without_a_key_the_chat_is_not_sent() -> None:
         ("internal_error", SkipReason.REFUSED, 0),
     ],
 )
-async def test_a_failed_chat_keeps_its_text_and_tells_why(
+async def test_a_failed_chat_keeps_its_text_and_shows_the_reason(
     code: str, reason: SkipReason, num_refused: int
 ) -> None:
     desk = Desk(["Be", ChatFailed(code)])
@@ -191,7 +191,7 @@ async def test_a_model_without_a_system_role_gets_the_instructions_in_the_first_
     assert [message["role"] for message in desk.bodies[1]["messages"]] == ["user"]
 
 
-async def test_a_chat_that_was_withheld_or_shed_is_told() -> None:
+async def test_a_withheld_or_shed_chat_gets_an_explanation() -> None:
     desk = Desk([ChatEnd("filtered")], [ChatEnd("shed")])
 
     results = [await desk.ask(), await desk.ask()]

@@ -39,19 +39,19 @@ async def sending(*parts: bytes) -> AsyncIterator[Address]:
         yield address
 
 
-async def read(address: Address) -> list[str | ChatEnd]:
+async def read_parts(address: Address) -> list[str | ChatEnd]:
     return [part async for part in stream_chat(address, {"messages": []})]
 
 
 async def test_texts_are_followed_by_the_end() -> None:
     async with sending(HEAD, event("Grüße, "), event("😀"), END) as address:
-        assert await read(address) == ["Grüße, ", "😀", ChatEnd("stop")]
+        assert await read_parts(address) == ["Grüße, ", "😀", ChatEnd("stop")]
 
 
 async def test_carets_own_finish_reason_is_preferred() -> None:
     end = b'data: {"choices":[{"delta":{},"finish_reason":"content_filter"}],'
     async with sending(HEAD, end + b'"caret_finish_reason":"shed"}\n\n') as address:
-        assert await read(address) == [ChatEnd("shed")]
+        assert await read_parts(address) == [ChatEnd("shed")]
 
 
 @pytest.mark.parametrize(
@@ -70,25 +70,25 @@ async def test_carets_own_finish_reason_is_preferred() -> None:
 )  # fmt: skip
 async def test_a_failure_has_the_gateways_code(parts: tuple[bytes, ...], code: str) -> None:
     async with sending(*parts) as address:
-        with pytest.raises(ChatFailed) as failed:
-            await read(address)
+        with pytest.raises(ChatFailed) as exc_info:
+            await read_parts(address)
 
-    assert failed.value.code == code
+    assert exc_info.value.code == code
 
 
 async def test_a_gateway_that_cannot_be_reached_is_offline() -> None:
     async with sending() as address:
         pass
 
-    with pytest.raises(ChatFailed) as failed:
-        await read(address)
+    with pytest.raises(ChatFailed) as exc_info:
+        await read_parts(address)
 
-    assert failed.value.code == "offline"
+    assert exc_info.value.code == "offline"
 
 
 async def test_an_answer_that_a_proxy_held_back_arrives_whole() -> None:
     async with sending(HEAD + event("a") * 4_000 + END) as address:
-        assert await read(address) == [*("a" for _ in range(4_000)), ChatEnd("stop")]
+        assert await read_parts(address) == [*("a" for _ in range(4_000)), ChatEnd("stop")]
 
 
 async def test_leaving_the_stream_closes_the_connection() -> None:

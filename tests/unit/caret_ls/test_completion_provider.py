@@ -54,9 +54,9 @@ async def test_the_first_skip_reason_is_not_requested(desk: Desk) -> None:
 async def test_the_skip_reason_is_that_of_the_newest_request(desk: Desk) -> None:
     older = desk.request_suggestion()
     await desk.wait_for_request(1)
-    other = "file:///nowhere/b.py"
-    desk.open("# why |\n", uri=other)
-    await desk.assistant.provide(other, InlineRequest(desk.at))
+    other_uri = "file:///nowhere/b.py"
+    desk.open("# why |\n", uri=other_uri)
+    await desk.assistant.provide(other_uri, InlineRequest(desk.at))
     desk.gateway.respond("1", "a")
 
     assert await older is not None, "it arrived later, but was requested before"
@@ -72,16 +72,16 @@ async def test_a_cancelled_request_has_the_reason_newer_keystroke(desk: Desk) ->
     assert desk.assistant.last_reason is SkipReason.NEWER_KEYSTROKE
 
 
-def selected(text: str, *, typed: int, behind: int = 0) -> SelectedCompletion:
+def selected(text: str, *, num_typed: int, behind: int = 0) -> SelectedCompletion:
     """Return an entry of the editor's completion list, at the cursor of `desk`."""
-    return SelectedCompletion(Position(1, 4 - typed), Position(1, 4 + behind), text)
+    return SelectedCompletion(Position(1, 4 - num_typed), Position(1, 4 + behind), text)
 
 
 async def test_a_suggestion_continues_the_selected_entry(desk: Desk) -> None:
     desk.open("a = 1\nb =w|\n")
     desk.gateway.ready.append(response_frames(" * 2"))
 
-    offer = await desk.request_suggestion(chosen=selected("width", typed=1))
+    offer = await desk.request_suggestion(selected_completion=selected("width", num_typed=1))
 
     assert offer is not None
     assert (offer.text, offer.position) == ("idth * 2", Position(1, 4))
@@ -91,16 +91,20 @@ async def test_a_suggestion_continues_the_selected_entry(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
-    [selected("height", typed=1), selected("width", typed=1, behind=1), selected("", typed=1)],
+    "selected_completion",
+    [
+        selected("height", num_typed=1),
+        selected("width", num_typed=1, behind=1),
+        selected("", num_typed=1),
+    ],
     ids=["fuzzy match", "text after the cursor removed", "shorter"],
 )
 async def test_an_entry_that_cannot_be_continued_gets_no_suggestion(
-    desk: Desk, other: SelectedCompletion
+    desk: Desk, selected_completion: SelectedCompletion
 ) -> None:
     desk.open("a = 1\nb =w|x\n")
 
-    assert await desk.request_suggestion(chosen=other) is None
+    assert await desk.request_suggestion(selected_completion=selected_completion) is None
     assert desk.assistant.last_reason is SkipReason.COMPLETION_LIST_OPEN
     assert desk.gateway.requests == []
 
@@ -111,7 +115,7 @@ async def test_a_cached_suggestion_that_begins_with_the_entry_is_offered(desk: D
     desk.type("w")
 
     offer = await desk.request_suggestion(
-        chosen=SelectedCompletion(Position(1, 4), Position(1, 5), "width")
+        selected_completion=SelectedCompletion(Position(1, 4), Position(1, 5), "width")
     )
 
     assert offer is not None
@@ -201,11 +205,11 @@ async def test_a_repeated_request_joins_the_cancelled_one(desk: Desk) -> None:
     task = desk.request_suggestion()
     await desk.wait_for_request(1)
     task.cancel()
-    again = desk.request_suggestion()
+    second_request = desk.request_suggestion()
     await asyncio.sleep(2 * GRACE_S)
     desk.gateway.respond("1", "a")
 
-    assert await again is not None
+    assert await second_request is not None
     assert len(desk.gateway.requests) == 1
 
 
@@ -305,10 +309,10 @@ async def test_an_exceeded_budget_is_tried_again_after_a_minute(desk: Desk) -> N
     ]
     await desk.request_suggestion()
     await desk.request_suggestion()
-    held = desk.assistant.last_reason
+    skip_reason = desk.assistant.last_reason
     desk.clock.now_s += 61
 
-    assert held is SkipReason.OVER_BUDGET
+    assert skip_reason is SkipReason.OVER_BUDGET
     assert await desk.request_suggestion() is not None
 
 
@@ -327,12 +331,12 @@ async def test_the_status_is_over_budget_until_a_request_succeeds(desk: Desk) ->
     desk.clock.now_s += 61
     await desk.request_suggestion()
 
-    seen = [status for status in desk.statuses if status is not ServerStatus.WORKING]
-    assert seen == [ServerStatus.READY, ServerStatus.OVER_BUDGET, ServerStatus.READY]
+    statuses = [status for status in desk.statuses if status is not ServerStatus.WORKING]
+    assert statuses == [ServerStatus.READY, ServerStatus.OVER_BUDGET, ServerStatus.READY]
 
 
 @pytest.mark.parametrize(
-    ("known", "reason"),
+    ("conditions", "reason"),
     [
         ({"is_connected": False}, SkipReason.OFFLINE),
         ({"signed_out_reason": SignedOutReason.NO_KEY}, SkipReason.SIGNED_OUT),
@@ -340,9 +344,9 @@ async def test_the_status_is_over_budget_until_a_request_succeeds(desk: Desk) ->
     ],
 )
 async def test_no_request_is_sent_without_a_usable_gateway(
-    desk: Desk, known: dict[str, bool | SignedOutReason], reason: SkipReason
+    desk: Desk, conditions: dict[str, bool | SignedOutReason], reason: SkipReason
 ) -> None:
-    desk.board.set(**known)
+    desk.board.set(**conditions)
 
     assert await desk.request_suggestion() is None
     assert desk.assistant.last_reason is reason

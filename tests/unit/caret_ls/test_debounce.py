@@ -3,93 +3,93 @@ import pytest
 from caret_ls.debounce import MAX_ALLOWANCE, MAX_WAIT_MS, MIN_WAIT_MS, Debouncer
 
 
-def typed(gap_s: float, *, keys: int = 12) -> tuple[Debouncer, float]:
+def make_debouncer(gap_s: float, *, keys: int = 12) -> tuple[Debouncer, float]:
     """Return a typing rate without allowance, and the time of its last key."""
-    pace = Debouncer()
+    debouncer = Debouncer()
     for number in range(keys):
-        pace.on_keystroke(number * gap_s)
-    _spend_allowance(pace)
-    return pace, (keys - 1) * gap_s
+        debouncer.on_keystroke(number * gap_s)
+    _spend_allowance(debouncer)
+    return debouncer, (keys - 1) * gap_s
 
 
-def _spend_allowance(pace: Debouncer) -> None:
+def _spend_allowance(debouncer: Debouncer) -> None:
     for _ in range(int(MAX_ALLOWANCE)):
-        pace.on_request()
+        debouncer.on_request()
 
 
-def wait_ms(pace: Debouncer, now_s: float, **more: bool) -> float:
-    place = {"is_invoked": False, "is_fresh_line": False} | more
-    return round(pace.delay_s(now_s, **place) * 1000, 3)
+def wait_ms(debouncer: Debouncer, now_s: float, **flags: bool) -> float:
+    place = {"is_invoked": False, "is_fresh_line": False} | flags
+    return round(debouncer.delay_s(now_s, **place) * 1000, 3)
 
 
 def test_the_delay_for_a_slow_typist_is_the_minimum() -> None:
-    pace, now_s = typed(5.0)
+    debouncer, now_s = make_debouncer(5.0)
 
-    assert wait_ms(pace, now_s) == MIN_WAIT_MS
+    assert wait_ms(debouncer, now_s) == MIN_WAIT_MS
 
 
 def test_time_since_the_last_key_shortens_the_delay() -> None:
-    pace, now_s = typed(5.0)
+    debouncer, now_s = make_debouncer(5.0)
 
-    assert wait_ms(pace, now_s + 0.05) == 25
-    assert wait_ms(pace, now_s + 0.2) == 0
+    assert wait_ms(debouncer, now_s + 0.05) == 25
+    assert wait_ms(debouncer, now_s + 0.2) == 0
 
 
 def test_the_delay_for_a_fast_typist_covers_the_gap_between_keys() -> None:
-    pace, now_s = typed(0.18)
+    debouncer, now_s = make_debouncer(0.18)
 
-    assert wait_ms(pace, now_s) == pytest.approx(135)
+    assert wait_ms(debouncer, now_s) == pytest.approx(135)
 
 
 def test_a_long_pause_does_not_change_the_typing_rate() -> None:
-    pace, now_s = typed(0.2, keys=6)
-    pace.on_keystroke(now_s + 30)
+    debouncer, now_s = make_debouncer(0.2, keys=6)
+    debouncer.on_keystroke(now_s + 30)
 
-    assert wait_ms(pace, now_s + 30) == pytest.approx(150)
+    assert wait_ms(debouncer, now_s + 30) == pytest.approx(150)
 
 
 @pytest.mark.parametrize("option", ["is_invoked", "is_fresh_line"])
 def test_invoked_requests_and_fresh_lines_are_not_delayed(option: str) -> None:
-    pace, now_s = typed(0.18)
+    debouncer, now_s = make_debouncer(0.18)
 
-    assert wait_ms(pace, now_s, **{option: True}) == 0
+    assert wait_ms(debouncer, now_s, **{option: True}) == 0
 
 
 def test_requests_are_not_delayed_while_some_allowance_is_left() -> None:
-    pace = Debouncer()
-    pace.on_keystroke(1.0)
+    debouncer = Debouncer()
+    debouncer.on_keystroke(1.0)
 
     for _ in range(int(MAX_ALLOWANCE)):
-        assert wait_ms(pace, 1.0) == 0
-        pace.on_request()
+        assert wait_ms(debouncer, 1.0) == 0
+        debouncer.on_request()
 
-    assert wait_ms(pace, 1.0) == MIN_WAIT_MS
+    assert wait_ms(debouncer, 1.0) == MIN_WAIT_MS
 
 
 def test_a_few_keys_add_the_allowance_for_a_request() -> None:
-    pace, now_s = typed(0.18)
+    debouncer, now_s = make_debouncer(0.18)
 
     for number in range(1, 5):
-        pace.on_keystroke(now_s + number * 0.18)
+        debouncer.on_keystroke(now_s + number * 0.18)
 
-    assert wait_ms(pace, now_s + 4 * 0.18) == 0
+    assert wait_ms(debouncer, now_s + 4 * 0.18) == 0
 
 
 def test_keys_that_come_before_the_responses_do_not_use_the_allowance() -> None:
-    pace = Debouncer()
+    debouncer = Debouncer()
     for number in range(12):
-        pace.on_keystroke(number * 0.08)
+        debouncer.on_keystroke(number * 0.08)
     for _ in range(8):
-        pace.on_response(100.0)
+        debouncer.on_response(100.0)
 
-    assert wait_ms(pace, 11 * 0.08) > 0
+    assert wait_ms(debouncer, 11 * 0.08) > 0
 
 
 def test_a_longer_wait_in_the_settings_is_kept() -> None:
-    pace = Debouncer(min_delay_ms=400.0)
-    pace.on_keystroke(1.0)
+    debouncer = Debouncer(min_delay_ms=400.0)
+    debouncer.on_keystroke(1.0)
 
-    assert wait_ms(pace, 1.0) == 400
+    assert wait_ms(debouncer, 1.0) == 400
 
 
 def test_there_is_no_delay_before_the_first_key() -> None:
@@ -97,43 +97,43 @@ def test_there_is_no_delay_before_the_first_key() -> None:
 
 
 def test_slow_responses_increase_the_delay() -> None:
-    pace, now_s = typed(5.0)
+    debouncer, now_s = make_debouncer(5.0)
     for _ in range(8):
-        pace.on_response(300.0)
+        debouncer.on_response(300.0)
 
-    assert wait_ms(pace, now_s) == MIN_WAIT_MS + 150
+    assert wait_ms(debouncer, now_s) == MIN_WAIT_MS + 150
 
 
 def test_usual_responses_do_not_change_the_delay() -> None:
-    pace, now_s = typed(5.0)
+    debouncer, now_s = make_debouncer(5.0)
     for _ in range(8):
-        pace.on_response(100.0)
+        debouncer.on_response(100.0)
 
-    assert wait_ms(pace, now_s) == MIN_WAIT_MS
+    assert wait_ms(debouncer, now_s) == MIN_WAIT_MS
 
 
 def test_ignored_suggestions_increase_the_delay_until_one_is_accepted() -> None:
-    pace, now_s = typed(5.0)
-    pace.on_rejected()
-    pace.on_rejected()
-    patient = wait_ms(pace, now_s)
-    pace.on_accepted()
+    debouncer, now_s = make_debouncer(5.0)
+    debouncer.on_rejected()
+    debouncer.on_rejected()
+    patient = wait_ms(debouncer, now_s)
+    debouncer.on_accepted()
 
     assert patient == pytest.approx(1.2 * MIN_WAIT_MS)
-    assert wait_ms(pace, now_s) == MIN_WAIT_MS
+    assert wait_ms(debouncer, now_s) == MIN_WAIT_MS
 
 
 def test_the_delay_is_bounded() -> None:
-    pace, now_s = typed(0.9)
+    debouncer, now_s = make_debouncer(0.9)
     for _ in range(20):
-        pace.on_response(10_000.0)
-        pace.on_rejected()
+        debouncer.on_response(10_000.0)
+        debouncer.on_rejected()
 
-    assert wait_ms(pace, now_s) == MAX_WAIT_MS
+    assert wait_ms(debouncer, now_s) == MAX_WAIT_MS
 
 
 def test_the_user_may_set_a_longer_delay() -> None:
-    pace, now_s = typed(5.0)
-    pace.min_delay_ms = 1_000
+    debouncer, now_s = make_debouncer(5.0)
+    debouncer.min_delay_ms = 1_000
 
-    assert wait_ms(pace, now_s) == 1_000
+    assert wait_ms(debouncer, now_s) == 1_000

@@ -92,19 +92,19 @@ async def test_an_interval_grows_when_the_console_says_so_or_does_not_answer() -
     ],
 )
 async def test_any_other_answer_ends_the_sign_in(answer: Json, problem: SignInProblem) -> None:
-    with pytest.raises(SignInFailed) as failed:
+    with pytest.raises(SignInFailed) as exc_info:
         await key_of(Console(PENDING, answer))
 
-    assert failed.value.problem is problem
+    assert exc_info.value.problem is problem
 
 
-async def test_it_gives_up_when_the_code_expires() -> None:
+async def test_the_sign_in_ends_when_the_code_expires() -> None:
     console = Console(*[PENDING] * 200)
 
-    with pytest.raises(SignInFailed) as failed:
+    with pytest.raises(SignInFailed) as exc_info:
         await key_of(console)
 
-    assert failed.value.problem is SignInProblem.EXPIRED
+    assert exc_info.value.problem is SignInProblem.EXPIRED
     assert sum(console.waits_s) == 600
 
 
@@ -121,7 +121,7 @@ async def test_it_gives_up_when_the_code_expires() -> None:
     ],
 )
 async def test_a_console_that_gives_no_usable_codes_is_unreachable(answer: Any) -> None:
-    with pytest.raises(SignInFailed) as failed:
+    with pytest.raises(SignInFailed) as exc_info:
         await codes_of(answer)
 
-    assert failed.value.problem is SignInProblem.UNREACHABLE
+    assert exc_info.value.problem is SignInProblem.UNREACHABLE

@@ -103,7 +103,7 @@ async def test_a_cancelled_command_cancels_its_request() -> None:
     assert desk.board.num_in_flight == 0
 
 
-async def test_each_prohibition_is_told_without_a_request() -> None:
+async def test_each_prohibition_is_reported_without_a_request() -> None:
     closed, signed_out, offline, off, excluded, none, has_one = (Desk() for _ in range(7))
     signed_out.board.set(signed_out_reason=SignedOutReason.NO_KEY)
     offline.board.set(is_connected=False)
@@ -139,7 +139,7 @@ async def test_each_prohibition_is_told_without_a_request() -> None:
         (response_frames("a", finish_reason="filtered"), SkipReason.NOTHING_TO_SUGGEST),
     ],
 )
-async def test_the_end_of_the_request_is_told(
+async def test_the_end_of_the_request_is_reported(
     response: list[dict[str, object] | RequestEnded], reason: SkipReason
 ) -> None:
     desk = Desk()

@@ -7,24 +7,24 @@ from caret_ls.edit_distance import edit_distance
 words = st.text(alphabet="abc😀", max_size=12)
 
 
-def reference_distance(one: str, other: str) -> int:
-    row = list(range(len(other) + 1))
-    for index, left in enumerate(one, 1):
+def reference_distance(first: str, second: str) -> int:
+    row = list(range(len(second) + 1))
+    for index, left_character in enumerate(first, 1):
         following = [index]
-        for place, right in enumerate(other, 1):
-            change = row[place - 1] + (left != right)
+        for place, right_character in enumerate(second, 1):
+            change = row[place - 1] + (left_character != right_character)
             following.append(min(row[place] + 1, following[-1] + 1, change))
         row = following
     return row[-1]
 
 
 @given(words, words)
-def test_the_distance_equals_the_reference(one: str, other: str) -> None:
-    assert edit_distance(one, other) == reference_distance(one, other)
+def test_the_distance_equals_the_reference(first: str, second: str) -> None:
+    assert edit_distance(first, second) == reference_distance(first, second)
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "distance"),
+    ("first", "second", "distance"),
     [
         ("", "", 0),
         ("", "ab", 2),
@@ -33,5 +33,5 @@ def test_the_distance_equals_the_reference(one: str, other: str) -> None:
         ("a" * 500, "a" * 499, 1),
     ],
 )
-def test_known_distances(one: str, other: str, distance: int) -> None:
-    assert edit_distance(one, other) == distance
+def test_known_distances(first: str, second: str, distance: int) -> None:
+    assert edit_distance(first, second) == distance

@@ -44,7 +44,7 @@ async def connected(
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def read(link: GatewayConnection, id: str) -> list[Frame]:
+async def read_frames(link: GatewayConnection, id: str) -> list[Frame]:
     async with link.request({"type": "complete", "id": id}) as frames:
         return [frame async for frame in frames]
 
@@ -52,7 +52,7 @@ async def read(link: GatewayConnection, id: str) -> list[Frame]:
 async def test_a_request_is_sent_with_the_key_and_the_editor_and_gets_its_frames() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        request = asyncio.create_task(read(link, "1"))
+        request = asyncio.create_task(read_frames(link, "1"))
         await wait_until(lambda: len(fake.received) == 1)
         await fake.send(type="delta", id="1", text="a")
         await fake.send(type="delta", id="other", text="b")
@@ -69,7 +69,7 @@ async def test_a_request_is_sent_with_the_key_and_the_editor_and_gets_its_frames
 async def test_leaving_a_request_early_cancels_it() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        request = asyncio.create_task(read(link, "1"))
+        request = asyncio.create_task(read_frames(link, "1"))
         await wait_until(lambda: len(fake.received) == 1)
         request.cancel()
         await wait_until(lambda: len(fake.received) == 2)
@@ -80,13 +80,13 @@ async def test_leaving_a_request_early_cancels_it() -> None:
 async def test_an_error_frame_ends_the_request_with_its_code() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        request = asyncio.create_task(read(link, "1"))
+        request = asyncio.create_task(read_frames(link, "1"))
         await wait_until(lambda: len(fake.received) == 1)
         await fake.send(type="error", id="1", code="rate_limited", message="", retry_after_s=2.5)
-        with pytest.raises(RequestEnded) as caught:
+        with pytest.raises(RequestEnded) as exc_info:
             await request
 
-    assert (caught.value.code, caught.value.retry_after_s) == ("rate_limited", 2.5)
+    assert (exc_info.value.code, exc_info.value.retry_after_s) == ("rate_limited", 2.5)
     assert len(fake.received) == 1, "an ended request must not be cancelled"
 
 
@@ -103,7 +103,7 @@ async def test_frames_without_a_request_go_to_the_listener() -> None:
 async def test_a_lost_connection_ends_requests_and_is_opened_again() -> None:
     async with gateway() as fake, connected(fake) as (link, recorder):
         await wait_until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        request = asyncio.create_task(read(link, "1"))
+        request = asyncio.create_task(read_frames(link, "1"))
         await wait_until(lambda: len(fake.received) == 1)
         await fake.sockets[0].close(1001)
         with pytest.raises(RequestEnded, match="offline"):
@@ -137,7 +137,7 @@ async def test_a_request_without_a_connection_fails() -> None:
     link = GatewayConnection(Recorder(), Backoff(lambda: 0.0), SystemLoopClock())
 
     with pytest.raises(RequestEnded, match="offline"):
-        await read(link, "1")
+        await read_frames(link, "1")
     assert not link.send({"type": "typing"})
 
 
@@ -155,10 +155,10 @@ async def test_a_rejected_key_is_unauthenticated_and_not_retried(status: int) ->
 
 
 async def test_a_rejected_key_waits_longer_than_a_failing_gateway() -> None:
-    drawn: list[float] = []
+    drawn_delays: list[float] = []
 
     def draw() -> float:
-        drawn.append(0.0)
+        drawn_delays.append(0.0)
         return 0.0
 
     async with gateway() as fake:
@@ -166,7 +166,7 @@ async def test_a_rejected_key_waits_longer_than_a_failing_gateway() -> None:
         async with connected(fake, backoff=Backoff(draw)) as (_link, recorder):
             await wait_until(lambda: recorder.states == [ConnectionState.UNAUTHENTICATED])
 
-    assert not drawn, "the delay of a failing gateway must not be used"
+    assert not drawn_delays, "the delay of a failing gateway must not be used"
 
 
 async def test_a_rejected_key_is_tried_again_when_the_address_is_set() -> None:

@@ -28,10 +28,10 @@ def test_imports_and_framework_are_detected(
 def test_imports_are_listed_once_and_at_most_forty() -> None:
     text = "import os\n" * 3 + "".join(f"import m{number}\n" for number in range(100))
 
-    found = imports_of("python", text)
+    imports = imports_of("python", text)
 
-    assert found[:2] == ("os", "m0")
-    assert len(found) == 40
+    assert imports[:2] == ("os", "m0")
+    assert len(imports) == 40
 
 
 def test_a_package_that_only_begins_like_a_framework_is_not_one() -> None:

@@ -76,17 +76,17 @@ def test_the_mode_is_chosen_from_the_text(language: str, text: str, mode: str) -
 def test_a_chosen_mode_that_is_not_allowed_becomes_inline() -> None:
     context = context_at("def f():|")
 
-    chosen = apply_mode(context, requested=None, allowed={"inline"})
+    context_in_mode = apply_mode(context, requested=None, allowed={"inline"})
 
-    assert (chosen.mode, chosen.is_mode_requested) == ("inline", False)
+    assert (context_in_mode.mode, context_in_mode.is_mode_requested) == ("inline", False)
 
 
 def test_a_requested_mode_is_kept_even_if_it_is_not_allowed() -> None:
     context = context_at("x = |")
 
-    chosen = apply_mode(context, requested=CompletionMode.BLOCK, allowed={"inline"})
+    context_in_mode = apply_mode(context, requested=CompletionMode.BLOCK, allowed={"inline"})
 
-    assert (chosen.mode, chosen.is_mode_requested) == ("block", True)
+    assert (context_in_mode.mode, context_in_mode.is_mode_requested) == ("block", True)
 
 
 @pytest.mark.parametrize(

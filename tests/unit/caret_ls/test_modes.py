@@ -104,7 +104,7 @@ async def test_a_requested_docstring_begins_with_its_marks() -> None:
         (CompletionMode.DOCSTRING, SkipReason.DOCSTRING_OFF),
     ],
 )
-async def test_the_reason_is_told_where_a_requested_mode_is_off(
+async def test_the_reason_is_reported_if_a_requested_mode_is_off(
     mode: CompletionMode, reason: SkipReason
 ) -> None:
     desk = Desk()

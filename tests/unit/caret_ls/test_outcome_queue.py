@@ -37,8 +37,8 @@ def reports(connection: FakeConnection, clock: ManualClock) -> OutcomeQueue:
     return OutcomeQueue(connection.send, clock)
 
 
-def outcome(request_id: str, **more: str) -> Frame:
-    return {"type": "outcome", "id": "1", "request_id": request_id, **more}
+def outcome(request_id: str, **fields: str) -> Frame:
+    return {"type": "outcome", "id": "1", "request_id": request_id, **fields}
 
 
 def test_outcomes_wait_for_a_connection(connection: FakeConnection, reports: OutcomeQueue) -> None:

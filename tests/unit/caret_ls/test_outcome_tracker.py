@@ -52,8 +52,8 @@ def test_shown_reports_the_size_and_duration_at_the_end(file: ShownFile) -> None
 
     file.edit(10, "x", now_s=100.25)
 
-    shown, _ = file.reported
-    assert shown == EditorOutcome("1", EditorOutcomeEvent.SHOWN, 250, len(TEXT), 1)
+    shown_outcome, _ = file.reported
+    assert shown_outcome == EditorOutcome("1", EditorOutcomeEvent.SHOWN, 250, len(TEXT), 1)
 
 
 def test_the_display_latency_ends_when_the_editor_has_drawn_the_text() -> None:
@@ -65,7 +65,7 @@ def test_the_display_latency_ends_when_the_editor_has_drawn_the_text() -> None:
     outcomes.on_displayed(URI, 100.5)  # drawn again, with more text
     outcomes.dismiss(URI, 101.0)
 
-    assert [(each.event, each.display_ms) for each in reported] == [
+    assert [(outcome.event, outcome.display_ms) for outcome in reported] == [
         (EditorOutcomeEvent.SHOWN, 120),
         (EditorOutcomeEvent.REJECTED, None),
     ]
@@ -81,7 +81,9 @@ def test_without_a_message_of_the_editor_the_display_latency_ends_with_the_respo
     assert reported[0].display_ms == 100
 
 
-def test_a_suggestion_that_nobody_waited_for_has_no_display_latency(file: ShownFile) -> None:
+def test_a_suggestion_that_the_user_did_not_wait_for_has_no_display_latency(
+    file: ShownFile,
+) -> None:
     file.edit(10, TEXT)
 
     assert file.reported[0].display_ms is None
@@ -105,7 +107,7 @@ def test_a_suggestion_that_stays_is_reported_once(file: ShownFile) -> None:
         file.outcomes.report_long_shown(now_s)
     file.edit(10, "x", now_s=120.0)
 
-    assert [(each.event, each.after_ms) for each in file.reported] == [
+    assert [(outcome.event, outcome.after_ms) for outcome in file.reported] == [
         (EditorOutcomeEvent.SHOWN, 5_000),
         (EditorOutcomeEvent.REJECTED, 20_000),
     ]
@@ -119,8 +121,8 @@ class GrowingFile(ShownFile):
         self.outcomes = OutcomeTracker(self.reported.append)
         self.outcomes.show(URI, ShownSuggestion("1", 10, TEXT, is_whole=False), now_s=100.0)
 
-    def grow(self, more: str, *, is_whole: bool = True) -> None:
-        self.outcomes.grow("1", TEXT + more, is_whole=is_whole, request_id="r", now_s=101.6)
+    def grow(self, added_text: str, *, is_whole: bool = True) -> None:
+        self.outcomes.grow("1", TEXT + added_text, is_whole=is_whole, request_id="r", now_s=101.6)
 
 
 def test_accepting_the_first_part_of_a_growing_suggestion_accepts_a_part() -> None:
@@ -148,7 +150,7 @@ def test_typing_against_a_grown_suggestion_rejects_the_whole() -> None:
     file.grow("\nb", is_whole=False)
     file.edit(10, "x")
 
-    assert [(each.event, each.chars, each.lines) for each in file.reported] == [
+    assert [(outcome.event, outcome.chars, outcome.lines) for outcome in file.reported] == [
         (EditorOutcomeEvent.SHOWN, len(TEXT) + 2, 2),
         (EditorOutcomeEvent.REJECTED, None, None),
     ]
@@ -293,11 +295,15 @@ def test_persistence_is_checked_five_times(file: ShownFile) -> None:
     for second in range(200, 2_100, 5):
         file.check_persistence(float(second))
 
-    kept = [outcome for outcome in file.reported if outcome.event is EditorOutcomeEvent.PERSISTED]
-    assert [outcome.after_ms for outcome in kept] == [span * 1_000 for span in SPANS_S]
-    assert {(outcome.edited_ratio, outcome.chars, outcome.text) for outcome in kept} == {
-        (0.0, len(TEXT), TEXT)
-    }
+    persisted_outcomes = [
+        outcome for outcome in file.reported if outcome.event is EditorOutcomeEvent.PERSISTED
+    ]
+    assert [outcome.after_ms for outcome in persisted_outcomes] == [
+        span * 1_000 for span in SPANS_S
+    ]
+    assert {
+        (outcome.edited_ratio, outcome.chars, outcome.text) for outcome in persisted_outcomes
+    } == {(0.0, len(TEXT), TEXT)}
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,15 @@ from caret_ls.recent_files import MAX_CHARS, MAX_FILE_CHARS, MAX_FILES, RecentFi
 
 def paths(recency: RecentFiles, texts: dict[str, str] | None = None, *, own: str = "",
           unreadable: Collection[str] = ()) -> list[str]:  # fmt: skip
-    def read(uri: str) -> str | None:
+    def read_file(uri: str) -> str | None:
         if uri in unreadable:
             return None
         return f"text of {uri}\n" if texts is None else texts[uri]
 
-    return [file.path for file in recency.list(own, read)]
+    return [file.path for file in recency.list(own, read_file)]
 
 
-def opened(*names: str) -> RecentFiles:
+def open_files(*names: str) -> RecentFiles:
     recency = RecentFiles()
     for name in names:
         recency.on_open(name, name)
@@ -21,7 +21,7 @@ def opened(*names: str) -> RecentFiles:
 
 
 def test_edited_files_come_first_then_viewed_ones() -> None:
-    recency = opened("a", "b", "c", "d")
+    recency = open_files("a", "b", "c", "d")
     recency.on_edit("b", at=0, now_s=10.0)
     recency.on_edit("a", at=0, now_s=20.0)
     recency.on_view("c")
@@ -30,11 +30,11 @@ def test_edited_files_come_first_then_viewed_ones() -> None:
 
 
 def test_the_own_file_and_unreadable_files_are_left_out() -> None:
-    assert paths(opened("a", "b", "c"), own="a", unreadable={"c"}) == ["b"]
+    assert paths(open_files("a", "b", "c"), own="a", unreadable={"c"}) == ["b"]
 
 
 def test_a_closed_file_is_left_out() -> None:
-    recency = opened("a", "b")
+    recency = open_files("a", "b")
     recency.on_close("a")
     recency.on_edit("a", at=0, now_s=1.0)
 
@@ -45,18 +45,18 @@ def test_number_and_size_of_files_are_bounded() -> None:
     names = [str(number) for number in range(50)]
     long = dict.fromkeys(names, "x" * (MAX_CHARS // 6) + "\n")
 
-    assert len(paths(opened(*names))) == MAX_FILES
-    assert len(paths(opened(*names), long)) == 5
+    assert len(paths(open_files(*names))) == MAX_FILES
+    assert len(paths(open_files(*names), long)) == 5
 
 
 def test_no_more_files_are_read_than_are_listed() -> None:
     read_uris: list[str] = []
 
-    def read(uri: str) -> str:
+    def read_file(uri: str) -> str:
         read_uris.append(uri)
         return "x\n"
 
-    opened(*(str(number) for number in range(50))).list("", read)
+    open_files(*(str(number) for number in range(50))).list("", read_file)
 
     assert len(read_uris) == MAX_FILES
 
@@ -64,7 +64,7 @@ def test_no_more_files_are_read_than_are_listed() -> None:
 def test_a_long_file_is_cut_around_the_last_edit() -> None:
     text = "".join(f"line {number}\n" for number in range(20_000))
     assert len(text) > MAX_FILE_CHARS
-    recency = opened("long", "untouched")
+    recency = open_files("long", "untouched")
     at = text.index("line 9000\n")
     recency.on_edit("long", at=at, now_s=1.0)
 
@@ -77,4 +77,4 @@ def test_a_long_file_is_cut_around_the_last_edit() -> None:
 
 
 def test_blank_files_are_left_out() -> None:
-    assert paths(opened("a", "b"), {"a": " \n", "b": "x\n"}) == ["b"]
+    assert paths(open_files("a", "b"), {"a": " \n", "b": "x\n"}) == ["b"]

@@ -52,7 +52,7 @@ async def test_without_a_key_the_status_is_signed_out_at_once() -> None:
     assert session.board.status is ServerStatus.SIGNED_OUT
 
 
-async def test_before_the_key_is_searched_nobody_counts_as_signed_out() -> None:
+async def test_before_the_key_is_searched_the_user_does_not_count_as_signed_out() -> None:
     session = create_session()
 
     session.on_state(ConnectionState.UNAUTHENTICATED)

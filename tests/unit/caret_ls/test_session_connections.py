@@ -162,14 +162,14 @@ async def test_outcomes_without_a_connection_go_to_the_next_one() -> None:
 
 
 async def test_outcomes_are_not_sent_to_another_gateway() -> None:
-    async with gateway() as fake, gateway() as other, running_session() as running:
+    async with gateway() as fake, gateway() as other_gateway, running_session() as running:
         await running.accept_suggestion(fake)
         await soon(lambda: fake.outcomes("accepted") != [])
-        running.connect_to(other)
-        await soon(lambda: len(other.sockets) == 1)
+        running.connect_to(other_gateway)
+        await soon(lambda: len(other_gateway.sockets) == 1)
         await asyncio.sleep(0.05)
 
-    assert [frame for frame in other.received if frame["type"] == "outcome"] == []
+    assert [frame for frame in other_gateway.received if frame["type"] == "outcome"] == []
 
 
 async def test_outcomes_are_sent_again_after_a_change_of_the_key() -> None:

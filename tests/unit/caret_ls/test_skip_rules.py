@@ -10,9 +10,9 @@ from tests.unit.caret_ls.contexts import context_at
 RULES = SkipRules()
 
 
-def reason(text: str, rules: SkipRules = RULES, **more: Any) -> SkipReason | None:
+def reason(text: str, rules: SkipRules = RULES, **fields: Any) -> SkipReason | None:
     return find_skip_reason(
-        context_at(text, **more), rules, kind=FileKind.NORMAL, has_selection=False
+        context_at(text, **fields), rules, kind=FileKind.NORMAL, has_selection=False
     )
 
 

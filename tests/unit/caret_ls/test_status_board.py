@@ -4,12 +4,12 @@ from caret_ls.status_board import ServerStatus, SignedOutReason, StatusBoard
 
 
 def board() -> tuple[StatusBoard, list[ServerStatus]]:
-    reported: list[ServerStatus] = []
-    return StatusBoard(reported.append), reported
+    statuses: list[ServerStatus] = []
+    return StatusBoard(statuses.append), statuses
 
 
 def test_a_status_is_reported_only_when_it_changes() -> None:
-    status_board, reported = board()
+    status_board, statuses = board()
     status_board.set(is_connected=True)
     status_board.set(is_connected=True)
     status_board.on_request_started()
@@ -17,11 +17,11 @@ def test_a_status_is_reported_only_when_it_changes() -> None:
     status_board.on_request_ended()
     status_board.on_request_ended()
 
-    assert reported == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
+    assert statuses == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
 
 
 @pytest.mark.parametrize(
-    ("known", "status"),
+    ("conditions", "status"),
     [
         ({}, ServerStatus.OFFLINE),
         ({"is_connected": True}, ServerStatus.READY),
@@ -35,18 +35,18 @@ def test_a_status_is_reported_only_when_it_changes() -> None:
     ],
 )
 def test_a_status_that_the_user_can_act_on_comes_first(
-    known: dict[str, bool | SignedOutReason], status: ServerStatus
+    conditions: dict[str, bool | SignedOutReason], status: ServerStatus
 ) -> None:
     status_board, _ = board()
-    status_board.set(**known)
+    status_board.set(**conditions)
 
     assert status_board.status is status
 
 
 def test_a_new_reason_of_the_same_status_is_reported() -> None:
-    status_board, reported = board()
+    status_board, statuses = board()
     status_board.set(signed_out_reason=SignedOutReason.NO_KEY)
     status_board.set(signed_out_reason=SignedOutReason.NO_KEY)
     status_board.set(signed_out_reason=SignedOutReason.KEY_REFUSED)
 
-    assert reported == [ServerStatus.SIGNED_OUT, ServerStatus.SIGNED_OUT]
+    assert statuses == [ServerStatus.SIGNED_OUT, ServerStatus.SIGNED_OUT]

@@ -9,20 +9,20 @@ from tests.unit.caret_ls.contexts import context_at
 ABOVE = "def area(self):\n"
 
 
-def cache_of(text: str, suggestion: str, **more: str) -> SuggestionCache:
+def cache_of(text: str, suggestion: str, **fields: str) -> SuggestionCache:
     cache = SuggestionCache()
-    cache.store(create_suggestion(context_at(text, **more), suggestion, id="1"))
+    cache.store(create_suggestion(context_at(text, **fields), suggestion, id="1"))
     return cache
 
 
-def find(cache: SuggestionCache, text: str, **more: str) -> tuple[str, int] | None:
+def find(cache: SuggestionCache, text: str, **fields: str) -> tuple[str, int] | None:
     """Return the remaining text, and how many characters after the cursor it replaces."""
-    remainder = cache.find(context_at(text, **more))
+    remainder = cache.find(context_at(text, **fields))
     return None if remainder is None else (remainder.text, remainder.replaces)
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    ("text", "expected_remainder"),
     [
         (ABOVE + "    |\n", "return self.width"),
         (ABOVE + "    r|\n", "eturn self.width"),
@@ -35,10 +35,12 @@ def find(cache: SuggestionCache, text: str, **more: str) -> tuple[str, int] | No
         (ABOVE + "    r|\nb = 1\n", None),
     ],
 )
-def test_the_rest_of_a_partly_typed_suggestion_is_found(text: str, left: str | None) -> None:
+def test_the_rest_of_a_partly_typed_suggestion_is_found(
+    text: str, expected_remainder: str | None
+) -> None:
     cache = cache_of(ABOVE + "    |\n", "return self.width")
 
-    assert find(cache, text) == (None if left is None else (left, 0))
+    assert find(cache, text) == (None if expected_remainder is None else (expected_remainder, 0))
 
 
 @given(st.integers(0, 29))
@@ -46,9 +48,9 @@ def test_the_rest_of_a_partly_typed_multiline_suggestion_is_found(num_typed: int
     text = "if a:\n        b()\n    return c"
     cache = cache_of(ABOVE + "    |\n", text)
 
-    left = find(cache, ABOVE + "    " + text[:num_typed] + "|\n")
+    remainder = find(cache, ABOVE + "    " + text[:num_typed] + "|\n")
 
-    assert left == ((text[num_typed:], 0) if text[num_typed:].strip() else None)
+    assert remainder == ((text[num_typed:], 0) if text[num_typed:].strip() else None)
 
 
 @pytest.mark.parametrize(

@@ -21,23 +21,23 @@ def test_edits_made_by_one_key_are_typed(edit: TextEdit, expected: bool) -> None
 
 
 def test_counts_are_returned_once_per_interval() -> None:
-    counted = TypingCount()
-    assert counted.take_due(0.0) is None
+    typing_count = TypingCount()
+    assert typing_count.take_due(0.0) is None
     for language in ("python", "go", "python"):
-        counted.add(language)
+        typing_count.add(language)
 
-    assert counted.take_due(EVERY_S - 1) is None
-    assert counted.take_due(EVERY_S) == {"python": 2, "go": 1}
-    assert counted.take_due(3 * EVERY_S) is None
+    assert typing_count.take_due(EVERY_S - 1) is None
+    assert typing_count.take_due(EVERY_S) == {"python": 2, "go": 1}
+    assert typing_count.take_due(3 * EVERY_S) is None
 
 
 def test_the_number_of_languages_is_bounded() -> None:
-    counted = TypingCount()
-    counted.take_due(0.0)
+    typing_count = TypingCount()
+    typing_count.take_due(0.0)
     for number in range(50):
-        counted.add(f"language-{number}")
+        typing_count.add(f"language-{number}")
 
-    counts = counted.take_due(EVERY_S)
+    counts = typing_count.take_due(EVERY_S)
 
     assert counts is not None
     assert len(counts) == MAX_LANGUAGES

@@ -13,7 +13,7 @@ AGAIN = Note(at_s=0.0, tenant="acme", ending="stop", total_ms=40.0, attempts=2, 
 LATE = Quiet(calm_ms=10.0, fault_ms=16.0, num=100)
 
 
-def _figures(**more: Any) -> Figures:
+def _figures(**fields: Any) -> Figures:
     values: dict[str, Any] = {
         "notes": [SERVED, AGAIN],
         "quiet": Quiet(calm_ms=10.0, fault_ms=14.0, num=100),
@@ -24,16 +24,16 @@ def _figures(**more: Any) -> Figures:
         "fault_s": 1.0,
         "others_cores": 0.0,
     }
-    return Figures(**(values | more))
+    return Figures(**(values | fields))
 
 
 def test_a_run_without_failures_and_with_a_balanced_ledger_passes() -> None:
     assert _figures().has_passed
 
 
-@pytest.mark.parametrize("more", [{"notes": [FAILED]}, {"is_even": False}, {"quiet": LATE}])
-def test_each_target_can_be_missed(more: dict[str, Any]) -> None:
-    assert not _figures(**more).has_passed
+@pytest.mark.parametrize("fields", [{"notes": [FAILED]}, {"is_even": False}, {"quiet": LATE}])
+def test_each_target_can_be_missed(fields: dict[str, Any]) -> None:
+    assert not _figures(**fields).has_passed
 
 
 def test_slow_tokens_are_tolerated_while_others_use_the_cores() -> None:

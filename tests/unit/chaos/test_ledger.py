@@ -8,9 +8,9 @@ from tests.chaos.client_log import Note
 STOPPED = {"at_s": 0.0, "tenant": "acme", "ending": "stop", "total_ms": 40.0}
 
 
-def note(request_id: str, *, prompt: int = 10, generated: int = 3, **more: object) -> Note:
+def note(request_id: str, *, prompt: int = 10, generated: int = 3, **fields: object) -> Note:
     counts = {"prompt_tokens": prompt, "generated_tokens": generated}
-    return Note(**{**STOPPED, "request_id": request_id, **counts, **more})  # type: ignore[arg-type]
+    return Note(**{**STOPPED, "request_id": request_id, **counts, **fields})  # type: ignore[arg-type]
 
 
 def row(request_id: str, *, prompt: int = 10, generated: int = 3) -> Row:
@@ -18,10 +18,10 @@ def row(request_id: str, *, prompt: int = 10, generated: int = 3) -> Row:
 
 
 def test_requests_billed_once_with_the_same_counts_balance() -> None:
-    found = balance([note("a"), note("b")], [row("b"), row("a")], ())
+    balance_result = balance([note("a"), note("b")], [row("b"), row("a")], ())
 
-    assert found.is_even
-    assert (found.noted, found.billed) == (2, 2)
+    assert balance_result.is_even
+    assert (balance_result.noted, balance_result.billed) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -35,30 +35,30 @@ def test_requests_billed_once_with_the_same_counts_balance() -> None:
     ],
 )
 def test_each_kind_of_difference_is_counted(rows: list[Row], field: str) -> None:
-    found = balance([note("a"), note("b")], rows, ())
+    balance_result = balance([note("a"), note("b")], rows, ())
 
-    assert not found.is_even
-    assert getattr(found, field) == 1
+    assert not balance_result.is_even
+    assert getattr(balance_result, field) == 1
 
 
 def test_a_retried_request_may_be_billed_twice() -> None:
-    found = balance([note("a", attempts=2, breaks=1)], [row("a"), row("b")], ())
+    balance_result = balance([note("a", attempts=2, breaks=1)], [row("a"), row("b")], ())
 
-    assert found.is_even
-    assert (found.unseen, found.broken) == (1, 1)
+    assert balance_result.is_even
+    assert (balance_result.unseen, balance_result.broken) == (1, 1)
 
 
 def test_a_request_that_ended_with_an_error_may_be_billed() -> None:
-    failed = note("", ending="engine_disconnected", is_error=True)
+    failed_note = note("", ending="engine_disconnected", is_error=True)
 
-    assert balance([failed], [row("a")], ()).is_even
+    assert balance([failed_note], [row("a")], ()).is_even
 
 
 def test_requests_noted_later_may_or_may_not_be_billed() -> None:
-    found = balance([note("a")], [row("a"), row("b")], [note("b"), note("c")])
+    balance_result = balance([note("a")], [row("a"), row("b")], [note("b"), note("c")])
 
-    assert found.is_even
-    assert found.missing == 0
+    assert balance_result.is_even
+    assert balance_result.missing == 0
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,11 @@ def test_requests_noted_later_may_or_may_not_be_billed() -> None:
 def test_a_request_has_failed_only_if_an_editor_would_show_an_error(
     ending: str, is_error: bool, verdict: str
 ) -> None:
-    found = note("a", ending=ending, is_error=is_error)
+    request_note = note("a", ending=ending, is_error=is_error)
 
-    verdicts = {"served": found.is_served, "shed": found.is_shed, "failed": found.is_failed}
+    verdicts = {
+        "served": request_note.is_served,
+        "shed": request_note.is_shed,
+        "failed": request_note.is_failed,
+    }
     assert [name for name, holds in verdicts.items() if holds] == [verdict]

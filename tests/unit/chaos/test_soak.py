@@ -38,9 +38,9 @@ def test_shrinking_is_flat() -> None:
 
 
 def test_growth_is_measured_over_the_whole_time() -> None:
-    found = trend(_samples(mb_each=0.1), settled_s=0.0)
+    growth = trend(_samples(mb_each=0.1), settled_s=0.0)
 
-    assert found.more_memory_mb == pytest.approx(9.9, abs=0.1)
+    assert growth.more_memory_mb == pytest.approx(9.9, abs=0.1)
 
 
 def test_growth_before_settling_shows_only_in_the_course() -> None:
@@ -50,8 +50,8 @@ def test_growth_before_settling_shows_only_in_the_course() -> None:
         for sample in _samples()
     ]
 
-    found = trend([*filling, *flat], settled_s=999.0)
+    growth = trend([*filling, *flat], settled_s=999.0)
 
-    assert found.more_memory_mb == 0.0
-    assert found.course_mb[0] < 105.0
-    assert found.course_mb[-1] == 150.0
+    assert growth.more_memory_mb == 0.0
+    assert growth.course_mb[0] < 105.0
+    assert growth.course_mb[-1] == 150.0

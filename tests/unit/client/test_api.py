@@ -102,8 +102,11 @@ class Server:
         return response
 
     def run(self, *argv: str, environment: dict[str, str] | None = None) -> int:
-        known = {"CARET_CONSOLE_URL": "http://caret.test", "CARET_SERVICE_KEY": "cpk_svc_x"}
-        return run(argv, environment or known, transport=httpx.MockTransport(self))
+        default_environment = {
+            "CARET_CONSOLE_URL": "http://caret.test",
+            "CARET_SERVICE_KEY": "cpk_svc_x",
+        }
+        return run(argv, environment or default_environment, transport=httpx.MockTransport(self))
 
 
 @pytest.fixture(autouse=True)
@@ -310,9 +313,13 @@ def test_an_unknown_openapi_document_is_rejected(document: dict[str, Any]) -> No
 
 
 def test_types_are_resolved_through_references() -> None:
-    create = next(each for each in read_operations(DOCUMENT) if each.command == "create")
+    create = next(
+        operation for operation in read_operations(DOCUMENT) if operation.command == "create"
+    )
 
-    assert {each.name: each.kind for each in create.fields if each.name in ("kind", "scopes")} == {
+    assert {
+        field.name: field.kind for field in create.fields if field.name in ("kind", "scopes")
+    } == {
         "kind": ParameterType.TEXT,
         "scopes": ParameterType.LIST,
     }
@@ -322,10 +329,10 @@ def test_an_error_has_its_status_and_code() -> None:
     problem = httpx.Response(409, json={"code": "conflict", "detail": "Too late."})
     caller = ApiClient("http://caret.test", None, transport=httpx.MockTransport(Server(problem)))
 
-    with pytest.raises(ApiError, match="Too late") as refused:
+    with pytest.raises(ApiError, match="Too late") as exc_info:
         caller.request(ApiRequest("PUT", "/api/v1/policy", body={}))
 
-    assert (refused.value.status, refused.value.code) == (409, "conflict")
+    assert (exc_info.value.status, exc_info.value.code) == (409, "conflict")
 
 
 def test_an_unreachable_server_is_reported() -> None:

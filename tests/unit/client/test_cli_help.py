@@ -12,17 +12,17 @@ _HELP = {"help", "--help", "-h"}
 
 
 def test_the_overview_lists_each_caret_command_once() -> None:
-    found = [
+    paths = [
         path
         for folder in ("platform/caret", "tenants", "console", "inference")
         for path in (_REPOSITORY / folder).glob("**/management/commands/*.py")
     ]
-    django_commands = {path.stem for path in found if path.stem != "__init__"}
-    ours = django_commands | (cli._COMMANDS.keys() - _HELP)
+    django_commands = {path.stem for path in paths if path.stem != "__init__"}
+    our_commands = django_commands | (cli._COMMANDS.keys() - _HELP)
 
-    listed = [name for commands in GROUPS.values() for name in commands]
+    listed_commands = [name for commands in GROUPS.values() for name in commands]
 
-    assert sorted(listed) == sorted(ours)
+    assert sorted(listed_commands) == sorted(our_commands)
 
 
 def test_the_overview_fits_into_80_columns() -> None:

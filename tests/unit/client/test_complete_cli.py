@@ -63,8 +63,8 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def _arguments(source: Path, *more: str) -> list[str]:
-    return [str(source), "--line", "1", "--column", "5", *more]
+def _arguments(source: Path, *extra_arguments: str) -> list[str]:
+    return [str(source), "--line", "1", "--column", "5", *extra_arguments]
 
 
 def test_a_completion_is_printed_with_its_figures(
@@ -73,12 +73,12 @@ def test_a_completion_is_printed_with_its_figures(
     with _running(Gateway(DELTA, DONE), monkeypatch):
         code = main(_arguments(source))
 
-    printed = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert code == 0
-    assert "a = b + c" in printed
-    assert "first token 12.5 ms" in printed
-    assert "16 of them cached" in printed
-    assert max(map(len, printed.splitlines())) <= 80
+    assert "a = b + c" in output
+    assert "first token 12.5 ms" in output
+    assert "16 of them cached" in output
+    assert max(map(len, output.splitlines())) <= 80
 
 
 def test_a_completion_may_be_printed_as_one_json_line(
@@ -119,9 +119,9 @@ def test_unknown_figures_are_left_out(
     with _running(Gateway({**DONE, "meta": meta}), monkeypatch):
         main(_arguments(source))
 
-    printed = capsys.readouterr().out
-    assert "no text" in printed
-    assert "cached" not in printed
+    output = capsys.readouterr().out
+    assert "no text" in output
+    assert "cached" not in output
 
 
 def test_an_error_is_printed_with_its_code(

@@ -10,7 +10,7 @@ TEXT = "abc\nde\n"
 
 
 @pytest.mark.parametrize(
-    ("line", "column", "cut"),
+    ("line", "column", "expected"),
     [
         (1, 1, CursorSplit("", "abc\nde\n")),
         (1, 2, CursorSplit("a", "bc\nde\n")),
@@ -20,8 +20,8 @@ TEXT = "abc\nde\n"
         (3, 1, CursorSplit("abc\nde\n", "")),
     ],
 )
-def test_lines_and_columns_count_from_one(line: int, column: int, cut: CursorSplit) -> None:
-    assert cut_at(TEXT, line=line, column=column) == cut
+def test_lines_and_columns_count_from_one(line: int, column: int, expected: CursorSplit) -> None:
+    assert cut_at(TEXT, line=line, column=column) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_prefix_and_suffix_make_up_the_file(text: str, data: st.DataObject) -> N
     line = data.draw(st.integers(1, len(lines)))
     column = data.draw(st.integers(1, len(lines[line - 1]) + 1))
 
-    cut = cut_at(text, line=line, column=column)
+    split = cut_at(text, line=line, column=column)
 
-    assert cut.prefix + cut.suffix == text
-    assert cut.prefix.count("\n") == line - 1
+    assert split.prefix + split.suffix == text
+    assert split.prefix.count("\n") == line - 1
 
 
 @pytest.mark.parametrize(

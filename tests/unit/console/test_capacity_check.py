@@ -43,7 +43,7 @@ def test_the_most_frequent_mode_is_compared() -> None:
     assert check.agrees
 
 
-def test_few_requests_are_too_few_and_no_requests_are_no_check() -> None:
+def test_99_requests_are_too_few_and_none_give_no_check() -> None:
     check = check_model(PLAN, [replace(MEASURED, count=99)])
 
     assert check is not None

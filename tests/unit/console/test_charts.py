@@ -120,12 +120,12 @@ def test_each_column_has_a_label_with_its_values() -> None:
     assert draw([3.0], [5.0]).columns[0].label == "0h: s0 3, s1 5"
 
 
-@pytest.mark.parametrize(("num", "shown"), [(1, 1), (2, 2), (7, 5), (24, 5), (91, 5)])
-def test_labels_are_evenly_spaced(num: int, shown: int) -> None:
+@pytest.mark.parametrize(("num", "num_labels"), [(1, 1), (2, 2), (7, 5), (24, 5), (91, 5)])
+def test_labels_are_evenly_spaced(num: int, num_labels: int) -> None:
     labels = draw([1.0] * num).labels
 
     hours = [int(label[:-1]) for label in labels]
-    assert len(hours) == shown
+    assert len(hours) == num_labels
     steps = [after - before for before, after in pairwise(hours)]
     assert max(steps, default=0) - min(steps, default=0) <= 1
 

@@ -42,4 +42,6 @@ def test_every_delivery_error_is_known_and_translated() -> None:
 
     assert raised == set(HTTP_CLIENT_ERRORS)
     with override("de"):
-        assert not [each for each in HTTP_CLIENT_ERRORS if translate_delivery_error(each) == each]
+        assert not [
+            error for error in HTTP_CLIENT_ERRORS if translate_delivery_error(error) == error
+        ]

@@ -6,7 +6,7 @@ from console.templatetags.email_addresses import breakable
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("ada@acme.example", "ada@<wbr>acme.example"),
         ("Ada", "Ada"),
@@ -14,5 +14,5 @@ from console.templatetags.email_addresses import breakable
         ("", ""),
     ],
 )
-def test_an_email_address_may_break_after_the_at_sign(text: str, shown: str) -> None:
-    assert breakable(text) == shown
+def test_an_email_address_may_break_after_the_at_sign(text: str, expected: str) -> None:
+    assert breakable(text) == expected

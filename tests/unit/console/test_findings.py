@@ -61,10 +61,10 @@ def _fields(text: str) -> set[str | None]:
 )
 def test_a_stage_has_the_name_that_the_table_shows(language: str, text: str) -> None:
     wording = "Error: {code} after {after} ms, in the stage {stage}."
-    ended = Finding(wording, code="cold", after=Quantity(3, 1), stage="generate")
+    finding = Finding(wording, code="cold", after=Quantity(3, 1), stage="generate")
 
     with translation.override(language):
-        assert translate_finding(ended) == text
+        assert translate_finding(finding) == text
 
 
 def test_a_finding_is_a_string_for_programs() -> None:

@@ -23,6 +23,6 @@ def test_every_area_has_an_icon() -> None:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(CONSOLE)))
 def test_templates_name_existing_icons(path: Path) -> None:
-    named = re.findall(r'<c-icon name="([a-z-]+)"', path.read_text())
+    icon_names = re.findall(r'<c-icon name="([a-z-]+)"', path.read_text())
 
-    assert set(named) <= NAMES
+    assert set(icon_names) <= NAMES

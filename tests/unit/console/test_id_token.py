@@ -29,8 +29,14 @@ def key() -> rsa.RSAPrivateKey:
 def claims(**changes: Any) -> dict[str, Any]:
     """Return claims; those that are None are left out."""
     now = int(time.time())
-    held = {"iss": ISSUER, "aud": CLIENT_ID, "sub": "u1", "iat": now, "exp": now + 300} | changes
-    return {name: value for name, value in held.items() if value is not None}
+    claim_values = {
+        "iss": ISSUER,
+        "aud": CLIENT_ID,
+        "sub": "u1",
+        "iat": now,
+        "exp": now + 300,
+    } | changes
+    return {name: value for name, value in claim_values.items() if value is not None}
 
 
 def accept(token: str, key: Any) -> dict[str, Any]:
@@ -80,10 +86,10 @@ def test_other_algorithms_are_rejected_before_a_key_is_fetched(
     key: rsa.RSAPrivateKey, algorithm: object
 ) -> None:
     """HS256 with the public key as the secret is the most important case."""
-    with pytest.raises(ProviderRefused) as caught:
+    with pytest.raises(ProviderRefused) as exc_info:
         require_algorithm(forge_token(algorithm, key))
 
-    assert caught.value.reason in {"algorithm_not_allowed", "malformed"}
+    assert exc_info.value.reason in {"algorithm_not_allowed", "malformed"}
 
 
 @pytest.mark.parametrize("name", REQUIRED_CLAIMS)
@@ -114,10 +120,10 @@ def test_a_missing_claim_is_named(key: rsa.RSAPrivateKey, name: str) -> None:
 def test_a_token_with_a_wrong_claim_is_rejected(
     key: rsa.RSAPrivateKey, changes: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(ProviderRefused) as caught:
+    with pytest.raises(ProviderRefused) as exc_info:
         accept_claims(key, **changes)
 
-    assert caught.value.reason == reason
+    assert exc_info.value.reason == reason
 
 
 @pytest.mark.parametrize("changes", [{"aud": ["caret"]}, {"aud": ["caret", "x"], "azp": "caret"}])

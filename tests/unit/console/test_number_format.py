@@ -49,18 +49,18 @@ def test_only_a_change_beyond_chance_is_good(num: int, tone: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spent_micros", "limit_micros", "shown"),
+    ("spent_micros", "limit_micros", "expected"),
     [(335_303, 260_000, "€0.34"), (5_300, 10_000, "€0.0053"), (0, 10_000, "€0.00")],
 )
 def test_only_spending_of_a_tiny_budget_shows_parts_of_a_cent(
-    spent_micros: int, limit_micros: int, shown: str
+    spent_micros: int, limit_micros: int, expected: str
 ) -> None:
     with override("en"):
-        assert format_budget_amount(spent_micros, limit_micros, "EUR") == shown
+        assert format_budget_amount(spent_micros, limit_micros, "EUR") == expected
 
 
 def test_german_money_has_german_separators_and_the_symbol_at_the_end() -> None:
     with override("de"):
-        shown = format_budget_amount(1_234_500_000, 2_000_000_000, "EUR")
+        amount = format_budget_amount(1_234_500_000, 2_000_000_000, "EUR")
 
-    assert shown == "1.234,50\N{NO-BREAK SPACE}€"
+    assert amount == "1.234,50\N{NO-BREAK SPACE}€"

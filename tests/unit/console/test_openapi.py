@@ -28,9 +28,9 @@ def resolved(part: dict[str, Any]) -> dict[str, Any]:
 def references(part: Any) -> list[str]:
     if isinstance(part, dict):
         own = [part["$ref"]] if isinstance(part.get("$ref"), str) else []
-        return own + [found for value in part.values() for found in references(value)]
+        return own + [reference for value in part.values() for reference in references(value)]
     if isinstance(part, list):
-        return [found for value in part for found in references(value)]
+        return [reference for value in part for reference in references(value)]
     return []
 
 

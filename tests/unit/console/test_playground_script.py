@@ -41,8 +41,8 @@ def test_the_tests_of_the_script_pass() -> None:
 
 
 def test_the_bundle_matches_the_sources() -> None:
-    files = sorted(each for each in SOURCES.iterdir() if each.suffix in (".js", ".mjs", ".json"))
-    digest = hashlib.sha256(b"".join(each.read_bytes() for each in files)).hexdigest()
+    files = sorted(path for path in SOURCES.iterdir() if path.suffix in (".js", ".mjs", ".json"))
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
     assert f"sources: {digest} " in BUNDLE.read_text(encoding="utf-8")[:300], (
         "run platform/scripts/build_playground"

@@ -29,18 +29,20 @@ def idp() -> SamlProvider:
     return SamlProvider()
 
 
-def read(idp: SamlProvider, xml: str) -> str:
+def read_email(idp: SamlProvider, xml: str) -> str:
     """Return the email address of the user who is signed in.
 
     Raises InvalidSamlResponse.
     """
     metadata = parse_metadata(idp.metadata())
-    known = Known(TenantId("acme"), metadata.entity_id, metadata.sso_url, metadata.certificates)
-    return read_response(encode(xml), known, US).email
+    known_provider = Known(
+        TenantId("acme"), metadata.entity_id, metadata.sso_url, metadata.certificates
+    )
+    return read_response(encode(xml), known_provider, US).email
 
 
 def test_a_plain_response_is_accepted(idp: SamlProvider) -> None:
-    assert read(idp, idp.build_response(ASSERTION)) == "olga@acme.example"
+    assert read_email(idp, idp.build_response(ASSERTION)) == "olga@acme.example"
 
 
 @pytest.mark.parametrize(
@@ -64,32 +66,38 @@ def test_a_signature_with_other_transforms_or_keys_is_rejected(
     assert before in xml
 
     with pytest.raises(InvalidSamlResponse, match="signature_form"):
-        read(idp, xml.replace(before, after))
+        read_email(idp, xml.replace(before, after))
 
 
 def test_a_weak_digest_is_rejected(idp: SamlProvider) -> None:
     with pytest.raises(InvalidSamlResponse, match="signature_form"):
-        read(idp, idp.build_response(replace(ASSERTION, algorithm=Saml.RSA_SHA1)))
+        read_email(idp, idp.build_response(replace(ASSERTION, algorithm=Saml.RSA_SHA1)))
 
 
 def test_a_signed_response_with_an_unsigned_assertion_is_rejected(idp: SamlProvider) -> None:
     with pytest.raises(InvalidSamlResponse, match="assertion_not_signed"):
-        read(idp, idp.build_response(replace(ASSERTION, is_signed=False, signs_response=True)))
+        read_email(
+            idp, idp.build_response(replace(ASSERTION, is_signed=False, signs_response=True))
+        )
 
 
 def test_a_second_audience_restriction_is_rejected(idp: SamlProvider) -> None:
-    between = "</saml:Audience></saml:AudienceRestriction><saml:AudienceRestriction><saml:Audience>"
-    both = f"{US.entity_id}{between}https://elsewhere.example"
+    separator = (
+        "</saml:Audience></saml:AudienceRestriction><saml:AudienceRestriction><saml:Audience>"
+    )
+    both_audiences = f"{US.entity_id}{separator}https://elsewhere.example"
 
     with pytest.raises(InvalidSamlResponse, match="wrong_audience"):
-        read(idp, idp.build_response(replace(ASSERTION, audience=both)))
+        read_email(idp, idp.build_response(replace(ASSERTION, audience=both_audiences)))
 
 
 def test_a_repeated_id_is_rejected(idp: SamlProvider) -> None:
     xml = idp.build_response(ASSERTION)
 
     with pytest.raises(InvalidSamlResponse, match="repeated_id"):
-        read(idp, re.sub(r' ID="_[0-9a-f]{32}"', f' ID="{ASSERTION.assertion_id}"', xml, count=1))
+        read_email(
+            idp, re.sub(r' ID="_[0-9a-f]{32}"', f' ID="{ASSERTION.assertion_id}"', xml, count=1)
+        )
 
 
 def test_an_encrypted_assertion_is_rejected(idp: SamlProvider) -> None:
@@ -101,14 +109,15 @@ def test_an_encrypted_assertion_is_rejected(idp: SamlProvider) -> None:
     )
 
     with pytest.raises(InvalidSamlResponse, match="not_one_plain_assertion"):
-        read(idp, xml)
+        read_email(idp, xml)
 
 
 def test_an_attribute_may_be_repeated(idp: SamlProvider) -> None:
     roles = (("Role", "developer"), ("Role", "auditor"), ("Role", "developer"))
 
     assert (
-        read(idp, idp.build_response(replace(ASSERTION, attributes=roles))) == "olga@acme.example"
+        read_email(idp, idp.build_response(replace(ASSERTION, attributes=roles)))
+        == "olga@acme.example"
     )
 
 
@@ -117,22 +126,23 @@ def test_a_repeated_equal_email_address_is_accepted(idp: SamlProvider) -> None:
     once_more = (("mail", "olga@acme.example"), ("mail", "olga@acme.example"))
 
     assert (
-        read(idp, idp.build_response(replace(assertion, attributes=once_more)))
+        read_email(idp, idp.build_response(replace(assertion, attributes=once_more)))
         == "olga@acme.example"
     )
 
 
 def test_two_different_email_addresses_are_rejected(idp: SamlProvider) -> None:
     assertion = replace(ASSERTION, has_name_id=False, has_email_attribute=False)
-    two = (("mail", "olga@acme.example"), ("mail", "otto@acme.example"))
+    two_emails = (("mail", "olga@acme.example"), ("mail", "otto@acme.example"))
 
     with pytest.raises(InvalidSamlResponse, match="no_email"):
-        read(idp, idp.build_response(replace(assertion, attributes=two)))
+        read_email(idp, idp.build_response(replace(assertion, attributes=two_emails)))
 
 
 def test_an_email_attribute_suffices_without_a_name_id(idp: SamlProvider) -> None:
     assert (
-        read(idp, idp.build_response(replace(ASSERTION, has_name_id=False))) == "olga@acme.example"
+        read_email(idp, idp.build_response(replace(ASSERTION, has_name_id=False)))
+        == "olga@acme.example"
     )
 
 
@@ -144,20 +154,20 @@ def test_a_name_id_for_another_service_is_rejected(
     assertion = replace(assertion, has_email_attribute=has_email_attribute)
 
     with pytest.raises(InvalidSamlResponse, match="sp_name_qualifier_name_mismatch"):
-        read(idp, idp.build_response(assertion))
+        read_email(idp, idp.build_response(assertion))
 
 
 def test_a_name_id_for_this_service_is_accepted(idp: SamlProvider) -> None:
     assertion = replace(ASSERTION, sp_name_qualifier=US.entity_id, has_email_attribute=False)
 
-    assert read(idp, idp.build_response(assertion)) == "olga@acme.example"
+    assert read_email(idp, idp.build_response(assertion)) == "olga@acme.example"
 
 
 def test_a_response_without_an_email_address_is_rejected(idp: SamlProvider) -> None:
     assertion = replace(ASSERTION, has_name_id=False, has_email_attribute=False)
 
     with pytest.raises(InvalidSamlResponse, match="no_email"):
-        read(idp, idp.build_response(assertion))
+        read_email(idp, idp.build_response(assertion))
 
 
 ENCRYPTED_ID = (
@@ -192,7 +202,7 @@ def test_a_hostile_provider_cannot_cause_an_unexpected_error(
     )
 
     with suppress(InvalidSamlResponse):
-        assert read(idp, idp.build_response(assertion)) == "olga@acme.example"
+        assert read_email(idp, idp.build_response(assertion)) == "olga@acme.example"
 
 
 # Outside of the signed part.
@@ -219,4 +229,4 @@ def test_a_hostile_browser_cannot_cause_an_unexpected_error(
     assert before in xml
 
     with suppress(InvalidSamlResponse):
-        assert read(idp, xml.replace(before, after, 1)) == "olga@acme.example"
+        assert read_email(idp, xml.replace(before, after, 1)) == "olga@acme.example"

@@ -15,5 +15,7 @@ def test_the_page_offers_each_allowed_change(current: TenantStatus) -> None:
 
 
 def test_only_closing_for_good_is_final() -> None:
-    finals = {each.target for s in TenantStatus for each in list_status_changes(s) if each.is_final}
+    finals = {
+        change.target for s in TenantStatus for change in list_status_changes(s) if change.is_final
+    }
     assert finals == {TenantStatus.CLOSED}

@@ -56,8 +56,8 @@ def test_a_changed_character_is_rejected() -> None:
     text = generate_key(KeyKind.DEVELOPER).text
 
     for position in range(len("cpk_live_"), len(text)):
-        other = "x" if text[position] != "x" else "y"
-        assert parse_key(text[:position] + other + text[position + 1 :]) is None
+        changed_character = "x" if text[position] != "x" else "y"
+        assert parse_key(text[:position] + changed_character + text[position + 1 :]) is None
 
 
 @pytest.mark.parametrize(

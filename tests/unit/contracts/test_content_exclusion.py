@@ -80,9 +80,9 @@ def test_a_path_without_a_repository_is_matched_with_the_general_globs_only() ->
 
 @pytest.mark.parametrize(("glob", "path", "excluded"), EXCLUSION_CASES)
 def test_the_matching_glob_is_reported(glob: str, path: str, excluded: bool) -> None:
-    found = matching_globs({"*": (glob,)}, repository="shop", path=path)
+    matches = matching_globs({"*": (glob,)}, repository="shop", path=path)
 
-    assert found == ([("*", glob)] if excluded else [])
+    assert matches == ([("*", glob)] if excluded else [])
 
 
 @given(st.lists(parts, max_size=4).map("".join), st.lists(parts, max_size=6).map("".join))
@@ -90,9 +90,9 @@ def test_the_literal_prefilter_never_changes_the_result(glob: str, path: str) ->
     """Paths without the glob's literal text are not matched with its regular expression."""
     policy = make_policy(content_exclusion={"*": (glob,)})
 
-    found = matching_globs(policy.content_exclusion, repository="", path=path)
+    matches = matching_globs(policy.content_exclusion, repository="", path=path)
 
-    assert is_excluded(policy, repository="", path=path) is bool(found)
+    assert is_excluded(policy, repository="", path=path) is bool(matches)
 
 
 @pytest.mark.parametrize("repository", ["Payments", "PAYMENTS", "payments"])

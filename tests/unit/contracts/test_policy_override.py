@@ -95,9 +95,9 @@ def is_at_most_as_permissive(narrow: TenantPolicy, wide: TenantPolicy) -> bool:
 
 @given(_policies, _overrides, _overrides)
 def test_the_order_of_overrides_does_not_matter(
-    policy: TenantPolicy, one: PolicyOverride, other: PolicyOverride
+    policy: TenantPolicy, first: PolicyOverride, second: PolicyOverride
 ) -> None:
-    assert apply_overrides(policy, [one, other]) == apply_overrides(policy, [other, one])
+    assert apply_overrides(policy, [first, second]) == apply_overrides(policy, [second, first])
 
 
 @given(_policies, _overrides)
@@ -126,10 +126,12 @@ def test_the_restrictions_of_an_override_always_apply(
     assert is_at_most(restricted.max_key_lifetime_days, override.max_key_lifetime_days)
     assert restricted.has_secret_filter >= override.has_secret_filter
     assert restricted.is_mfa_required >= override.is_mfa_required
-    alone = msgspec.structs.replace(policy, content_exclusion=override.content_exclusion)
+    policy_of_override = msgspec.structs.replace(
+        policy, content_exclusion=override.content_exclusion
+    )
     for repository in REPOSITORIES:
         for path in PATHS:
-            if is_excluded(alone, repository=repository, path=path):
+            if is_excluded(policy_of_override, repository=repository, path=path):
                 assert is_excluded(restricted, repository=repository, path=path)
 
 

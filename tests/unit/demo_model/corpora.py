@@ -25,5 +25,5 @@ def small_tokenizer() -> Tokenizer:
 @cache
 def small_corpus() -> TokenCorpus:
     package = [(Group.PACKAGES, "package", file) for file in [*FILES, SHORT_FILE]]
-    others = [(group, str(group), FILES[0]) for group in Group if group is not Group.PACKAGES]
-    return encode([*package, *others], small_tokenizer())
+    other_files = [(group, str(group), FILES[0]) for group in Group if group is not Group.PACKAGES]
+    return encode([*package, *other_files], small_tokenizer())

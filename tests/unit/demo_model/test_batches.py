@@ -48,14 +48,14 @@ def test_a_row_has_the_requested_number_of_inputs_and_labels(
 def test_each_label_is_the_next_input_except_after_the_suffix_marker(tokenizer: Tokenizer) -> None:
     row = make_source(tokenizer).draw_row(256)
 
-    wrong = {
+    positions = {
         place
         for place, following, label in zip(
             row.inputs, row.inputs[1:], row.labels[:-1], strict=False
         )
         if label != following
     }
-    assert wrong <= {token_id(tokenizer, FIM_SUFFIX)}
+    assert positions <= {token_id(tokenizer, FIM_SUFFIX)}
 
 
 def test_after_the_suffix_marker_the_label_is_the_first_token_of_the_answer(
@@ -109,9 +109,9 @@ def test_a_document_with_a_prefix_has_a_whole_middle(tokenizer: Tokenizer) -> No
     source = make_source(tokenizer)
     documents = [source.draw_document(300).tokens for _ in range(300)]
 
-    filled = [d for d in documents if token_id(tokenizer, FIM_PREFIX) in d]
-    assert len(filled) > 150
-    for document in filled:
+    documents_with_prefix = [d for d in documents if token_id(tokenizer, FIM_PREFIX) in d]
+    assert len(documents_with_prefix) > 150
+    for document in documents_with_prefix:
         assert document.count(token_id(tokenizer, FIM_SUFFIX)) == 1
         assert document.count(token_id(tokenizer, FIM_MIDDLE)) == 1
         assert document[-1] == token_id(tokenizer, END_OF_TEXT)
@@ -123,8 +123,8 @@ def test_the_answer_to_an_echo_occurs_in_its_prefix(tokenizer: Tokenizer) -> Non
 
     for document in [source.draw_document(100) for _ in range(100)]:
         num_given = len(document.weights) - document.weights[::-1].index(FIRST_WEIGHT) - 1
-        given, answer = document.tokens[:num_given], document.tokens[num_given:-1]
-        assert " ".join(map(str, answer)) in " ".join(map(str, given))
+        before, answer = document.tokens[:num_given], document.tokens[num_given:-1]
+        assert " ".join(map(str, answer)) in " ".join(map(str, before))
 
 
 def test_only_the_answer_to_an_echo_has_weight(tokenizer: Tokenizer) -> None:
@@ -143,9 +143,11 @@ def test_a_mixture_with_one_layout_draws_no_other(tokenizer: Tokenizer) -> None:
     source.mixture = Mixture({Group.PACKAGES: 1.0}, order=TrainingOrder.SPM)
 
     prefix, suffix = (token_id(tokenizer, name) for name in (FIM_PREFIX, FIM_SUFFIX))
-    filled = [d for d in (source.draw_document(300).tokens for _ in range(100)) if prefix in d]
-    assert len(filled) > 80
-    assert {d[d.index(prefix) + 1] for d in filled} == {suffix}
+    documents_with_prefix = [
+        d for d in (source.draw_document(300).tokens for _ in range(100)) if prefix in d
+    ]
+    assert len(documents_with_prefix) > 80
+    assert {d[d.index(prefix) + 1] for d in documents_with_prefix} == {suffix}
 
 
 def test_a_row_longer_than_the_file_is_filled_with_context(tokenizer: Tokenizer) -> None:

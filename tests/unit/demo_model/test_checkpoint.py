@@ -68,7 +68,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
 
     assert after_resume.progress.step == 4
     pairs = zip(uninterrupted.model.parameters(), after_resume.model.parameters(), strict=True)
-    assert all(torch.equal(one, other) for one, other in pairs)
+    assert all(torch.equal(tensor, other_tensor) for tensor, other_tensor in pairs)
 
 
 def test_an_empty_folder_has_no_checkpoint(tmp_path: Path) -> None:

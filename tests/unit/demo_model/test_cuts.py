@@ -11,17 +11,17 @@ from tests.unit.demo_model.corpora import FILES, SHORT_FILE, small_corpus, small
 SEEDS = range(60)
 
 
-def cut(kind: CutKind, seed: int, file: TokenFile) -> TokenSpans:
+def make_cut(kind: CutKind, seed: int, file: TokenFile) -> TokenSpans:
     return Cutter(small_corpus(), small_tokenizer(), random.Random(seed)).cut(file, kind)
 
 
 def texts(kind: CutKind, seed: int, file: TokenFile) -> tuple[str, str, str]:
     """Return prefix, middle and suffix."""
-    drawn, tokens = cut(kind, seed, file), small_corpus().tokens
+    file_cut, tokens = make_cut(kind, seed, file), small_corpus().tokens
     decode = small_tokenizer().decode
-    prefix = tokens[file.start : drawn.start].tolist() + drawn.prefix_end
-    suffix = drawn.suffix_start + tokens[drawn.end : file.end].tolist()
-    return decode(prefix), decode(drawn.middle), decode(suffix)
+    prefix = tokens[file.start : file_cut.start].tolist() + file_cut.prefix_end
+    suffix = file_cut.suffix_start + tokens[file_cut.end : file.end].tolist()
+    return decode(prefix), decode(file_cut.middle), decode(suffix)
 
 
 @pytest.mark.parametrize("kind", CutKind)
@@ -72,6 +72,6 @@ def test_a_prefix_is_encoded_as_the_prefix_of_an_editor() -> None:
     corpus, tokenizer = small_corpus(), small_tokenizer()
     file = corpus.files[0]
     for seed in SEEDS:
-        drawn = cut(CutKind.LINES, seed, file)
-        tokens = corpus.tokens[file.start : drawn.start].tolist() + drawn.prefix_end
+        file_cut = make_cut(CutKind.LINES, seed, file)
+        tokens = corpus.tokens[file.start : file_cut.start].tolist() + file_cut.prefix_end
         assert tokens == tokenizer.encode(tokenizer.decode(tokens)).ids

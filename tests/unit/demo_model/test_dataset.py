@@ -99,9 +99,11 @@ def test_copies_of_held_out_files_are_detected(text: str) -> None:
 
 def test_another_file_is_not_detected_as_a_copy() -> None:
     held_out = HeldOutFilter([source(CODE, "heapq.py")])
-    other = "".join(f"class Shape{n}:\n    sides = {n}\n    colour = None\n" for n in range(60))
+    other_file = "".join(
+        f"class Shape{n}:\n    sides = {n}\n    colour = None\n" for n in range(60)
+    )
 
-    assert not held_out.has_shared_text(source(other))
+    assert not held_out.has_shared_text(source(other_file))
 
 
 def test_a_wheel_with_another_hash_is_rejected(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ IDS = FimIds(prefix=1, suffix=2, middle=3, end=0)
 
 
 def test_a_cut_at_a_cursor_ends_at_the_end_of_its_line() -> None:
-    cut = cut_line_at("a = b\nc = d\n", 2)
+    fim_cut = cut_line_at("a = b\nc = d\n", 2)
 
-    assert cut == FimCut(prefix="a ", middle="= b", suffix="\nc = d\n")
+    assert fim_cut == FimCut(prefix="a ", middle="= b", suffix="\nc = d\n")
 
 
 def test_a_cut_in_the_last_line_ends_at_the_end_of_the_text() -> None:

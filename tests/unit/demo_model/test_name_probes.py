@@ -15,8 +15,8 @@ def area(width, height):
 FILES = [SourceFile("shapes.py", TEXT, is_test=False)]
 
 
-def full_text(cut: FimCut) -> str:
-    return f"{cut.prefix}\n{cut.suffix}"
+def full_text(fim_cut: FimCut) -> str:
+    return f"{fim_cut.prefix}\n{fim_cut.suffix}"
 
 
 def choose(seed: int = 1) -> list[NameProbe]:
@@ -32,7 +32,7 @@ def test_probes_are_names_that_also_occur_in_the_prompt() -> None:
 
 
 def test_an_empty_prompt_gives_no_probes() -> None:
-    assert choose_name_probes(FILES, lambda cut: "", 1) == []
+    assert choose_name_probes(FILES, lambda _cut: "", 1) == []
 
 
 def test_the_cursor_is_inside_the_name() -> None:

@@ -26,7 +26,7 @@ def batches(seed: int = 1) -> BatchDataset:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
     folder.mkdir()
     checkpoint.save_content({"progress": asdict(TrainingProgress(step=40))}, folder)
@@ -39,15 +39,17 @@ def test_a_resumed_run_gets_the_next_batches() -> None:
         uninterrupted[step]
 
     pairs = zip(uninterrupted[3], resumed[3], strict=True)
-    assert all(torch.equal(one, other) for one, other in pairs)
+    assert all(torch.equal(tensor, other_tensor) for tensor, other_tensor in pairs)
 
 
 def test_another_seed_gives_other_batches() -> None:
     assert not torch.equal(batches(seed=1)[0][0], batches(seed=2)[0][0])
 
 
-def test_a_cool_down_begins_at_the_step_of_the_newest_checkpoint(run: Path, tmp_path: Path) -> None:
-    begin_cool_down(run, tmp_path / "cool", 819_200)
+def test_a_cool_down_begins_at_the_step_of_the_newest_checkpoint(
+    run_folder: Path, tmp_path: Path
+) -> None:
+    begin_cool_down(run_folder, tmp_path / "cool", 819_200)
 
     content = checkpoint.load_newest(tmp_path / "cool")
     assert content is not None
@@ -55,34 +57,34 @@ def test_a_cool_down_begins_at_the_step_of_the_newest_checkpoint(run: Path, tmp_
     assert (progress["cool_down_step"], progress["cool_down_steps"]) == (40, 100)
 
 
-def test_a_cool_down_has_the_log_up_to_its_first_step(run: Path, tmp_path: Path) -> None:
-    (run / "log.jsonl").write_text('{"step": 40}\n{"step": 50}\n')
+def test_a_cool_down_has_the_log_up_to_its_first_step(run_folder: Path, tmp_path: Path) -> None:
+    (run_folder / "log.jsonl").write_text('{"step": 40}\n{"step": 50}\n')
 
-    begin_cool_down(run, tmp_path / "cool", 819_200)
+    begin_cool_down(run_folder, tmp_path / "cool", 819_200)
 
     assert (tmp_path / "cool" / "log.jsonl").read_text() == '{"step": 40}\n'
 
 
-def test_a_cool_down_of_a_cool_down_is_rejected(run: Path, tmp_path: Path) -> None:
-    begin_cool_down(run, tmp_path / "cool", 819_200)
+def test_a_cool_down_of_a_cool_down_is_rejected(run_folder: Path, tmp_path: Path) -> None:
+    begin_cool_down(run_folder, tmp_path / "cool", 819_200)
 
     with pytest.raises(RunError, match="is a cool-down"):
         begin_cool_down(tmp_path / "cool", tmp_path / "again", 819_200)
 
 
-def test_a_cool_down_does_not_change_the_run(run: Path, tmp_path: Path) -> None:
-    begin_cool_down(run, tmp_path / "cool", 819_200)
+def test_a_cool_down_does_not_change_the_run(run_folder: Path, tmp_path: Path) -> None:
+    begin_cool_down(run_folder, tmp_path / "cool", 819_200)
 
-    content = checkpoint.load_newest(run)
+    content = checkpoint.load_newest(run_folder)
     assert content is not None
     assert content["progress"]["cool_down_step"] is None
 
 
-def test_a_cool_down_does_not_overwrite_another(run: Path, tmp_path: Path) -> None:
-    begin_cool_down(run, tmp_path / "cool", 819_200)
+def test_a_cool_down_does_not_overwrite_another(run_folder: Path, tmp_path: Path) -> None:
+    begin_cool_down(run_folder, tmp_path / "cool", 819_200)
 
     with pytest.raises(RunError, match="has checkpoints already"):
-        begin_cool_down(run, tmp_path / "cool", 819_200)
+        begin_cool_down(run_folder, tmp_path / "cool", 819_200)
 
 
 def test_a_cool_down_needs_a_checkpoint(tmp_path: Path) -> None:
@@ -90,6 +92,6 @@ def test_a_cool_down_needs_a_checkpoint(tmp_path: Path) -> None:
         begin_cool_down(tmp_path, tmp_path / "cool", 819_200)
 
 
-def test_two_processes_cannot_train_in_one_folder(run: Path) -> None:
-    with lock_folder(run), pytest.raises(RunError, match="Another process trains"):
-        lock_folder(run)
+def test_two_processes_cannot_train_in_one_folder(run_folder: Path) -> None:
+    with lock_folder(run_folder), pytest.raises(RunError, match="Another process trains"):
+        lock_folder(run_folder)

@@ -41,7 +41,9 @@ def test_a_public_file_gives_tasks_with_tests(tmp_path: Path, name: str) -> None
         ("ours/1", TaskKind.SINGLE_LINE),
     ],
 )
-def test_the_id_or_the_answer_tells_the_kind(tmp_path: Path, task_id: str, kind: TaskKind) -> None:
+def test_the_id_or_the_answer_decides_the_kind(
+    tmp_path: Path, task_id: str, kind: TaskKind
+) -> None:
     (tmp_path / "exam.jsonl").write_text(json.dumps(LINE | {"task_id": task_id}))
 
     assert read_exam(tmp_path / "exam.jsonl")[0].kind is kind

@@ -27,11 +27,11 @@ async def ask(engine: FakeEngine, tasks: Sequence[Task], *urls: str) -> list[Tas
     )
     done: list[int] = []
     pool = make_pool(*urls)
-    found = await request_completions(
+    completions = await request_completions(
         engine, Subject(pool, writer), tasks, report_progress=done.append
     )
     assert done == list(range(1, len(tasks) + 1))
-    return found
+    return completions
 
 
 async def test_completions_are_what_users_would_see() -> None:

@@ -41,9 +41,9 @@ def test_a_completion_may_not_add_syntax_errors() -> None:
 
 def test_a_share_has_wilsons_interval() -> None:
     """The figures are those of statsmodels' proportion_confint(method="wilson")."""
-    some, none = share_of([True] * 3 + [False] * 17), share_of([False] * 20)
+    share, none = share_of([True] * 3 + [False] * 17), share_of([False] * 20)
 
-    assert (some.value, round(some.low, 4), round(some.high, 4)) == (0.15, 0.0524, 0.3604)
+    assert (share.value, round(share.low, 4), round(share.high, 4)) == (0.15, 0.0524, 0.3604)
     assert (none.low, round(none.high, 4)) == (0.0, 0.1611)
 
 

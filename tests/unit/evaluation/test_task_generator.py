@@ -36,12 +36,12 @@ def test_answers_of_lines_end_with_their_line(repository: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_tasks(repository: Path) -> None:
-    first, again, other = (
+    first, same_tasks, other_seed = (
         generate_tasks(repository, num_tasks=12, seed=seed) for seed in (1, 1, 2)
     )
 
-    assert first == again
-    assert first != other
+    assert first == same_tasks
+    assert first != other_seed
 
 
 def test_unsuitable_files_are_skipped(tmp_path: Path) -> None:

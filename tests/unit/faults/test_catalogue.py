@@ -44,8 +44,8 @@ def test_every_fault_can_be_planted_and_the_file_still_compiles(
 
 
 def test_every_test_named_by_a_fault_exists(catalogue: list[Fault]) -> None:
-    named = {test for fault in catalogue for test in fault.tests}
-    missing = [test for test in sorted(named) if not _exists(test)]
+    named_tests = {test for fault in catalogue for test in fault.tests}
+    missing = [test for test in sorted(named_tests) if not _exists(test)]
     assert missing == []
 
 

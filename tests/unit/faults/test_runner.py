@@ -71,9 +71,9 @@ def test_tests_that_fail_without_a_fault_are_reported(scratch: Scratch) -> None:
         "def test_wrong(name):\n    assert name == 'a b'\n"
     )
     (scratch.root / "test_unreadable.py").write_text("import no_such_module\n")
-    wrong, unreadable = "test_wrong.py::test_wrong", "test_unreadable.py"
-    tests = ["test_sums.py::test_add", wrong, unreadable]
-    assert failing_tests(scratch, tests, limit_s=60) == {wrong, unreadable}
+    wrong_test, unreadable = "test_wrong.py::test_wrong", "test_unreadable.py"
+    tests = ["test_sums.py::test_add", wrong_test, unreadable]
+    assert failing_tests(scratch, tests, limit_s=60) == {wrong_test, unreadable}
 
 
 def test_the_file_is_restored_after_an_exception(scratch: Scratch) -> None:

@@ -70,8 +70,8 @@ class App:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         for start in range(0, len(body) or 1, 65_536):
             part = body[start : start + 65_536]
-            more = start + 65_536 < len(body)
-            await send({"type": "http.response.body", "body": part, "more_body": more})
+            has_more = start + 65_536 < len(body)
+            await send({"type": "http.response.body", "body": part, "more_body": has_more})
         self.has_ended.set()
 
     async def _echo_messages(self, scope: Any, receive: Any, send: Any) -> None:

@@ -19,10 +19,10 @@ def test_sealed_data_reveals_only_its_length() -> None:
     assert len(first) == 12 + 4 + 16
 
 
-@pytest.mark.parametrize("changed", range(32))
-def test_changed_data_does_not_open(changed: int) -> None:
+@pytest.mark.parametrize("position", range(32))
+def test_changed_data_does_not_open(position: int) -> None:
     sealed = bytearray(seal(KEY, b"text", bound_to=b"row 1"))
-    sealed[changed] ^= 1
+    sealed[position] ^= 1
 
     with pytest.raises(DecryptionFailed):
         unseal(KEY, bytes(sealed), bound_to=b"row 1")

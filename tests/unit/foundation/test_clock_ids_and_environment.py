@@ -74,10 +74,10 @@ def test_a_derived_key_never_changes() -> None:
 
 @pytest.mark.parametrize("text", ["", "ab", "zz" * 32, "ab" * 31, "ab" * 33])
 def test_a_malformed_root_secret_is_rejected_without_repeating_it(text: str) -> None:
-    with pytest.raises(BadSetting) as caught:
+    with pytest.raises(BadSetting) as exc_info:
         parse_root_secret(text)
 
-    assert not text or text not in str(caught.value)
+    assert not text or text not in str(exc_info.value)
 
 
 def test_a_setting_that_is_no_boolean_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,13 +127,13 @@ async def test_a_slot_is_freed_after_a_request() -> None:
     echo = Echo()
     limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
     async with asyncio.TaskGroup() as group:
-        both = [group.create_task(send_request(limited, Server())) for _ in range(2)]
+        tasks = [group.create_task(send_request(limited, Server())) for _ in range(2)]
         await asyncio.sleep(0.01)
         num_running = echo.num_running
         echo.may_answer.set()
 
     assert num_running == 1
-    assert [task.result().status for task in both] == [200, 200]
+    assert [task.result().status for task in tasks] == [200, 200]
 
 
 async def test_a_slow_sender_holds_no_slot_and_times_out() -> None:
@@ -143,9 +143,9 @@ async def test_a_slow_sender_holds_no_slot_and_times_out() -> None:
     async with asyncio.TaskGroup() as group:
         slow = group.create_task(send_request(limited, Server(b"x", more_follows=True)))
         await asyncio.sleep(0.01)
-        other = await send_request(limited, Server())
+        second = await send_request(limited, Server())
 
-    assert (slow.result().status, other.status) == (408, 200)
+    assert (slow.result().status, second.status) == (408, 200)
 
 
 async def test_the_bytes_held_for_slow_bodies_are_limited() -> None:
@@ -167,10 +167,10 @@ async def test_the_bytes_held_for_one_address_are_limited() -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(send_request(limited, Server(b"x" * 40, more_follows=True)))
         await asyncio.sleep(0.01)
-        same = await send_request(limited, Server(b"x" * 30))
-        other = await send_request(limited, Server(b"x" * 30), address="192.0.2.2")
+        same_address = await send_request(limited, Server(b"x" * 30))
+        other_address = await send_request(limited, Server(b"x" * 30), address="192.0.2.2")
 
-    assert (same.status, other.status) == (503, 200)
+    assert (same_address.status, other_address.status) == (503, 200)
 
 
 async def test_small_bodies_are_accepted_beside_large_ones() -> None:
@@ -202,9 +202,9 @@ async def test_bytes_of_incomplete_bodies_do_not_count() -> None:
     limited = ConcurrencyLimitMiddleware(echo, limits())
 
     incomplete = await send_request(limited, Server(b"x" * 80, more_follows=True))
-    other = await send_request(limited, Server(b"x" * 80))
+    second = await send_request(limited, Server(b"x" * 80))
 
-    assert (incomplete.status, other.status) == (408, 200)
+    assert (incomplete.status, second.status) == (408, 200)
 
 
 async def test_a_client_that_does_not_read_does_not_block_others() -> None:
@@ -215,10 +215,10 @@ async def test_a_client_that_does_not_read_does_not_block_others() -> None:
     async with asyncio.TaskGroup() as group:
         stalled = group.create_task(send_request(limited, slow))
         await asyncio.sleep(0)
-        other = await send_request(limited, Server())
+        second = await send_request(limited, Server())
         slow.resume_reading()
 
-    assert (stalled.result().status, other.status) == (200, 200)
+    assert (stalled.result().status, second.status) == (200, 200)
 
 
 async def test_a_stalled_request_continues_in_its_own_slot() -> None:
@@ -266,10 +266,10 @@ async def test_the_number_of_stalled_requests_is_limited() -> None:
         await asyncio.sleep(0)
         with pytest.raises(TooManyStalled):
             await send_request(limited, Server(reads=False))
-        other = await send_request(limited, Server())
+        second = await send_request(limited, Server())
         slow.resume_reading()
 
-    assert other.status == 200
+    assert second.status == 200
 
 
 async def test_a_client_that_disconnects_while_sending_gets_no_response() -> None:

@@ -42,12 +42,12 @@ async def test_other_tasks_run_between_batches() -> None:
     for number in range(5 * MAX_PER_TURN):
         executor.schedule(lambda number=number: done.append(number))  # type: ignore[misc]  # binds it
 
-    seen = set()
+    num_done_at_turn = set()
     while len(done) < 5 * MAX_PER_TURN:
-        seen.add(len(done))
+        num_done_at_turn.add(len(done))
         await asyncio.sleep(0)
 
-    assert seen == {turn * MAX_PER_TURN for turn in range(1, 5)}
+    assert num_done_at_turn == {turn * MAX_PER_TURN for turn in range(1, 5)}
 
 
 async def test_a_single_callback_runs_at_once_after_a_pause() -> None:

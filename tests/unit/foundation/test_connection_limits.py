@@ -46,10 +46,10 @@ async def test_a_connection_is_rejected_if_all_others_are_in_use() -> None:
             await server.app.arrivals.get()
 
         new = await server.connect()
-        ended = await new.rest()
+        remaining_bytes = await new.rest()
         server.app.may_answer.set()
 
-        assert ended == b""
+        assert remaining_bytes == b""
         assert [await client.status() for client in busy] == [b"200", b"200"]
 
 
@@ -120,14 +120,14 @@ async def test_requests_through_a_proxy_count_for_the_forwarded_address() -> Non
         await server.app.arrivals.get()
 
         await second.send(request_from("/small", "192.0.2.1"))
-        same = await second.status()
+        same_address = await second.status()
         await third.send(request_from("/small", "192.0.2.2"))
-        other = await third.status()
+        other_address = await third.status()
         server.app.may_answer.set()
         await first.response()
         await first.send(request_from("/small", "192.0.2.1"))
 
-        assert (same, other, await first.status()) == (b"429", b"200", b"200")
+        assert (same_address, other_address, await first.status()) == (b"429", b"200", b"200")
 
 
 async def test_pipelined_requests_through_a_proxy_are_not_run() -> None:

@@ -114,5 +114,5 @@ def test_no_socket_is_opened_for_a_rejected_address() -> None:
 def test_the_socket_for_an_allowed_address_is_non_blocking() -> None:
     (info,) = socket.getaddrinfo("10.20.3.4", 514, type=socket.SOCK_STREAM)
 
-    with Egress(OPERATOR_NETWORKS, is_encrypted=False).open_socket(info) as opened:
-        assert not opened.getblocking()
+    with Egress(OPERATOR_NETWORKS, is_encrypted=False).open_socket(info) as opened_socket:
+        assert not opened_socket.getblocking()

@@ -109,9 +109,9 @@ def test_a_long_quiet_period_has_one_full_collection(schedule: CollectionSchedul
     schedule.find_due(_state(QUIET_S, grown=MIN_GROWN_BLOCKS, is_quiet=True))
     schedule.on_collected_all(num_blocks=BLOCKS, cost_s=0.0)
 
-    later = [_state(now_s * QUIET_S, is_quiet=True) for now_s in range(2, 20)]
+    later_states = [_state(now_s * QUIET_S, is_quiet=True) for now_s in range(2, 20)]
 
-    assert {schedule.find_due(state) for state in later} == {None}
+    assert {schedule.find_due(state) for state in later_states} == {None}
 
 
 def test_a_costly_full_collection_needs_a_longer_quiet_period(
@@ -143,13 +143,13 @@ def test_growth_is_measured_from_the_minimum(schedule: CollectionSchedule) -> No
 def test_a_young_cycle_is_freed_by_the_next_tick() -> None:
     collector = GcScheduler(FakeClock(), is_quiet=lambda: False)
     collector.tick()
-    cycle, kept = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
+    cycle, kept_lists = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
     assert cycle() is not None
 
     collector.tick()
 
     assert cycle() is None
-    assert len(kept) == 2 * MIN_YOUNG
+    assert len(kept_lists) == 2 * MIN_YOUNG
 
 
 @pytest.mark.usefixtures("_gc_scheduler")
@@ -171,16 +171,16 @@ def test_an_old_cycle_is_freed_in_a_quiet_period() -> None:
 
 
 @pytest.mark.usefixtures("_gc_scheduler")
-async def test_the_collector_runs_beside_the_event_loop() -> None:
+async def test_the_collector_does_not_block_the_event_loop() -> None:
     collecting = asyncio.create_task(GcScheduler(FakeClock(), is_quiet=lambda: False).run())
-    cycle, kept = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
+    cycle, kept_lists = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
 
     await wait_until(lambda: cycle() is None, timeout_s=50 * TICK_S)
 
     collecting.cancel()
     await asyncio.gather(collecting, return_exceptions=True)
     assert cycle() is None
-    assert len(kept) == 2 * MIN_YOUNG
+    assert len(kept_lists) == 2 * MIN_YOUNG
 
 
 def test_the_interpreters_collector_is_disabled_and_restored() -> None:

@@ -33,14 +33,14 @@ class Probe:
         )
 
     async def request(self) -> int:
-        sent: list[Mapping[str, Any]] = []
+        sent_messages: list[Mapping[str, Any]] = []
 
         async def send(message: Mapping[str, Any]) -> None:
-            sent.append(message)
+            sent_messages.append(message)
 
         scope = {"type": "http", "method": "GET", "path": "/readyz"}
-        await self._health(scope, _nothing, send)
-        return int(sent[0]["status"])
+        await self._health(scope, _receive_nothing, send)
+        return int(sent_messages[0]["status"])
 
 
 async def test_the_probe_reports_the_state_of_the_dependencies() -> None:
@@ -84,14 +84,17 @@ async def test_a_cancelled_probe_does_not_cancel_the_others() -> None:
     dependencies = Dependencies()
     dependencies.may_respond.clear()
     probe = Probe(dependencies)
-    cancelled, other = asyncio.create_task(probe.request()), asyncio.create_task(probe.request())
+    cancelled, other_probe = (
+        asyncio.create_task(probe.request()),
+        asyncio.create_task(probe.request()),
+    )
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 
     cancelled.cancel()
     dependencies.may_respond.set()
 
-    assert await other == 200
+    assert await other_probe == 200
     assert dependencies.num_checks == 1
 
 
@@ -99,5 +102,5 @@ async def _no_application(scope: object, receive: object, send: object) -> None:
     raise AssertionError("a probe reached the application")
 
 
-async def _nothing() -> dict[str, Any]:
+async def _receive_nothing() -> dict[str, Any]:
     return {}

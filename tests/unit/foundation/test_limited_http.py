@@ -157,14 +157,14 @@ async def test_only_a_few_requests_are_pipelined() -> None:
     [b"nonsense\r\n\r\n", b"POST /small HTTP/1.1\r\nContent-Length: 10\r\n\r\nx"],
     ids=["malformed", "late"],
 )
-@pytest.mark.parametrize("between", [b"", GET], ids=["next", "after another"])
+@pytest.mark.parametrize("separator", [b"", GET], ids=["next", "after another"])
 async def test_an_invalid_request_does_not_affect_the_response_to_an_earlier_one(
-    second: bytes, between: bytes
+    second: bytes, separator: bytes
 ) -> None:
     async with serving(replace(LIMITS, body_timeout_s=SOON_S)) as server:
         client = await server.connect()
 
-        await client.send(b"GET /large HTTP/1.1\r\n\r\n" + between + second)
+        await client.send(b"GET /large HTTP/1.1\r\n\r\n" + separator + second)
 
         received = await client.rest()
         assert received[:15] in (OK, b"")
@@ -197,10 +197,10 @@ async def test_a_pipelined_request_of_a_disconnected_client_does_not_start() -> 
         server.app.may_answer.set()
         for client in clients:
             client.writer.transport.abort()
-        other = await server.connect()
-        await other.send(GET * 2)
-        await other.response()
-        await other.response()
+        second_client = await server.connect()
+        await second_client.send(GET * 2)
+        await second_client.response()
+        await second_client.response()
 
         assert server.app.num_requests < 2 * num_clients
 
@@ -307,7 +307,7 @@ async def test_an_open_websocket_has_no_http_parser() -> None:
         await client.response()
         gc.collect()
 
-        assert not [each for each in gc.get_objects() if type(each) is LimitedHttp]
+        assert not [item for item in gc.get_objects() if type(item) is LimitedHttp]
 
 
 async def test_rejections_are_counted_by_reason() -> None:
@@ -325,7 +325,7 @@ async def test_rejections_are_counted_by_reason() -> None:
 
 def num_parsers() -> int:
     gc.collect()
-    return sum(type(each) is LimitedHttp for each in gc.get_objects())
+    return sum(type(item) is LimitedHttp for item in gc.get_objects())
 
 
 async def test_a_connection_that_sends_nothing_has_no_parser() -> None:
@@ -344,10 +344,10 @@ async def test_a_connection_that_sends_nothing_has_no_parser() -> None:
 async def test_a_request_does_not_wait_for_all_earlier_connections(first: bytes) -> None:
     async with serving() as server:
         before = num_parsers()
-        others = [await server.connect() for _ in range(MAX_PACED_STARTS * 5)]
+        connections = [await server.connect() for _ in range(MAX_PACED_STARTS * 5)]
         client = await server.connect()
-        for other in others:
-            other.writer.write(first)
+        for connection in connections:
+            connection.writer.write(first)
         client.writer.write(GET)
 
         response = await client.response()
@@ -372,10 +372,10 @@ async def test_the_time_limit_for_headers_begins_when_the_connection_opens() -> 
     async with serving(replace(LIMITS, header_timeout_s=SOON_S * 2)) as server:
         client = await server.connect()
         loop = asyncio.get_running_loop()
-        opened = loop.time()
+        opened_at_s = loop.time()
         await asyncio.sleep(SOON_S * 1.5)
 
         await client.send(GET[:10])
 
         assert await client.status() == b"408"
-        assert loop.time() - opened < SOON_S * 3
+        assert loop.time() - opened_at_s < SOON_S * 3

@@ -37,17 +37,17 @@ def logged(code: str) -> list[dict[str, Any]]:
 
 
 def test_each_line_is_an_event_with_fields() -> None:
-    ours, theirs = logged(
+    our_record, library_record = logged(
         'structlog.get_logger("a").info("snapshot.republished", tenant_id="t")\n'
         'logging.getLogger("b").warning("%s of %s", 1, 2)'
     )
 
-    assert (ours["event"], ours["tenant_id"], ours["process"]) == (
+    assert (our_record["event"], our_record["tenant_id"], our_record["process"]) == (
         "snapshot.republished",
         "t",
         "test",
     )
-    assert (theirs["event"], theirs["level"]) == ("1 of 2", "warning")
+    assert (library_record["event"], library_record["level"]) == ("1 of 2", "warning")
 
 
 @pytest.mark.parametrize("name", ["django.request", "uvicorn.error", "tenants.usage"])

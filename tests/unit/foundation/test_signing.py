@@ -35,17 +35,22 @@ def test_a_signature_is_invalid_for_other_data_or_purposes(data: bytes, purpose:
 
 
 def test_a_signature_of_another_installation_has_an_unknown_key() -> None:
-    other = SigningKeys(bytes(32), version=1).sign(b"data", purpose="test/1")
+    other_signature = SigningKeys(bytes(32), version=1).sign(b"data", purpose="test/1")
 
     with pytest.raises(UnknownKey):
-        verify(PUBLIC, b"data", other, purpose="test/1")
+        verify(PUBLIC, b"data", other_signature, purpose="test/1")
 
 
 def test_a_signature_of_another_installation_with_our_key_id_is_invalid() -> None:
-    other = SigningKeys(bytes(32), version=1).sign(b"data", purpose="test/1")
+    other_signature = SigningKeys(bytes(32), version=1).sign(b"data", purpose="test/1")
 
     with pytest.raises(BadSignature, match="is not valid"):
-        verify(PUBLIC, b"data", Signature(PUBLIC.keys[0].key_id, other.value), purpose="test/1")
+        verify(
+            PUBLIC,
+            b"data",
+            Signature(PUBLIC.keys[0].key_id, other_signature.value),
+            purpose="test/1",
+        )
 
 
 def test_signatures_stay_valid_after_a_rotation() -> None:

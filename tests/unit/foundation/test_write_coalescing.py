@@ -59,77 +59,77 @@ class RecordingTransport(asyncio.Transport):
 
 
 @pytest.fixture
-def inner() -> RecordingTransport:
+def inner_transport() -> RecordingTransport:
     return RecordingTransport()
 
 
 @pytest.fixture
-async def transport(inner: RecordingTransport) -> CoalescingTransport:
-    return CoalescingTransport(inner, asyncio.get_running_loop(), close_timeout_s=0.01)
+async def transport(inner_transport: RecordingTransport) -> CoalescingTransport:
+    return CoalescingTransport(inner_transport, asyncio.get_running_loop(), close_timeout_s=0.01)
 
 
 async def test_writes_of_one_iteration_are_sent_together(
-    inner: RecordingTransport, transport: CoalescingTransport
+    inner_transport: RecordingTransport, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
     transport.writelines([b"b", b"c"])
-    before = list(inner.calls)
+    before = list(inner_transport.calls)
     await asyncio.sleep(0)
     transport.write(b"d")
     await asyncio.sleep(0)
 
-    assert (before, inner.calls) == ([], [b"abc", b"d"])
+    assert (before, inner_transport.calls) == ([], [b"abc", b"d"])
 
 
 async def test_a_large_write_is_sent_at_once(
-    inner: RecordingTransport, transport: CoalescingTransport
+    inner_transport: RecordingTransport, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
     transport.write(b"x" * MAX_HELD_BYTES)
 
-    assert inner.calls == [b"a" + b"x" * MAX_HELD_BYTES]
+    assert inner_transport.calls == [b"a" + b"x" * MAX_HELD_BYTES]
 
 
 async def test_a_client_that_does_not_read_the_rest_is_disconnected(
-    inner: RecordingTransport, transport: CoalescingTransport
+    inner_transport: RecordingTransport, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
     transport.close()
-    await inner.is_aborted.wait()
+    await inner_transport.is_aborted.wait()
 
-    assert inner.calls == [b"a", "close", "abort"]
+    assert inner_transport.calls == [b"a", "close", "abort"]
 
 
 async def test_closing_sends_pending_writes_first(
-    inner: RecordingTransport, transport: CoalescingTransport
+    inner_transport: RecordingTransport, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
     transport.close()
     await asyncio.sleep(0)
 
-    assert inner.calls == [b"a", "close"]
+    assert inner_transport.calls == [b"a", "close"]
     assert transport.is_closing()
 
 
 async def test_the_end_of_file_follows_pending_writes(
-    inner: RecordingTransport, transport: CoalescingTransport
+    inner_transport: RecordingTransport, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
     transport.write_eof()
     await asyncio.sleep(0)
 
-    assert inner.calls == [b"a", "eof"]
+    assert inner_transport.calls == [b"a", "eof"]
     assert transport.can_write_eof()
 
 
 async def test_aborting_drops_pending_writes(
-    inner: RecordingTransport, transport: CoalescingTransport
+    inner_transport: RecordingTransport, transport: CoalescingTransport
 ) -> None:
     transport.write(b"a")
     transport.abort()
     await asyncio.sleep(0)
 
-    assert inner.calls == ["abort"]
+    assert inner_transport.calls == ["abort"]
 
 
 async def test_pending_writes_count_as_unsent(transport: CoalescingTransport) -> None:
@@ -139,7 +139,7 @@ async def test_pending_writes_count_as_unsent(transport: CoalescingTransport) ->
 
 
 async def test_other_calls_are_passed_to_the_transport(
-    inner: RecordingTransport, transport: CoalescingTransport
+    inner_transport: RecordingTransport, transport: CoalescingTransport
 ) -> None:
     protocol = asyncio.Protocol()
     transport.pause_reading()
@@ -147,7 +147,7 @@ async def test_other_calls_are_passed_to_the_transport(
     transport.set_write_buffer_limits(2, 1)
     transport.set_protocol(protocol)
 
-    assert inner.calls == ["pause", "resume", (2, 1)]
-    assert transport.get_protocol() is inner.protocol is protocol
+    assert inner_transport.calls == ["pause", "resume", (2, 1)]
+    assert transport.get_protocol() is inner_transport.protocol is protocol
     assert not transport.is_reading()
     assert transport.get_extra_info("peername") == ("192.0.2.1", 5)

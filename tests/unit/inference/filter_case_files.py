@@ -64,8 +64,8 @@ def read_cases(folder: Path = _FOLDER) -> list[FilterCase]:
 
 
 def _parse_case(language: str, text: str) -> FilterCase:
-    title, _, rest = text.partition("\n")
-    around, separator, output = rest.partition("\n⇒\n")
+    title, _, body = text.partition("\n")
+    around, separator, output = body.partition("\n⇒\n")
     prefix, cursor, suffix = around.partition("▮")
     expected, end, further = output.partition("‖")
     if not (separator and cursor and end):

@@ -37,29 +37,29 @@ async def show(case: FilterCase, *, chunk: re.Pattern[str] = _TOKEN) -> str:
         engine.complete(make_engine_request()) as chunks,
         filter(chunks, admitted, prompt, trace) as texts,
     ):
-        shown = "".join([text async for text in texts])
-    return "" if trace.finish_reason == "filtered" else shown.rstrip()
+        shown_text = "".join([text async for text in texts])
+    return "" if trace.finish_reason == "filtered" else shown_text.rstrip()
 
 
-def is_more_broken(case: FilterCase, shown: str) -> bool:
+def is_more_broken(case: FilterCase, shown_text: str) -> bool:
     """Return whether the file has more errors than without a completion and with the expected."""
-    counts = [_count_errors(case, text) for text in (shown, "", case.expected)]
-    unmatched = [_count_unmatched(case, text) for text in (shown, "", case.expected)]
+    counts = [_count_errors(case, text) for text in (shown_text, "", case.expected)]
+    unmatched = [_count_unmatched(case, text) for text in (shown_text, "", case.expected)]
     return counts[0] > max(counts[1:]) or unmatched[0] > max(unmatched[1:])
 
 
-def _count_errors(case: FilterCase, shown: str) -> int:
+def _count_errors(case: FilterCase, shown_text: str) -> int:
     """Return the number of syntax errors; 0 without a grammar."""
     grammar = grammar_of(case.language)
     if grammar is None:
         return 0
-    text = case.prefix + shown + case.suffix
+    text = case.prefix + shown_text + case.suffix
     return count_syntax_errors(parse(grammar, text.encode(), allowance=ParseBudget(total_s=5)))
 
 
-def _count_unmatched(case: FilterCase, shown: str) -> int:
+def _count_unmatched(case: FilterCase, shown_text: str) -> int:
     unmatched = ""
-    text = _STRING.sub("", case.prefix + shown + case.suffix)
+    text = _STRING.sub("", case.prefix + shown_text + case.suffix)
     for bracket in re.sub(r"[^()\[\]{}]", "", text):
         if unmatched[-1:] + bracket in ("()", "[]", "{}"):
             unmatched = unmatched[:-1]

@@ -62,12 +62,14 @@ async def test_the_fields_of_an_added_replica_are_kept() -> None:
     redis.add(two=_encoded(kv_events="tcp://10.0.0.2:5557", speculation="ngram"))
     await _sync(feed, fleet)
 
-    (added,) = [each for each in fleet.catalog.by_name["demo-fast"].replicas if each.name == TWO]
+    (added,) = [
+        replica for replica in fleet.catalog.by_name["demo-fast"].replicas if replica.name == TWO
+    ]
     assert (added.kv_events, added.speculation) == ("tcp://10.0.0.2:5557", SpeculationMethod.NGRAM)
 
 
 @pytest.mark.parametrize(
-    "bad",
+    "invalid_entry",
     [
         b"",
         b"\xff",
@@ -80,10 +82,10 @@ async def test_the_fields_of_an_added_replica_are_kept() -> None:
         _encoded(pool="nobody's"),
     ],
 )
-async def test_an_invalid_entry_does_not_affect_the_others(bad: bytes) -> None:
+async def test_an_invalid_entry_does_not_affect_the_others(invalid_entry: bytes) -> None:
     redis, fleet, feed = _create_feed()
 
-    redis.add(bad=bad, two=_encoded())
+    redis.add(bad=invalid_entry, two=_encoded())
     await _sync(feed, fleet)
 
     assert sorted(fleet.names()) == [ONE, TWO]

@@ -157,12 +157,12 @@ def test_no_text_exceeds_the_budget_and_assembly_is_deterministic(
     snippets = tuple(Snippet(path, text, 0.5) for path, text in files)
     fields = {"prefix": prefix, "suffix": suffix, "files": drafts, "repository": prefix[:99]}
 
-    one, other = (
+    prompt, same_prompt = (
         assemble_prompt(make_prompt_writer(layout=layout), snippets, **fields) for _ in range(2)
     )
 
-    assert len(one.token_ids) <= 2_000
-    assert one == other
+    assert len(prompt.token_ids) <= 2_000
+    assert prompt == same_prompt
 
 
 @given(TEXTS, st.integers(min_value=1_024, max_value=2_100))
@@ -183,14 +183,14 @@ def test_customer_text_never_becomes_a_marker(marker: str) -> None:
         prefix="x", suffix="y", path="a.py", files=(ContextFile("b.py", "z\n", 0),)
     )
 
-    planted = assemble_prompt(
+    planted_prompt = assemble_prompt(
         prefix=f"x{marker}",
         suffix=f"{marker}y",
         path=f"{marker}.py",
         files=(ContextFile(f"b{marker}.py", f"{marker}\n", 0),),
     )
 
-    assert planted.token_ids.count(identifier or 0) == plain.token_ids.count(identifier or 0)
+    assert planted_prompt.token_ids.count(identifier or 0) == plain.token_ids.count(identifier or 0)
 
 
 def test_markers_in_a_raw_prompt_are_markers() -> None:
@@ -243,10 +243,13 @@ def test_a_raw_prompt_may_span_lines() -> None:
 
 
 def test_half_a_surrogate_pair_is_accepted() -> None:
-    half = "a = '\ud83d"
+    half_pair = "a = '\ud83d"
 
     prompt = assemble_prompt(
-        prefix=half, suffix=half, path=half, files=(ContextFile(half, half, 0),)
+        prefix=half_pair,
+        suffix=half_pair,
+        path=half_pair,
+        files=(ContextFile(half_pair, half_pair, 0),),
     )
 
     assert prompt.token_ids

@@ -59,9 +59,9 @@ def _key_with_same_lookup_id(key: ParsedKey) -> ParsedKey:
     for _ in range(6):
         checksum, digit = divmod(checksum, 62)
         digits = BASE62[digit] + digits
-    other = parse_key(body + digits)
-    assert other is not None
-    return other
+    other_key = parse_key(body + digits)
+    assert other_key is not None
+    return other_key
 
 
 def test_a_valid_key_gives_its_principal() -> None:
@@ -151,11 +151,11 @@ def test_a_trial_ends_at_its_time_and_the_error_says_what_to_do() -> None:
     running = msgspec.structs.replace(snapshot, trial_ends_at_ms=NOW_MS + 1)
 
     _authenticate(_authority(running), KEY.text)
-    with pytest.raises(ForbiddenRequest) as refused:
+    with pytest.raises(ForbiddenRequest) as exc_info:
         _authenticate(_authority(over), KEY.text)
 
-    assert refused.value.code == "trial_ended"
-    assert "Ask an owner" in refused.value.message
+    assert exc_info.value.code == "trial_ended"
+    assert "Ask an owner" in exc_info.value.message
 
 
 def test_a_gateway_with_stale_snapshots_rejects_all_keys() -> None:
@@ -223,12 +223,12 @@ def test_a_restricted_key_is_valid_within_its_networks(address: str) -> None:
     "address", ["198.51.100.7", "::ffff:198.51.100.7", "2001:db8::7", None, "x"]
 )
 def test_a_restricted_key_is_invalid_from_elsewhere(address: str | None) -> None:
-    wrong = _rejection(_restricted(), _key_with_same_lookup_id(KEY).text, address=address)
+    wrong_key_error = _rejection(_restricted(), _key_with_same_lookup_id(KEY).text, address=address)
 
     rejected = _rejection(_restricted(), KEY.text, address=address)
 
-    assert (rejected.code, rejected.message) == ("invalid_api_key", wrong.message)
-    assert rejected.http_status == wrong.http_status
+    assert (rejected.code, rejected.message) == ("invalid_api_key", wrong_key_error.message)
+    assert rejected.http_status == wrong_key_error.http_status
 
 
 @pytest.mark.parametrize("end", [{"revoked_at_ms": 5}, {"expires_at_ms": 5}])
@@ -248,11 +248,11 @@ def test_both_secrets_of_a_rotated_key_are_valid_until_the_old_one_expires() -> 
         _authenticate(snapshot_store, KEY.text).credential.key_id
         == _authenticate(snapshot_store, new.text).credential.key_id
     )
-    ended = _authority(
+    later_authority = _authority(
         make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS), make_credential(new))
     )
-    assert _rejection(ended, KEY.text).code == "expired_api_key"
-    assert _authenticate(ended, new.text).credential.key_id == "key-1"
+    assert _rejection(later_authority, KEY.text).code == "expired_api_key"
+    assert _authenticate(later_authority, new.text).credential.key_id == "key-1"
 
 
 def test_a_tenant_pinned_to_another_region_is_rejected() -> None:

@@ -29,10 +29,10 @@ class Gateway:
     def messages(self, admitted: AdmittedRequest) -> list[OutgoingMessage]:
         """Return the messages that a request causes."""
         self.snippets.find(admitted)
-        found = []
-        while (each := self.outbox.dequeue()) is not None:
-            found.append(each)
-        return found
+        messages = []
+        while (message := self.outbox.dequeue()) is not None:
+            messages.append(message)
+        return messages
 
 
 @pytest.fixture
@@ -51,12 +51,12 @@ def admitted(
 def test_a_request_sends_its_files_and_a_query(gateway: Gateway) -> None:
     messages = gateway.messages(admitted(files=FILES))
 
-    assert [(each.is_query, each.key.path, each.text) for each in messages] == [
+    assert [(message.is_query, message.key.path, message.text) for message in messages] == [
         (True, "a.py", "x = \n"),
         (False, "a.py", "x = \n"),
         (False, "b.py", "other"),
     ]
-    assert {each.scope for each in messages} == {RetrievalScope(holder="", repository="shop")}
+    assert {message.scope for message in messages} == {RetrievalScope(holder="", repository="shop")}
 
 
 def test_the_next_request_sends_nothing_and_gets_the_results(gateway: Gateway) -> None:
@@ -101,8 +101,8 @@ def test_cached_results_are_not_used_after_an_opt_out(gateway: Gateway) -> None:
 def test_files_belong_to_the_user_in_strict_isolation(gateway: Gateway) -> None:
     messages = gateway.messages(admitted(isolation=Isolation.STRICT))
 
-    assert {each.scope.holder for each in messages} == {ADA}
-    assert all(ADA in each.key.namespace for each in messages)
+    assert {message.scope.holder for message in messages} == {ADA}
+    assert all(ADA in message.key.namespace for message in messages)
 
 
 def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
@@ -111,7 +111,7 @@ def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
 
     messages = gateway.messages(admitted(prefix=long, suffix="y", files=files))
 
-    assert [each.key.path for each in messages if not each.is_query] == ["b.py"]
+    assert [message.key.path for message in messages if not message.is_query] == ["b.py"]
 
 
 @pytest.mark.parametrize(

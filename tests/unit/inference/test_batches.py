@@ -17,8 +17,8 @@ PROMPTS = {"prompt": ["a = ", "b = ", "c = "], "suffix": "z"}
 
 
 def events_of(server: FakeServer) -> list[Any]:
-    *events, done, rest = server.body.decode().split("\n\n")
-    assert (done, rest) == ("data: [DONE]", "")
+    *events, done, after_events = server.body.decode().split("\n\n")
+    assert (done, after_events) == ("data: [DONE]", "")
     return [json.loads(event.removeprefix("data: ")) for event in events]
 
 
@@ -34,7 +34,7 @@ async def test_each_prompt_gets_a_choice_and_a_usage_record() -> None:
         (2, "bc"),
     ]
     assert response["usage"]["completion_tokens"] == 6
-    assert len({each.request_id for each in gateway.journal.completions}) == 3
+    assert len({record.request_id for record in gateway.journal.completions}) == 3
     assert response["id"] == f"cmpl-{gateway.journal.completions[0].request_id}"
 
 
@@ -44,7 +44,7 @@ async def test_a_batch_is_streamed_part_by_part() -> None:
     *parts, usage = events_of(await send_request(FakeGateway(), PATH, body))
 
     choices = [part["choices"][0] for part in parts]
-    assert [(each["index"], each["text"], each["finish_reason"]) for each in choices] == [
+    assert [(choice["index"], choice["text"], choice["finish_reason"]) for choice in choices] == [
         (0, "bc", "stop"),
         (1, "bc", "stop"),
         (2, "bc", "stop"),
@@ -114,4 +114,4 @@ async def test_a_leaving_client_ends_the_batch() -> None:
         await task
 
     assert (len(gateway.engine.requests), gateway.engine.num_open) == (1, 0)
-    assert [each.finish_reason for each in gateway.journal.completions] == ["cancelled"]
+    assert [record.finish_reason for record in gateway.journal.completions] == ["cancelled"]

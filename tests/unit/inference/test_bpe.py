@@ -51,7 +51,7 @@ def as_gpt_2() -> HfTokenizer:
     return tokenizer
 
 
-def changed(change: Callable[[dict[str, Any]], object]) -> HfTokenizer:
+def change_tokenizer(change: Callable[[dict[str, Any]], object]) -> HfTokenizer:
     """Return the demonstration tokenizer with one property changed."""
     description = json.loads(demo().to_str())
     change(description)
@@ -165,7 +165,7 @@ def _joined(description: dict[str, Any]) -> None:
 def test_tokenizers_with_unsupported_features_use_their_library(
     change: Callable[[dict[str, Any]], object],
 ) -> None:
-    assert make_bpe_encoder(changed(change)) is None
+    assert make_bpe_encoder(change_tokenizer(change)) is None
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_a_token_without_merges_is_never_produced() -> None:
     def forget_last_merge(description: dict[str, Any]) -> None:
         description["model"]["merges"].pop()
 
-    tokenizer = changed(forget_last_merge)
-    last = max(json.loads(demo().to_str())["model"]["vocab"].items(), key=lambda each: each[1])
+    tokenizer = change_tokenizer(forget_last_merge)
+    last = max(json.loads(demo().to_str())["model"]["vocab"].items(), key=lambda entry: entry[1])
     text = demo().decode([last[1]])
 
     assert encoder_of(tokenizer)(text) == tokenizer.encode(text).ids
@@ -196,7 +196,7 @@ def test_tool_call_markers_in_a_text_are_ordinary_text() -> None:
         marker = dict(description["added_tokens"][0], id=4_096, special=False)
         description["added_tokens"].append(marker | {"content": "<tool_call>"})
 
-    tokens = Tokenizer(changed(add_marker))
+    tokens = Tokenizer(change_tokenizer(add_marker))
 
     assert 4_096 not in tokens.encode("a <tool_call> b")
     assert 4_096 in tokens.encode_raw("a <tool_call> b")

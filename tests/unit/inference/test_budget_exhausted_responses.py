@@ -44,7 +44,7 @@ async def test_an_editor_plugin_gets_an_empty_completion(
     text = server.body.decode()
     assert server.status == 200
     assert any(empty in text for empty in ('"text":""', '"content":""', '"response":""'))
-    assert [each.finish_reason for each in gateway.journal.completions] == [
+    assert [record.finish_reason for record in gateway.journal.completions] == [
         FinishReason.BUDGET_EXCEEDED
     ]
 

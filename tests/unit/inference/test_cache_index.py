@@ -63,9 +63,9 @@ def test_an_equal_prompt_of_another_tenant_is_not_found() -> None:
 
 
 def test_a_prompt_is_found_up_to_its_first_difference() -> None:
-    other = [*PROMPT[:16], 7, *PROMPT[17:]]
+    other_prompt = [*PROMPT[:16], 7, *PROMPT[17:]]
 
-    assert _cached(_index(_stored(0, 4)), tokens=other) == 16
+    assert _cached(_index(_stored(0, 4)), tokens=other_prompt) == 16
 
 
 def test_removed_blocks_are_not_found() -> None:
@@ -121,14 +121,14 @@ def test_a_following_block_with_extra_keys_is_ignored() -> None:
 
 
 def test_the_oldest_blocks_are_evicted_first() -> None:
-    held = ReplicaBlocks(names := BlockHasher(), max_blocks=3)
+    blocks = ReplicaBlocks(names := BlockHasher(), max_blocks=3)
     for first in range(4):
-        held.apply(_stored(first, 1))
+        blocks.apply(_stored(first, 1))
 
     chain = names.hash_chain(names.hash_root(OURS), PROMPT, block_tokens=16)
 
-    assert len(held) == 3
-    assert (held.count_leading(chain), held.count_leading(chain[1:])) == (0, 3)
+    assert len(blocks) == 3
+    assert (blocks.count_leading(chain), blocks.count_leading(chain[1:])) == (0, 3)
 
 
 def test_a_replica_without_events_is_left_out() -> None:
@@ -151,11 +151,11 @@ def test_replicas_may_have_different_block_sizes() -> None:
 
 
 def test_block_hashes_depend_on_a_secret_key() -> None:
-    ours, others = BlockHasher(), BlockHasher()
+    hasher, other_hasher = BlockHasher(), BlockHasher()
 
     chains = [
         names.hash_chain(names.hash_root(OURS), PROMPT, block_tokens=16)
-        for names in (ours, others, ours)
+        for names in (hasher, other_hasher, hasher)
     ]
 
     assert chains[0] == chains[2]

@@ -29,15 +29,17 @@ def test_a_salt_is_the_same_in_every_process() -> None:
 
 
 def test_a_salt_depends_on_the_root_secret() -> None:
-    other = CacheNamespaces(bytes(32))
+    other_namespaces = CacheNamespaces(bytes(32))
 
-    assert NAMESPACES.derive_salt(make_principal()) != other.derive_salt(make_principal())
+    assert NAMESPACES.derive_salt(make_principal()) != other_namespaces.derive_salt(
+        make_principal()
+    )
 
 
 def test_tenants_never_share_a_namespace() -> None:
-    ours, theirs = make_principal(), make_principal(tenant_id=GLOBEX)
+    our_principal, their_principal = make_principal(), make_principal(tenant_id=GLOBEX)
 
-    assert NAMESPACES.derive_salt(ours) != NAMESPACES.derive_salt(theirs)
+    assert NAMESPACES.derive_salt(our_principal) != NAMESPACES.derive_salt(their_principal)
 
 
 def test_a_new_epoch_gives_a_new_namespace() -> None:
@@ -68,9 +70,9 @@ def test_the_keys_of_a_user_share_a_namespace_in_strict_isolation() -> None:
 
 def test_service_keys_share_no_namespace_in_strict_isolation() -> None:
     robot = make_principal(user_id=None, key_id="robot", policy=STRICT)
-    other = make_principal(user_id=None, key_id="other", policy=STRICT)
+    other_key = make_principal(user_id=None, key_id="other", policy=STRICT)
 
-    assert NAMESPACES.derive_salt(robot) != NAMESPACES.derive_salt(other)
+    assert NAMESPACES.derive_salt(robot) != NAMESPACES.derive_salt(other_key)
 
 
 def test_strict_isolation_leaves_the_shared_namespace() -> None:

@@ -34,11 +34,11 @@ EDIT = SuggestionEdit(RequestId("r"), OutcomeEvent.PERSISTED, after_ms=30_000, t
 
 
 def principal(
-    *, has_consent: bool = True, policy: TenantPolicy = ALLOWING, **more: Any
+    *, has_consent: bool = True, policy: TenantPolicy = ALLOWING, **fields: Any
 ) -> Principal:
-    made = make_principal(policy=policy, **more)
-    credential = msgspec.structs.replace(made.credential, keeps_content=has_consent)
-    return replace(made, credential=credential)
+    base = make_principal(policy=policy, **fields)
+    credential = msgspec.structs.replace(base.credential, keeps_content=has_consent)
+    return replace(base, credential=credential)
 
 
 def ended_trace(
@@ -190,8 +190,8 @@ async def test_a_secret_in_an_edit_is_redacted() -> None:
 def test_batches_are_bounded_and_complete() -> None:
     items = [completion(prefix="a" * length) for length in (90_000, 90_000, 90_000, 900_000, 1)]
 
-    made = batches(list(items))
+    content_batches = batches(list(items))
 
-    assert [item for batch in made for item in batch.items] == items
-    assert [len(batch.items) for batch in made] == [2, 1, 1, 1]
+    assert [item for batch in content_batches for item in batch.items] == items
+    assert [len(batch.items) for batch in content_batches] == [2, 1, 1, 1]
     assert MAX_BATCH_CHARS == 200_000

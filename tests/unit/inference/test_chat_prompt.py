@@ -165,9 +165,9 @@ def test_a_template_that_rejects_a_role_gives_a_client_error(tmp_path: Path) -> 
 
 
 def test_the_default_of_several_templates_is_used(tmp_path: Path) -> None:
-    named = [{"name": "tool_use", "template": "x"}, {"name": "default", "template": CHATML}]
+    templates = [{"name": "tool_use", "template": "x"}, {"name": "default", "template": CHATML}]
 
-    text = render(make_writer(make_folder(tmp_path, named)), ChatMessage("user", "Hello"))
+    text = render(make_writer(make_folder(tmp_path, templates)), ChatMessage("user", "Hello"))
 
     assert text.startswith("<|im_start|>user")
 

@@ -40,10 +40,10 @@ DEMO = {
 
 
 async def test_models_are_listed_only_with_a_key() -> None:
-    listed = await send_request(FakeGateway(), "/v1/models", method="GET")
+    model_list = await send_request(FakeGateway(), "/v1/models", method="GET")
     rejected = await send_request(FakeGateway(), "/v1/models", method="GET", key=None)
 
-    assert json.loads(listed.body) == {"data": [DEMO], "object": "list"}
+    assert json.loads(model_list.body) == {"data": [DEMO], "object": "list"}
     assert rejected.status == 401
 
 

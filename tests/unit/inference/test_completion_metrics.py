@@ -79,11 +79,13 @@ def test_a_completion_without_text_has_no_first_token() -> None:
 
 def test_each_completion_is_counted_by_mode_trigger_and_finish_reason() -> None:
     metrics = CompletionMetrics()
-    failed = make_ended_trace(finish_reason=FinishReason.ERROR, error_code="engine_disconnected")
-    failed.request = make_request(mode=Mode.BLOCK, trigger=Trigger.MANUAL)
+    failed_trace = make_ended_trace(
+        finish_reason=FinishReason.ERROR, error_code="engine_disconnected"
+    )
+    failed_trace.request = make_request(mode=Mode.BLOCK, trigger=Trigger.MANUAL)
 
     metrics.on_completed(make_ended_trace(finish_reason=FinishReason.CANCELLED))
-    metrics.on_completed(failed)
+    metrics.on_completed(failed_trace)
 
     name = "caret_completions_total"
     assert (

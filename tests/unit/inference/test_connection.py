@@ -53,7 +53,7 @@ async def test_each_completion_presents_the_key_again() -> None:
     assert editor.arrivals[0].key_text == "key"
 
 
-async def test_a_cancel_ends_the_completion_and_its_engine() -> None:
+async def test_a_cancel_ends_the_completion_and_its_engine_request() -> None:
     async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1")
         await editor.waits(lambda: bool(editor.text("1")))
@@ -268,9 +268,6 @@ async def test_an_invalid_frame_gets_an_error_and_the_connection_stays_open(
     assert editor.ends("2") == ["stop"]
 
 
-# The same when the client has disconnected.
-
-
 async def test_closing_ends_all_completions_in_flight() -> None:
     async with open_editor(_hanging_engine()) as editor:
         for number in range(5):
@@ -327,7 +324,7 @@ async def test_an_error_that_cannot_be_delivered_raises_client_disconnected() ->
             await editor.connection.on_frame("{")
 
 
-async def test_a_prefetch_does_not_supersede_a_visible_request() -> None:
+async def test_an_automatic_request_supersedes_a_visible_request_and_a_prefetch() -> None:
     async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
         await editor.says("complete", "1", path="a.py")
         await editor.says("complete", "2", path="a.py", trigger="prefetch")

@@ -44,11 +44,13 @@ def test_the_keys_of_a_lost_replica_are_spread_over_all_others() -> None:
 def test_some_replica_always_has_room_and_none_exceeds_its_share(loads: list[int]) -> None:
     load_of = dict(zip(REPLICAS, loads, strict=False))
 
-    chosen = filter_with_capacity(list(load_of), load_of.__getitem__)
+    chosen_replicas = filter_with_capacity(list(load_of), load_of.__getitem__)
 
     mean = (sum(loads) + 1) / len(loads)
-    assert chosen
-    assert all(load_of[each] + 1 <= max(ALWAYS_ROOM, CAPACITY * mean + 1) for each in chosen)
+    assert chosen_replicas
+    assert all(
+        load_of[replica] + 1 <= max(ALWAYS_ROOM, CAPACITY * mean + 1) for replica in chosen_replicas
+    )
 
 
 def test_under_light_load_all_replicas_have_room() -> None:

@@ -137,11 +137,11 @@ async def test_the_incomplete_bodies_of_a_key_are_limited() -> None:
 async def test_the_limit_of_a_key_does_not_affect_another_tenant() -> None:
     gateway = FakeGateway()
 
-    one, other = await asyncio.gather(
+    limited_codes, neighbour_codes = await asyncio.gather(
         _send_incomplete(gateway, KEY.text, 40), _send_incomplete(gateway, NEIGHBOURS_KEY.text, 1)
     )
 
-    assert (bool(one), other) == (True, [])
+    assert (bool(limited_codes), neighbour_codes) == (True, [])
 
 
 async def test_abandoned_bodies_no_longer_count() -> None:
@@ -221,7 +221,9 @@ async def test_a_disconnecting_client_ends_the_engine_request_and_is_recorded() 
     await exchange
 
     assert gateway.engine.num_open == 0
-    assert [each.finish_reason for each in gateway.journal.completions] == [FinishReason.CANCELLED]
+    assert [record.finish_reason for record in gateway.journal.completions] == [
+        FinishReason.CANCELLED
+    ]
 
 
 async def test_shutdown_waits_for_the_usage_record() -> None:

@@ -6,14 +6,14 @@ from inference.context.prompt.cursor_text import CursorText
 from tests.fakes.cpu_guard import cpu_guard
 
 
-@pytest.mark.parametrize("rest", [")", '"])', " ) ;", "} ,\r", "`] {", ";"])
-def test_brackets_closed_by_the_editor_are_not_a_suffix(rest: str) -> None:
-    assert CursorText("f(", f"{rest}\nb").strip_closers() == CursorText("f(", "\nb")
+@pytest.mark.parametrize("rest_of_line", [")", '"])', " ) ;", "} ,\r", "`] {", ";"])
+def test_brackets_closed_by_the_editor_are_not_a_suffix(rest_of_line: str) -> None:
+    assert CursorText("f(", f"{rest_of_line}\nb").strip_closers() == CursorText("f(", "\nb")
 
 
-@pytest.mark.parametrize("rest", [") x", "a)", ");;", ") ]", "; )"])
-def test_a_line_with_other_text_is_kept(rest: str) -> None:
-    text = CursorText("f(", f"{rest}\nb")
+@pytest.mark.parametrize("rest_of_line", [") x", "a)", ");;", ") ]", "; )"])
+def test_a_line_with_other_text_is_kept(rest_of_line: str) -> None:
+    text = CursorText("f(", f"{rest_of_line}\nb")
 
     assert text.strip_closers() is text
 

@@ -54,10 +54,12 @@ _CHAT = [{"role": "user", "content": "Hello"}]
 async def test_responses_name_the_model_that_the_engine_runs(
     path: str, body: dict[str, Any], is_streamed: bool
 ) -> None:
-    named = await send_request(FakeGateway(), path, {**body, "model": "x", "stream": is_streamed})
+    named_response = await send_request(
+        FakeGateway(), path, {**body, "model": "x", "stream": is_streamed}
+    )
     unnamed = await send_request(FakeGateway(), path, {**body, "stream": is_streamed})
 
-    for server in (named, unnamed):
+    for server in (named_response, unnamed):
         models = re.findall(r'"model":"([^"]*)"', server.body.decode())
         assert set(models) == {"demo"}
 
@@ -165,9 +167,9 @@ async def test_a_streamed_infill_ends_with_the_figures() -> None:
 
     server = await send_request(gateway, "/infill", {"input_prefix": "a", "stream": True})
 
-    *events, rest = server.body.decode().split("\n\n")
+    *events, after_events = server.body.decode().split("\n\n")
     parsed = [json.loads(event.removeprefix("data: ")) for event in events]
-    assert rest == ""
+    assert after_events == ""
     assert [event["content"] for event in parsed] == ["b", "c", ""]
     assert [event["stop"] for event in parsed] == [False, False, True]
     assert (parsed[-1]["stop_type"], parsed[-1]["tokens_predicted"]) == ("limit", 2)
@@ -193,7 +195,7 @@ async def test_tabby_segments_are_accepted_at_the_openai_path() -> None:
     prompt = read_engine_prompt(gateway)
     assert "src/main.py" in prompt
     assert prompt.index("a.py") < prompt.index("declared")  # sorted by path
-    assert [each.protocol for each in gateway.journal.completions] == ["tabby"]
+    assert [record.protocol for record in gateway.journal.completions] == ["tabby"]
 
 
 async def test_ollama_streams_lines_by_default() -> None:
@@ -201,9 +203,9 @@ async def test_ollama_streams_lines_by_default() -> None:
 
     server = await send_request(FakeGateway(), "/api/generate", body)
 
-    *lines, rest = server.body.decode().split("\n")
+    *lines, after_lines = server.body.decode().split("\n")
     parsed = [json.loads(line) for line in lines]
-    assert rest == ""
+    assert after_lines == ""
     assert [line["response"] for line in parsed] == ["b", "c", ""]
     assert [line["done"] for line in parsed] == [False, False, True]
     assert parsed[-1]["done_reason"] == "stop"
@@ -311,7 +313,9 @@ async def test_a_chat_without_text_messages_is_rejected(messages: list[Any]) -> 
     assert (server.status, server.error_code) == (400, "invalid_field")
 
 
-def _is_within(part: Any, whole: Any) -> bool:
+def _is_within(part: Any, expected: Any) -> bool:
     if isinstance(part, dict):
-        return all(name in whole and _is_within(each, whole[name]) for name, each in part.items())
-    return bool(part == whole)
+        return all(
+            name in expected and _is_within(entry, expected[name]) for name, entry in part.items()
+        )
+    return bool(part == expected)

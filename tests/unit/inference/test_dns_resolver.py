@@ -13,9 +13,9 @@ async def test_ipv4_and_ipv6_addresses_are_resolved() -> None:
     async with dns_server() as server:
         server.addresses[NAME] = ["10.0.0.1", "10.0.0.2", "fd00::1"]
 
-        found = await DnsResolver(("127.0.0.1", server.port)).resolve(NAME)
+        addresses = await DnsResolver(("127.0.0.1", server.port)).resolve(NAME)
 
-    assert found == {"10.0.0.1", "10.0.0.2", "fd00::1"}
+    assert addresses == {"10.0.0.1", "10.0.0.2", "fd00::1"}
 
 
 async def test_changed_addresses_are_seen_at_once() -> None:

@@ -78,8 +78,8 @@ def test_a_sent_file_is_split_once_and_a_very_large_one_never(
     num_lines: int, num_splits: int
 ) -> None:
     _CountingText.num_splits = 0
-    sent = _CountingText("x = 1\n" * num_lines)
+    counted_text = _CountingText("x = 1\n" * num_lines)
 
-    list(drop_duplicates([SNIPPET] * 8, prompt_texts=(), open_files={SNIPPET.path: sent}))
+    list(drop_duplicates([SNIPPET] * 8, prompt_texts=(), open_files={SNIPPET.path: counted_text}))
 
     assert _CountingText.num_splits == num_splits

@@ -31,29 +31,29 @@ variants = [{ name = "control" }, { name = "wide", weight = 3, suffix_share = 0.
 """
 
 
-def _read(folder: Path, text: str) -> ExperimentSet:
+def _read_experiments(folder: Path, text: str) -> ExperimentSet:
     path = folder / "experiments.toml"
     path.write_text(text)
     return read_experiments(path)
 
 
 def test_users_are_assigned_by_weight_and_permanently(tmp_path: Path) -> None:
-    experiments = _read(tmp_path, HALVES)
+    experiments = _read_experiments(tmp_path, HALVES)
     users = [make_principal(user_id=UserId(f"user-{n}")) for n in range(400)]
 
     first = [experiments.assign(user).name for user in users]
-    again = [experiments.assign(user).name for user in users]
+    second_names = [experiments.assign(user).name for user in users]
 
     counts = Counter(first)
-    assert first == again
+    assert first == second_names
     assert set(counts) == {"suffix/control", "suffix/wide"}
     assert 60 < counts["suffix/control"] < 140
 
 
 def test_users_of_two_tenants_are_assigned_independently(tmp_path: Path) -> None:
-    experiments = _read(tmp_path, HALVES)
+    experiments = _read_experiments(tmp_path, HALVES)
 
-    ours, theirs = (
+    our_variants, their_variants = (
         [
             experiments.assign(make_principal(tenant_id=tenant, user_id=UserId(f"user-{n}"))).name
             for n in range(50)
@@ -61,24 +61,24 @@ def test_users_of_two_tenants_are_assigned_independently(tmp_path: Path) -> None
         for tenant in (make_principal().snapshot.tenant_id, GLOBEX)
     )
 
-    assert ours != theirs
+    assert our_variants != their_variants
 
 
 def test_a_tenant_without_experiments_has_no_variant(tmp_path: Path) -> None:
     policy = make_policy(has_experiments=False)
 
-    assert _read(tmp_path, HALVES).assign(make_principal(policy=policy)) is NO_VARIANT
+    assert _read_experiments(tmp_path, HALVES).assign(make_principal(policy=policy)) is NO_VARIANT
 
 
 def test_an_experiment_for_one_tenant_does_not_affect_another(tmp_path: Path) -> None:
-    experiments = _read(tmp_path, HALVES + 'tenants = ["acme"]\n')
+    experiments = _read_experiments(tmp_path, HALVES + 'tenants = ["acme"]\n')
 
     assert experiments.assign(make_principal()).name
     assert experiments.assign(make_principal(tenant_id=GLOBEX)) is NO_VARIANT
 
 
 def test_service_keys_are_assigned_by_key(tmp_path: Path) -> None:
-    experiments = _read(tmp_path, HALVES)
+    experiments = _read_experiments(tmp_path, HALVES)
 
     names = {
         experiments.assign(make_principal(user_id=None, key_id=f"key-{n}")).name for n in range(50)
@@ -101,14 +101,14 @@ def test_service_keys_are_assigned_by_key(tmp_path: Path) -> None:
 )
 def test_an_invalid_file_is_rejected_by_name(tmp_path: Path, text: str, part: str) -> None:
     with pytest.raises(BadSetting, match="CARET_EXPERIMENTS_FILE") as rejected:
-        _read(tmp_path, text)
+        _read_experiments(tmp_path, text)
 
     assert part in str(rejected.value)
 
 
 def test_operators_choose_among_the_options_that_gateways_know() -> None:
     assert set(LAYOUTS) == set(layout.LAYOUTS)
-    assert set(RANKINGS) == {each.value for each in Ranking}
+    assert set(RANKINGS) == {ranking.value for ranking in Ranking}
     assert FILTERS == filtering.FILTERS
     usual = TokenShares()
     assert (usual.files, usual.suffix) == (DEFAULT_FILES_SHARE, DEFAULT_SUFFIX_SHARE)
@@ -118,7 +118,7 @@ def test_operators_choose_among_the_options_that_gateways_know() -> None:
 def test_a_started_experiment_replaces_the_one_of_the_file_until_it_is_stopped(
     tmp_path: Path,
 ) -> None:
-    experiments, user = _read(tmp_path, HALVES), make_principal()
+    experiments, user = _read_experiments(tmp_path, HALVES), make_principal()
     started = make_experiment("suffix", tenants=(), variants=(VariantEntry("only"),))
 
     experiments.set_running([started])

@@ -65,10 +65,10 @@ def test_the_word_generated_in_a_docstring_excludes_no_file() -> None:
 
 
 def test_files_of_at_most_fifty_kilobytes_are_included() -> None:
-    whole = (CODE * 500)[:MAX_FILE_BYTES]
+    longest_text = (CODE * 500)[:MAX_FILE_BYTES]
 
-    assert is_context_file("a.py", whole)
-    assert not is_context_file("a.py", whole + "x")
+    assert is_context_file("a.py", longest_text)
+    assert not is_context_file("a.py", longest_text + "x")
 
 
 def test_the_limit_counts_bytes_not_characters() -> None:

@@ -119,11 +119,11 @@ async def test_an_engine_without_text_has_stopped() -> None:
 
 
 async def test_the_text_for_a_raw_prompt_is_unchanged() -> None:
-    written = ("  ", "\n\n", "a\na\na\n", "a ")
+    outputs = ("  ", "\n\n", "a\na\na\n", "a ")
 
-    texts = await _filtered(FakeEngine(chunks_of(*written)), make_trace(), is_raw=True)
+    texts = await _filtered(FakeEngine(chunks_of(*outputs)), make_trace(), is_raw=True)
 
-    assert texts == list(written)
+    assert texts == list(outputs)
 
 
 async def test_held_back_text_is_shown_at_the_end() -> None:
@@ -177,7 +177,7 @@ async def test_a_disconnecting_client_closes_the_filter(is_raw: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "written", "reason"),
+    ("fields", "outputs", "reason"),
     [
         ({}, ["b"], ""),
         ({"is_single_line": True}, ["b\n", "c"], FilterReason.LINE_END),
@@ -196,11 +196,11 @@ async def test_a_disconnecting_client_closes_the_filter(is_raw: bool) -> None:
     ],
 )
 async def test_the_filter_reason_is_recorded(
-    fields: dict[str, Any], written: list[str], reason: str
+    fields: dict[str, Any], outputs: list[str], reason: str
 ) -> None:
     trace = make_trace()
 
-    await _filtered(FakeEngine(chunks_of(*written)), trace, **fields)
+    await _filtered(FakeEngine(chunks_of(*outputs)), trace, **fields)
 
     assert trace.filter_reason == reason
 
@@ -251,11 +251,11 @@ async def test_a_secret_far_before_the_cursor_is_ignored(is_raw: bool) -> None:
 
 
 async def test_a_long_line_is_not_a_secret() -> None:
-    trace, written = make_trace(), "1, " * 1_000 + "1]"
+    trace, output = make_trace(), "1, " * 1_000 + "1]"
 
-    texts = await _filtered(FakeEngine(chunks_of(written)), trace, prefix="x = [", mode=Mode.FIM)
+    texts = await _filtered(FakeEngine(chunks_of(output)), trace, prefix="x = [", mode=Mode.FIM)
 
-    assert ("".join(texts), trace.finish_reason) == (written, FinishReason.STOP)
+    assert ("".join(texts), trace.finish_reason) == (output, FinishReason.STOP)
 
 
 async def test_truncating_a_broken_end_ends_the_engine_request() -> None:
@@ -302,9 +302,9 @@ async def test_a_secret_is_withheld_from_raw_prompts_and_chats(fields: dict[str,
 async def test_a_secret_on_a_later_line_ends_raw_prompts_and_chats(
     fields: dict[str, Any],
 ) -> None:
-    trace, written = make_trace(), ("a\n", " \n", "key = '", _AWS, "'\nmore\n")
+    trace, outputs = make_trace(), ("a\n", " \n", "key = '", _AWS, "'\nmore\n")
 
-    texts = await _filtered(FakeEngine(chunks_of(*written)), trace, **fields)
+    texts = await _filtered(FakeEngine(chunks_of(*outputs)), trace, **fields)
 
     assert "".join(texts).startswith("a\n \n")
     assert _AWS not in "".join(texts)
@@ -328,7 +328,7 @@ async def test_harmless_raw_prompts_and_chats_are_unchanged(
     fields: dict[str, Any], has_filters: bool
 ) -> None:
     policy = make_policy(has_secret_filter=has_filters, has_public_code_filter=has_filters)
-    written = (
+    outputs = (
         "\n\n",
         "  a = some_function_name",
         "(1234567890123)",
@@ -340,10 +340,10 @@ async def test_harmless_raw_prompts_and_chats_are_unchanged(
     trace = make_trace()
 
     texts = await _filtered(
-        FakeEngine(chunks_of(*written)), trace, principal=make_principal(policy=policy), **fields
+        FakeEngine(chunks_of(*outputs)), trace, principal=make_principal(policy=policy), **fields
     )
 
-    assert ("".join(texts), trace.finish_reason) == ("".join(written), FinishReason.STOP)
+    assert ("".join(texts), trace.finish_reason) == ("".join(outputs), FinishReason.STOP)
 
 
 @pytest.mark.parametrize("name", [None, *FILTERS])

@@ -20,13 +20,13 @@ LANGUAGES: Final = sorted({case.language for case in CASES})
 async def test_the_expected_text_is_shown_and_no_file_is_left_more_broken(language: str) -> None:
     cases = [case for case in CASES if case.language == language]
 
-    shown = {case.title: await show(case) for case in cases}
+    shown_texts = {case.title: await show(case) for case in cases}
 
-    assert len(shown) == len(cases), "a title occurs twice"
-    assert {case.title: shown[case.title] for case in cases if not case.is_known_wrong} == {
+    assert len(shown_texts) == len(cases), "a title occurs twice"
+    assert {case.title: shown_texts[case.title] for case in cases if not case.is_known_wrong} == {
         case.title: case.expected for case in cases if not case.is_known_wrong
     }
-    assert not [case.title for case in cases if is_more_broken(case, shown[case.title])]
+    assert not [case.title for case in cases if is_more_broken(case, shown_texts[case.title])]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -46,8 +46,8 @@ async def test_a_case_marked_wrong_is_still_wrong(case: FilterCase) -> None:
 
 
 def test_nearly_all_cases_are_right() -> None:
-    wrong = [case.name for case in CASES if case.is_known_wrong]
+    wrong_names = [case.name for case in CASES if case.is_known_wrong]
 
     assert len(CASES) >= MIN_CASES
     assert len(LANGUAGES) >= MIN_LANGUAGES
-    assert len(wrong) <= (1 - MIN_SHARE) * len(CASES)
+    assert len(wrong_names) <= (1 - MIN_SHARE) * len(CASES)

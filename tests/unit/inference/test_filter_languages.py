@@ -197,7 +197,7 @@ BROKEN: Final = [
 ]
 
 
-async def _shown(case: Case) -> str:
+async def _run_filter(case: Case) -> str:
     prefix, suffix = case.text.split("|")
     admitted = make_admitted(
         language=case.language, path="", prefix=prefix, suffix=suffix, mode=Mode.BLOCK
@@ -216,21 +216,21 @@ def _names(cases: list[Case]) -> list[str]:
 
 @pytest.mark.parametrize("case", ENDS, ids=_names(ENDS))
 async def test_a_block_ends_by_the_rules_of_its_language(case: Case) -> None:
-    assert await _shown(case) == case.shown
+    assert await _run_filter(case) == case.shown
 
 
 @pytest.mark.parametrize("case", CLOSERS, ids=_names(CLOSERS))
 async def test_text_after_the_cursor_is_not_repeated(case: Case) -> None:
-    assert await _shown(case) == case.shown
+    assert await _run_filter(case) == case.shown
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=_names(BROKEN))
 async def test_a_broken_end_is_truncated_to_the_last_valid_line(case: Case) -> None:
-    assert await _shown(case) == case.shown
+    assert await _run_filter(case) == case.shown
 
 
 @pytest.mark.parametrize("case", ENDS, ids=_names(ENDS))
 async def test_a_complete_block_stays_unchanged(case: Case) -> None:
-    whole = Case(case.language, case.text, case.shown, case.shown)
+    complete_case = Case(case.language, case.text, case.shown, case.shown)
 
-    assert await _shown(whole) == case.shown
+    assert await _run_filter(complete_case) == case.shown

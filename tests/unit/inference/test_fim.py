@@ -85,7 +85,7 @@ STABLE = {
 
 def _tokens(*vocabulary: str) -> Tokenizer:
     tokenizer = HfTokenizer(BPE())
-    tokenizer.add_special_tokens([AddedToken(each, special=True) for each in vocabulary])
+    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in vocabulary])
     tokenizer.add_tokens(["P", "S", "F"])
     return Tokenizer(tokenizer)
 
@@ -115,7 +115,7 @@ def test_a_tokenizer_without_markers_is_rejected_with_the_models_name(
 def test_a_prompt_has_the_order_of_its_family(name: str) -> None:
     tokens = _tokens(*VOCABULARIES[name])
     family = _family(name)
-    expected = [tokens.get_token_id(each) for each in NATIVE[name].split()]
+    expected = [tokens.get_token_id(token) for token in NATIVE[name].split()]
     parts = PromptParts([], tokens.encode("S"), tokens.encode("P"), [])
 
     assert lay_out(family.order, resolve_markers(family, tokens), parts) == expected
@@ -141,8 +141,8 @@ def test_every_marker_of_a_family_ends_a_completion(name: str) -> None:
     stops = stop_token_ids(family, tokens)
 
     markers = (family.prefix, family.suffix, family.middle, family.file_separator)
-    known = {tokens.get_token_id(marker) for marker in (*markers, *family.ends) if marker}
-    assert set(stops) == known | ({tokens.get_token_id(family.repository or "")} - {None})
+    marker_ids = {tokens.get_token_id(marker) for marker in (*markers, *family.ends) if marker}
+    assert set(stops) == marker_ids | ({tokens.get_token_id(family.repository or "")} - {None})
 
 
 def test_an_end_marker_missing_from_the_tokenizer_is_left_out() -> None:
@@ -156,7 +156,7 @@ def test_an_end_marker_missing_from_the_tokenizer_is_left_out() -> None:
 @pytest.mark.parametrize("name", STABLE)
 def test_the_stable_layout_has_the_suffix_first_and_the_prefix_last(name: str) -> None:
     tokens, family = _tokens(*VOCABULARIES[name]), _family(name)
-    expected = [tokens.get_token_id(each) for each in STABLE[name].split()]
+    expected = [tokens.get_token_id(token) for token in STABLE[name].split()]
     parts = PromptParts([], tokens.encode("S"), tokens.encode("P"), [])
 
     order = resolve_order(LAYOUTS["stable"], family)
@@ -173,7 +173,7 @@ def test_efim_puts_the_typed_text_after_the_last_marker() -> None:
     )
 
     expected = ["<|fim_prefix|>", "P", "<|fim_suffix|>", "S", "<|fim_middle|>", "F"]
-    assert laid_out == [tokens.get_token_id(each) for each in expected]
+    assert laid_out == [tokens.get_token_id(token) for token in expected]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

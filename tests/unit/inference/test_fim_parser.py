@@ -119,7 +119,7 @@ def test_the_parser_never_raises(text: str, markers: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "rest"),
+    ("file", "ending"),
     [
         ("<file_sep>{number}.py\nx", "<file_sep>now.py\n<fim_prefix>p<fim_suffix>s<fim_middle>"),
         (
@@ -129,23 +129,25 @@ def test_the_parser_never_raises(text: str, markers: list[str]) -> None:
     ],
 )
 @pytest.mark.parametrize("count", [1, MAX_FILES, MAX_FILES + 1, 10_000])
-def test_the_files_nearest_to_the_cursor_are_kept(file: str, rest: str, count: int) -> None:
-    parsed = parse_fim_prompt("".join(file.format(number=each) for each in range(count)) + rest)
+def test_the_files_nearest_to_the_cursor_are_kept(file: str, ending: str, count: int) -> None:
+    parsed = parse_fim_prompt(
+        "".join(file.format(number=number) for number in range(count)) + ending
+    )
 
     assert parsed is not None
     assert parsed.path == "now.py"
-    assert [each.path for each in parsed.files] == _nearest_names(count)
+    assert [file.path for file in parsed.files] == _nearest_names(count)
 
 
 @pytest.mark.parametrize("count", [1, MAX_FILES, MAX_FILES + 1, 10_000])
 def test_the_codestral_files_nearest_to_the_cursor_are_kept(count: int) -> None:
-    files = "\n\n".join(f"+++++ {each}.py\nx" for each in range(count))
+    files = "\n\n".join(f"+++++ {number}.py\nx" for number in range(count))
 
     parsed = parse_fim_prompt(f"[SUFFIX]s[PREFIX]{files}\n\n+++++ now.py\np")
 
     assert parsed is not None
     assert (parsed.prefix, parsed.path) == ("p", "now.py")
-    assert [each.path for each in parsed.files] == _nearest_names(count)
+    assert [file.path for file in parsed.files] == _nearest_names(count)
 
 
 def test_a_codestral_file_header_without_a_line_break_is_code() -> None:
@@ -153,4 +155,4 @@ def test_a_codestral_file_header_without_a_line_break_is_code() -> None:
 
 
 def _nearest_names(count: int) -> list[str]:
-    return [f"{each}.py" for each in range(max(0, count - MAX_FILES), count)]
+    return [f"{number}.py" for number in range(max(0, count - MAX_FILES), count)]

@@ -112,9 +112,11 @@ async def test_an_ordinary_response_has_no_additional_fields(
 
 
 async def test_a_stream_withheld_at_its_end_reports_it_in_the_last_event() -> None:
-    written = chunks_of("'''AKIA", "IOSFODNN7EXAMPLF", "'\n")
+    engine_chunks = chunks_of("'''AKIA", "IOSFODNN7EXAMPLF", "'\n")
 
-    server = await _respond(FakeGateway(engine=FakeEngine(written)), "mistral", is_streamed=True)
+    server = await _respond(
+        FakeGateway(engine=FakeEngine(engine_chunks)), "mistral", is_streamed=True
+    )
 
     event = _last_event(server)
     assert "x-caret-finish-reason" not in server.headers
@@ -122,9 +124,11 @@ async def test_a_stream_withheld_at_its_end_reports_it_in_the_last_event() -> No
 
 
 async def test_a_complete_response_contains_no_withheld_text() -> None:
-    written = chunks_of("'''AKIA", "IOSFODNN7EXAMPLF", "'\n")
+    engine_chunks = chunks_of("'''AKIA", "IOSFODNN7EXAMPLF", "'\n")
 
-    server = await _respond(FakeGateway(engine=FakeEngine(written)), "mistral", is_streamed=False)
+    server = await _respond(
+        FakeGateway(engine=FakeEngine(engine_chunks)), "mistral", is_streamed=False
+    )
 
     assert server.headers["x-caret-finish-reason"] == "filtered"
     assert _last_event(server)["choices"][0]["message"]["content"] == ""

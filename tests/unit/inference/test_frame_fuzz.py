@@ -50,12 +50,12 @@ texts = st.one_of(st.none(), st.text(max_size=40), st.one_of(frames, valid).map(
 
 @given(st.lists(texts, max_size=12), st.booleans())
 async def test_random_frames_neither_end_the_connection_nor_are_repeated(
-    sent: list[str | None], hangs: bool
+    frames: list[str | None], hangs: bool
 ) -> None:
     engine = FakeEngine(chunks_of("b", stop=None) if hangs else chunks_of("b", "c"), hangs=hangs)
 
     async with asyncio.timeout(DEADLINE_S), open_editor(engine) as editor:
-        for text in sent:
+        for text in frames:
             await editor.connection.on_frame(text)
         await editor.connection.close()
         responses = list(editor.frames)

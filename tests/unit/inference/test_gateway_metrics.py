@@ -92,43 +92,45 @@ def test_snapshots_have_no_age_before_the_first_sync() -> None:
 def test_each_replica_has_its_load_and_circuit_state() -> None:
     replicas = ReplicaStates(FakeClock())
     gauges = make_gauges(FakeClock(), replicas=replicas)
-    one, two = gauges.pools.list_replicas()
-    replicas.on_health_check(two, HealthStatus.UNHEALTHY)
+    first, second = gauges.pools.list_replicas()
+    replicas.on_health_check(second, HealthStatus.UNHEALTHY)
 
-    with replicas.attempt(one):
+    with replicas.attempt(first):
         families = list(gauges.collect())
 
-    assert value(families, "caret_replica_requests_in_flight", replica=one.name) == 1
-    assert value(families, "caret_replica_requests_in_flight", replica=two.name) == 0
-    assert value(families, "caret_replica_circuit_state", replica=two.name, circuit="open") == 1
-    assert value(families, "caret_replica_circuit_state", replica=two.name, circuit="closed") == 0
-    assert value(families, "caret_replica_circuit_state", replica=one.name, circuit="closed") == 1
+    assert value(families, "caret_replica_requests_in_flight", replica=first.name) == 1
+    assert value(families, "caret_replica_requests_in_flight", replica=second.name) == 0
+    assert value(families, "caret_replica_circuit_state", replica=second.name, circuit="open") == 1
+    assert (
+        value(families, "caret_replica_circuit_state", replica=second.name, circuit="closed") == 0
+    )
+    assert value(families, "caret_replica_circuit_state", replica=first.name, circuit="closed") == 1
 
 
 def test_an_ejected_replica_is_exported() -> None:
     clock = FakeClock()
     replicas = ReplicaStates(clock)
     gauges = make_gauges(clock, replicas=replicas)
-    one, two = gauges.pools.list_replicas()
+    first, second = gauges.pools.list_replicas()
 
     with ExitStack() as stack:
         for _ in range(MAX_CONSECUTIVE_LATE):
-            stack.enter_context(replicas.attempt(one, first_token_timeout_s=1.0))
+            stack.enter_context(replicas.attempt(first, first_token_timeout_s=1.0))
         clock.pass_s(2.0)
         families = list(gauges.collect())
 
-    assert value(families, "caret_replica_ejected", replica=one.name) == 1
-    assert value(families, "caret_replica_ejected", replica=two.name) == 0
+    assert value(families, "caret_replica_ejected", replica=first.name) == 1
+    assert value(families, "caret_replica_ejected", replica=second.name) == 0
 
 
 async def test_rerouted_requests_are_exported() -> None:
     clock = FakeClock()
     replicas = ReplicaStates(clock)
     gauges = make_gauges(clock, replicas=replicas)
-    one, two = gauges.pools.list_replicas()
+    first, second = gauges.pools.list_replicas()
 
     async def wait_forever() -> None:
-        with replicas.attempt(one, first_token_timeout_s=1.0, fallback=two):
+        with replicas.attempt(first, first_token_timeout_s=1.0, fallback=second):
             await asyncio.Event().wait()
 
     waiting = [asyncio.create_task(wait_forever()) for _ in range(MAX_CONSECUTIVE_LATE)]
@@ -139,10 +141,10 @@ async def test_rerouted_requests_are_exported() -> None:
     families = list(gauges.collect())
 
     assert (
-        value(families, "caret_replica_rerouted_requests_total", replica=one.name)
+        value(families, "caret_replica_rerouted_requests_total", replica=first.name)
         == MAX_CONSECUTIVE_LATE
     )
-    assert value(families, "caret_replica_rerouted_requests_total", replica=two.name) == 0
+    assert value(families, "caret_replica_rerouted_requests_total", replica=second.name) == 0
 
 
 def test_pools_and_their_replicas_are_exported() -> None:
@@ -158,17 +160,19 @@ def test_draining_and_cooldown_are_exported() -> None:
     clock = FakeClock()
     replicas = ReplicaStates(clock)
     gauges = make_gauges(clock, replicas=replicas)
-    one, two = gauges.pools.list_replicas()
+    first, second = gauges.pools.list_replicas()
 
-    replicas.set_drained([one.name])
-    replicas.on_health_check(two, HealthStatus.UNHEALTHY)
+    replicas.set_drained([first.name])
+    replicas.on_health_check(second, HealthStatus.UNHEALTHY)
     clock.pass_s(0.5)
     families = list(gauges.collect())
 
-    assert value(families, "caret_replica_drained", replica=one.name) == 1
-    assert value(families, "caret_replica_drained", replica=two.name) == 0
-    assert value(families, "caret_replica_cooldown_seconds", replica=two.name) == EJECTION_S - 0.5
-    assert value(families, "caret_replica_cooldown_seconds", replica=one.name) is None
+    assert value(families, "caret_replica_drained", replica=first.name) == 1
+    assert value(families, "caret_replica_drained", replica=second.name) == 0
+    assert (
+        value(families, "caret_replica_cooldown_seconds", replica=second.name) == EJECTION_S - 0.5
+    )
+    assert value(families, "caret_replica_cooldown_seconds", replica=first.name) is None
 
 
 async def test_engines_behind_one_address_are_combined() -> None:

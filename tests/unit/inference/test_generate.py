@@ -216,8 +216,8 @@ async def test_a_line_that_uses_all_tokens_is_not_resumed() -> None:
 
 
 async def test_tokens_held_back_by_the_engine_are_counted_once() -> None:
-    held = EngineChunk("ab", generated_tokens=4, stop=None)
-    engine = FakeEngine(chunks_of("c", "d", "e"), torn={ONE.url: [held]})
+    held_chunk = EngineChunk("ab", generated_tokens=4, stop=None)
+    engine = FakeEngine(chunks_of("c", "d", "e"), torn={ONE.url: [held_chunk]})
     trace = make_trace()
 
     await _drain(engine, trace, request=WITH_FALLBACK)
@@ -237,7 +237,7 @@ async def test_a_lost_end_after_the_last_token_is_not_retried() -> None:
             stops = [chunk.stop async for chunk in chunks]
 
     assert (len(engine.requests), stops[-1]) == (1, EngineStop.LENGTH)
-    assert [each["event"] for each in logs] == ["completion.end_lost"]
+    assert [entry["event"] for entry in logs] == ["completion.end_lost"]
 
 
 async def test_a_stopped_completion_with_a_lost_end_is_complete() -> None:
@@ -248,19 +248,19 @@ async def test_a_stopped_completion_with_a_lost_end_is_complete() -> None:
     assert (texts, len(engine.requests)) == (["a", "b"], 1)
 
 
-@pytest.mark.parametrize("others", [(), (TWO,)], ids=["one replica", "two replicas"])
+@pytest.mark.parametrize("fallbacks", [(), (TWO,)], ids=["one replica", "two replicas"])
 async def test_a_completion_that_no_replica_can_continue_ends_as_disconnected(
-    others: tuple[Replica, ...],
+    fallbacks: tuple[Replica, ...],
 ) -> None:
     interrupted = chunks_of("a", stop=None)
     engine = FakeEngine(torn={ONE.url: interrupted, TWO.url: interrupted})
-    request, trace = replace(WITH_FALLBACK, fallback_replicas=others), make_trace()
+    request, trace = replace(WITH_FALLBACK, fallback_replicas=fallbacks), make_trace()
 
     async with generate(engine, request, ReplicaStates(FakeClock()), trace, CHARACTERS) as chunks:
         chunks_read = [chunk async for chunk in chunks]
 
-    assert chunks_read[-1] == EngineChunk("", 1 + len(others), EngineStop.DISCONNECTED)
-    assert trace.generated_tokens == len(engine.requests) == 1 + len(others)
+    assert chunks_read[-1] == EngineChunk("", 1 + len(fallbacks), EngineStop.DISCONNECTED)
+    assert trace.generated_tokens == len(engine.requests) == 1 + len(fallbacks)
 
 
 async def test_an_interrupted_completion_is_not_continued_on_a_drained_replica() -> None:
@@ -280,8 +280,8 @@ async def test_a_refusal_after_the_first_text_is_not_retried() -> None:
 
 
 async def test_a_refusal_by_the_second_replica_ends_the_completion() -> None:
-    refused = {TWO.url: EngineError("engine_refused", "")}
-    engine = FakeEngine(torn={ONE.url: chunks_of("a", stop=None)}, failing=refused)
+    refusals = {TWO.url: EngineError("engine_refused", "")}
+    engine = FakeEngine(torn={ONE.url: chunks_of("a", stop=None)}, failing=refusals)
 
     async with generate(
         engine, WITH_FALLBACK, ReplicaStates(FakeClock()), make_trace(), CHARACTERS
@@ -292,7 +292,7 @@ async def test_a_refusal_by_the_second_replica_ends_the_completion() -> None:
     assert len(engine.requests) == 2
 
 
-async def test_a_client_that_leaves_during_the_continuation_ends_it() -> None:
+async def test_a_client_that_disconnects_during_the_continuation_ends_it() -> None:
     torn = {ONE.url: chunks_of("a", stop=None)}
     engine = FakeEngine(chunks_of("b", stop=None), hangs=True, torn=torn)
     replicas = ReplicaStates(FakeClock())
@@ -343,11 +343,11 @@ async def test_a_reader_that_stops_ends_the_engine_request() -> None:
 async def test_a_completion_over_the_time_limit_is_ended() -> None:
     engine = FakeEngine(chunks_of("a", stop=None), hangs=True)
 
-    with pytest.raises(EngineError) as failed:
+    with pytest.raises(EngineError) as exc_info:
         async with asyncio.timeout(1.0):
             await _drain(engine, make_trace(), request=replace(REQUEST, max_duration_s=0.02))
 
-    assert (failed.value.code, failed.value.http_status) == ("deadline_exceeded", 504)
+    assert (exc_info.value.code, exc_info.value.http_status) == ("deadline_exceeded", 504)
     assert engine.num_open == 0
 
 
@@ -356,10 +356,10 @@ async def test_a_slow_client_is_responsible_for_the_time_limit() -> None:
     trace = make_trace()
     trace.client_wait_s = MAX_SEND_S + 1
 
-    with pytest.raises(BadRequest) as failed:
+    with pytest.raises(BadRequest) as exc_info:
         await _drain(engine, trace, request=replace(REQUEST, max_duration_s=0.02))
 
-    assert (failed.value.code, failed.value.http_status) == ("too_slow", 408)
+    assert (exc_info.value.code, exc_info.value.http_status) == ("too_slow", 408)
     assert engine.num_open == 0
 
 
@@ -368,9 +368,9 @@ async def test_the_time_limit_of_the_client_ends_a_slow_generation() -> None:
     request = replace(REQUEST, time_limits=TimeLimits(generation_ms=20))
 
     async with generate(engine, request, ReplicaStates(FakeClock()), trace, CHARACTERS) as chunks:
-        seen = [(chunk.text, chunk.stop) async for chunk in chunks]
+        parts = [(chunk.text, chunk.stop) async for chunk in chunks]
 
-    assert seen == [("a", None), ("b", None), ("", EngineStop.LENGTH)]
+    assert parts == [("a", None), ("b", None), ("", EngineStop.LENGTH)]
     assert (engine.num_open, trace.generated_tokens) == (0, 2)
 
 

@@ -258,15 +258,15 @@ async def test_an_unread_response_is_not_buffered_without_limit() -> None:
         response = await client.post(server.url, b"{}")
         connection = response._connection
         await wait_until(lambda: connection._is_paused)
-        held = sum(map(len, connection._lines))
+        num_buffered_bytes = sum(map(len, connection._lines))
 
-        found = 0
+        num_lines_read = 0
         while lines := await response.read_lines():
-            found += len(lines)
+            num_lines_read += len(lines)
         response.close()
 
-    assert held < 4 * MAX_HELD_BYTES
-    assert found == num_lines
+    assert num_buffered_bytes < 4 * MAX_HELD_BYTES
+    assert num_lines_read == num_lines
 
 
 @pytest.fixture(scope="session")
@@ -307,7 +307,9 @@ async def test_a_server_with_an_untrusted_certificate_gets_no_request(certificat
 # The same when the caller leaves.
 
 
-async def _left(leave: Callable[[Server, HttpClient], Awaitable[None]], response: bytes) -> None:
+async def _expect_disconnect(
+    leave: Callable[[Server, HttpClient], Awaitable[None]], response: bytes
+) -> None:
     async with serving(response) as (server, client):
         await leave(server, client)
 
@@ -322,7 +324,7 @@ async def test_leaving_during_the_response_closes_the_connection() -> None:
         await response.read_lines()
         response.close()
 
-    await _left(leave, HEAD + chunk(b"data: a\n"))
+    await _expect_disconnect(leave, HEAD + chunk(b"data: a\n"))
 
 
 async def test_cancellation_before_the_response_closes_the_connection() -> None:
@@ -333,7 +335,7 @@ async def test_cancellation_before_the_response_closes_the_connection() -> None:
         with pytest.raises(asyncio.CancelledError):
             await request
 
-    await _left(leave, b"")
+    await _expect_disconnect(leave, b"")
 
 
 async def test_closing_the_client_ends_running_requests() -> None:

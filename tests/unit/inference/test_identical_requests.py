@@ -88,7 +88,7 @@ async def test_a_streamed_request_gets_the_same_events() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    "different_request",
     [
         make_server(BODY, NEIGHBOURS_KEY.text),
         make_server({**BODY, "prompt": "b = "}),
@@ -99,10 +99,10 @@ async def test_a_streamed_request_gets_the_same_events() -> None:
     ],
     ids=["tenant", "prompt", "limit", "path", "editor", "protocol"],
 )
-async def test_requests_that_differ_are_generated_each(other: FakeServer) -> None:
+async def test_requests_that_differ_are_generated_each(different_request: FakeServer) -> None:
     gateway = make_gateway()
 
-    await serve(gateway, [make_server(BODY), other])
+    await serve(gateway, [make_server(BODY), different_request])
 
     assert len(gateway.engine.requests) == len(gateway.journal.completions) == 2
 
@@ -138,7 +138,7 @@ async def test_later_requests_are_generated_again() -> None:
 async def test_the_others_are_served_when_the_first_client_leaves() -> None:
     gateway = make_gateway(hangs=True)
     gateway.engine.chunks = chunks_of("b", stop=None)
-    first, *others = servers = [make_server(BODY) for _ in range(3)]
+    first, *other_servers = servers = [make_server(BODY) for _ in range(3)]
 
     async with running(gateway, servers) as tasks:
         await wait_until(lambda: gateway.engine.num_yielded == 1)
@@ -146,9 +146,9 @@ async def test_the_others_are_served_when_the_first_client_leaves() -> None:
         first.queue_message("http.disconnect")
         await asyncio.gather(*tasks)
 
-    assert {text_of(server) for server in others} == {"".join(TEXTS)}
+    assert {text_of(server) for server in other_servers} == {"".join(TEXTS)}
     assert len(gateway.engine.requests) == 2
-    assert [each.finish_reason for each in gateway.journal.completions] == ["cancelled", "stop"]
+    assert [record.finish_reason for record in gateway.journal.completions] == ["cancelled", "stop"]
 
 
 async def test_a_waiting_client_can_leave() -> None:
@@ -189,7 +189,7 @@ async def test_a_revoked_key_ends_all_of_them() -> None:
     assert len(gateway.engine.requests) == 1
 
 
-async def test_each_is_refused_by_the_policy_on_its_own() -> None:
+async def test_identical_requests_are_each_refused_by_the_policy() -> None:
     gateway = make_gateway()
     gateway.exclude({"*": ("a.py",)})
     headers = [(b"x-caret-path", b"a.py")]

@@ -140,7 +140,7 @@ async def test_ingested_segments_are_deleted_and_later_ones_kept(tmp_path: Path)
     for record in RECORDS[:3]:
         journal.append(record)
         await journal.ship(shipper)
-    _, second, *_others = _segments(tmp_path)
+    _, second, *_later_segments = _segments(tmp_path)
 
     shipper.oldest = (2, 0)
     await journal.ship(shipper)

@@ -18,7 +18,9 @@ from tests.fakes.polling import wait_until
 from tests.fakes.tenants import make_credential, make_snapshot
 
 DEADLINE_S = 5
-KEY_PATHS = sorted(path for path, made in LOOKUPS.items() if issubclass(made, ModelsListConsumer))
+KEY_PATHS = sorted(
+    path for path, consumer in LOOKUPS.items() if issubclass(consumer, ModelsListConsumer)
+)
 PUBLIC_PATHS = {"/health", "/healthz"}
 
 

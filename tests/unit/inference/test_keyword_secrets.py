@@ -46,10 +46,10 @@ def test_the_name_hints_cover_all_names_of_the_library() -> None:
 def test_each_linear_rule_finds_what_the_librarys_rule_finds(
     regex: re.Pattern[str], line: str
 ) -> None:
-    ours, theirs = linearize(regex).search(line), regex.search(line)
+    our_match, library_match = linearize(regex).search(line), regex.search(line)
 
     group = RULES[regex]
-    assert (ours and ours.span(group)) == (theirs and theirs.span(group))
+    assert (our_match and our_match.span(group)) == (library_match and library_match.span(group))
 
 
 def test_a_changed_expression_of_the_library_is_rejected() -> None:
@@ -58,9 +58,11 @@ def test_a_changed_expression_of_the_library_is_rejected() -> None:
 
 
 def test_all_expressions_of_the_library_are_known() -> None:
-    theirs = [each for each in vars(keyword).values() if isinstance(each, re.Pattern)]
+    library_expressions = [
+        value for value in vars(keyword).values() if isinstance(value, re.Pattern)
+    ]
 
-    assert {*theirs} == {*RULES}
+    assert {*library_expressions} == {*RULES}
 
 
 @pytest.mark.parametrize("kind", [FileType.PYTHON, FileType.YAML, FileType.GO, FileType.C])
@@ -98,6 +100,6 @@ def test_a_very_long_line_is_no_indirect_reference(num_spaces: int) -> None:
 def test_a_secret_among_many_backticks_is_found() -> None:
     line = "see `a` or maybe `b`, " * 40 + "password = 'hunter2x'" + ", then see `c`" * 40
 
-    found = {line[start:end] for start, end in find_keyword_secrets(line, FileType.PYTHON)}
+    secrets = {line[start:end] for start, end in find_keyword_secrets(line, FileType.PYTHON)}
 
-    assert "hunter2x" in found
+    assert "hunter2x" in secrets

@@ -78,9 +78,9 @@ async def _running(
 
 @pytest.fixture
 async def server() -> AsyncIterator[KubernetesServer]:
-    async with kubernetes_server() as made:
-        made.set_slice("engines-a", endpoint("10.0.0.1", uid="one"))
-        yield made
+    async with kubernetes_server() as api:
+        api.set_slice("engines-a", endpoint("10.0.0.1", uid="one"))
+        yield api
 
 
 async def test_ready_endpoints_are_resolved_before_any_watch(
@@ -90,27 +90,27 @@ async def test_ready_endpoints_are_resolved_before_any_watch(
     server.set_slice("engines-c", endpoint("10.0.0.4", ready=None))
 
     async with _names(server, tmp_path) as names:
-        found = await names.resolve(NAME)
+        addresses = await names.resolve(NAME)
 
-    assert found == {"10.0.0.1", "10.0.0.2", "10.0.0.4"}
+    assert addresses == {"10.0.0.1", "10.0.0.2", "10.0.0.4"}
     assert server.asked == ["list"]
 
 
 async def test_changes_of_endpoints_arrive_without_another_list(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
-    async with _running(server, tmp_path) as watched:
-        await watched.wait_for_watch()
+    async with _running(server, tmp_path) as watched_service:
+        await watched_service.wait_for_watch()
         server.set_slice("engines-b", endpoint("10.0.0.2"))
-        await watched.wait_for_addresses("10.0.0.1", "10.0.0.2")
+        await watched_service.wait_for_addresses("10.0.0.1", "10.0.0.2")
         server.set_slice("engines-b", endpoint("10.0.0.2", ready=False))
-        await watched.wait_for_addresses("10.0.0.1")
+        await watched_service.wait_for_addresses("10.0.0.1")
         server.set_slice("engines-b", endpoint("10.0.0.5"))
         server.delete_slice("engines-a")
-        await watched.wait_for_addresses("10.0.0.5")
+        await watched_service.wait_for_addresses("10.0.0.5")
 
     assert server.asked.count("list") == 1
-    assert watched.num_changes >= 3
+    assert watched_service.num_changes >= 3
 
 
 async def test_a_pod_with_addresses_of_both_families_is_one_replica(
@@ -138,13 +138,13 @@ async def test_only_the_named_services_are_requested(
 
 async def test_an_expired_version_is_listed_again(server: KubernetesServer, tmp_path: Path) -> None:
     server.max_watch_s = 0.05
-    async with _running(server, tmp_path) as watched:
-        await watched.wait_for_watch()
+    async with _running(server, tmp_path) as watched_service:
+        await watched_service.wait_for_watch()
         server.objects.clear()
         server.set_slice("engines-z", endpoint("10.0.0.9"))
         server.forget_versions()
 
-        await watched.wait_for_addresses("10.0.0.9")
+        await watched_service.wait_for_addresses("10.0.0.9")
 
     assert server.asked.count("list") == 2
 
@@ -153,11 +153,11 @@ async def test_bookmarks_keep_a_quiet_watch_from_expiring(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     server.max_watch_s, server.bookmarks_every_s = 0.2, 0.05
-    async with _running(server, tmp_path) as watched:
-        await watched.wait_for_watch()
+    async with _running(server, tmp_path) as watched_service:
+        await watched_service.wait_for_watch()
         server.set_slice("others", endpoint("10.9.0.1"), service="others")
-        later = server.version
-        await wait_until(lambda: f"watch {later}" in server.asked)
+        later_version = server.version
+        await wait_until(lambda: f"watch {later_version}" in server.asked)
 
     assert server.asked.count("list") == 1
 
@@ -165,16 +165,16 @@ async def test_bookmarks_keep_a_quiet_watch_from_expiring(
 async def test_an_outage_removes_no_address_and_missed_changes_follow(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
-    async with _running(server, tmp_path) as watched:
-        await watched.wait_for_watch()
+    async with _running(server, tmp_path) as watched_service:
+        await watched_service.wait_for_watch()
         server.is_broken = True
         await wait_until(lambda: not server.watches)
         await asyncio.sleep(5 * PAUSE_S)
-        meanwhile = await watched.addresses()
+        meanwhile = await watched_service.addresses()
         server.set_slice("engines-b", endpoint("10.0.0.2"))
         server.is_broken = False
 
-        await watched.wait_for_addresses("10.0.0.1", "10.0.0.2")
+        await watched_service.wait_for_addresses("10.0.0.1", "10.0.0.2")
 
     assert meanwhile == {"10.0.0.1"}
     assert server.asked.count("list") == 1
@@ -185,11 +185,11 @@ async def test_a_hanging_list_does_not_block_the_watch(
 ) -> None:
     monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # the time limit itself, not our code
     server.hold = asyncio.Event()
-    async with _running(server, tmp_path) as watched:
+    async with _running(server, tmp_path) as watched_service:
         await wait_until(lambda: server.asked.count("list") > 1)
         server.hold = None
 
-        await watched.wait_for_watch()
+        await watched_service.wait_for_watch()
 
 
 async def test_a_late_list_does_not_override_newer_changes(
@@ -205,22 +205,22 @@ async def test_a_late_list_does_not_override_newer_changes(
         await wait_until(lambda: bool(server.watches))
 
         late.set()
-        found = await task
+        addresses = await task
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
-    assert found == {"10.0.0.1", "10.0.0.2"}
+    assert addresses == {"10.0.0.1", "10.0.0.2"}
 
 
 async def test_a_renewed_token_is_read_again(server: KubernetesServer, tmp_path: Path) -> None:
     server.max_watch_s = 0.05
-    async with _running(server, tmp_path) as watched:
-        await watched.wait_for_watch()
+    async with _running(server, tmp_path) as watched_service:
+        await watched_service.wait_for_watch()
         server.token = "second"
         (tmp_path / "token").write_text("second")
         server.set_slice("engines-b", endpoint("10.0.0.2"))
 
-        await watched.wait_for_addresses("10.0.0.1", "10.0.0.2")
+        await watched_service.wait_for_addresses("10.0.0.1", "10.0.0.2")
 
 
 def _broken(server: KubernetesServer, _folder: Path) -> None:
@@ -268,16 +268,16 @@ async def test_an_api_that_ends_watches_at_once_is_requested_at_intervals(
 
 @pytest.mark.parametrize("is_trusted", [True, False])
 async def test_an_untrusted_certificate_is_rejected(tmp_path: Path, is_trusted: bool) -> None:
-    made = {}
+    certificates = {}
     for name in ("api", "another"):
         (tmp_path / name).mkdir()
-        made[name] = certificate_for_loopback(tmp_path / name)
-    authority = made["api" if is_trusted else "another"][1]
+        certificates[name] = certificate_for_loopback(tmp_path / name)
+    authority = certificates["api" if is_trusted else "another"][1]
     (tmp_path / "ca.crt").write_bytes(authority.read_bytes())
-    async with kubernetes_server(certificate=made["api"][0]) as server:
+    async with kubernetes_server(certificate=certificates["api"][0]) as server:
         server.set_slice("engines-a", endpoint("10.0.0.1"))
         async with _names(server, tmp_path) as names:
-            found = await WatchedService(server, names, NAME).addresses()
+            addresses = await WatchedService(server, names, NAME).addresses()
 
-    assert bool(found) is is_trusted
+    assert bool(addresses) is is_trusted
     assert bool(server.asked) is is_trusted

@@ -65,12 +65,12 @@ class Engine:
 
 
 @asynccontextmanager
-async def _engine(*, has_replay: bool, kept: tuple[int, ...] = ()) -> AsyncIterator[Engine]:
+async def _engine(*, has_replay: bool, kept_numbers: tuple[int, ...] = ()) -> AsyncIterator[Engine]:
     context = zmq.asyncio.Context.instance()
     publisher, router = context.socket(zmq.XPUB), context.socket(zmq.ROUTER)
-    ports = [each.bind_to_random_port("tcp://127.0.0.1") for each in (publisher, router)]
+    ports = [socket.bind_to_random_port("tcp://127.0.0.1") for socket in (publisher, router)]
     events, replay = (f"tcp://127.0.0.1:{port}" for port in ports)
-    engine = Engine(publisher, kept=[(number, _batch(number)) for number in kept])
+    engine = Engine(publisher, kept=[(number, _batch(number)) for number in kept_numbers])
     feed = KvEventFeed(
         KvEventPublication("one", events, replay if has_replay else None), engine.held
     )
@@ -96,7 +96,7 @@ async def test_published_blocks_are_applied() -> None:
 
 
 async def test_earlier_blocks_are_replayed() -> None:
-    async with _engine(has_replay=True, kept=(0, 1, 2)) as engine:
+    async with _engine(has_replay=True, kept_numbers=(0, 1, 2)) as engine:
         await engine.publish(3)
 
         await engine.wait_for_blocks(4)

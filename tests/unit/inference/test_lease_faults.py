@@ -40,37 +40,37 @@ async def test_a_lease_in_use_is_kept(store: ManualClockLeaseStore, gateway: Gat
 
 
 async def test_rejected_requests_do_not_keep_a_lease_in_use(store: ManualClockLeaseStore) -> None:
-    here, there = Gateway(store), Gateway(store)
-    await here.spends(SpendRequest(BUDGET, 60))
+    gateway, other_gateway = Gateway(store), Gateway(store)
+    await gateway.spends(SpendRequest(BUDGET, 60))
 
     for _ in range(40):
-        await here.spends(SpendRequest(BUDGET, 60))
+        await gateway.spends(SpendRequest(BUDGET, 60))
         store.clock.pass_s(IDLE_S / 10)
-        await here.leases.evict_idle()
+        await gateway.leases.evict_idle()
 
-    assert await there.spends_many(SpendRequest(BUDGET, 1), 50) == 40
+    assert await other_gateway.spends_many(SpendRequest(BUDGET, 1), 50) == 40
 
 
 async def test_a_rejected_gateway_holds_no_units_that_it_cannot_use(
     store: ManualClockLeaseStore,
 ) -> None:
-    here, there = Gateway(store), Gateway(store)
-    await here.spends(SpendRequest(replace(BUDGET, lease=1, max_lease=1), 60))
+    gateway, other_gateway = Gateway(store), Gateway(store)
+    await gateway.spends(SpendRequest(replace(BUDGET, lease=1, max_lease=1), 60))
 
-    await there.spends(SpendRequest(BUDGET, 60))
+    await other_gateway.spends(SpendRequest(BUDGET, 60))
 
     assert store.pools[BUDGET.key].used == 60 + 1
 
 
 async def test_the_lease_of_a_killed_gateway_expires(store: ManualClockLeaseStore) -> None:
-    here, there = Gateway(store), Gateway(store)
-    await here.leases.spend([SpendRequest(BUDGET, 60)])
-    before = await there.spends(SpendRequest(BUDGET, 60))
+    gateway, other_gateway = Gateway(store), Gateway(store)
+    await gateway.leases.spend([SpendRequest(BUDGET, 60)])
+    before = await other_gateway.spends(SpendRequest(BUDGET, 60))
 
     store.clock.pass_s(LEASE_S)
 
     assert before > 0
-    assert await there.spends_many(SpendRequest(BUDGET, 20), 50) == 5
+    assert await other_gateway.spends_many(SpendRequest(BUDGET, 20), 50) == 5
 
 
 async def test_an_expired_lease_is_not_spent_while_the_store_is_unreachable(
@@ -90,13 +90,13 @@ async def test_an_expired_lease_is_not_spent_while_the_store_is_unreachable(
 async def test_units_spent_from_an_expired_lease_are_counted_later(
     store: ManualClockLeaseStore,
 ) -> None:
-    here, there = Gateway(store), Gateway(store)
-    (spent,) = await here.leases.spend([SpendRequest(BUDGET, 60)])
+    gateway, other_gateway = Gateway(store), Gateway(store)
+    (spent,) = await gateway.leases.spend([SpendRequest(BUDGET, 60)])
     store.clock.pass_s(LEASE_S)
-    await there.spends_many(SpendRequest(BUDGET, 1), 70)
+    await other_gateway.spends_many(SpendRequest(BUDGET, 1), 70)
 
-    here.leases.settle(spent, 50)
-    await here.leases.evict_idle()
+    gateway.leases.settle(spent, 50)
+    await gateway.leases.evict_idle()
 
     assert store.spent(BUDGET.key) == 50 + 70
 
@@ -131,17 +131,17 @@ async def test_a_lowered_budget_returns_leased_units(
 
 
 async def test_a_long_request_keeps_its_reservation(store: ManualClockLeaseStore) -> None:
-    here, there = Gateway(store), Gateway(store)
-    (spent,) = await here.leases.spend([SpendRequest(BUDGET, 60)])
+    gateway, other_gateway = Gateway(store), Gateway(store)
+    (spent,) = await gateway.leases.spend([SpendRequest(BUDGET, 60)])
 
     for _ in range(20):
         store.clock.pass_s(IDLE_S)
-        await here.leases.evict_idle()
+        await gateway.leases.evict_idle()
 
-    assert store.held(BUDGET.key) == 60
-    assert await there.spends(SpendRequest(BUDGET, 60)) > 0
-    here.leases.settle(spent, 60)
-    await here.leases.close()
+    assert store.num_held(BUDGET.key) == 60
+    assert await other_gateway.spends(SpendRequest(BUDGET, 60)) > 0
+    gateway.leases.settle(spent, 60)
+    await gateway.leases.close()
     assert store.pools[BUDGET.key].used == 60
 
 
@@ -164,21 +164,21 @@ async def test_a_settlement_after_eviction_of_its_bucket_is_counted(
 def test_calls_with_lost_responses_cost_no_units_and_grow_no_lease() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
-        here, there = Leases(store, VirtualClock()), Leases(store, VirtualClock())
+        leases, other_leases = Leases(store, VirtualClock()), Leases(store, VirtualClock())
         large = replace(BUDGET, capacity=1_000_000, max_lease=50_000, max_debt=50_000)
         store.loses_responses = True
         for _ in range(60):
-            (spent,) = await here.spend([SpendRequest(large, 1)])
-            here.settle(spent, 1)
+            (spent,) = await leases.spend([SpendRequest(large, 1)])
+            leases.settle(spent, 1)
             await asyncio.sleep(PROBE_S)
         assert len(store.calls) > 20
-        assert store.held(large.key) <= large.lease + 1
+        assert store.num_held(large.key) <= large.lease + 1
 
         store.loses_responses = False
-        await here.close()
+        await leases.close()
 
         assert store.pools[large.key].used == 60
-        (spent,) = await there.spend([SpendRequest(large, large.capacity - 60)])
+        (spent,) = await other_leases.spend([SpendRequest(large, large.capacity - 60)])
         assert spent.is_leased
 
     run_in_virtual_time(scenario())
@@ -212,7 +212,7 @@ def test_a_return_is_repeated_until_it_is_acknowledged() -> None:
         store.is_unavailable = True
         for _ in range(3):
             await leases.evict_idle()
-        assert store.held(BUDGET.key) > 0
+        assert store.num_held(BUDGET.key) > 0
 
         store.is_unavailable = False
         await leases.evict_idle()
@@ -227,19 +227,19 @@ def test_a_return_is_repeated_until_it_is_acknowledged() -> None:
 def test_units_being_returned_are_not_spent_even_if_the_response_is_lost() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
-        here, there = Leases(store, VirtualClock()), Leases(store, VirtualClock())
+        leases, other_leases = Leases(store, VirtualClock()), Leases(store, VirtualClock())
         no_debts = replace(BUDGET, max_debt=0)
-        (spent,) = await here.spend([SpendRequest(no_debts, 1)])
-        here.settle(spent, 1)
+        (spent,) = await leases.spend([SpendRequest(no_debts, 1)])
+        leases.settle(spent, 1)
         await asyncio.sleep(IDLE_S + 1)
         store.loses_responses = True
-        await here.evict_idle()
+        await leases.evict_idle()
         store.loses_responses = False
-        await there.spend([SpendRequest(no_debts, 99)])
+        await other_leases.spend([SpendRequest(no_debts, 99)])
         store.is_unavailable = True
 
         with pytest.raises(RateLimitExceeded):
-            await here.spend([SpendRequest(no_debts, 1)])
+            await leases.spend([SpendRequest(no_debts, 1)])
 
     run_in_virtual_time(scenario())
 
@@ -259,7 +259,7 @@ def test_a_closing_gateway_repeats_its_return_for_a_limited_time(
         await leases.close()
 
         assert VirtualClock().monotonic_s() - started_s <= CLOSE_S + MAX_CALL_S
-        assert (store.held(RULE.key) == 0) == is_returned
+        assert (store.num_held(RULE.key) == 0) == is_returned
 
     run_in_virtual_time(scenario())
 
@@ -289,7 +289,7 @@ def test_a_gateway_closes_at_once_after_a_limit_fell_below_its_reservations() ->
 
         await leases.close()
 
-        assert store.held(BUDGET.key) == 50
+        assert store.num_held(BUDGET.key) == 50
         assert VirtualClock().monotonic_s() == started_s
 
     run_in_virtual_time(scenario())

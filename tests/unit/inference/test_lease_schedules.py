@@ -174,25 +174,25 @@ class Simulation:
                 and rule is self.rule
                 and not gateway.is_killed
             ):
-                reserved_units = sum(other.reserved for other in self.all)
+                reserved_units = sum(gateway.reserved for gateway in self.all)
                 assert self.consumed + reserved_units + self.bound() > rule.capacity
             return
         await asyncio.sleep(lasts_s)
         if not gateway.is_killed:
-            used = self.random_.randint(0, units)
-            gateway.leases.settle(spent, used)
-            self.consumed += used
+            used_units = self.random_.randint(0, units)
+            gateway.leases.settle(spent, used_units)
+            self.consumed += used_units
 
     def check(self) -> None:
         debts = MAX_DEBT * len(self.all)
         assert self.consumed <= self.highest_limit + self.bound() + debts
         for gateway in self.all:
-            held = [
+            held_units = [
                 lease.held
                 for name, lease in self.store.pools[BUDGET.key].leases.items()
                 if name == gateway.leases._gateway
             ]
-            assert sum(held) <= gateway.max_reserved + MAX_LEASE
+            assert sum(held_units) <= gateway.max_reserved + MAX_LEASE
 
     def apply_change(self, action: str, number: int) -> None:
         if action == "restart":
@@ -270,12 +270,14 @@ def test_no_schedule_breaks_the_bounds_or_loses_units(phases: list[Phase], seed:
 
         await _run_phases(simulation, phases)
 
-        counted = simulation.store.spent(BUDGET.key)
+        num_counted = simulation.store.spent(BUDGET.key)
         lost = sum(gateway.max_reserved + MAX_LEASE + MAX_DEBT for gateway in simulation.ended)
-        assert simulation.consumed - lost <= counted <= simulation.consumed
-        left = simulation.rule.capacity - counted
-        if left > 0:
-            assert await _is_allowed(simulation.gateways[0], SpendRequest(simulation.rule, left))
+        assert simulation.consumed - lost <= num_counted <= simulation.consumed
+        remaining_units = simulation.rule.capacity - num_counted
+        if remaining_units > 0:
+            assert await _is_allowed(
+                simulation.gateways[0], SpendRequest(simulation.rule, remaining_units)
+            )
         await asyncio.sleep(2.0)
         assert not await _is_allowed(simulation.gateways[1], SpendRequest(simulation.rule, 1))
 
@@ -302,8 +304,8 @@ def test_no_schedule_exceeds_a_rate_and_its_bursts(quality: NetworkQuality, seed
 
         for first, (start_s, _) in enumerate(allowed):
             units = 0
-            for now_s, more in allowed[first:]:
-                units += more
+            for now_s, more_units in allowed[first:]:
+                units += more_units
                 rate = RATE.capacity + (now_s - start_s) / 0.1
                 assert units <= num_counts * rate + len(simulation.gateways) * MAX_LEASE + 1
 

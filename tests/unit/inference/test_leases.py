@@ -40,14 +40,17 @@ async def test_at_most_the_capacity_is_allowed_at_once(gateway: Gateway) -> None
 
 
 async def test_two_gateways_share_a_limit(store: ManualClockLeaseStore) -> None:
-    here, there = Gateway(store), Gateway(store)
+    first_gateway, other_gateway = Gateway(store), Gateway(store)
 
-    allowed = [await gateway.spends_many(SpendRequest(RULE, 1), 150) for gateway in (here, there)]
+    allowed = [
+        await gateway.spends_many(SpendRequest(RULE, 1), 150)
+        for gateway in (first_gateway, other_gateway)
+    ]
 
     assert sum(allowed) == 100
 
 
-async def test_a_rejected_request_is_told_when_units_are_available(
+async def test_a_rejection_contains_the_time_until_units_are_available(
     store: ManualClockLeaseStore, gateway: Gateway
 ) -> None:
     await gateway.spends_many(SpendRequest(RULE, 1), 100)
@@ -102,37 +105,37 @@ async def test_refunded_units_may_be_spent_again(gateway: Gateway) -> None:
 
 
 async def test_unused_units_are_returned_to_other_gateways(store: ManualClockLeaseStore) -> None:
-    here, there = Gateway(store), Gateway(store)
-    await here.spends(SpendRequest(BUDGET, 1))
+    gateway, other_gateway = Gateway(store), Gateway(store)
+    await gateway.spends(SpendRequest(BUDGET, 1))
     store.clock.pass_s(IDLE_S + 1)
 
-    await here.leases.evict_idle()
+    await gateway.leases.evict_idle()
 
-    assert await there.spends_many(SpendRequest(BUDGET, 1), 150) == 99
+    assert await other_gateway.spends_many(SpendRequest(BUDGET, 1), 150) == 99
 
 
 async def test_a_closing_gateway_returns_all_units(store: ManualClockLeaseStore) -> None:
-    here, there = Gateway(store), Gateway(store)
-    await here.spends(SpendRequest(BUDGET, 1))
+    gateway, other_gateway = Gateway(store), Gateway(store)
+    await gateway.spends(SpendRequest(BUDGET, 1))
 
-    await here.leases.close()
+    await gateway.leases.close()
 
-    assert await there.spends_many(SpendRequest(BUDGET, 1), 150) == 99
+    assert await other_gateway.spends_many(SpendRequest(BUDGET, 1), 150) == 99
 
 
 async def test_a_gateway_closing_before_a_pending_call_returns_all_units(
     store: ManualClockLeaseStore,
 ) -> None:
-    here, there = Gateway(store), Gateway(store)
-    await here.spends(SpendRequest(BUDGET, 1))
+    gateway, other_gateway = Gateway(store), Gateway(store)
+    await gateway.spends(SpendRequest(BUDGET, 1))
     # One unit more than the lease has, so that a call is prepared; it runs in the next iteration.
-    task = asyncio.ensure_future(here.leases.spend([SpendRequest(BUDGET, 99)]))
+    task = asyncio.ensure_future(gateway.leases.spend([SpendRequest(BUDGET, 99)]))
     await asyncio.sleep(0)
     task.cancel()
 
-    await here.leases.close()
+    await gateway.leases.close()
 
-    assert await there.spends_many(SpendRequest(BUDGET, 1), 150) == 99
+    assert await other_gateway.spends_many(SpendRequest(BUDGET, 1), 150) == 99
 
 
 async def test_each_gateway_keeps_the_rate_while_the_store_is_unreachable(

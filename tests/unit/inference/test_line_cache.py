@@ -33,7 +33,7 @@ class CountingTokenizer:
 
 
 @pytest.fixture
-def counting(monkeypatch: pytest.MonkeyPatch) -> CountingTokenizer:
+def counting_tokenizer(monkeypatch: pytest.MonkeyPatch) -> CountingTokenizer:
     return CountingTokenizer(monkeypatch)
 
 
@@ -43,8 +43,8 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def cache(counting: CountingTokenizer, clock: FakeClock) -> LineCache:
-    return LineCache(counting.tokens, clock)
+def cache(counting_tokenizer: CountingTokenizer, clock: FakeClock) -> LineCache:
+    return LineCache(counting_tokenizer.tokens, clock)
 
 
 def _encode(
@@ -62,56 +62,60 @@ def test_the_tokens_equal_those_of_the_tokenizer(cache: LineCache) -> None:
     assert first == second == expected
 
 
-def test_only_a_changed_line_is_tokenized(cache: LineCache, counting: CountingTokenizer) -> None:
+def test_only_a_changed_line_is_tokenized(
+    cache: LineCache, counting_tokenizer: CountingTokenizer
+) -> None:
     _encode(cache, TEXT, ADA_PARTITION)
-    counting.num_lines = 0
+    counting_tokenizer.num_lines = 0
 
     _encode(cache, TEXT.replace("pass", "passe"), ADA_PARTITION)
 
-    assert counting.num_lines == 1
+    assert counting_tokenizer.num_lines == 1
 
 
 def test_lines_of_another_partition_are_tokenized_again(
-    cache: LineCache, counting: CountingTokenizer
+    cache: LineCache, counting_tokenizer: CountingTokenizer
 ) -> None:
     _encode(cache, TEXT, ADA_PARTITION)
-    before, counting.num_lines = counting.num_lines, 0
+    before, counting_tokenizer.num_lines = counting_tokenizer.num_lines, 0
 
     _encode(cache, TEXT, GUS_PARTITION)
 
-    assert counting.num_lines == before
+    assert counting_tokenizer.num_lines == before
 
 
 @pytest.mark.parametrize("step_s", [2 * LIFETIME_S + 1, LIFETIME_S + 1])
 def test_lines_unused_for_two_lifetimes_are_evicted(
-    cache: LineCache, counting: CountingTokenizer, clock: FakeClock, step_s: float
+    cache: LineCache, counting_tokenizer: CountingTokenizer, clock: FakeClock, step_s: float
 ) -> None:
     _encode(cache, TEXT, ADA_PARTITION)
     for _ in range(2):
         clock.pass_s(step_s)
         _encode(cache, "other\ntext\n", ADA_PARTITION)
-    counting.num_lines = 0
+    counting_tokenizer.num_lines = 0
 
     _encode(cache, TEXT, ADA_PARTITION)
 
-    assert counting.num_lines > 0
+    assert counting_tokenizer.num_lines > 0
 
 
 def test_lines_in_use_are_kept(
-    cache: LineCache, counting: CountingTokenizer, clock: FakeClock
+    cache: LineCache, counting_tokenizer: CountingTokenizer, clock: FakeClock
 ) -> None:
     _encode(cache, TEXT, ADA_PARTITION)
-    counting.num_lines = 0
+    counting_tokenizer.num_lines = 0
 
     for _ in range(5):
         clock.pass_s(LIFETIME_S * 0.9)
         _encode(cache, TEXT, ADA_PARTITION)
 
-    assert counting.num_lines == 0
+    assert counting_tokenizer.num_lines == 0
 
 
-def test_the_number_of_lines_is_limited(counting: CountingTokenizer, clock: FakeClock) -> None:
-    cache = LineCache(counting.tokens, clock, max_tokens=16)
+def test_the_number_of_lines_is_limited(
+    counting_tokenizer: CountingTokenizer, clock: FakeClock
+) -> None:
+    cache = LineCache(counting_tokenizer.tokens, clock, max_tokens=16)
 
     for number in range(50):
         _encode(cache, f"a{number}\nb{number}\n", ADA_PARTITION)

@@ -34,8 +34,8 @@ def _gate(before: str = "", /, **checks: Callable[..., object]) -> LineGate:
 
 def _pass(gate: LineGate, *chunks: str) -> str:
     """Return the text that is finally shown."""
-    sent = "".join(gate.feed(chunk) for chunk in chunks) + gate.finish()
-    return "" if gate.is_withheld else sent
+    sent_text = "".join(gate.feed(chunk) for chunk in chunks) + gate.finish()
+    return "" if gate.is_withheld else sent_text
 
 
 def test_the_first_line_is_sent_while_it_grows() -> None:
@@ -100,18 +100,18 @@ def test_an_invalid_line_is_sent_once_a_later_line_makes_it_valid() -> None:
 def test_a_completion_that_is_never_valid_is_withheld() -> None:
     gate = _gate(is_valid=_never_ends_with("!"))
 
-    sent = gate.feed("a!") + gate.finish()
+    sent_text = gate.feed("a!") + gate.finish()
 
-    assert (sent, gate.is_withheld, gate.reason) == ("a!", True, FilterReason.SYNTAX)
+    assert (sent_text, gate.is_withheld, gate.reason) == ("a!", True, FilterReason.SYNTAX)
 
 
 def test_many_invalid_lines_end_the_completion() -> None:
     gate = _gate(is_valid=lambda text: "\n" not in text)
 
-    shown = gate.feed("a" + "\nb" * (MAX_INVALID_LINES + 2))
+    sent_text = gate.feed("a" + "\nb" * (MAX_INVALID_LINES + 2))
 
     assert gate.has_ended
-    assert shown == "a"
+    assert sent_text == "a"
     assert _pass(gate) == ""
     assert not gate.is_withheld
 
@@ -119,9 +119,9 @@ def test_many_invalid_lines_end_the_completion() -> None:
 def test_a_secret_in_the_first_line_withholds_the_completion() -> None:
     gate = _gate("a = ", **SECRETS)
 
-    sent = "".join(map(gate.feed, f"'{TOKEN}'\nb")) + gate.finish()
+    sent_text = "".join(map(gate.feed, f"'{TOKEN}'\nb")) + gate.finish()
 
-    assert len(sent) <= SHORT_RUN_CHARS
+    assert len(sent_text) <= SHORT_RUN_CHARS
     assert (gate.is_withheld, gate.reason) == (True, FilterReason.SECRET)
 
 
@@ -170,9 +170,9 @@ def test_no_text_is_sent_after_the_end() -> None:
 def test_no_secret_is_sent(before: str, secret: str, after: str) -> None:
     gate = _gate(before, **SECRETS)
 
-    sent = "".join(map(gate.feed, secret + after))
+    sent_text = "".join(map(gate.feed, secret + after))
 
-    assert len(sent) <= SHORT_RUN_CHARS
+    assert len(sent_text) <= SHORT_RUN_CHARS
     assert gate.finish() == ""
     assert gate.is_withheld
 
@@ -195,10 +195,10 @@ def test_chunking_makes_no_difference(
 ) -> None:
     bounds = [0, *sorted(min(place, len(text)) for place in places), len(text)]
     chunks = [text[a:b] for a, b in pairwise(bounds)]
-    whole, pieced = _gate(**checks), _gate(**checks)
+    whole_gate, pieced = _gate(**checks), _gate(**checks)
 
-    assert _pass(pieced, *chunks) == _pass(whole, text)
-    assert (pieced.reason, pieced.is_withheld) == (whole.reason, whole.is_withheld)
+    assert _pass(pieced, *chunks) == _pass(whole_gate, text)
+    assert (pieced.reason, pieced.is_withheld) == (whole_gate.reason, whole_gate.is_withheld)
 
 
 @given(GATES, TEXTS)

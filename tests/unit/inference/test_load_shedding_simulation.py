@@ -32,7 +32,7 @@ def _run(rate: Callable[[float], float], *, until_s: float = END_S, **fields: ob
 
 
 @pytest.fixture(scope="module", params=[1, 2])
-def burst(request: pytest.FixtureRequest) -> QueueModel:
+def burst_model(request: pytest.FixtureRequest) -> QueueModel:
     return _run(_burst, seed=request.param)
 
 
@@ -42,20 +42,22 @@ def test_half_of_the_capacity_is_served_completely() -> None:
     assert shed_share(model.offered) < 0.02
 
 
-def test_requests_admitted_in_a_burst_meet_the_target(burst: QueueModel) -> None:
-    times = first_tokens_s(burst.between(BURST_S, CALM_S))
+def test_requests_admitted_in_a_burst_meet_the_target(burst_model: QueueModel) -> None:
+    times = first_tokens_s(burst_model.between(BURST_S, CALM_S))
 
     assert quantile(times, 0.99) <= TARGET_S
 
 
-def test_the_capacity_is_used_in_a_burst(burst: QueueModel) -> None:
-    times = first_tokens_s(burst.between(BURST_S, CALM_S))
+def test_the_capacity_is_used_in_a_burst(burst_model: QueueModel) -> None:
+    times = first_tokens_s(burst_model.between(BURST_S, CALM_S))
 
     assert len(times) > 0.85 * CAPACITY * (CALM_S - BURST_S)
 
 
-def test_all_requests_are_served_again_within_five_seconds_after_a_burst(burst: QueueModel) -> None:
-    after = burst.between(CALM_S + 5, END_S)
+def test_all_requests_are_served_again_within_five_seconds_after_a_burst(
+    burst_model: QueueModel,
+) -> None:
+    after = burst_model.between(CALM_S + 5, END_S)
 
     assert shed_share(after) < 0.03
     assert quantile(first_tokens_s(after), 0.99) <= TARGET_S
@@ -70,8 +72,8 @@ def test_without_shedding_the_same_burst_misses_the_target() -> None:
     assert quantile(first_tokens_s(model.between(BURST_S, BURST_S + 5)), 0.5) > 10 * TARGET_S
 
 
-def test_a_sudden_burst_exceeds_the_target_only_briefly(burst: QueueModel) -> None:
-    times = first_tokens_s(burst.between(BURST_S, BURST_S + 5))
+def test_a_sudden_burst_exceeds_the_target_only_briefly(burst_model: QueueModel) -> None:
+    times = first_tokens_s(burst_model.between(BURST_S, BURST_S + 5))
 
     assert quantile(times, 0.5) <= TARGET_S
     assert times[-1] <= 5 * TARGET_S
@@ -99,8 +101,8 @@ def test_the_busiest_tenant_is_shed_before_others() -> None:
     model = _run(lambda _: 3 * CAPACITY, until_s=30, tenants=(*[busy] * 9, neighbour))
 
     settled = model.between(2, 30)
-    assert shed_share([each for each in settled if each.tenant is neighbour]) < 0.3
-    assert shed_share([each for each in settled if each.tenant is busy]) > 0.65
+    assert shed_share([request for request in settled if request.tenant is neighbour]) < 0.3
+    assert shed_share([request for request in settled if request.tenant is busy]) > 0.65
     assert quantile(first_tokens_s(settled), 0.99) <= TARGET_S
 
 
@@ -123,4 +125,4 @@ def test_slower_replicas_are_detected_within_seconds() -> None:
 
 
 def _with_trigger(model: QueueModel, trigger: Trigger) -> list[OfferedRequest]:
-    return [each for each in model.offered if each.trigger is trigger]
+    return [request for request in model.offered if request.trigger is trigger]

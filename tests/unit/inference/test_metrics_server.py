@@ -75,14 +75,14 @@ async def test_a_port_in_use_is_logged_and_the_gateway_continues() -> None:
 
 async def test_the_event_loop_runs_between_metric_families() -> None:
     port = free_port()
-    seen: list[int] = []
+    numbers: list[int] = []
 
-    def watched() -> Iterator[Metric]:
+    def iterate_families() -> Iterator[Metric]:
         for number in range(3):
-            asyncio.get_running_loop().call_soon(seen.append, number)
-            yield GaugeMetricFamily(f"caret_{number}", "", value=len(seen))
+            asyncio.get_running_loop().call_soon(numbers.append, number)
+            yield GaugeMetricFamily(f"caret_{number}", "", value=len(numbers))
 
-    async with serve_metrics_page([watched], host=HOST, port=port):
+    async with serve_metrics_page([iterate_families], host=HOST, port=port):
         _, _, text = await _get(port)
 
     assert [f"caret_{number} {number}.0" in text for number in range(3)] == [True] * 3

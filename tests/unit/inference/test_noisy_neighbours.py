@@ -139,14 +139,14 @@ def test_a_raw_prompt_that_is_much_too_long_is_not_tokenized(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     writer = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=FakeClock())
-    counted: list[str] = []
-    monkeypatch.setattr(TOKENS, "encode_raw", counted.append)
+    encoded_texts: list[str] = []
+    monkeypatch.setattr(TOKENS, "encode_raw", encoded_texts.append)
     request = make_request(mode=Mode.FIM, prefix="x " * 200_000, is_raw=True)
 
     with pytest.raises(BadRequest, match="prompt_too_long"):
         assemble(writer, _admitted(request))
 
-    assert counted == []
+    assert encoded_texts == []
 
 
 def test_markers_in_a_file_are_text_even_if_they_are_ordinary_tokens() -> None:

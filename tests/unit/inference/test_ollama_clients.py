@@ -25,9 +25,9 @@ async def test_a_chat_is_streamed_as_lines_by_default() -> None:
 
     server = await send_request(gateway, "/api/chat", CHAT)
 
-    *lines, rest = server.body.decode().split("\n")
+    *lines, after_lines = server.body.decode().split("\n")
     parsed = [json.loads(line) for line in lines]
-    assert rest == ""
+    assert after_lines == ""
     assert [line["message"] for line in parsed] == [
         {"content": "b", "role": "assistant"},
         {"content": "c", "role": "assistant"},

@@ -21,11 +21,11 @@ def test_every_path_is_described() -> None:
 
 
 def test_every_method_is_described() -> None:
-    described = {path: set(methods) for path, methods in build_openapi()["paths"].items()}
+    methods_by_path = {path: set(methods) for path, methods in build_openapi()["paths"].items()}
 
-    for path in described:
+    for path in methods_by_path:
         methods = LOOKUPS[path].methods if path in LOOKUPS else (b"POST",)
-        assert described[path] == {method.decode().lower() for method in methods}
+        assert methods_by_path[path] == {method.decode().lower() for method in methods}
 
 
 def test_every_schema_is_referenced() -> None:

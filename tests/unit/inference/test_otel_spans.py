@@ -37,9 +37,11 @@ def find_span(spans: list[ReadableSpan], name: str) -> ReadableSpan:
 def test_a_completion_has_a_span_for_each_of_nine_stages() -> None:
     spans = spans_of(make_ended_trace())
 
-    whole = find_span(spans, "completion")
+    completion_span = find_span(spans, "completion")
     assert [span.name for span in spans] == [*STAGES, "completion"]
-    assert all(span.parent == whole.context for span in spans if span is not whole)
+    assert all(
+        span.parent == completion_span.context for span in spans if span is not completion_span
+    )
     assert len({span.context.span_id for span in spans if span.context}) == 10
 
 

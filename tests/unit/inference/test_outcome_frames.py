@@ -119,9 +119,9 @@ async def test_accepted_completions_are_remembered_longer() -> None:
             if number == 0:
                 await editor.says("outcome", "0", event="accepted")
 
-        kept = {"after_ms": 1_800_000, "edited_ratio": 0.5}
-        await editor.says("outcome", "0", event="persisted", **kept)
-        await editor.says("outcome", "1", event="persisted", **kept)
+        outcome_fields = {"after_ms": 1_800_000, "edited_ratio": 0.5}
+        await editor.says("outcome", "0", event="persisted", **outcome_fields)
+        await editor.says("outcome", "1", event="persisted", **outcome_fields)
         await editor.says("complete", "0")
 
     assert [outcome.span_s for outcome in editor.journal.outcomes] == [None, 1_800]
@@ -189,10 +189,10 @@ async def test_a_repeated_acceptance_is_recorded_once() -> None:
 
 
 async def test_an_outcome_for_another_connection_is_rejected() -> None:
-    async with open_editor() as editor, open_editor() as other:
+    async with open_editor() as editor, open_editor() as other_editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
-        await other.says("outcome", "1", event="accepted")
+        await other_editor.says("outcome", "1", event="accepted")
 
-    assert other.ends("1") == ["unknown_id"]
-    assert (editor.journal.records, other.journal.records) == ([], [])
+    assert other_editor.ends("1") == ["unknown_id"]
+    assert (editor.journal.records, other_editor.journal.records) == ([], [])

@@ -67,151 +67,155 @@ class _TwoReplicas:
 
 
 @pytest.fixture
-def pair() -> _TwoReplicas:
+def two_replicas() -> _TwoReplicas:
     return _TwoReplicas()
 
 
 async def test_requests_waiting_at_a_late_replica_are_answered_by_another(
-    pair: _TwoReplicas,
+    two_replicas: _TwoReplicas,
 ) -> None:
-    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
-        pair.clock.pass_s(LATER_S)
-        pair.replicas.reroute_overdue()
+    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        two_replicas.clock.pass_s(LATER_S)
+        two_replicas.replicas.reroute_overdue()
         texts = await asyncio.gather(*tasks)
 
     assert texts == MAX_CONSECUTIVE_LATE * [["a", "b"]]
-    assert {trace.replica for trace in pair.traces} == {TWO.name}
-    assert (pair.replicas.num_rerouted(ONE), pair.replicas.num_rerouted(TWO)) == (
+    assert {trace.replica for trace in two_replicas.traces} == {TWO.name}
+    assert (two_replicas.replicas.num_rerouted(ONE), two_replicas.replicas.num_rerouted(TWO)) == (
         MAX_CONSECUTIVE_LATE,
         0,
     )
-    assert (pair.engine.num_open, pair.replicas.num_in_flight(ONE)) == (0, 0)
+    assert (two_replicas.engine.num_open, two_replicas.replicas.num_in_flight(ONE)) == (0, 0)
 
 
-async def test_rerouting_does_not_cancel_the_task(pair: _TwoReplicas) -> None:
-    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
-        pair.clock.pass_s(LATER_S)
-        pair.replicas.reroute_overdue()
+async def test_rerouting_does_not_cancel_the_task(two_replicas: _TwoReplicas) -> None:
+    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        two_replicas.clock.pass_s(LATER_S)
+        two_replicas.replicas.reroute_overdue()
         await asyncio.gather(*tasks)
 
         assert {task.cancelling() for task in tasks} == {0}
 
 
-async def test_rerouting_does_not_open_the_circuit(pair: _TwoReplicas) -> None:
-    async with pair.waiting_requests(max(MAX_CONSECUTIVE_LATE, MAX_FAILURES)) as tasks:
-        pair.clock.pass_s(LATER_S)
-        pair.replicas.reroute_overdue()
+async def test_rerouting_does_not_open_the_circuit(two_replicas: _TwoReplicas) -> None:
+    async with two_replicas.waiting_requests(max(MAX_CONSECUTIVE_LATE, MAX_FAILURES)) as tasks:
+        two_replicas.clock.pass_s(LATER_S)
+        two_replicas.replicas.reroute_overdue()
         await asyncio.gather(*tasks)
 
-    assert pair.replicas.is_available(ONE)
-    assert pair.replicas.is_ejected(ONE)
+    assert two_replicas.replicas.is_available(ONE)
+    assert two_replicas.replicas.is_ejected(ONE)
 
 
-async def test_few_waiting_requests_are_not_rerouted(pair: _TwoReplicas) -> None:
-    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE - 1):
-        pair.clock.pass_s(LATER_S)
+async def test_few_waiting_requests_are_not_rerouted(two_replicas: _TwoReplicas) -> None:
+    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE - 1):
+        two_replicas.clock.pass_s(LATER_S)
 
-        assert not pair.has_rerouted()
+        assert not two_replicas.has_rerouted()
 
 
-async def test_a_request_is_rerouted_only_after_its_own_time_limit(pair: _TwoReplicas) -> None:
-    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as early:
-        pair.clock.pass_s(LATER_S)
-        async with pair.waiting_requests(1) as late:
-            pair.replicas.reroute_overdue()
+async def test_a_request_is_rerouted_only_after_its_own_time_limit(
+    two_replicas: _TwoReplicas,
+) -> None:
+    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE) as early:
+        two_replicas.clock.pass_s(LATER_S)
+        async with two_replicas.waiting_requests(1) as late:
+            two_replicas.replicas.reroute_overdue()
             await asyncio.gather(*early)
 
             assert not late[0].done()
 
-            pair.clock.pass_s(LATER_S)
-            pair.replicas.reroute_overdue()
+            two_replicas.clock.pass_s(LATER_S)
+            two_replicas.replicas.reroute_overdue()
 
             assert await late[0] == ["a", "b"]
 
 
-async def test_the_trial_request_of_a_late_replica_is_rerouted_too(pair: _TwoReplicas) -> None:
-    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
-        pair.clock.pass_s(LATER_S)
-        pair.replicas.reroute_overdue()
+async def test_the_trial_request_of_a_late_replica_is_rerouted_too(
+    two_replicas: _TwoReplicas,
+) -> None:
+    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        two_replicas.clock.pass_s(LATER_S)
+        two_replicas.replicas.reroute_overdue()
         await asyncio.gather(*tasks)
-    pair.clock.pass_s(EJECTION_S)
-    async with pair.waiting_requests(1) as (trial,):
-        pair.clock.pass_s(LATER_S)
-        pair.replicas.reroute_overdue()
+    two_replicas.clock.pass_s(EJECTION_S)
+    async with two_replicas.waiting_requests(1) as (trial,):
+        two_replicas.clock.pass_s(LATER_S)
+        two_replicas.replicas.reroute_overdue()
 
         assert await trial == ["a", "b"]
-        assert pair.replicas.is_ejected(ONE)
+        assert two_replicas.replicas.is_ejected(ONE)
 
 
-def _drained(pair: _TwoReplicas) -> None:
-    pair.replicas.set_drained([TWO.name])
+def _drained(two_replicas: _TwoReplicas) -> None:
+    two_replicas.replicas.set_drained([TWO.name])
 
 
-def _lost(pair: _TwoReplicas) -> None:
+def _lost(two_replicas: _TwoReplicas) -> None:
     for _ in range(MAX_FAILURES):
-        with pair.replicas.attempt(TWO) as attempt:
+        with two_replicas.replicas.attempt(TWO) as attempt:
             attempt.mark_failed()
 
 
-def _late(pair: _TwoReplicas) -> None:
+def _late(two_replicas: _TwoReplicas) -> None:
     for _ in range(MAX_CONSECUTIVE_LATE):
-        with pair.replicas.attempt(TWO, first_token_timeout_s=LATE_S):
-            pair.clock.pass_s(LATER_S)
+        with two_replicas.replicas.attempt(TWO, first_token_timeout_s=LATE_S):
+            two_replicas.clock.pass_s(LATER_S)
 
 
 @pytest.mark.parametrize("make_worse", [_drained, _lost, _late])
 async def test_requests_are_not_rerouted_to_an_unavailable_replica(
-    pair: _TwoReplicas, make_worse: Callable[[_TwoReplicas], None]
+    two_replicas: _TwoReplicas, make_worse: Callable[[_TwoReplicas], None]
 ) -> None:
-    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE):
-        make_worse(pair)
-        pair.clock.pass_s(LATER_S)
+    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE):
+        make_worse(two_replicas)
+        two_replicas.clock.pass_s(LATER_S)
 
-        assert not pair.has_rerouted()
+        assert not two_replicas.has_rerouted()
 
 
-async def test_a_request_with_text_is_not_rerouted(pair: _TwoReplicas) -> None:
-    pair.engine = FakeEngine([EngineChunk("a", generated_tokens=0, stop=None)], hangs=True)
-    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE):
-        await wait_until(lambda: pair.engine.num_yielded == MAX_CONSECUTIVE_LATE)
+async def test_a_request_with_text_is_not_rerouted(two_replicas: _TwoReplicas) -> None:
+    two_replicas.engine = FakeEngine([EngineChunk("a", generated_tokens=0, stop=None)], hangs=True)
+    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE):
+        await wait_until(lambda: two_replicas.engine.num_yielded == MAX_CONSECUTIVE_LATE)
         await asyncio.sleep(0.01)
-        pair.clock.pass_s(LATER_S)
+        two_replicas.clock.pass_s(LATER_S)
 
-        assert not pair.has_rerouted()
-
-
-async def test_requests_without_a_fallback_keep_waiting(pair: _TwoReplicas) -> None:
-    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE, WITHOUT_FALLBACK):
-        pair.clock.pass_s(LATER_S)
-
-        assert not pair.has_rerouted()
+        assert not two_replicas.has_rerouted()
 
 
-async def test_a_request_cancelled_before_rerouting_ends(pair: _TwoReplicas) -> None:
-    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
-        pair.clock.pass_s(LATER_S)
+async def test_requests_without_a_fallback_keep_waiting(two_replicas: _TwoReplicas) -> None:
+    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE, WITHOUT_FALLBACK):
+        two_replicas.clock.pass_s(LATER_S)
+
+        assert not two_replicas.has_rerouted()
+
+
+async def test_a_request_cancelled_before_rerouting_ends(two_replicas: _TwoReplicas) -> None:
+    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        two_replicas.clock.pass_s(LATER_S)
         tasks[0].cancel("superseded")
-        pair.replicas.reroute_overdue()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        two_replicas.replicas.reroute_overdue()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
 
-    assert isinstance(ended[0], asyncio.CancelledError)
-    assert pair.replicas.num_rerouted(ONE) == MAX_CONSECUTIVE_LATE - 1
+    assert isinstance(results[0], asyncio.CancelledError)
+    assert two_replicas.replicas.num_rerouted(ONE) == MAX_CONSECUTIVE_LATE - 1
 
 
-async def test_a_request_cancelled_during_rerouting_ends(pair: _TwoReplicas) -> None:
-    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
-        pair.clock.pass_s(LATER_S)
-        pair.replicas.reroute_overdue()
+async def test_a_request_cancelled_during_rerouting_ends(two_replicas: _TwoReplicas) -> None:
+    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        two_replicas.clock.pass_s(LATER_S)
+        two_replicas.replicas.reroute_overdue()
         tasks[0].cancel("superseded")
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
 
-    assert isinstance(ended[0], asyncio.CancelledError)
-    assert ended[1:] == (MAX_CONSECUTIVE_LATE - 1) * [["a", "b"]]
+    assert isinstance(results[0], asyncio.CancelledError)
+    assert results[1:] == (MAX_CONSECUTIVE_LATE - 1) * [["a", "b"]]
 
 
-async def test_a_background_task_reroutes_overdue_requests(pair: _TwoReplicas) -> None:
-    task = asyncio.create_task(reroute_overdue(pair.replicas, every_s=0.001))
-    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
-        pair.clock.pass_s(LATER_S)
+async def test_a_background_task_reroutes_overdue_requests(two_replicas: _TwoReplicas) -> None:
+    task = asyncio.create_task(reroute_overdue(two_replicas.replicas, every_s=0.001))
+    async with two_replicas.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        two_replicas.clock.pass_s(LATER_S)
         await asyncio.gather(*tasks)
     task.cancel()

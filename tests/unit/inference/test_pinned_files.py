@@ -22,14 +22,16 @@ def _assemble(*files: ContextFile, **fields: Any) -> list[int]:
 
 
 def test_two_users_with_different_open_files_share_the_beginning() -> None:
-    theirs = ContextFile("theirs.py", "theirs = 2\n", 9.0)
+    their_file = ContextFile("theirs.py", "theirs = 2\n", 9.0)
 
-    one = assemble_prompt(files=(MINE, STYLE, TYPES), repository="acme/shop", path="one.py")
-    other = assemble_prompt(files=(TYPES, theirs, STYLE), repository="acme/shop", path="two.py")
+    our_prompt = assemble_prompt(files=(MINE, STYLE, TYPES), repository="acme/shop", path="one.py")
+    their_prompt = assemble_prompt(
+        files=(TYPES, their_file, STYLE), repository="acme/shop", path="two.py"
+    )
 
-    pairs = zip(one.token_ids, other.token_ids, strict=False)
+    pairs = zip(our_prompt.token_ids, their_prompt.token_ids, strict=False)
     num_shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    kinds = {segment.kind.value: segment.num_tokens for segment in one.segments}
+    kinds = {segment.kind.value: segment.num_tokens for segment in our_prompt.segments}
     assert num_shared >= kinds["repository"] + kinds["pinned_files"] > 20
 
 

@@ -82,7 +82,7 @@ class Gateway:
 
     @property
     def endings(self) -> list[tuple[FinishReason, str]]:
-        return [(each.finish_reason, each.error_code) for each in self.journal.completions]
+        return [(record.finish_reason, record.error_code) for record in self.journal.completions]
 
 
 async def test_a_completion_passes_all_stages() -> None:
@@ -103,7 +103,7 @@ async def test_the_tier_decides_the_pool(mode: Mode, pool: str) -> None:
 
     await gateway.serve(FakeClient(), mode=mode.value)
 
-    assert [each.pool for each in gateway.journal.completions] == [pool]
+    assert [record.pool for record in gateway.journal.completions] == [pool]
 
 
 async def test_the_request_is_validated_before_the_key() -> None:
@@ -211,7 +211,7 @@ async def test_an_internal_error_is_reported_and_logged_without_its_message() ->
 
     assert client.ends == ["internal_error"]
     assert gateway.endings == [(FinishReason.ERROR, "internal_error")]
-    assert [(each["event"], each["error"]) for each in logs] == [
+    assert [(entry["event"], entry["error"]) for entry in logs] == [
         ("completion.internal_error", "ValueError")
     ]
     assert SECRET not in f"{logs} {client.messages}"

@@ -26,7 +26,7 @@ def _discovering() -> Fleet:
     return fleet
 
 
-def _listed(*names: str) -> Fleet:
+def _make_fleet(*names: str) -> Fleet:
     fleet = Fleet(_pools(make_pool(*(f"http://{name}" for name in names))))
     fleet.network.said = {name: identity() for name in names}
     return fleet
@@ -44,11 +44,11 @@ async def test_each_address_of_the_dns_name_is_a_replica() -> None:
 async def test_a_joining_replica_gets_requests_after_identifying_itself() -> None:
     fleet = _discovering()
     fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
-    stated = fleet.network.said.pop(TWO)
+    identity = fleet.network.said.pop(TWO)
 
     await fleet.pool_members.reconcile()
     before = (fleet.names(), fleet.reasons()[TWO])
-    fleet.network.said[TWO] = stated
+    fleet.network.said[TWO] = identity
     await fleet.pool_members.reconcile(checks_all=False)
 
     assert before == ([ONE], MismatchReason.UNREACHABLE)
@@ -95,7 +95,7 @@ async def test_a_change_of_the_pool_is_reported_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stated", "reason"),
+    ("identity", "reason"),
     [
         (identity(model="other"), MismatchReason.MODEL),
         (identity(root="/models/demo-2"), MismatchReason.VERSION),
@@ -106,10 +106,10 @@ async def test_a_change_of_the_pool_is_reported_once() -> None:
     ],
 )
 async def test_a_replica_that_differs_from_the_majority_is_rejected(
-    stated: ReplicaIdentity, reason: MismatchReason
+    identity: ReplicaIdentity, reason: MismatchReason
 ) -> None:
-    fleet = _listed(ONE, TWO, THREE)
-    fleet.network.said[TWO] = stated
+    fleet = _make_fleet(ONE, TWO, THREE)
+    fleet.network.said[TWO] = identity
 
     await fleet.pool_members.reconcile()
 
@@ -118,7 +118,7 @@ async def test_a_replica_that_differs_from_the_majority_is_rejected(
 
 
 async def test_a_corrected_replica_is_accepted_again() -> None:
-    fleet = _listed(ONE, TWO, THREE)
+    fleet = _make_fleet(ONE, TWO, THREE)
     fleet.network.said[TWO] = identity(block_tokens=16)
     await fleet.pool_members.reconcile()
 
@@ -140,7 +140,7 @@ async def test_the_block_size_in_the_pools_file_takes_precedence() -> None:
 
 
 async def test_the_older_of_two_versions_stays_until_the_newer_has_a_majority() -> None:
-    fleet = _listed(ONE, TWO, THREE)
+    fleet = _make_fleet(ONE, TWO, THREE)
     await fleet.pool_members.reconcile()
     newer = identity(root="/models/demo-2")
 
@@ -155,7 +155,7 @@ async def test_the_older_of_two_versions_stays_until_the_newer_has_a_majority() 
 
 
 async def test_a_replica_without_identity_is_accepted() -> None:
-    fleet = _listed(ONE, TWO)
+    fleet = _make_fleet(ONE, TWO)
     fleet.network.said[TWO] = ReplicaIdentity()
 
     await fleet.pool_members.reconcile()
@@ -164,7 +164,7 @@ async def test_a_replica_without_identity_is_accepted() -> None:
 
 
 async def test_an_engine_that_starts_after_its_gateway_stays_in_the_pool() -> None:
-    fleet = _listed(ONE, TWO)
+    fleet = _make_fleet(ONE, TWO)
     del fleet.network.said[TWO]
 
     await fleet.pool_members.reconcile()
@@ -173,7 +173,7 @@ async def test_an_engine_that_starts_after_its_gateway_stays_in_the_pool() -> No
 
 
 async def test_a_name_that_does_not_resolve_is_rejected() -> None:
-    fleet = _listed(ONE, TWO)
+    fleet = _make_fleet(ONE, TWO)
     fleet.network.failing[TWO] = NameNotFound()
 
     await fleet.pool_members.reconcile()
@@ -183,7 +183,7 @@ async def test_a_name_that_does_not_resolve_is_rejected() -> None:
 
 
 async def test_a_known_replica_is_not_identified_again() -> None:
-    fleet = _listed(ONE, TWO)
+    fleet = _make_fleet(ONE, TWO)
     await fleet.pool_members.reconcile()
     fleet.network.asked.clear()
 
@@ -261,8 +261,8 @@ async def test_the_pools_file_takes_precedence_over_an_addition() -> None:
     fleet.pool_members.add({"demo-fast": [Replica(ONE, f"http://{ONE}", kv_events=f"tcp://{TWO}")]})
     await fleet.pool_members.reconcile()
 
-    (one,) = fleet.catalog.by_name["demo-fast"].replicas
-    assert one.kv_events is None
+    (replica,) = fleet.catalog.by_name["demo-fast"].replicas
+    assert replica.kv_events is None
 
 
 async def test_an_addition_of_a_replica_in_the_pools_file_is_not_checked() -> None:
@@ -343,26 +343,26 @@ async def test_an_added_replica_must_state_its_identity() -> None:
 async def test_added_replicas_have_no_vote(address: str) -> None:
     """They have none in a pool of one, as a majority, or in a gateway that has just started."""
     fleet = _with_allowed_hosts("10.0.0.0/24")
-    others = [address, THREE]
-    for name in others:
+    added_names = [address, THREE]
+    for name in added_names:
         fleet.network.said[name] = identity(root="/models/a")
 
-    fleet.pool_members.add({"demo-fast": [Replica(name, f"http://{name}") for name in others]})
+    fleet.pool_members.add({"demo-fast": [Replica(name, f"http://{name}") for name in added_names]})
     await fleet.pool_members.reconcile()
 
     assert fleet.names() == [ONE]
-    assert {fleet.reasons()[name] for name in others} == {MismatchReason.VERSION}
+    assert {fleet.reasons()[name] for name in added_names} == {MismatchReason.VERSION}
 
 
 async def test_an_added_replica_is_outvoted_once_a_listed_one_responds() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
-    stated = fleet.network.said.pop(ONE)
+    stated_identity = fleet.network.said.pop(ONE)
     fleet.network.said[TWO] = identity(root="/models/a")
     fleet.pool_members.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.pool_members.reconcile()
     before = fleet.names()
 
-    fleet.network.said[ONE] = stated
+    fleet.network.said[ONE] = stated_identity
     await fleet.pool_members.reconcile()
 
     assert (before, fleet.names()) == ([ONE, TWO], [ONE])

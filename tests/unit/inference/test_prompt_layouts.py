@@ -30,9 +30,12 @@ def _shared_tokens(prompts: list[Prompt]) -> list[float]:
     """Return the share of each prompt's tokens with which the next prompt begins."""
     ids = [prompt.token_ids for prompt in prompts]
     return [
-        next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
-        / len(one)
-        for one, other in pairwise(ids)
+        next(
+            (n for n, (a, b) in enumerate(zip(token_ids, next_token_ids, strict=False)) if a != b),
+            len(token_ids),
+        )
+        / len(token_ids)
+        for token_ids, next_token_ids in pairwise(ids)
     ]
 
 
@@ -41,17 +44,17 @@ def _shared_tokens(prompts: list[Prompt]) -> list[float]:
 def test_nearly_all_of_the_prompt_is_unchanged_while_lines_are_typed(
     layout: str, num_chars_before: int
 ) -> None:
-    typed = "".join(f"    value_{n} = self.reader.read(path, encoding)\n" for n in range(20))
+    typed_text = "".join(f"    value_{n} = self.reader.read(path, encoding)\n" for n in range(20))
     files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
     writer = make_prompt_writer(layout=layout)
     prompts = [
         assemble_prompt(
             writer,
-            prefix=CODE[:num_chars_before] + typed[:end],
+            prefix=CODE[:num_chars_before] + typed_text[:end],
             suffix=")" * (end % 2) + "\n" + CODE,
             files=files,
         )
-        for end in range(1, len(typed), 3)
+        for end in range(1, len(typed_text), 3)
     ]
 
     shared = _shared_tokens(prompts)
@@ -81,35 +84,40 @@ def test_an_edit_in_one_file_keeps_the_files_before_it_in_place() -> None:
     assert "b.py" in shared
 
 
-@pytest.mark.parametrize("rest", ["", ")", '"),', "]: ", "});", "\r", "`)"])
-def test_the_suffix_begins_with_the_next_line_if_only_closing_characters_follow(rest: str) -> None:
-    bare = assemble_prompt(prefix="f(", suffix="\nb = 2\n")
+@pytest.mark.parametrize("rest_of_line", ["", ")", '"),', "]: ", "});", "\r", "`)"])
+def test_the_suffix_begins_with_the_next_line_if_only_closing_characters_follow(
+    rest_of_line: str,
+) -> None:
+    bare_prompt = assemble_prompt(prefix="f(", suffix="\nb = 2\n")
 
-    assert assemble_prompt(prefix="f(", suffix=f"{rest}\nb = 2\n").token_ids == bare.token_ids
+    assert (
+        assemble_prompt(prefix="f(", suffix=f"{rest_of_line}\nb = 2\n").token_ids
+        == bare_prompt.token_ids
+    )
 
 
-@pytest.mark.parametrize("rest", ["a)", " + 1", "= 3", ") or b"])
-def test_other_text_after_the_cursor_is_included(rest: str) -> None:
-    prompt = assemble_prompt(prefix="f(", suffix=f"{rest}\nb = 2\n")
+@pytest.mark.parametrize("rest_of_line", ["a)", " + 1", "= 3", ") or b"])
+def test_other_text_after_the_cursor_is_included(rest_of_line: str) -> None:
+    prompt = assemble_prompt(prefix="f(", suffix=f"{rest_of_line}\nb = 2\n")
 
-    assert f"<|fim_suffix|>{rest}\nb" in text_of(prompt)
+    assert f"<|fim_suffix|>{rest_of_line}\nb" in text_of(prompt)
 
 
 def test_secrets_are_redacted_except_on_the_line_of_the_cursor() -> None:
     line = "password = '{}-and-more'\n"
     names = ("before", "after", "file", "found")
-    typed = line.format("typed")[:-3]
+    typed_text = line.format("typed")[:-3]
 
     text = text_of(
         assemble_prompt(
             snippets=(Snippet("s.py", line.format("found"), 0.9),),
-            prefix=line.format("before") + typed,
+            prefix=line.format("before") + typed_text,
             suffix="x\n" + line.format("after"),
             files=(ContextFile("f.py", line.format("file"), 0),),
         )
     )
 
-    assert typed in text
+    assert typed_text in text
     assert text.count("REDACTED") == len(names)
     assert not any(f"{name}-and" in text for name in names)
 

@@ -88,10 +88,10 @@ def test_other_code_is_not_public(index: PublicCodeIndexFile) -> None:
 def test_a_growing_copy_is_found(index: PublicCodeIndexFile) -> None:
     matcher = PublicCodeMatcher(index, prefix="")
 
-    found = [matcher.is_public(character) for character in PUBLIC[:800]]
+    matches = [matcher.is_public(character) for character in PUBLIC[:800]]
 
-    assert True in found
-    assert found.index(True) < 2 * CERTAIN_CHARS
+    assert True in matches
+    assert matches.index(True) < 2 * CERTAIN_CHARS
 
 
 def test_a_completion_that_continues_public_code_is_found(index: PublicCodeIndexFile) -> None:
@@ -117,10 +117,10 @@ def test_the_hash_depends_only_on_the_window(text: str) -> None:
 
 @given(st.lists(st.integers(min_value=0, max_value=30), max_size=200))
 def test_one_hash_of_each_window_of_hashes_is_kept(hashes: list[int]) -> None:
-    kept = set(winnow(hashes))
+    kept_hashes = set(winnow(hashes))
 
     rows = [hashes[i : i + WINNOW] for i in range(max(1, len(hashes) - WINNOW + 1))]
-    assert all(kept & set(row) for row in rows if row)
+    assert all(kept_hashes & set(row) for row in rows if row)
     assert len(list(winnow(hashes))) <= len(hashes)
 
 

@@ -70,7 +70,7 @@ async def test_each_limit_is_enforced(kind: str) -> None:
     assert quotas.num_rejected == {kind: 95}
 
 
-async def test_a_rejected_request_is_told_when_to_retry() -> None:
+async def test_a_rejection_contains_the_time_until_a_retry() -> None:
     clock = FakeClock()
     client = SequentialClient(make_quotas(clock), _limited(user=FIVE))
     await client.num_admitted()
@@ -244,10 +244,10 @@ async def test_without_limits_nothing_is_counted() -> None:
     assert quotas.leases.num_buckets == 0
 
 
-@pytest.mark.parametrize("wrong", [0, -1, -(10**18)])
-async def test_an_invalid_limit_is_the_smallest_one(wrong: int) -> None:
+@pytest.mark.parametrize("invalid_limit", [0, -1, -(10**18)])
+async def test_an_invalid_limit_is_the_smallest_one(invalid_limit: int) -> None:
     client = SequentialClient(
-        make_quotas(), _limited(user=RateLimit(per_minute=wrong, burst=wrong))
+        make_quotas(), _limited(user=RateLimit(per_minute=invalid_limit, burst=invalid_limit))
     )
 
     assert await client.num_admitted(10) == 1
@@ -259,7 +259,7 @@ async def test_a_very_high_limit_is_respected() -> None:
     assert await SequentialClient(make_quotas(), _limited(user=huge)).num_admitted(500) == 500
 
 
-def _used(prompt: int, generated: int) -> RequestTrace:
+def _make_trace(prompt: int, generated: int) -> RequestTrace:
     trace = make_trace()
     trace.mark_engine_called()
     trace.prompt_tokens, trace.generated_tokens = prompt, generated
@@ -270,7 +270,7 @@ async def test_an_exceeded_token_budget_is_reported_with_the_end_of_the_day() ->
     noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
     clock = FakeClock(now_ms=round(noon.timestamp() * 1000))
     client = SequentialClient(make_quotas(clock), _limited(tokens_per_day={Tier.FAST: 1_000}))
-    await client.request(trace=_used(900, 80))
+    await client.request(trace=_make_trace(900, 80))
 
     with pytest.raises(TooManyRequests) as rejected:
         async with client.quotas.charge(client.principal, client.next_request(), make_trace()):
@@ -283,7 +283,7 @@ async def test_an_exceeded_token_budget_is_reported_with_the_end_of_the_day() ->
 async def test_a_token_budget_is_renewed_on_the_next_day() -> None:
     clock = FakeClock()
     client = SequentialClient(make_quotas(clock), _limited(tokens_per_day={Tier.FAST: 1_000}))
-    await client.request(trace=_used(1_000, 0))
+    await client.request(trace=_make_trace(1_000, 0))
 
     clock.pass_s(86_400)
 
@@ -293,7 +293,7 @@ async def test_a_token_budget_is_renewed_on_the_next_day() -> None:
 async def test_used_tokens_count_instead_of_reserved_ones() -> None:
     client = SequentialClient(make_quotas(), _limited(tokens_per_day={Tier.FAST: 1_000}))
 
-    codes = [await client.request(trace=_used(10, 10)) for _ in range(60)]
+    codes = [await client.request(trace=_make_trace(10, 10)) for _ in range(60)]
 
     # The last one that fits leaves room for its own reservation of at least 64 tokens.
     assert 45 <= codes.count("") <= 50
@@ -317,7 +317,9 @@ async def test_the_tokens_of_a_superseded_request_count() -> None:
     client = SequentialClient(make_quotas(), _limited(tokens_per_day={Tier.FAST: 1_000}))
     superseded = asyncio.CancelledError(FinishReason.SUPERSEDED.value)
 
-    codes = [await client.request(trace=_used(500, 0), error_at_end=superseded) for _ in range(3)]
+    codes = [
+        await client.request(trace=_make_trace(500, 0), error_at_end=superseded) for _ in range(3)
+    ]
 
     assert codes == ["", "", "token_quota_exceeded"]
 
@@ -325,7 +327,7 @@ async def test_the_tokens_of_a_superseded_request_count() -> None:
 async def test_the_budget_of_a_tier_does_not_affect_another_tier() -> None:
     budgets = {Tier.FAST: 1_000, Tier.QUALITY: 1_000}
     client = SequentialClient(make_quotas(), _limited(tokens_per_day=budgets))
-    await client.request(make_request(mode=Mode.BLOCK), trace=_used(1_000, 0))
+    await client.request(make_request(mode=Mode.BLOCK), trace=_make_trace(1_000, 0))
 
     assert await client.request(make_request(mode=Mode.BLOCK)) == "token_quota_exceeded"
     assert await client.request(make_request()) == ""

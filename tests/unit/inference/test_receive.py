@@ -128,7 +128,7 @@ def test_names_and_suffixes_of_languages_are_known(name: str, language: str) -> 
     assert language_of_name(name) == language
 
 
-def test_every_language_that_is_found_is_a_known_one() -> None:
+def test_every_detected_language_is_known() -> None:
     suffixes = ("py", "h", "cs", "ex", "m", "mm", "proto", "sc", "tf", "tsx", "vue", "zig", "rst")
 
     assert {language_of_path(f"a.{suffix}") for suffix in suffixes} <= LANGUAGES

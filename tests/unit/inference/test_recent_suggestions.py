@@ -48,11 +48,13 @@ async def test_views_selections_and_dismissals_become_outcomes() -> None:
     await send_event(gateway, identifier, "select", elapsed=386)
     await send_event(gateway, identifier, "dismiss", elapsed=45.4)
 
-    outcomes = [(each.event, each.chars, each.after_ms) for each in gateway.journal.outcomes]
+    outcomes = [
+        (outcome.event, outcome.chars, outcome.after_ms) for outcome in gateway.journal.outcomes
+    ]
     assert outcomes == [("shown", 12, 0), ("accepted", 12, 386), ("rejected", 12, 45)]
     (completion,) = gateway.journal.completions
-    assert {each.request_id for each in gateway.journal.outcomes} == {completion.request_id}
-    assert {each.user_id for each in gateway.journal.outcomes} == {completion.user_id}
+    assert {outcome.request_id for outcome in gateway.journal.outcomes} == {completion.request_id}
+    assert {outcome.user_id for outcome in gateway.journal.outcomes} == {completion.user_id}
 
 
 @pytest.mark.parametrize(
@@ -118,16 +120,16 @@ async def test_another_user_cannot_report_an_outcome() -> None:
 
 async def test_another_service_key_cannot_report_an_outcome() -> None:
     gateway = make_gateway()
-    requester, other = (make_principal(user_id=None, key_id=name) for name in ("one", "two"))
+    requester, other_key = (make_principal(user_id=None, key_id=name) for name in ("one", "two"))
     suggestions, request_id = gateway.plane.suggestions, RequestId("request")
     suggestions.add(requester, request_id, "a\nb")
 
-    suggestions.report(other, request_id, OutcomeEvent.SHOWN, after_ms=0)
+    suggestions.report(other_key, request_id, OutcomeEvent.SHOWN, after_ms=0)
     suggestions.report(requester, request_id, OutcomeEvent.ACCEPTED, after_ms=0)
 
-    assert [(each.event, each.chars, each.lines) for each in gateway.journal.outcomes] == [
-        ("accepted", 3, 2)
-    ]
+    assert [
+        (outcome.event, outcome.chars, outcome.lines) for outcome in gateway.journal.outcomes
+    ] == [("accepted", 3, 2)]
 
 
 async def test_a_busy_tenant_does_not_evict_suggestions_of_others() -> None:

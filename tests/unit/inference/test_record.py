@@ -44,7 +44,7 @@ def _recorded(
 def test_a_completion_leaves_one_record_with_its_finish_reason(finish_reason: FinishReason) -> None:
     journal = _recorded(finish_reason=finish_reason)
 
-    assert [each.finish_reason for each in journal.completions] == [finish_reason]
+    assert [record.finish_reason for record in journal.completions] == [finish_reason]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_completion_leaves_one_record_after_any_exception(
 ) -> None:
     journal = _recorded(error=error)
 
-    assert [(each.finish_reason, each.error_code) for each in journal.completions] == [
+    assert [(record.finish_reason, record.error_code) for record in journal.completions] == [
         (finish_reason, code)
     ]
 

@@ -84,7 +84,7 @@ def test_the_file_type_equals_that_of_the_library(path: str) -> None:
     assert file_type(path) is determine_file_type(name)
 
 
-@pytest.mark.parametrize("header", [each.pattern for each in PrivateKeyDetector.denylist])
+@pytest.mark.parametrize("header", [header.pattern for header in PrivateKeyDetector.denylist])
 def test_every_kind_of_private_key_is_redacted(header: str) -> None:
     redacted = redact_private_keys(f"x\n{header}\n{KEY_BODY}")
 
@@ -129,13 +129,13 @@ def test_redaction_accepts_any_line_and_is_stable(line: str, kind: FileType) -> 
 
 def test_every_plugin_of_the_library_is_used_or_excluded_on_purpose() -> None:
     plugins = {module.name for module in pkgutil.iter_modules(detect_secrets.plugins.__path__)}
-    used = {
+    used_plugins = {
         type(plugin).__module__.rpartition(".")[2]
         for plugin in (*redact.SHORT_TOKENS, *redact.LONG_TOKENS)
     }
 
     apart = {"base", "basic_auth", "high_entropy_strings", "keyword", "private_key"}
-    assert plugins - used - apart == {"ip_public"}
+    assert plugins - used_plugins - apart == {"ip_public"}
 
 
 @pytest.mark.parametrize(("secret", "line"), SECRETS[:8])

@@ -109,7 +109,7 @@ def test_a_secret_at_the_edge_of_a_truncated_chat_is_redacted_completely(
     )
 
     rests = [_SECRET[start : start + 4] for start in range(len(_SECRET) - 4)]
-    assert [rest for rest in rests if rest in prompt] == []
+    assert [remainder for remainder in rests if remainder in prompt] == []
 
 
 def test_a_private_key_is_redacted_from_a_raw_prompt() -> None:

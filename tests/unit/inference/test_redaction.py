@@ -12,21 +12,21 @@ KEY = "AKIA" + "QX7RT2MNV4KLPZ3J"
 async def test_a_secret_is_replaced_and_the_rest_kept() -> None:
     text = f"def connect():\n    return client('{KEY}')\n"
 
-    found = await redact_in_slices("a.py", text)
+    redacted = await redact_in_slices("a.py", text)
 
-    assert KEY not in found
-    assert found.startswith("def connect():\n    return client('")
-    assert found.count("\n") == 2
+    assert KEY not in redacted
+    assert redacted.startswith("def connect():\n    return client('")
+    assert redacted.count("\n") == 2
 
 
 async def test_a_private_key_is_replaced_completely() -> None:
     body = "\n".join(["MIIEowIBAAKCAQEA7bq3kPzYx0fR"] * 5)
     text = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----\nx = 1\n"
 
-    found = await redact_in_slices("a.py", text)
+    redacted = await redact_in_slices("a.py", text)
 
-    assert "MIIEow" not in found
-    assert found.endswith("x = 1\n")
+    assert "MIIEow" not in redacted
+    assert redacted.endswith("x = 1\n")
 
 
 @pytest.mark.parametrize(

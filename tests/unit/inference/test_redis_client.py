@@ -41,7 +41,7 @@ async def test_queries_of_a_tenant_evict_none_of_others() -> None:
         outbox.enqueue(_message(number, GLOBEX if number else ACME))
         await client.send_pending()
 
-    tenants = [each.tenant_id for each in client._pending_queries.values()]
+    tenants = [query.tenant_id for query in client._pending_queries.values()]
     assert (tenants.count(ACME), tenants.count(GLOBEX)) == (1, 250)
 
 

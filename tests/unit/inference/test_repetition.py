@@ -35,11 +35,11 @@ def test_ordinary_lines_are_no_repetition(line: str) -> None:
 
 def _first_repeated(*lines: str) -> int | None:
     """Return the index of the first line that is a repetition."""
-    seen = RecentLines()
+    recent_lines = RecentLines()
     for index, line in enumerate(lines):
-        if seen.is_repetition(line):
+        if recent_lines.is_repetition(line):
             return index
-        seen.add(line)
+        recent_lines.add(line)
     return None
 
 

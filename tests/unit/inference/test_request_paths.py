@@ -108,7 +108,7 @@ async def test_a_policy_may_reject_requests_without_a_path(name: str) -> None:
     served = await send_request(gateway, path, body, headers=elsewhere)
 
     assert (unnamed.status, rejected.status, served.status) == (403, 403, 200)
-    codes = [each.error_code for each in gateway.journal.completions]
+    codes = [record.error_code for record in gateway.journal.completions]
     assert codes == ["path_required", "path_excluded", ""]
     assert len(gateway.engine.requests) == 1
 

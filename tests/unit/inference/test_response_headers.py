@@ -30,10 +30,13 @@ async def test_every_response_has_its_own_request_id() -> None:
 
 async def test_a_401_names_the_authentication_scheme() -> None:
     missing = await send_request(FakeGateway(), "/v1/completions", {}, key=None)
-    wrong = await send_request(FakeGateway(), "/api/tags", method="GET", key="cpk_x")
+    wrong_key_response = await send_request(FakeGateway(), "/api/tags", method="GET", key="cpk_x")
 
     assert missing.headers["www-authenticate"] == 'Bearer realm="Caret"'
-    assert wrong.headers["www-authenticate"] == 'Bearer realm="Caret", error="invalid_token"'
+    assert (
+        wrong_key_response.headers["www-authenticate"]
+        == 'Bearer realm="Caret", error="invalid_token"'
+    )
 
 
 async def test_head_has_the_headers_of_get() -> None:

@@ -27,7 +27,9 @@ from tests.fakes.tenants import GLOBEX, make_principal
 POOL = make_pool("http://one:1", "http://two:1", "http://three:1")
 PUBLISHING = replace(
     POOL,
-    replicas=tuple(replace(each, kv_events="tcp://engine:5557") for each in POOL.replicas[:2]),
+    replicas=tuple(
+        replace(replica, kv_events="tcp://engine:5557") for replica in POOL.replicas[:2]
+    ),
 )
 PATHS = [f"src/module_{n}.py" for n in range(300)]
 ACME_ADA = make_principal()
@@ -235,10 +237,10 @@ def test_cached_blocks_of_another_tenant_do_not_count() -> None:
     router = make_router(PUBLISHING)
     prompt = replace(make_prompt(), token_ids=list(range(400)))
     before = route(router, make_admitted(ACME_ADA), prompt)
-    theirs = route(router, make_admitted(GLOBEX_GUS), prompt)
+    their_prompt = route(router, make_admitted(GLOBEX_GUS), prompt)
 
-    _cache(router, before.replica, num_tokens=100, salt=theirs.salt)
-    _cache(router, before.fallback_replicas[0], num_tokens=400, salt=theirs.salt)
+    _cache(router, before.replica, num_tokens=100, salt=their_prompt.salt)
+    _cache(router, before.fallback_replicas[0], num_tokens=400, salt=their_prompt.salt)
 
     assert route(router, make_admitted(ACME_ADA), prompt).replica is before.replica
 
@@ -270,10 +272,10 @@ def test_a_pool_with_one_replica_has_no_fallback() -> None:
 
 
 def test_tenants_have_different_cache_salts() -> None:
-    ours = route(_router(), make_admitted(ACME_ADA), make_prompt())
-    theirs = route(_router(), make_admitted(GLOBEX_GUS), make_prompt())
+    our_prompt = route(_router(), make_admitted(ACME_ADA), make_prompt())
+    their_prompt = route(_router(), make_admitted(GLOBEX_GUS), make_prompt())
 
-    assert ours.salt != theirs.salt
+    assert our_prompt.salt != their_prompt.salt
 
 
 def test_the_engine_stops_single_lines_at_the_line_break() -> None:
@@ -306,9 +308,9 @@ def test_a_drained_replica_gets_no_requests_and_other_files_stay() -> None:
     assert "one:1" not in after.values()
     assert all(after[p] == r for p, r in before.items() if r != "one:1")
     assert all(
-        each.name != "one:1"
+        replica.name != "one:1"
         for path in PATHS
-        for each in _route(router, path=path).fallback_replicas
+        for replica in _route(router, path=path).fallback_replicas
     )
 
 

@@ -42,10 +42,10 @@ def message(path: str, *, tenant_id: TenantId = ACME, is_query: bool = False) ->
 
 
 def dequeue_all(queue: SendQueue) -> list[OutgoingMessage]:
-    found = []
-    while (each := queue.dequeue()) is not None:
-        found.append(each)
-    return found
+    messages = []
+    while (message := queue.dequeue()) is not None:
+        messages.append(message)
+    return messages
 
 
 def test_queries_are_sent_before_files(queue: SendQueue) -> None:
@@ -60,18 +60,18 @@ def test_queries_are_sent_before_files(queue: SendQueue) -> None:
 def test_a_sent_message_is_due_again_later(
     queue: SendQueue, clock: FakeClock, is_query: bool, every_s: float
 ) -> None:
-    each = message("a.py", is_query=is_query)
-    before = queue.is_due(each.key, is_query=is_query)
-    queue.enqueue(each)
+    sent_message = message("a.py", is_query=is_query)
+    before = queue.is_due(sent_message.key, is_query=is_query)
+    queue.enqueue(sent_message)
 
     clock.pass_s(every_s - 1)
-    meanwhile = queue.is_due(each.key, is_query=is_query)
+    meanwhile = queue.is_due(sent_message.key, is_query=is_query)
     clock.pass_s(1)
 
     assert before
     assert not meanwhile
-    assert queue.is_due(each.key, is_query=is_query)
-    assert queue.is_due(each.key, is_query=not is_query)
+    assert queue.is_due(sent_message.key, is_query=is_query)
+    assert queue.is_due(sent_message.key, is_query=not is_query)
 
 
 @pytest.mark.parametrize(("is_query", "limit"), [(True, MAX_QUESTIONS), (False, MAX_FILES)])
@@ -81,10 +81,10 @@ def test_a_tenant_leaves_room_for_others(queue: SendQueue, is_query: bool, limit
     neighbour = message("a.py", tenant_id=GLOBEX, is_query=is_query)
     queue.enqueue(neighbour)
 
-    found = dequeue_all(queue)
+    messages = dequeue_all(queue)
 
-    assert len(found) == limit // MAX_OF_TENANT + 1
-    assert found[-1] == neighbour
+    assert len(messages) == limit // MAX_OF_TENANT + 1
+    assert messages[-1] == neighbour
 
 
 def test_the_size_of_the_queue_is_limited(queue: SendQueue) -> None:
@@ -96,10 +96,10 @@ def test_the_size_of_the_queue_is_limited(queue: SendQueue) -> None:
 
 def test_a_message_that_found_no_room_is_still_due(queue: SendQueue) -> None:
     messages = [message(f"{number}.py") for number in range(MAX_FILES)]
-    for each in messages:
-        queue.enqueue(each)
+    for item in messages:
+        queue.enqueue(item)
 
-    due = [each for each in messages if queue.is_due(each.key, is_query=False)]
+    due = [message for message in messages if queue.is_due(message.key, is_query=False)]
 
     assert due == messages[MAX_FILES // MAX_OF_TENANT :]
 

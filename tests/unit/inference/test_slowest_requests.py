@@ -16,8 +16,8 @@ from tests.fakes.usage import make_record
 def _with_requests(*first_token_ms: float) -> tuple[FakeClock, SlowestRequests]:
     clock = FakeClock()
     slowest = SlowestRequests(clock)
-    for each in first_token_ms:
-        slowest.add(make_slow_completion(each))
+    for duration_ms in first_token_ms:
+        slowest.add(make_slow_completion(duration_ms))
     return clock, slowest
 
 

@@ -210,10 +210,10 @@ def test_a_watcher_of_another_key_is_not_notified() -> None:
 def test_a_watcher_of_another_tenant_is_not_notified() -> None:
     snapshot_store, events = make_authority(), list[str]()
     snapshot_store.replace(make_snapshot(ACTIVE))
-    other = make_credential(OTHER_KEY, key_id="key-of-globex")
-    snapshot_store.replace(make_snapshot(other, tenant_id=GLOBEX))
+    other_credential = make_credential(OTHER_KEY, key_id="key-of-globex")
+    snapshot_store.replace(make_snapshot(other_credential, tenant_id=GLOBEX))
 
-    with snapshot_store.watch_key(other.key_id, lambda: events.append("ended")):
+    with snapshot_store.watch_key(other_credential.key_id, lambda: events.append("ended")):
         snapshot_store.replace(make_snapshot(REVOKED, version=2))
 
     assert events == []

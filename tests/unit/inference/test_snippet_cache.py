@@ -65,7 +65,7 @@ def test_a_changed_policy_filters_cached_results(clock: FakeClock) -> None:
     excluding = make_policy(retrieval=("shop",), content_exclusion={"shop": ("secrets/**",)})
     out = make_policy(retrieval=())
 
-    assert [each.path for each in cache.find(FILE, excluding)] == ["invoices.py"]
+    assert [snippet.path for snippet in cache.find(FILE, excluding)] == ["invoices.py"]
     assert cache.find(FILE, out) == ()
     assert cache.find(FILE, POLICY) == FOUND
 
@@ -87,8 +87,10 @@ def test_files_of_a_tenant_evict_none_of_others(clock: FakeClock) -> None:
     cache.store(FILE, FOUND)
 
     for number in range(100):
-        other = FileKey(namespace=f"globex|{number % 3}|0", repository="r", path=f"{number}.py")
-        cache.store(other, FOUND)
+        other_file = FileKey(
+            namespace=f"globex|{number % 3}|0", repository="r", path=f"{number}.py"
+        )
+        cache.store(other_file, FOUND)
 
     assert cache.find(FILE, POLICY) == FOUND
     assert len(cache._entries) == 26

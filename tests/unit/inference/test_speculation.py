@@ -49,8 +49,8 @@ class FakeReader:
         }
 
     def generate(self, tokens: int, *, drafted: float, accepted: float) -> None:
-        for name, more in zip(self.counters, (tokens, drafted, accepted), strict=True):
-            self.counters[name] += more
+        for name, increase in zip(self.counters, (tokens, drafted, accepted), strict=True):
+            self.counters[name] += increase
         # The first token of a draft is accepted three times as often as the second.
         self.positions[0] += 0.75 * accepted
         self.positions[1] += 0.25 * accepted
@@ -75,7 +75,7 @@ def _make_tracker(reader: FakeReader) -> SpeculationTracker:
 async def _trained(
     *,
     accepted: float = 10,
-    foreign: int = 0,
+    num_foreign_tokens: int = 0,
     pool: Pool = MIXED,
     clock: FakeClock | None = None,
     fallback_after_s: float = 0,
@@ -89,7 +89,7 @@ async def _trained(
     for number in range(40):
         language, num_accepted = ("html", accepted) if number % 2 else ("python", 90)
         _complete(speculation, _trace(language, 100))
-        reader.generate(100 + foreign, drafted=100, accepted=num_accepted)
+        reader.generate(100 + num_foreign_tokens, drafted=100, accepted=num_accepted)
         await speculation.poll()
     return speculation
 
@@ -128,7 +128,7 @@ async def test_languages_are_tracked_separately_for_each_pool() -> None:
 
 
 async def test_windows_with_many_foreign_tokens_are_ignored() -> None:
-    speculation = await _trained(foreign=100)
+    speculation = await _trained(num_foreign_tokens=100)
 
     assert speculation.estimates == {}
 

@@ -46,7 +46,7 @@ def _current_format(budgets: Budgeted) -> SpendingLimits:
     )
 
 
-def _read(spending: SpendingLimits) -> UserBudgets:
+def _read_budgets(spending: SpendingLimits) -> UserBudgets:
     """Return the spending as a gateway reads it from Redis."""
     data = encode_snapshot(make_snapshot(spending=spending))
     return UserBudgets(decode_snapshot(data).spending)
@@ -54,7 +54,7 @@ def _read(spending: SpendingLimits) -> UserBudgets:
 
 @given(budgeted)
 def test_both_formats_give_every_user_the_same_budgets(budgets: Budgeted) -> None:
-    older, newer = _read(_previous_format(budgets)), _read(_current_format(budgets))
+    older, newer = _read_budgets(_previous_format(budgets)), _read_budgets(_current_format(budgets))
 
     for user in (*USERS, None):
         expected = [
@@ -62,12 +62,12 @@ def test_both_formats_give_every_user_the_same_budgets(budgets: Budgeted) -> Non
             for place, (scope, users) in enumerate(budgets)
             if scope is BudgetScope.TENANT or user in users
         ]
-        assert [each.budget_id for each in newer.for_user(user).budgets] == expected
+        assert [budget.budget_id for budget in newer.for_user(user).budgets] == expected
         assert older.for_user(user) == newer.for_user(user)
 
 
 def test_users_with_the_same_budgets_share_them() -> None:
-    spending = _read(_current_format([(BudgetScope.TEAM, frozenset(USERS[:2]))]))
+    spending = _read_budgets(_current_format([(BudgetScope.TEAM, frozenset(USERS[:2]))]))
 
     assert spending.for_user(USERS[0]) is spending.for_user(USERS[1])
     assert spending.for_user(USERS[2]) is spending.for_user(None)
@@ -92,7 +92,7 @@ def test_each_user_of_many_budgets_is_stored_once() -> None:
 
 
 def test_a_snapshot_without_budgets_is_readable_by_the_previous_release() -> None:
-    written = msgspec.msgpack.decode(encode_snapshot(make_snapshot(spending=SpendingLimits())))
+    document = msgspec.msgpack.decode(encode_snapshot(make_snapshot(spending=SpendingLimits())))
 
-    assert written.get("spending", {}) == {}
-    assert isinstance(decode_snapshot(msgspec.msgpack.encode(written)), TenantSnapshot)
+    assert document.get("spending", {}) == {}
+    assert isinstance(decode_snapshot(msgspec.msgpack.encode(document)), TenantSnapshot)

@@ -13,10 +13,10 @@ EXPRESSIONS = {
     "before": (BEFORE_NEWLINE, re.compile(r"(?<=\S)(?=\n)")),
 }
 TEXTS = st.text(alphabet="a. \n\r\t\x1c\u2028", max_size=30)
-both = pytest.mark.parametrize("name", EXPRESSIONS)
+with_each_expression = pytest.mark.parametrize("name", EXPRESSIONS)
 
 
-@both
+@with_each_expression
 @given(text=TEXTS)
 def test_lines_are_split_by_the_rule(name: str, text: str) -> None:
     seam, expression = EXPRESSIONS[name]
@@ -24,7 +24,7 @@ def test_lines_are_split_by_the_rule(name: str, text: str) -> None:
     assert seam.split(text) == expression.split(text)
 
 
-@both
+@with_each_expression
 @given(text=TEXTS)
 def test_the_first_and_the_last_line_are_found_without_the_others(name: str, text: str) -> None:
     seam: SplitRule = EXPRESSIONS[name][0]

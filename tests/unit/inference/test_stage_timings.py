@@ -12,21 +12,21 @@ def test_a_complete_completion_has_nine_adjacent_stages() -> None:
 
     times = compute_stage_timings(trace, recorded_s=trace.total_ms / 1000 + 1_000)
 
-    assert tuple(each.stage for each in times) == STAGES
+    assert tuple(timing.stage for timing in times) == STAGES
     assert times[0].began_s == trace.arrival.received_s
-    assert all(one.ended_s == next_one.began_s for one, next_one in pairwise(times))
-    assert all(each.is_whole for each in times)
+    assert all(timing.ended_s == next_one.began_s for timing, next_one in pairwise(times))
+    assert all(timing.is_whole for timing in times)
 
 
 @pytest.mark.parametrize("until", STAGES[:7])
 def test_a_completion_that_ended_early_has_a_partial_last_stage(until: str) -> None:
     trace = make_ended_trace(until=until)
 
-    *whole, last, record = compute_stage_timings(trace, recorded_s=1_000.5)
+    *complete_timings, last, record = compute_stage_timings(trace, recorded_s=1_000.5)
 
     assert (last.stage, last.is_whole) == (until, False)
     assert last.ended_s == record.began_s == trace.closed_s
-    assert [each.stage for each in whole] == list(STAGES[: STAGES.index(until)])
+    assert [timing.stage for timing in complete_timings] == list(STAGES[: STAGES.index(until)])
 
 
 def test_each_stage_has_its_own_duration() -> None:
@@ -37,5 +37,5 @@ def test_each_stage_has_its_own_duration() -> None:
 
     times = compute_stage_timings(trace, recorded_s=clock.monotonic_s())
 
-    found = {each.stage: each.ended_s - each.began_s for each in times}
-    assert found == pytest.approx(took_s | {"record": 0.5})
+    durations_s = {timing.stage: timing.ended_s - timing.began_s for timing in times}
+    assert durations_s == pytest.approx(took_s | {"record": 0.5})

@@ -16,7 +16,7 @@ from tests.fakes.requests import make_trace
 Body = Callable[[], Awaitable[None]]
 
 
-async def _nothing() -> None:
+async def _do_nothing() -> None:
     return
 
 
@@ -28,7 +28,7 @@ def _raising(error: BaseException) -> Body:
 
 
 async def _stream(
-    client: FakeClient, trace: RequestTrace, *texts: str, then: Body = _nothing
+    client: FakeClient, trace: RequestTrace, *texts: str, then: Body = _do_nothing
 ) -> None:
     async with stream(client, trace) as send:
         for text in texts:

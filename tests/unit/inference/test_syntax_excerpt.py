@@ -42,12 +42,12 @@ def test_a_header_close_to_the_cursor_is_kept_once() -> None:
     assert extract_excerpt(prefix, "", 0).before == prefix
 
 
-def test_brackets_that_close_omitted_ones_are_omitted() -> None:
+def test_the_closers_of_omitted_brackets_are_omitted() -> None:
     suffix = f"\n{FILLER}\n    def g(\n        self,\n    ):\n        pass\n"
 
-    kept = extract_excerpt("class A:\n    def f(self):\n        b = ", suffix, 0).after
+    kept_suffix = extract_excerpt("class A:\n    def f(self):\n        b = ", suffix, 0).after
 
-    assert ")" not in kept
+    assert ")" not in kept_suffix
 
 
 def test_a_branch_is_kept_with_a_stand_in_for_its_beginning() -> None:
@@ -61,11 +61,11 @@ def test_a_branch_is_kept_with_a_stand_in_for_its_beginning() -> None:
 def test_the_ends_of_enclosing_blocks_are_kept() -> None:
     suffix = f"\n{FILLER}      }}\n      g();\n    }}\n    h() {{}}\n  }}\n}}\n"
 
-    kept = extract_excerpt(
+    kept_suffix = extract_excerpt(
         "class A {\n  f() {\n    if (a) {\n      if (b) {\n        ", suffix, 0
     ).after
 
-    assert [line for line in kept.split("\n") if line.strip() in ("}", "},")] == [
+    assert [line for line in kept_suffix.split("\n") if line.strip() in ("}", "},")] == [
         "      }",
         "    }",
         "  }",

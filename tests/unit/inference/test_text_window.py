@@ -60,16 +60,17 @@ def test_a_new_line_after_a_very_long_one_still_has_text_before_it() -> None:
 def test_a_window_keeps_most_of_the_text_that_fits() -> None:
     ends = [len("".join(SOURCE.splitlines(keepends=True)[:n])) for n in range(300, 2_000, 7)]
 
-    kept = [len(tail(SOURCE[:end], max_chars=4_000)) for end in ends]
+    kept_chars = [len(tail(SOURCE[:end], max_chars=4_000)) for end in ends]
 
-    assert sum(kept) / len(kept) > 0.75 * 4_000
-    assert min(kept) >= 0.4 * 4_000
+    assert sum(kept_chars) / len(kept_chars) > 0.75 * 4_000
+    assert min(kept_chars) >= 0.4 * 4_000
 
 
 def test_the_start_is_stable_for_most_keystrokes() -> None:
-    typed = SOURCE[:40_000]
+    typed_text = SOURCE[:40_000]
     starts = [
-        len(typed[:end]) - len(tail(typed[:end], max_chars=3_000)) for end in range(30_000, 32_000)
+        len(typed_text[:end]) - len(tail(typed_text[:end], max_chars=3_000))
+        for end in range(30_000, 32_000)
     ]
 
     moves = sum(before != after for before, after in pairwise(starts))

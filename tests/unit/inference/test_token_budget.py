@@ -13,44 +13,48 @@ SHARES = TokenShares(suffix=0.2, files=0.3, snippets=0.1)
 EVERYTHING = TokenBudget(9_000, 9_000, 9_000, 9_000)
 
 
-def _shared(total: int, wanted: TokenBudget, nominal: int = 1_000) -> TokenBudget:
-    return allocate(total, wanted, shares=SHARES, nominal=nominal)
+def _shared(total: int, demand: TokenBudget, nominal: int = 1_000) -> TokenBudget:
+    return allocate(total, demand, shares=SHARES, nominal=nominal)
 
 
 @given(SIZES, WANTED)
-def test_the_parts_never_exceed_the_total(total: int, wanted: TokenBudget) -> None:
-    assert _shared(total, wanted).total <= total
+def test_the_parts_never_exceed_the_total(total: int, demand: TokenBudget) -> None:
+    assert _shared(total, demand).total <= total
 
 
 @given(SIZES, WANTED)
-def test_all_tokens_are_allocated_while_there_is_demand(total: int, wanted: TokenBudget) -> None:
-    assert _shared(total, wanted).total == min(total, wanted.total)
+def test_all_tokens_are_allocated_while_there_is_demand(total: int, demand: TokenBudget) -> None:
+    assert _shared(total, demand).total == min(total, demand.total)
 
 
 @given(SIZES, WANTED)
-def test_no_part_gets_more_than_it_can_use(total: int, wanted: TokenBudget) -> None:
-    budget = _shared(total, wanted)
+def test_no_part_gets_more_than_it_can_use(total: int, demand: TokenBudget) -> None:
+    budget = _shared(total, demand)
 
-    assert all(0 <= a <= b for a, b in zip(astuple(budget), astuple(wanted), strict=True))
+    assert all(0 <= a <= b for a, b in zip(astuple(budget), astuple(demand), strict=True))
 
 
 @given(SIZES, SIZES, WANTED)
-def test_a_smaller_total_never_gives_a_part_more(one: int, other: int, wanted: TokenBudget) -> None:
-    less, more = (_shared(total, wanted) for total in sorted((one, other)))
+def test_a_smaller_total_never_gives_a_part_more(
+    first_total: int, second_total: int, demand: TokenBudget
+) -> None:
+    smaller_budget, larger_budget = (
+        _shared(total, demand) for total in sorted((first_total, second_total))
+    )
 
-    assert all(a <= b for a, b in zip(astuple(less), astuple(more), strict=True))
+    assert all(a <= b for a, b in zip(astuple(smaller_budget), astuple(larger_budget), strict=True))
 
 
 @given(st.integers(min_value=1, max_value=1_000), WANTED)
-def test_snippets_are_cut_first_then_files_then_the_suffix_then_the_prefix(
-    total: int, wanted: TokenBudget
+def test_snippets_are_shortened_first_then_files_then_the_suffix_then_the_prefix(
+    total: int, demand: TokenBudget
 ) -> None:
     """A part that gets less than its claim leaves nothing to the parts that are cut before it."""
     near, suffix, files = (
-        min(want, claim) for want, claim in zip(astuple(wanted)[:3], (400, 200, 300), strict=True)
+        min(want, claim) for want, claim in zip(astuple(demand)[:3], (400, 200, 300), strict=True)
     )
 
-    budget = _shared(total, wanted)
+    budget = _shared(total, demand)
 
     if budget.files < files:
         assert budget.snippets == 0

@@ -12,13 +12,13 @@ from inference.filtering.filter_reason import FilterReason
 
 def _healed(healed: str, *texts: str) -> tuple[str, FilterReason | None]:
     healer = TokenHealer(healed)
-    shown = "".join([healer.feed(text) for text in texts])
+    shown_text = "".join([healer.feed(text) for text in texts])
     healer.finish()
-    return shown, healer.reason
+    return shown_text, healer.reason
 
 
 @pytest.mark.parametrize(
-    ("healed", "texts", "shown"),
+    ("healed", "texts", "shown_text"),
     [
         ("re", ["read(path)"], "ad(path)"),
         (" re", [" ", "r", "ead", "(path)"], "ad(path)"),
@@ -28,9 +28,9 @@ def _healed(healed: str, *texts: str) -> tuple[str, FilterReason | None]:
     ],
 )
 def test_the_typed_part_of_the_word_is_not_shown_again(
-    healed: str, texts: list[str], shown: str
+    healed: str, texts: list[str], shown_text: str
 ) -> None:
-    assert _healed(healed, *texts) == (shown, None)
+    assert _healed(healed, *texts) == (shown_text, None)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_a_word_that_does_not_match_is_withheld(texts: list[str]) -> None:
 
 
 @given(st.text(max_size=8), st.text(max_size=20), st.lists(st.integers(0, 20), max_size=6))
-def test_chunking_makes_no_difference(healed: str, rest: str, cuts: list[int]) -> None:
-    text = healed + rest
-    edges = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+def test_chunking_makes_no_difference(healed: str, remaining_text: str, cuts: list[int]) -> None:
+    text = healed + remaining_text
+    edges = [0, *sorted(min(cut_position, len(text)) for cut_position in cuts), len(text)]
     texts = [text[a:b] for a, b in pairwise(edges)]
 
-    assert _healed(healed, *texts) == (rest, None)
+    assert _healed(healed, *texts) == (remaining_text, None)

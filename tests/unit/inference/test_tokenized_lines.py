@@ -30,45 +30,45 @@ def _passage(lines: Sequence[str]) -> TokenizedLines:
 
 @given(LINES, TYPED, LIMITS)
 def test_a_window_is_an_end_of_the_text_within_the_limit(
-    lines: list[str], typed: list[int] | None, max_tokens: int
+    lines: list[str], typed_ids: list[int] | None, max_tokens: int
 ) -> None:
     passage = _passage(lines)
-    whole = [*passage.token_ids, *(typed or ())]
+    all_tokens = [*passage.token_ids, *(typed_ids or ())]
 
-    slid = passage.slide(typed, max_tokens=max_tokens)
-    anchored = passage.anchor(typed, max_tokens=max_tokens, is_whole=False)
+    slid = passage.slide(typed_ids, max_tokens=max_tokens)
+    anchored = passage.anchor(typed_ids, max_tokens=max_tokens, is_whole=False)
 
-    assert slid.token_ids == (whole[-max_tokens:] if max_tokens else [])
+    assert slid.token_ids == (all_tokens[-max_tokens:] if max_tokens else [])
     assert slid.token_ids[len(slid.token_ids) - len(anchored.token_ids) :] == anchored.token_ids
     assert 0 <= anchored.typed_from <= len(anchored.token_ids)
 
 
 @given(LINES, TYPED, LIMITS)
 def test_an_anchored_window_keeps_most_of_the_lines_that_fit(
-    lines: list[str], typed: list[int] | None, max_tokens: int
+    lines: list[str], typed_ids: list[int] | None, max_tokens: int
 ) -> None:
     passage = _passage(lines)
 
-    window = passage.anchor(typed, max_tokens=max_tokens, is_whole=False)
+    window = passage.anchor(typed_ids, max_tokens=max_tokens, is_whole=False)
 
     longest = max(map(len, lines), default=0)
-    most = min(max_tokens, len(passage.token_ids) + len(typed or ()))
-    assert len(window.token_ids) >= (1 - MAX_GIVEN_UP) * (most - longest)
+    num_fitting = min(max_tokens, len(passage.token_ids) + len(typed_ids or ()))
+    assert len(window.token_ids) >= (1 - MAX_GIVEN_UP) * (num_fitting - longest)
 
 
 @given(LINES, TYPED, LIMITS)
 def test_a_clipped_beginning_is_whole_lines_within_the_limit(
-    lines: list[str], typed: list[int] | None, max_tokens: int
+    lines: list[str], typed_ids: list[int] | None, max_tokens: int
 ) -> None:
     passage = _passage(lines)
-    whole = [*(typed or ()), *passage.token_ids]
+    all_tokens = [*(typed_ids or ()), *passage.token_ids]
 
-    beginning = passage.clip_beginning(typed or [], max_tokens=max_tokens)
+    beginning = passage.clip_beginning(typed_ids or [], max_tokens=max_tokens)
 
-    assert beginning == whole[: len(beginning)]
+    assert beginning == all_tokens[: len(beginning)]
     assert len(beginning) <= max_tokens
-    if len(beginning) < min(max_tokens, len(whole)):
-        assert len(beginning) - len(typed or ()) in passage.starts
+    if len(beginning) < min(max_tokens, len(all_tokens)):
+        assert len(beginning) - len(typed_ids or ()) in passage.starts
 
 
 def test_a_window_begins_with_the_first_anchor_that_fits() -> None:
@@ -82,11 +82,11 @@ def test_a_window_begins_with_the_first_anchor_that_fits() -> None:
 def test_a_text_that_fits_is_kept_from_its_beginning() -> None:
     passage = _passage([OTHERS[0], ANCHORS[0], *OTHERS[1:20]])
 
-    whole = passage.anchor([0], max_tokens=1_000, is_whole=True)
-    cut = passage.anchor([0], max_tokens=1_000, is_whole=False)
+    whole_text = passage.anchor([0], max_tokens=1_000, is_whole=True)
+    anchored_text = passage.anchor([0], max_tokens=1_000, is_whole=False)
 
-    assert whole.token_ids == [*passage.token_ids, 0]
-    assert cut.token_ids == whole.token_ids[len(OTHERS[0]) :]
+    assert whole_text.token_ids == [*passage.token_ids, 0]
+    assert anchored_text.token_ids == whole_text.token_ids[len(OTHERS[0]) :]
 
 
 def test_the_typed_part_begins_at_the_last_anchor_of_finished_lines() -> None:
@@ -109,9 +109,9 @@ def test_only_the_part_of_a_long_text_that_may_fit_is_encoded() -> None:
 
     for passage in (last, first):
         assert 500 < len(passage.token_ids) < 1_000
-    whole = writer.tokenizer.encode(CODE)
-    assert whole[-len(last.token_ids) :] == last.token_ids
-    assert whole[: len(first.token_ids)] == first.token_ids
+    all_tokens = writer.tokenizer.encode(CODE)
+    assert all_tokens[-len(last.token_ids) :] == last.token_ids
+    assert all_tokens[: len(first.token_ids)] == first.token_ids
 
 
 def test_tokenized_lines_are_cached_for_their_holder() -> None:
@@ -119,9 +119,9 @@ def test_tokenized_lines_are_cached_for_their_holder() -> None:
         TokenizedLinesCache(WRITER, holder) for holder in (ADA_PARTITION, GUS_PARTITION)
     )
 
-    first, again = (cache.get_last_lines(CODE, PYTHON, max_tokens=500) for _ in range(2))
+    first, same_lines = (cache.get_last_lines(CODE, PYTHON, max_tokens=500) for _ in range(2))
 
-    assert again is first
+    assert same_lines is first
     assert other_cache.get_last_lines(CODE, PYTHON, max_tokens=500) is not first
     assert cache.get_last_lines(CODE, FileType.INI, max_tokens=500) is not first
 
@@ -134,21 +134,23 @@ ENDLESS = "😀" * 400
     [f"{ENDLESS}\n", f"{CODE[:300]}\n{ENDLESS}\n", f"{ENDLESS}\n{CODE[:300]}\n"],
     ids=["alone", "last", "first"],
 )
-@given(typed=TYPED, max_tokens=LIMITS)
+@given(typed_ids=TYPED, max_tokens=LIMITS)
 def test_a_very_long_line_is_kept_only_up_to_the_limit(
-    text: str, typed: list[int] | None, max_tokens: int
+    text: str, typed_ids: list[int] | None, max_tokens: int
 ) -> None:
     cache, lines = TokenizedLinesCache(WRITER, ADA_PARTITION), WRITER.tokenizer.split_lines(text)
-    whole = join_lines(lines, WRITER.tokenizer.encode_each(lines))
+    whole_text = join_lines(lines, WRITER.tokenizer.encode_each(lines))
 
     last = cache.get_last_lines(text, PYTHON, max_tokens=max_tokens)
     first = cache.get_first_lines(text, PYTHON, max_tokens=max_tokens)
 
     assert max(len(last.token_ids), len(first.token_ids)) <= max_tokens + 1
-    assert last.slide(typed, max_tokens=max_tokens) == whole.slide(typed, max_tokens=max_tokens)
-    assert last.anchor(typed, max_tokens=max_tokens, is_whole=True) == whole.anchor(
-        typed, max_tokens=max_tokens, is_whole=True
+    assert last.slide(typed_ids, max_tokens=max_tokens) == whole_text.slide(
+        typed_ids, max_tokens=max_tokens
     )
-    assert first.clip_beginning(typed or [], max_tokens=max_tokens) == whole.clip_beginning(
-        typed or [], max_tokens=max_tokens
+    assert last.anchor(typed_ids, max_tokens=max_tokens, is_whole=True) == whole_text.anchor(
+        typed_ids, max_tokens=max_tokens, is_whole=True
     )
+    assert first.clip_beginning(
+        typed_ids or [], max_tokens=max_tokens
+    ) == whole_text.clip_beginning(typed_ids or [], max_tokens=max_tokens)

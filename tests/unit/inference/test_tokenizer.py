@@ -43,10 +43,10 @@ def test_half_a_surrogate_pair_is_separated_from_the_next_word() -> None:
 def test_a_long_line_before_a_word_does_not_change_it(before: str, word: str) -> None:
     short, long = "read(), " * 2, "read(), " * 200
 
-    kept, healed = TOKENS.split_word(f"{short}{before};{word}")
+    prefix, healed = TOKENS.split_word(f"{short}{before};{word}")
 
     assert TOKENS.split_word(f"{long}{before};{word}") == (
-        long + kept.removeprefix(short),
+        long + prefix.removeprefix(short),
         healed,
     )
 
@@ -137,10 +137,10 @@ ALPHABETS = st.sampled_from(["ab1 .:;)\n\t'#", "a :\n", "a\n\r", "ab \né"])
 def test_lines_encoded_together_have_the_tokens_of_each(kind: str, data: st.DataObject) -> None:
     tokens = KINDS[kind]
     lines = tokens.split_lines(data.draw(st.text(data.draw(ALPHABETS), max_size=60)))
-    some = data.draw(st.lists(st.sampled_from(lines), max_size=6))  # in any order, some twice
+    some_lines = data.draw(st.lists(st.sampled_from(lines), max_size=6))  # in any order, some twice
 
     assert tokens.encode_lines(lines) == tokens.encode_each(lines)
-    assert tokens.encode_lines(some) == tokens.encode_each(some)
+    assert tokens.encode_lines(some_lines) == tokens.encode_each(some_lines)
 
 
 def test_the_lines_of_a_text_are_encoded_together(monkeypatch: pytest.MonkeyPatch) -> None:

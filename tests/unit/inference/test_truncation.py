@@ -212,47 +212,51 @@ CONTEXTS = st.builds(
 
 @given(CONTEXTS, WRITTEN, st.lists(st.integers(min_value=0, max_value=80), max_size=10))
 def test_chunking_makes_no_difference(
-    context: TruncationContext, written: str, places: list[int]
+    context: TruncationContext, engine_text: str, places: list[int]
 ) -> None:
-    bounds = [0, *sorted(min(place, len(written)) for place in places), len(written)]
-    chunks = [written[a:b] for a, b in pairwise(bounds)]
+    bounds = [0, *sorted(min(place, len(engine_text)) for place in places), len(engine_text)]
+    chunks = [engine_text[a:b] for a, b in pairwise(bounds)]
 
-    assert _truncate(context, *chunks) == _truncate(context, written)
+    assert _truncate(context, *chunks) == _truncate(context, engine_text)
 
 
 @given(CONTEXTS, WRITTEN)
 def test_the_shown_text_is_a_beginning_of_the_written_text(
-    context: TruncationContext, written: str
+    context: TruncationContext, engine_text: str
 ) -> None:
-    assert written.startswith(_truncate(context, written))
+    assert engine_text.startswith(_truncate(context, engine_text))
 
 
 @given(CONTEXTS, WRITTEN, WRITTEN)
-def test_shown_text_is_never_retracted(context: TruncationContext, written: str, more: str) -> None:
-    early = Truncator(context).feed(written)
+def test_shown_text_is_never_retracted(
+    context: TruncationContext, engine_text: str, later_text: str
+) -> None:
+    early = Truncator(context).feed(engine_text)
 
-    assert _truncate(context, written + more).startswith(early)
+    assert _truncate(context, engine_text + later_text).startswith(early)
 
 
 @given(CONTEXTS, WRITTEN, WRITTEN)
 def test_no_text_is_shown_after_the_end(
-    context: TruncationContext, written: str, more: str
+    context: TruncationContext, engine_text: str, later_text: str
 ) -> None:
     cutter = Truncator(context)
-    cutter.feed(written)
+    cutter.feed(engine_text)
     cutter.finish()
     has_ended = cutter.has_ended
 
-    shown = cutter.feed(more) + cutter.finish() if has_ended else ""
+    shown_text = cutter.feed(later_text) + cutter.finish() if has_ended else ""
 
-    assert shown == ""
+    assert shown_text == ""
 
 
 @given(CONTEXTS, WRITTEN)
-def test_shown_text_has_no_trailing_whitespace(context: TruncationContext, written: str) -> None:
-    shown = _truncate(context, written)
+def test_shown_text_has_no_trailing_whitespace(
+    context: TruncationContext, engine_text: str
+) -> None:
+    shown_text = _truncate(context, engine_text)
 
-    assert shown == shown.rstrip()
+    assert shown_text == shown_text.rstrip()
 
 
 def test_a_line_is_shown_while_it_grows() -> None:
@@ -297,13 +301,13 @@ def test_a_long_rest_of_the_line_takes_linear_time() -> None:
     cutter = Truncator(_context(Case("a", "", "", suffix="-" * 500_000)))
 
     with cpu_guard():
-        shown = "".join(cutter.feed("=" * 64) for _ in range(800))
+        shown_text = "".join(cutter.feed("=" * 64) for _ in range(800))
 
-    assert shown == "=" * 800 * 64
+    assert shown_text == "=" * 800 * 64
 
 
 def test_a_long_rest_of_the_line_is_not_repeated() -> None:
-    rest = ", ".join(f"name_{n}" for n in range(60)) + ")"
-    case = Case("f(", f"a, {rest}", "a,", suffix=f"{rest}\n", is_single_line=True)
+    rest_of_line = ", ".join(f"name_{n}" for n in range(60)) + ")"
+    case = Case("f(", f"a, {rest_of_line}", "a,", suffix=f"{rest_of_line}\n", is_single_line=True)
 
     assert _truncate(_context(case), *case.written) == case.shown

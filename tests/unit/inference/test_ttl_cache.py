@@ -23,7 +23,7 @@ def _cache(clock: FakeClock) -> TtlCache[str]:
     return TtlCache(clock, max_weight=MAX_WEIGHT, weigh=len)
 
 
-def _put(cache: TtlCache[str], partition: PartitionKey, number: int, size: int = 1) -> bool:
+def _store(cache: TtlCache[str], partition: PartitionKey, number: int, size: int = 1) -> bool:
     """Return True if the value had to be computed."""
     computed = []
 
@@ -52,34 +52,34 @@ def test_the_size_is_limited() -> None:
     cache = _cache(FakeClock())
 
     for number in range(200):
-        _put(cache, PartitionKey(b"%d" % (number % 20)), number, size=50)
+        _store(cache, PartitionKey(b"%d" % (number % 20)), number, size=50)
         assert cache._weight == _weight(cache) <= MAX_WEIGHT + 50
 
 
 def test_a_partition_has_a_quarter_and_evicts_no_values_of_others() -> None:
     cache = _cache(FakeClock())
-    _put(cache, ADA_PARTITION, 0)
+    _store(cache, ADA_PARTITION, 0)
 
     for number in range(200):
-        _put(cache, GUS_PARTITION, number, size=20)
+        _store(cache, GUS_PARTITION, number, size=20)
 
     assert _weight(cache) <= MAX_WEIGHT * MAX_SHARE + 2 * 20 + 1
-    assert not _put(cache, ADA_PARTITION, 0)
+    assert not _store(cache, ADA_PARTITION, 0)
 
 
 def test_a_value_used_again_counts_once() -> None:
     cache = _cache(FakeClock())
     for number in (*range(8), 0, 1, *range(8, 14), 0, 1):
-        _put(cache, ADA_PARTITION, number, size=20)
+        _store(cache, ADA_PARTITION, number, size=20)
 
     assert cache._weight == _weight(cache)
-    assert not _put(cache, ADA_PARTITION, 0, size=20)
+    assert not _store(cache, ADA_PARTITION, 0, size=20)
 
 
 def test_expired_values_are_evicted() -> None:
     clock = FakeClock()
     cache = _cache(clock)
-    _put(cache, ADA_PARTITION, 0)
+    _store(cache, ADA_PARTITION, 0)
 
     clock.pass_s(2 * LIFETIME_S)
     cache.evict_expired()
@@ -90,7 +90,7 @@ def test_expired_values_are_evicted() -> None:
 def test_a_late_eviction_does_not_extend_the_lifetime() -> None:
     clock = FakeClock()
     cache = _cache(clock)
-    _put(cache, ADA_PARTITION, 0)
+    _store(cache, ADA_PARTITION, 0)
 
     clock.pass_s(1.9 * LIFETIME_S)
     cache.evict_expired()

@@ -22,10 +22,10 @@ async def test_each_language_is_recorded_for_the_user() -> None:
     async with open_editor() as editor:
         errors = await send_typed(editor, {"Python": 120, "": 4, "go": 0})
 
-    records = [each for each in editor.journal.records if isinstance(each, TypingRecord)]
-    assert [(each.language, each.chars) for each in records] == [("python", 120), ("", 4)]
-    assert {(each.tenant_id, each.user_id) for each in records} == {(ACME, ADA)}
-    assert len({each.typed_id for each in records}) == 2
+    records = [record for record in editor.journal.records if isinstance(record, TypingRecord)]
+    assert [(record.language, record.chars) for record in records] == [("python", 120), ("", 4)]
+    assert {(record.tenant_id, record.user_id) for record in records} == {(ACME, ADA)}
+    assert len({record.typed_id for record in records}) == 2
     assert errors == []
 
 

@@ -99,9 +99,9 @@ async def _collect(server: Server, engine: VllmEngine, **fields: Any) -> list[En
 
 async def _failure(behaviour: Behaviour | None, *, status: int = 200) -> EngineError:
     async with _serving(behaviour, status=status) as (server, engine):
-        with pytest.raises(EngineError) as failed:
+        with pytest.raises(EngineError) as exc_info:
             await _collect(server, engine)
-    return failed.value
+    return exc_info.value
 
 
 def _sending(*parts: bytes) -> Behaviour:
@@ -135,10 +135,10 @@ COMPLETE = _sending(*PARTS)
 
 
 @pytest.mark.parametrize(
-    ("reported", "generated", "cached"), [(2**70, 8, 3), (-5, 0, 0), (9, 8, 3), (2, 2, 2)]
+    ("count", "generated", "cached"), [(2**70, 8, 3), (-5, 0, 0), (9, 8, 3), (2, 2, 2)]
 )
-async def test_counts_never_exceed_the_request(reported: int, generated: int, cached: int) -> None:
-    usage = USAGE.replace(b'_tokens":2', b'_tokens":%d' % reported)
+async def test_counts_never_exceed_the_request(count: int, generated: int, cached: int) -> None:
+    usage = USAGE.replace(b'_tokens":2', b'_tokens":%d' % count)
     async with _serving(_sending(event("a", "stop"), usage, DONE)) as (server, engine):
         chunks = await _collect(server, engine)
 
@@ -180,8 +180,8 @@ async def test_text_before_an_error_is_returned_first() -> None:
 
 async def test_the_reason_of_the_stop_is_kept() -> None:
     line = event("b", "stop").replace(b'"stop"', b'"stop", "stop_reason": "\\n"')
-    for sent, stop in ((event("a", "length"), EngineStop.LENGTH), (line, EngineStop.LINE)):
-        async with _serving(_sending(sent, DONE)) as (server, engine):
+    for response, stop in ((event("a", "length"), EngineStop.LENGTH), (line, EngineStop.LINE)):
+        async with _serving(_sending(response, DONE)) as (server, engine):
             chunks = await _collect(server, engine)
         assert chunks[-1].stop is stop
 
@@ -320,11 +320,11 @@ async def test_an_engine_that_never_responds_is_unavailable() -> None:
     port = server.sockets[0].getsockname()[1]
     async with server, HttpClient(max_stall_s=STALL_S) as client:
         engine = VllmEngine(client)
-        with pytest.raises(EngineError) as failed:
+        with pytest.raises(EngineError) as exc_info:
             async with engine.complete(make_engine_request(f"http://127.0.0.1:{port}")):
                 pass
 
-    assert (failed.value.code, failed.value.http_status) == ("engine_unavailable", 503)
+    assert (exc_info.value.code, exc_info.value.http_status) == ("engine_unavailable", 503)
 
 
 async def test_an_engine_that_does_not_run_is_unavailable() -> None:
@@ -333,11 +333,11 @@ async def test_an_engine_that_does_not_run_is_unavailable() -> None:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     async with HttpClient(max_stall_s=STALL_S) as client:
         engine = VllmEngine(client)
-        with pytest.raises(EngineError) as failed:
+        with pytest.raises(EngineError) as exc_info:
             async with engine.complete(make_engine_request(url)):
                 pass
 
-    assert failed.value.code == "engine_unavailable"
+    assert exc_info.value.code == "engine_unavailable"
 
 
 async def test_an_idle_connection_closed_by_the_engine_is_no_error() -> None:
@@ -395,6 +395,6 @@ async def test_an_abandoned_response_yields_no_more_chunks() -> None:
         async with engine.complete(make_engine_request(server.url)) as chunks:
             await anext(aiter(chunks))
 
-        with pytest.raises(EngineError) as failed:
+        with pytest.raises(EngineError) as exc_info:
             await anext(aiter(chunks))
-        assert failed.value.code == "engine_disconnected"
+        assert exc_info.value.code == "engine_disconnected"

@@ -35,7 +35,7 @@ OTHER_FILE = ContextFile("b.py", "def area(self):\n    return 1\n" * 40, edited_
 
 
 @pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "PAUSE_S", 0.0)  # the pause itself, not our code
 
 
@@ -75,9 +75,9 @@ async def test_an_opened_file_is_warmed_up() -> None:
 
     async with _running(warmup_queue, pipeline):
         warmup_queue.on_file_opened(ACME, make_arrival(path="a.py"))
-        ended = await _wait_for_end(warmup_queue)
+        outcomes = await _wait_for_end(warmup_queue)
 
-    assert ended == {"warmed": 1}
+    assert outcomes == {"warmed": 1}
     assert [arrival.draft.path for arrival in pipeline.arrivals] == ["a.py"]
 
 
@@ -87,9 +87,9 @@ async def test_the_newest_warm_up_of_a_tenant_evicts_its_oldest() -> None:
         warmup_queue.on_file_opened(ACME, make_arrival(path=f"{number}.py"))
 
     async with _running(warmup_queue, pipeline):
-        ended = await _wait_for_end(warmup_queue, MAX_OF_TENANT + 1)
+        outcomes = await _wait_for_end(warmup_queue, MAX_OF_TENANT + 1)
 
-    assert ended == {"evicted": 1, "warmed": MAX_OF_TENANT}
+    assert outcomes == {"evicted": 1, "warmed": MAX_OF_TENANT}
     assert "0.py" not in [arrival.draft.path for arrival in pipeline.arrivals]
 
 
@@ -179,9 +179,9 @@ async def test_a_warm_up_between_two_attempts_yields_to_another_tenant_and_conti
         await wait_until(lambda: len(paths) == MAX_AT_ONCE)
         warmup_queue.on_file_opened(GLOBEX, make_arrival(path="globex.py"))
         busy.set()
-        ended = await _wait_for_end(warmup_queue, MAX_AT_ONCE + 1)
+        outcomes = await _wait_for_end(warmup_queue, MAX_AT_ONCE + 1)
 
-    assert ended == {"warmed": MAX_AT_ONCE + 1}
+    assert outcomes == {"warmed": MAX_AT_ONCE + 1}
     assert paths[MAX_AT_ONCE] == "globex.py"
 
 
@@ -191,9 +191,9 @@ async def test_a_shed_warm_up_is_retried() -> None:
 
     async with _running(warmup_queue, pipeline):
         warmup_queue.on_file_opened(ACME, make_arrival())
-        ended = await _wait_for_end(warmup_queue)
+        outcomes = await _wait_for_end(warmup_queue)
 
-    assert (ended, len(pipeline.arrivals)) == ({"warmed": 1}, 3)
+    assert (outcomes, len(pipeline.arrivals)) == ({"warmed": 1}, 3)
 
 
 async def test_a_warm_up_that_is_always_shed_is_dropped() -> None:
@@ -202,9 +202,9 @@ async def test_a_warm_up_that_is_always_shed_is_dropped() -> None:
 
     async with _running(warmup_queue, pipeline):
         warmup_queue.on_file_opened(ACME, make_arrival())
-        ended = await _wait_for_end(warmup_queue)
+        outcomes = await _wait_for_end(warmup_queue)
 
-    assert (ended, len(pipeline.arrivals)) == ({"shed": 1}, MAX_TRIES)
+    assert (outcomes, len(pipeline.arrivals)) == ({"shed": 1}, MAX_TRIES)
 
 
 async def test_a_failed_warm_up_is_not_retried() -> None:
@@ -213,9 +213,9 @@ async def test_a_failed_warm_up_is_not_retried() -> None:
 
     async with _running(warmup_queue, pipeline):
         warmup_queue.on_file_opened(ACME, make_arrival())
-        ended = await _wait_for_end(warmup_queue)
+        outcomes = await _wait_for_end(warmup_queue)
 
-    assert (ended, len(pipeline.arrivals)) == ({"engine_disconnected": 1}, 1)
+    assert (outcomes, len(pipeline.arrivals)) == ({"engine_disconnected": 1}, 1)
 
 
 async def test_an_internal_error_ends_only_its_warm_up() -> None:
@@ -224,9 +224,9 @@ async def test_an_internal_error_ends_only_its_warm_up() -> None:
     async with _running(warmup_queue, pipeline):
         warmup_queue.on_file_opened(ACME, make_arrival())
         warmup_queue.on_file_opened(ACME, make_arrival())
-        ended = await _wait_for_end(warmup_queue, 2)
+        outcomes = await _wait_for_end(warmup_queue, 2)
 
-    assert ended == {"defect": 1, "warmed": 1}
+    assert outcomes == {"defect": 1, "warmed": 1}
 
 
 async def test_an_old_warm_up_is_dropped() -> None:
@@ -236,9 +236,9 @@ async def test_an_old_warm_up_is_dropped() -> None:
     clock.pass_s(MAX_AGE_S + 1)
 
     async with _running(warmup_queue, pipeline):
-        ended = await _wait_for_end(warmup_queue)
+        outcomes = await _wait_for_end(warmup_queue)
 
-    assert (ended, pipeline.arrivals) == ({"stale": 1}, [])
+    assert (outcomes, pipeline.arrivals) == ({"stale": 1}, [])
 
 
 def test_the_first_completion_of_a_repository_starts_a_warm_up() -> None:

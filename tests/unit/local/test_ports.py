@@ -13,12 +13,12 @@ def test_a_port_in_use_is_rejected_with_its_setting() -> None:
         number = listener.getsockname()[1]
         port = Port(number=number, setting="CARET_GATEWAY_PORT", purpose="the gateway")
 
-        with pytest.raises(PortInUse) as caught:
+        with pytest.raises(PortInUse) as exc_info:
             require_free(port)
 
-    assert str(number) in str(caught.value)
-    assert "CARET_GATEWAY_PORT" in str(caught.value)
-    assert int(caught.value.exit_code) == 3
+    assert str(number) in str(exc_info.value)
+    assert "CARET_GATEWAY_PORT" in str(exc_info.value)
+    assert int(exc_info.value.exit_code) == 3
 
 
 def test_a_port_in_use_on_all_addresses_is_not_free() -> None:

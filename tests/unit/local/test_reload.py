@@ -55,22 +55,22 @@ def test_a_changed_file_restarts_the_programs_that_import_it(file: str, programs
 @pytest.mark.parametrize("program", _ENTRIES)
 def test_a_program_restarts_for_all_code_that_it_imports(program: str) -> None:
     entries = _ENTRIES[program]
-    printed = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", _IMPORT.format(entries=entries), entries.split(",")[0]],
         capture_output=True,
         text=True,
         check=True,
         cwd=REPOSITORY,
     ).stdout
-    ours = [
+    our_files = [
         str(Path(line).relative_to(REPOSITORY))
-        for line in printed.splitlines()
+        for line in output.splitlines()
         if line.startswith(str(REPOSITORY)) and ".venv" not in line
     ]
 
-    missed = [file for file in ours if program not in programs_of(file)]
+    missed = [file for file in our_files if program not in programs_of(file)]
 
-    assert len(ours) > 50
+    assert len(our_files) > 50
     assert [file for file in missed if not file.startswith((*_SETUP, *_APPS))] == []
 
 

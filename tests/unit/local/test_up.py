@@ -7,10 +7,10 @@ from caret.local.up import require_room
 
 
 def test_a_full_disk_is_rejected_with_the_space_needed(tmp_path: Path) -> None:
-    with pytest.raises(NoDiskSpace, match=f"{tmp_path} has .* MB free; Caret needs") as caught:
+    with pytest.raises(NoDiskSpace, match=f"{tmp_path} has .* MB free; Caret needs") as exc_info:
         require_room(tmp_path, min_free_bytes=2**60)
 
-    assert int(caught.value.exit_code) == 4
+    assert int(exc_info.value.exit_code) == 4
 
 
 def test_enough_free_space_is_accepted(tmp_path: Path) -> None:

@@ -148,10 +148,10 @@ def test_a_requirement_is_extracted_from_the_lock_with_its_hashes(setup: Any) ->
 def test_a_full_disk_is_rejected_before_downloads(setup: Any) -> None:
     setup.NEEDED_MB["cpu"] = (2**40, 0)
 
-    with pytest.raises(setup.Refusal, match="MB free") as caught:
+    with pytest.raises(setup.Refusal, match="MB free") as exc_info:
         setup.check_disk("cpu")
 
-    assert caught.value.code == 4
+    assert exc_info.value.code == 4
 
 
 def test_a_disk_that_fills_during_installation_is_reported(setup: Any) -> None:
@@ -176,29 +176,29 @@ def test_an_unsuitable_python_is_rejected(setup: Any, monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "version_info", (3, 14, 0))
     monkeypatch.setenv("PATH", "")
 
-    with pytest.raises(setup.Refusal, match=r"3\.11 or 3\.12") as caught:
+    with pytest.raises(setup.Refusal, match=r"3\.11 or 3\.12") as exc_info:
         setup.ensure_suitable_python()
 
-    assert caught.value.code == 2
+    assert exc_info.value.code == 2
 
 
 def test_a_processor_without_avx2_is_rejected(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr("setup_machine.has_avx2", lambda: False)
 
-    with pytest.raises(setup.Refusal, match="AVX2") as caught:
+    with pytest.raises(setup.Refusal, match="AVX2") as exc_info:
         setup.check_machine("cpu")
 
-    assert caught.value.code == 5
+    assert exc_info.value.code == 5
 
 
 def test_an_unsupported_machine_is_rejected(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
 
-    with pytest.raises(setup.Refusal, match="riscv64") as caught:
+    with pytest.raises(setup.Refusal, match="riscv64") as exc_info:
         setup.check_machine("cpu")
 
-    assert caught.value.code == 5
+    assert exc_info.value.code == 5
 
 
 def test_the_engine_can_be_chosen(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_the_engine_can_be_chosen(setup: Any, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("installed", "wants_light", "chosen"),
+    ("installed", "wants_light", "expected"),
     [
         ("cpu", True, "dev"),
         ("light", False, "dev"),
@@ -224,13 +224,13 @@ def test_the_engine_can_be_chosen(setup: Any, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_an_outdated_installation_is_never_made_smaller(
-    setup: Any, monkeypatch: pytest.MonkeyPatch, installed: str, wants_light: bool, chosen: str
+    setup: Any, monkeypatch: pytest.MonkeyPatch, installed: str, wants_light: bool, expected: str
 ) -> None:
     monkeypatch.setenv("CARET_ENGINE", "cpu")
     setup.write_stamp(installed)
     (setup.LOCKS / f"{installed}.txt").write_text("torch==2\n")
 
-    assert setup.choose_lock(wants_dev=False, wants_light=wants_light) == chosen
+    assert setup.choose_lock(wants_dev=False, wants_light=wants_light) == expected
 
 
 def test_the_light_environment_needs_no_engine(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +242,10 @@ def test_the_light_environment_needs_no_engine(setup: Any, monkeypatch: pytest.M
 def development_packages() -> set[str]:
     """Return the packages that pyproject.toml lists for development, without their versions."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    return {re.split(r"[~=\[]", each)[0] for each in project["optional-dependencies"]["dev"]}
+    return {
+        re.split(r"[~=\[]", requirement)[0]
+        for requirement in project["optional-dependencies"]["dev"]
+    }
 
 
 def test_the_light_lock_has_the_versions_of_the_full_one_without_torch() -> None:
@@ -261,10 +264,10 @@ def test_a_silent_step_is_stopped(setup: Any) -> None:
     setup.MAX_SILENCE_S = 0.5
     setup.LOG.touch()
 
-    with pytest.raises(setup.Refusal, match="wrote nothing") as caught:
+    with pytest.raises(setup.Refusal, match="wrote nothing") as exc_info:
         setup.run_step("3/4 packages", "next: Caret itself", ["sleep", "600"])
 
-    assert caught.value.code == 6
+    assert exc_info.value.code == 6
 
 
 def test_an_unreachable_package_index_is_reported(setup: Any) -> None:

@@ -57,9 +57,9 @@ def test_a_policy_that_requires_a_path_blocks_requests_without_one() -> None:
 def test_each_override_is_named_with_its_rule() -> None:
     request = query(Mode.CHAT, path="src/keys/.env")
 
-    found = rules(request, NamedOverride(TEAM, NO_CHAT), NamedOverride(OWN, NO_KEYS))
+    deciding_rules = rules(request, NamedOverride(TEAM, NO_CHAT), NamedOverride(OWN, NO_KEYS))
 
-    assert [(rule.policy_level, rule.code) for rule in found] == [
+    assert [(rule.policy_level, rule.code) for rule in deciding_rules] == [
         (TENANT, "path_excluded"),
         (TEAM, "feature_disabled"),
         (OWN, "path_excluded"),
@@ -75,10 +75,10 @@ def test_rules_for_another_repository_do_not_apply() -> None:
 def test_a_rule_exists_exactly_if_gateways_exclude_the_path(repository: str, path: str) -> None:
     request = query(repository=repository, path=path)
 
-    found = explain_access(POLICY, [NamedOverride(OWN, NO_KEYS)], request)
+    explanation = explain_access(POLICY, [NamedOverride(OWN, NO_KEYS)], request)
 
     gateway = is_excluded(apply_override(POLICY, NO_KEYS), repository=repository, path=path)
-    assert bool(found.rules) == gateway
+    assert bool(explanation.rules) == gateway
 
 
 def test_the_explanation_states_if_retrieval_is_allowed() -> None:
@@ -90,23 +90,23 @@ def test_a_diff_lists_affected_members() -> None:
     narrow = apply_override(apply_override(POLICY, NO_CHAT), NO_KEYS)
     members = [AffectedMember("b@x", POLICY, narrow), AffectedMember("a@x", POLICY, POLICY)]
 
-    found = diff_policies(members)
+    diff = diff_policies(members)
 
-    assert (found.num_members, found.affected) == (2, ["b@x"])
-    assert found.features_lost == {Feature.CHAT: 1, Feature.RETRIEVAL: 1}
-    assert found.features_gained == {}
-    assert found.globs_added == [("other", "*"), ("shop", "src/keys/*")]
-    assert found.globs_removed == []
-    assert found.fields == {"content_exclusion": 1, "features": 1, "retrieval": 1}
+    assert (diff.num_members, diff.affected) == (2, ["b@x"])
+    assert diff.features_lost == {Feature.CHAT: 1, Feature.RETRIEVAL: 1}
+    assert diff.features_gained == {}
+    assert diff.globs_added == [("other", "*"), ("shop", "src/keys/*")]
+    assert diff.globs_removed == []
+    assert diff.fields == {"content_exclusion": 1, "features": 1, "retrieval": 1}
 
 
 def test_reverting_a_restriction_is_a_gain() -> None:
     narrow = apply_override(apply_override(POLICY, NO_CHAT), NO_KEYS)
 
-    found = diff_policies([AffectedMember("a@x", narrow, POLICY)])
+    diff = diff_policies([AffectedMember("a@x", narrow, POLICY)])
 
-    assert found.features_gained == {Feature.CHAT: 1, Feature.RETRIEVAL: 1}
-    assert found.globs_removed == [("other", "*"), ("shop", "src/keys/*")]
+    assert diff.features_gained == {Feature.CHAT: 1, Feature.RETRIEVAL: 1}
+    assert diff.globs_removed == [("other", "*"), ("shop", "src/keys/*")]
 
 
 def test_a_changed_limit_is_a_changed_field() -> None:

@@ -43,17 +43,17 @@ def test_networks_are_normalized() -> None:
     [("x",), ("192.0.2.7/24",), ("",), ("10.0.0.0/8",) * (MAX_NETWORKS + 1), ("0.0.0.0/0\0",)],
 )
 def test_invalid_networks_are_rejected(networks: tuple[str, ...]) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         validate_key_request(replace(REQUEST, networks=networks), NOW)
 
-    assert caught.value.field == "networks"
+    assert exc_info.value.field == "networks"
 
 
 def test_a_key_needs_a_scope() -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         validate_key_request(replace(REQUEST, scopes=frozenset()), NOW)
 
-    assert caught.value.field == "scopes"
+    assert exc_info.value.field == "scopes"
 
 
 @pytest.mark.parametrize("kind", [KeyKind.DEVELOPER, KeyKind.TEST])
@@ -65,10 +65,10 @@ def test_only_service_keys_have_api_scopes(kind: KeyKind) -> None:
         scopes=frozenset({KeyScope.CHAT, KeyScope.USAGE_READ}),
     )
 
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         validate_key_request(request, NOW)
 
-    assert caught.value.field == "scopes"
+    assert exc_info.value.field == "scopes"
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,9 @@ LINES = TEXT.splitlines(keepends=True)
 
 
 def verification_error(text: bytes) -> str:
-    with pytest.raises(VerificationFailed) as caught:
+    with pytest.raises(VerificationFailed) as exc_info:
         verify(text)
-    return str(caught.value)
+    return str(exc_info.value)
 
 
 def join(lines: list[bytes]) -> bytes:
@@ -50,21 +50,21 @@ def test_a_hundred_random_byte_changes_are_detected() -> None:
     random_ = random.Random(8)
     for _ in range(100):
         place, mask = random_.randrange(len(TEXT)), random_.randrange(1, 256)
-        changed = bytearray(TEXT)
-        changed[place] ^= mask
+        changed_text = bytearray(TEXT)
+        changed_text[place] ^= mask
 
-        where = verification_error(bytes(changed))
+        message = verification_error(bytes(changed_text))
 
-        assert f"line {TEXT[:place].count(10) + 1}" in where
+        assert f"line {TEXT[:place].count(10) + 1}" in message
 
 
 @pytest.mark.parametrize("place", range(20))
 def test_a_change_of_any_byte_of_the_trailer_is_detected(place: int) -> None:
     begin = len(TEXT) - len(LINES[-1])
     for offset in range(begin + place, len(TEXT), 20):
-        changed = bytearray(TEXT)
-        changed[offset] ^= 1
-        verification_error(bytes(changed))
+        changed_text = bytearray(TEXT)
+        changed_text[offset] ^= 1
+        verification_error(bytes(changed_text))
 
 
 @pytest.mark.parametrize("number", [1, 6, len(LINES)])
@@ -80,18 +80,18 @@ def test_a_change_of_any_byte_of_the_trailer_is_detected(place: int) -> None:
 def test_another_notation_of_the_same_content_is_detected_with_its_line(
     number: int, spelling: bytes, another: bytes
 ) -> None:
-    changed = [*LINES]
-    changed[number - 1] = changed[number - 1].replace(spelling, another, 1)
+    changed_lines = [*LINES]
+    changed_lines[number - 1] = changed_lines[number - 1].replace(spelling, another, 1)
 
-    assert f"line {number}" in verification_error(join(changed))
+    assert f"line {number}" in verification_error(join(changed_lines))
 
 
 def test_a_changed_entry_is_named() -> None:
-    changed = [*LINES]
-    changed[5] = changed[5].replace(b"laptop", b"tablet")
+    changed_lines = [*LINES]
+    changed_lines[5] = changed_lines[5].replace(b"laptop", b"tablet")
 
     assert "line 6, entry 5: its content does not match its hash" in verification_error(
-        join(changed)
+        join(changed_lines)
     )
 
 
@@ -150,22 +150,26 @@ def test_a_removed_signed_head_is_detected() -> None:
 
 
 def test_the_header_of_another_export_is_detected() -> None:
-    other = export_of(make_chain(20, first_action="another")).sign().splitlines(keepends=True)
+    other_export = (
+        export_of(make_chain(20, first_action="another")).sign().splitlines(keepends=True)
+    )
 
-    assert "it was replaced" in verification_error(join([other[0], *LINES[1:]]))
+    assert "it was replaced" in verification_error(join([other_export[0], *LINES[1:]]))
 
 
 def test_the_header_of_another_tenant_is_detected() -> None:
-    other = export_of(make_chain(20, tenant_id="7e9d6c5b-0000-4000-8000-000000000000")).sign()
+    other_export = export_of(
+        make_chain(20, tenant_id="7e9d6c5b-0000-4000-8000-000000000000")
+    ).sign()
 
-    header = other.splitlines(keepends=True)[0]
+    header = other_export.splitlines(keepends=True)[0]
     assert "entry 1: it is another tenant's" in verification_error(join([header, *LINES[1:]]))
 
 
 def test_a_changed_header_is_named() -> None:
-    changed = LINES[0].replace(b'"tenant":"acme"', b'"tenant":"acne"')
+    changed_header = LINES[0].replace(b'"tenant":"acme"', b'"tenant":"acne"')
 
-    assert "the header: the signature" in verification_error(join([changed, *LINES[1:]]))
+    assert "the header: the signature" in verification_error(join([changed_header, *LINES[1:]]))
 
 
 def test_the_signature_of_another_installation_is_detected() -> None:
@@ -173,8 +177,11 @@ def test_the_signature_of_another_installation_is_detected() -> None:
 
 
 def test_a_signature_of_another_installation_with_our_key_id_is_detected() -> None:
-    ours, theirs = KEYS.public_keys().keys[0].key_id, OTHER_KEYS.public_keys().keys[0].key_id
-    text = signed_by(VALID, OTHER_KEYS).sign().replace(theirs.encode(), ours.encode())
+    our_key_id, their_key_id = (
+        KEYS.public_keys().keys[0].key_id,
+        OTHER_KEYS.public_keys().keys[0].key_id,
+    )
+    text = signed_by(VALID, OTHER_KEYS).sign().replace(their_key_id.encode(), our_key_id.encode())
 
     assert "is not valid" in verification_error(text)
 

@@ -96,10 +96,10 @@ def test_an_address_is_parsed(text: str, kind: SinkKind, port: int, origin: str)
     ],
 )
 def test_an_invalid_address_is_rejected(text: str) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         parse_address(text, ALLOWED_NETWORKS)
 
-    assert caught.value.field == "address"
+    assert exc_info.value.field == "address"
 
 
 @pytest.mark.parametrize("text", ["http://siem.example/", "syslog+tcp://logs.example"])
@@ -131,12 +131,12 @@ def test_a_syslog_message_has_the_rfc_5424_format_with_its_length_first() -> Non
 
     length, _, line = frame.partition(" ")
     assert int(length) == len(line)
-    found = re.fullmatch(
+    match = re.fullmatch(
         r'<110>1 2026-11-21T12:00:00\.000000Z - caret - audit\.entry \[meta sequenceId="7"\] (.*)',
         line,
     )
-    assert found is not None
-    assert json.loads(found[1]) == build_message(entry()).data
+    assert match is not None
+    assert json.loads(match[1]) == build_message(entry()).data
 
 
 def test_a_syslog_sequence_restarts_at_its_maximum() -> None:

@@ -47,7 +47,7 @@ def test_a_token_is_invalid_as_another_kind() -> None:
 def test_the_digest_depends_on_the_tenant() -> None:
     token = create_token(BearerTokenKind.SCIM, TENANT)
     forged = create_token(BearerTokenKind.SCIM, OTHER).text[:25] + token.text[25:]
-    other = parse_token(BearerTokenKind.SCIM, forged)
-    assert other is not None
+    other_token = parse_token(BearerTokenKind.SCIM, forged)
+    assert other_token is not None
 
-    assert token_digest(other) != token_digest(token)
+    assert token_digest(other_token) != token_digest(token)

@@ -18,7 +18,7 @@ def read_as(delimiter: str, cell: str) -> list[str]:
     line = io.StringIO(newline="")
     csv.writer(line).writerow(["first", cell])
     line.seek(0)
-    return [found for row in csv.reader(line, delimiter=delimiter) for found in row]
+    return [cell for row in csv.reader(line, delimiter=delimiter) for cell in row]
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])

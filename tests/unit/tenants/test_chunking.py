@@ -70,8 +70,8 @@ def test_a_definition_is_one_chunk(path: str) -> None:
 
     chunks = split_into_chunks(path, text)
 
-    (found,) = [each for each in chunks if each.text.lstrip().startswith(second)]
-    assert found.text.count("\n") >= 32
+    (chunk,) = [chunk for chunk in chunks if chunk.text.lstrip().startswith(second)]
+    assert chunk.text.count("\n") >= 32
 
 
 def test_a_file_that_fits_is_one_chunk() -> None:
@@ -87,8 +87,8 @@ def test_small_adjacent_definitions_are_joined() -> None:
 
     chunks = split_into_chunks("a.py", text)
 
-    assert all(each.text.count("def ") >= 2 for each in chunks)
-    assert sum(each.text.count("def ") for each in chunks) == 30
+    assert all(chunk.text.count("def ") >= 2 for chunk in chunks)
+    assert sum(chunk.text.count("def ") for chunk in chunks) == 30
 
 
 def test_a_long_class_is_split_between_its_methods() -> None:
@@ -96,7 +96,7 @@ def test_a_long_class_is_split_between_its_methods() -> None:
 
     chunks = split_into_chunks("a.py", f"class Work:\n{methods}")
 
-    assert [each.text.strip().partition("(")[0] for each in chunks[1:]] == [
+    assert [chunk.text.strip().partition("(")[0] for chunk in chunks[1:]] == [
         f"def name{n}" for n in range(1, 6)
     ]
 
@@ -111,7 +111,11 @@ def test_a_comment_belongs_to_the_following_definition() -> None:
 def test_a_file_without_a_grammar_is_split_into_windows_of_lines() -> None:
     chunks = split_into_chunks("notes.txt", body("some words {}", 100))
 
-    assert [(each.first_line, each.last_line) for each in chunks] == [(1, 40), (41, 80), (81, 100)]
+    assert [(chunk.first_line, chunk.last_line) for chunk in chunks] == [
+        (1, 40),
+        (41, 80),
+        (81, 100),
+    ]
     assert WINDOW_LINES == 40
 
 
@@ -119,13 +123,13 @@ def test_a_long_statement_without_parts_is_split_into_windows() -> None:
     chunks = split_into_chunks("a.py", f'text = """\n{body("some words {}", 150)}"""\n')
 
     assert len(chunks) > 2
-    assert max(each.text.count("\n") + 1 for each in chunks) <= MAX_LINES
+    assert max(chunk.text.count("\n") + 1 for chunk in chunks) <= MAX_LINES
 
 
 def test_code_with_syntax_errors_is_split() -> None:
     chunks = split_into_chunks("a.py", body("def ((( broken {} ]]", 200))
 
-    assert sum(each.text.count("\n") + 1 for each in chunks) >= 190
+    assert sum(chunk.text.count("\n") + 1 for chunk in chunks) >= 190
 
 
 def test_minified_files_have_no_chunks() -> None:
@@ -153,11 +157,11 @@ def test_chunks_are_lines_of_the_file_in_order(path: str, text: str) -> None:
     chunks = split_into_chunks(path, text)
 
     end = 0
-    for each in chunks:
-        assert each.first_line > end
-        end = each.last_line
-        assert each.text == "\n".join(lines[each.first_line - 1 : end])
-        assert len(each.text) <= MAX_CHUNK_CHARS
+    for chunk in chunks:
+        assert chunk.first_line > end
+        end = chunk.last_line
+        assert chunk.text == "\n".join(lines[chunk.first_line - 1 : end])
+        assert len(chunk.text) <= MAX_CHUNK_CHARS
     assert len(chunks) <= MAX_CHUNKS
 
 

@@ -12,7 +12,7 @@ from tenants.usage.reports.confidence_intervals import (
 
 
 @pytest.mark.parametrize(
-    ("part", "whole", "low", "high"),
+    ("part", "total", "low", "high"),
     [
         (81, 263, 0.2553, 0.3662),  # Newcombe 1998, table I
         (15, 148, 0.0624, 0.1605),
@@ -21,16 +21,16 @@ from tenants.usage.reports.confidence_intervals import (
     ],
 )
 def test_intervals_of_shares_equal_published_values(
-    part: int, whole: int, low: float, high: float
+    part: int, total: int, low: float, high: float
 ) -> None:
-    found = proportion_interval(part, whole)
+    interval = proportion_interval(part, total)
 
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=5e-5)
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "low", "high"),
+    ("first", "second", "low", "high"),
     [
         ((56, 70), (48, 80), 0.0524, 0.3339),  # Newcombe 1998b, table II, method 10
         ((9, 10), (3, 10), 0.1705, 0.8090),
@@ -38,37 +38,37 @@ def test_intervals_of_shares_equal_published_values(
     ],
 )
 def test_intervals_of_differences_equal_published_values(
-    one: tuple[int, int], other: tuple[int, int], low: float, high: float
+    first: tuple[int, int], second: tuple[int, int], low: float, high: float
 ) -> None:
-    found = difference_interval(proportion_interval(*one), proportion_interval(*other))
+    interval = difference_interval(proportion_interval(*first), proportion_interval(*second))
 
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
-    assert found.excludes_zero
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=5e-5)
+    assert interval.excludes_zero
 
 
 @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_a_share_is_within_its_interval(counted: tuple[int, int]) -> None:
-    found = proportion_interval(*counted)
+def test_a_share_is_within_its_interval(part_and_total: tuple[int, int]) -> None:
+    interval = proportion_interval(*part_and_total)
 
-    assert found is not None
-    assert -1e-9 <= found.low <= found.value + 1e-9
-    assert found.value - 1e-9 <= found.high <= 1 + 1e-9
+    assert interval is not None
+    assert -1e-9 <= interval.low <= interval.value + 1e-9
+    assert interval.value - 1e-9 <= interval.high <= 1 + 1e-9
 
 
 def test_equal_shares_have_no_difference() -> None:
-    found = difference_interval(proportion_interval(30, 100), proportion_interval(30, 100))
+    interval = difference_interval(proportion_interval(30, 100), proportion_interval(30, 100))
 
-    assert found is not None
-    assert found.value == 0
-    assert not found.excludes_zero
+    assert interval is not None
+    assert interval.value == 0
+    assert not interval.excludes_zero
 
 
 def test_the_mean_of_many_values_has_a_narrow_interval() -> None:
-    found = mean_interval(48.0, 10.0, 400)
+    interval = mean_interval(48.0, 10.0, 400)
 
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx((47.02, 48.98), abs=0.001)
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((47.02, 48.98), abs=0.001)
 
 
 def test_without_data_there_is_no_interval() -> None:

@@ -95,12 +95,12 @@ def test_the_last_statement_of_a_kind_counts(
 
 
 def test_both_must_consent() -> None:
-    every = [NO_CONSENT, YES, BOTH]
+    consents = [NO_CONSENT, YES, BOTH]
 
-    for consent, tenant in product(every, every):
-        both = compute_effective_consent(consent, tenant)
-        assert both.content_capture == (consent.content_capture and tenant.content_capture)
-        assert both.training == (consent.training and tenant.training)
+    for consent, tenant in product(consents, consents):
+        effective = compute_effective_consent(consent, tenant)
+        assert effective.content_capture == (consent.content_capture and tenant.content_capture)
+        assert effective.training == (consent.training and tenant.training)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_a_choice_creates_statements_only_for_changes(
 ) -> None:
     statements = draft_receipts_of_choice(ADA, before, after)
 
-    assert [(each.kind, each.is_given) for each in statements] == expected
-    assert {each.wording for each in statements} <= set(USER_WORDINGS.values())
+    assert [(statement.kind, statement.is_given) for statement in statements] == expected
+    assert {statement.wording for statement in statements} <= set(USER_WORDINGS.values())
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,8 @@ def test_a_policy_creates_statements_only_for_changes(
 ) -> None:
     statements = draft_receipts_of_policy(before, after)
 
-    assert [(each.kind, each.is_given) for each in statements] == expected
-    assert {each.wording for each in statements} <= {TENANT_CONSENT_TEXT}
+    assert [(statement.kind, statement.is_given) for statement in statements] == expected
+    assert {statement.wording for statement in statements} <= {TENANT_CONSENT_TEXT}
 
 
 # Published texts must not change: users have consented to exactly this text.
@@ -190,6 +190,6 @@ def test_a_published_text_is_never_edited() -> None:
 
 
 def test_the_digest_of_a_text_is_the_hash_of_its_content() -> None:
-    found = get_consent_text(TENANT_CONSENT_TEXT)
+    consent_text = get_consent_text(TENANT_CONSENT_TEXT)
 
-    assert found.sha256 == hashlib.sha256(found.text.encode()).hexdigest()
+    assert consent_text.sha256 == hashlib.sha256(consent_text.text.encode()).hexdigest()

@@ -32,7 +32,7 @@ def test_equivalent_notations_are_read_alike(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("**/secrets/**", {"*": ("**/secrets/**",)}),
         ("*.pem  # keys\nsrc/keys/x\n", {"*": ("*.pem", "src/keys/x")}),
@@ -40,9 +40,9 @@ def test_equivalent_notations_are_read_alike(text: str) -> None:
     ],
 )
 def test_a_pattern_alone_on_a_line_applies_to_all_repositories(
-    text: str, found: dict[str, tuple[str, ...]]
+    text: str, expected: dict[str, tuple[str, ...]]
 ) -> None:
-    assert parse_exclusions(text) == found
+    assert parse_exclusions(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
@@ -75,11 +75,11 @@ def test_a_repository_may_have_a_path_and_a_port() -> None:
     ],
 )
 def test_an_error_names_its_line(text: str, message: str) -> None:
-    with pytest.raises(InvalidValue) as caught:
+    with pytest.raises(InvalidValue) as exc_info:
         parse_exclusions(text)
 
-    assert caught.value.field == "content_exclusion"
-    assert caught.value.message.startswith(message)
+    assert exc_info.value.field == "content_exclusion"
+    assert exc_info.value.message.startswith(message)
 
 
 @pytest.mark.parametrize(

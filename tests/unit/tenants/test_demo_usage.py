@@ -46,14 +46,14 @@ def hit_rate(rows: list[Row]) -> float:
 
 
 def test_usage_depends_only_on_the_seed() -> None:
-    other = DemoTimeline(TENANT, "acme", TIMELINE.begins_at, TIMELINE.now, seed=2)
+    other_timeline = DemoTimeline(TENANT, "acme", TIMELINE.begins_at, TIMELINE.now, seed=2)
 
-    first, again, different = (
+    first, same_requests, different = (
         [row.request_id for row in requests(day(3, timeline=timeline))]
-        for timeline in (TIMELINE, TIMELINE, other)
+        for timeline in (TIMELINE, TIMELINE, other_timeline)
     )
 
-    assert first == again
+    assert first == same_requests
     assert first != different
 
 
@@ -68,11 +68,11 @@ def test_the_hit_rate_rises() -> None:
 
 def test_one_day_is_slow_and_sheds_requests() -> None:
     number = (make_calendar(TIMELINE).find_bad_day() - BEGINS_AT).days
-    bad, usual = day(number), day(number - 1)
+    slow_day, usual = day(number), day(number - 1)
 
-    assert Counter(row.finish_reason for row in requests(bad))[FinishReason.SHED] > 20
+    assert Counter(row.finish_reason for row in requests(slow_day))[FinishReason.SHED] > 20
     assert Counter(row.finish_reason for row in requests(usual))[FinishReason.SHED] < 5
-    assert max(row.first_token_ms or 0 for row in requests(bad)) > 2 * first_token_ms(usual)
+    assert max(row.first_token_ms or 0 for row in requests(slow_day)) > 2 * first_token_ms(usual)
 
 
 def test_outcomes_follow_their_suggestions() -> None:
@@ -102,9 +102,9 @@ def test_no_usage_is_in_the_future() -> None:
 def test_every_role_occurs_and_addresses_are_unique(num: int) -> None:
     personas = make_personas(num, domain="acme.example", random=TIMELINE.make_random("characters"))
 
-    assert len({each.email for each in personas}) == num
-    assert {each.role for each in personas} == set(Role)
-    assert sum(each.role is Role.DEVELOPER for each in personas) >= 4
+    assert len({persona.email for persona in personas}) == num
+    assert {persona.role for persona in personas} == set(Role)
+    assert sum(persona.role is Role.DEVELOPER for persona in personas) >= 4
 
 
 def test_events_run_in_order_up_to_the_end() -> None:

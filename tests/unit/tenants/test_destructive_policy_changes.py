@@ -13,7 +13,7 @@ CAPTURE = ContentCapturePolicy("tenant-1", retention_days=30, training=True)
 
 
 @pytest.mark.parametrize(
-    ("held", "wanted"),
+    ("current_fields", "proposed_fields"),
     [
         ({"content_capture": CAPTURE}, {"content_capture": None}),
         ({"content_capture": CAPTURE}, {"content_capture": replace(CAPTURE, retention_days=29)}),
@@ -27,16 +27,19 @@ CAPTURE = ContentCapturePolicy("tenant-1", retention_days=30, training=True)
     ],
 )
 def test_a_destructive_change_needs_confirmation_and_its_reverse_does_not(
-    held: dict[str, Any], wanted: dict[str, Any]
+    current_fields: dict[str, Any], proposed_fields: dict[str, Any]
 ) -> None:
-    before, after = replace(DEFAULT_POLICY, **held), replace(DEFAULT_POLICY, **wanted)
+    before, after = (
+        replace(DEFAULT_POLICY, **current_fields),
+        replace(DEFAULT_POLICY, **proposed_fields),
+    )
 
     assert is_destructive(current=before, proposed=after)
     assert not is_destructive(current=after, proposed=before)
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "proposed_fields",
     [
         {},
         {"features": frozenset()},
@@ -45,5 +48,7 @@ def test_a_destructive_change_needs_confirmation_and_its_reverse_does_not(
         {"content_capture": CAPTURE},
     ],
 )
-def test_other_changes_need_no_confirmation(wanted: dict[str, Any]) -> None:
-    assert not is_destructive(current=DEFAULT_POLICY, proposed=replace(DEFAULT_POLICY, **wanted))
+def test_other_changes_need_no_confirmation(proposed_fields: dict[str, Any]) -> None:
+    assert not is_destructive(
+        current=DEFAULT_POLICY, proposed=replace(DEFAULT_POLICY, **proposed_fields)
+    )

@@ -17,8 +17,8 @@ OWN = NamedOverride("user:ada@acme.example", SLOWER, 1)
 
 
 def deciders(*overrides: NamedOverride) -> dict[str, list[str]]:
-    found = resolve_policy(DEFAULT_POLICY, list(overrides)).decided_by
-    return {name: [each.name for each in deciding] for name, deciding in found.items()}
+    decided_by = resolve_policy(DEFAULT_POLICY, list(overrides)).decided_by
+    return {name: [override.name for override in deciding] for name, deciding in decided_by.items()}
 
 
 def test_without_overrides_the_tenant_decides_everything() -> None:
@@ -43,10 +43,10 @@ def test_equal_overrides_are_both_named() -> None:
 
 
 def test_changes_of_different_fields_are_merged() -> None:
-    mine = msgspec.structs.replace(DEFAULT_POLICY, has_public_code_filter=True)
-    other = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
+    own_policy = msgspec.structs.replace(DEFAULT_POLICY, has_public_code_filter=True)
+    other_policy = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
 
-    merged = merge_policies(base=DEFAULT_POLICY, proposed=mine, current=other)
+    merged = merge_policies(base=DEFAULT_POLICY, proposed=own_policy, current=other_policy)
 
     assert merged.both_changed == []
     assert merged.policy == msgspec.structs.replace(
@@ -55,16 +55,19 @@ def test_changes_of_different_fields_are_merged() -> None:
 
 
 def test_a_field_changed_by_both_keeps_the_later_value_and_is_reported() -> None:
-    mine = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("mine",))
-    other = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("theirs",))
+    own_policy = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("mine",))
+    other_policy = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("theirs",))
 
-    merged = merge_policies(base=DEFAULT_POLICY, proposed=mine, current=other)
+    merged = merge_policies(base=DEFAULT_POLICY, proposed=own_policy, current=other_policy)
 
     assert merged.both_changed == ["retrieval"]
     assert merged.policy.retrieval == ("mine",)
 
 
 def test_the_same_change_by_both_is_no_conflict() -> None:
-    same = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
+    same_policy = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
 
-    assert merge_policies(base=DEFAULT_POLICY, proposed=same, current=same).both_changed == []
+    assert (
+        merge_policies(base=DEFAULT_POLICY, proposed=same_policy, current=same_policy).both_changed
+        == []
+    )

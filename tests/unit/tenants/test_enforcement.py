@@ -37,7 +37,7 @@ def test_only_a_missing_capability_that_the_policy_needs_is_reported(
     assert find_unenforced(FILTERING, capabilities) == expected.get(capability, [])
 
 
-def test_nothing_is_said_about_the_time_before_the_first_report() -> None:
+def test_no_period_is_unavailable_before_the_first_report() -> None:
     assert find_unavailable_periods([]) == []
     assert find_unavailable_periods([(True, day(1))]) == []
 
@@ -54,9 +54,9 @@ def test_a_period_lasts_until_the_capability_is_back() -> None:
 def test_periods_are_cut_to_the_time_in_which_the_version_was_in_force() -> None:
     history = {"has_public_code_filter": find_unavailable_periods([(False, day(1))])}
 
-    found = find_unenforced_periods(FILTERING, history, starts_at=day(2), ends_at=day(4))
+    periods = find_unenforced_periods(FILTERING, history, starts_at=day(2), ends_at=day(4))
 
-    assert found == {"has_public_code_filter": [UnavailablePeriod(day(2), day(4))]}
+    assert periods == {"has_public_code_filter": [UnavailablePeriod(day(2), day(4))]}
     assert find_unenforced_periods(DEFAULT_POLICY, history, starts_at=day(2), ends_at=day(4)) == {}
     assert find_unenforced_periods(FILTERING, history, starts_at=day(0), ends_at=day(1)) == {}
 
@@ -70,6 +70,8 @@ def _samples(*, has_index: bool, region: str = "eu") -> MetricSamples:
 
 
 def test_a_capability_that_one_gateway_lacks_is_missing() -> None:
-    found = find_capabilities([_samples(has_index=True), _samples(has_index=False, region="us")])
+    capabilities = find_capabilities(
+        [_samples(has_index=True), _samples(has_index=False, region="us")]
+    )
 
-    assert found == {"public_code_filter": False, "region:eu": True, "region:us": True}
+    assert capabilities == {"public_code_filter": False, "region:eu": True, "region:us": True}

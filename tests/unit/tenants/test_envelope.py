@@ -66,10 +66,10 @@ def test_data_that_names_another_key_does_not_open() -> None:
         unseal_at(CONTEXT, bytes(renamed), tenant_id=ACME, key=KEY)
 
 
-@pytest.mark.parametrize("changed", range(17 + 12 + 4 + 16))
-def test_changed_data_does_not_open(changed: int) -> None:
+@pytest.mark.parametrize("position", range(17 + 12 + 4 + 16))
+def test_changed_data_does_not_open(position: int) -> None:
     data = bytearray(sealed())
-    data[changed] ^= 1
+    data[position] ^= 1
 
     with pytest.raises(DecryptionFailed):
         unseal_at(CONTEXT, bytes(data), tenant_id=ACME, key=KEY)
@@ -93,11 +93,11 @@ def test_a_wrapped_key_opens_only_in_its_own_row(changes: dict[str, Any]) -> Non
         "tenant_key_id": KEY_ID,
     }
     context, elsewhere = build_data_key_context(**own), build_data_key_context(**(own | changes))
-    wrapped = wrap_data_key(KEY, tenant_key=OTHER, bound_to=context)
+    wrapped_key = wrap_data_key(KEY, tenant_key=OTHER, bound_to=context)
 
-    assert unwrap_data_key(wrapped, tenant_key=OTHER, bound_to=context) == KEY
+    assert unwrap_data_key(wrapped_key, tenant_key=OTHER, bound_to=context) == KEY
     with pytest.raises(DecryptionFailed):
-        unwrap_data_key(wrapped, tenant_key=OTHER, bound_to=elsewhere)
+        unwrap_data_key(wrapped_key, tenant_key=OTHER, bound_to=elsewhere)
 
 
 def test_a_canary_opens_only_with_its_key() -> None:

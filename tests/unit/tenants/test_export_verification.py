@@ -54,9 +54,9 @@ PROOF = proof_of(DATA)
 
 
 def verification_error(data: bytes, proof: bytes) -> str:
-    with pytest.raises(BrokenExport) as caught:
+    with pytest.raises(BrokenExport) as exc_info:
         verify_export(io.BytesIO(data), proof, KEYS.public_keys())
-    return str(caught.value)
+    return str(exc_info.value)
 
 
 def change_byte(text: bytes, random_: random.Random) -> bytes:

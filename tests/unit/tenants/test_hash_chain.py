@@ -52,9 +52,9 @@ OTHERS: Final[dict[str, Any]] = {
 }
 
 
-def make_entry(**changed: Any) -> AuditEntry:
+def make_entry(**changes: Any) -> AuditEntry:
     """Return an unsaved entry with the hash of its content."""
-    entry = AuditEntry(**{**FIELDS, **changed})
+    entry = AuditEntry(**{**FIELDS, **changes})
     entry.hash = hash_document(build_document(entry))
     return entry
 

@@ -42,8 +42,8 @@ def with_stage_times(**took_ms: float) -> CompletionRecord:
     )
 
 
-def verdict_text(found: LatencyExplanation) -> str:
-    return " ".join(found.verdicts)
+def verdict_text(explanation: LatencyExplanation) -> str:
+    return " ".join(explanation.verdicts)
 
 
 def test_the_stages_fill_the_whole_time() -> None:
@@ -58,31 +58,33 @@ def test_the_stages_fill_the_whole_time() -> None:
 
 
 def test_a_fast_request_has_no_findings() -> None:
-    found = explain_latency(record())
+    explanation = explain_latency(record())
 
-    assert not found.is_slow
-    assert not any(stage.is_over for stage in found.stages)
-    assert found.verdicts == ("No findings: each stage stayed within its budget.",)
+    assert not explanation.is_slow
+    assert not any(stage.is_over for stage in explanation.stages)
+    assert explanation.verdicts == ("No findings: each stage stayed within its budget.",)
 
 
 def test_a_cold_cache_is_reported_with_the_prefilled_tokens() -> None:
-    found = explain_latency(slow(cached_tokens=88))
+    explanation = explain_latency(slow(cached_tokens=88))
 
-    assert found.is_slow
-    assert found.verdicts == ("Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens.",)
+    assert explanation.is_slow
+    assert explanation.verdicts == (
+        "Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens.",
+    )
 
 
 def test_a_busy_replica_is_reported() -> None:
-    found = explain_latency(slow(num_in_flight_at_replica=14))
+    explanation = explain_latency(slow(num_in_flight_at_replica=14))
 
-    assert found.verdicts == ("Busy replica: 14 requests were in flight.",)
+    assert explanation.verdicts == ("Busy replica: 14 requests were in flight.",)
 
 
 def test_a_cold_cache_at_a_busy_replica_is_reported_as_both() -> None:
-    found = explain_latency(slow(cached_tokens=0, num_in_flight_at_replica=5))
+    explanation = explain_latency(slow(cached_tokens=0, num_in_flight_at_replica=5))
 
-    assert "Cold cache: the engine prefilled 1,900 of 1,900" in verdict_text(found)
-    assert "Busy replica: 5" in verdict_text(found)
+    assert "Cold cache: the engine prefilled 1,900 of 1,900" in verdict_text(explanation)
+    assert "Busy replica: 5" in verdict_text(explanation)
 
 
 def test_a_slow_engine_without_another_cause_is_reported() -> None:
@@ -112,10 +114,10 @@ def test_each_stage_over_its_budget_is_named(stage: str, took_ms: float, expecte
 
 
 def test_slow_decoding_is_reported() -> None:
-    found = explain_latency(record(total_ms=2_243.0))
+    explanation = explain_latency(record(total_ms=2_243.0))
 
-    assert "Slow client or slow decoding: 12 tokens at 200 ms each" in verdict_text(found)
-    assert not found.is_slow
+    assert "Slow client or slow decoding: 12 tokens at 200 ms each" in verdict_text(explanation)
+    assert not explanation.is_slow
 
 
 @pytest.mark.parametrize(
@@ -133,12 +135,14 @@ def test_slow_decoding_is_reported() -> None:
     ],
 )
 def test_an_early_end_is_reported_with_its_stage(fields: dict[str, Any], expected: str) -> None:
-    found = explain_latency(record(engine_ms=None, first_token_ms=None, total_ms=30.0, **fields))
+    explanation = explain_latency(
+        record(engine_ms=None, first_token_ms=None, total_ms=30.0, **fields)
+    )
 
-    assert expected in verdict_text(found)
-    assert "in the stage generate" in verdict_text(found)
-    assert found.stages[-1].name == "generate"
-    assert found.stages[-1].ended_here
+    assert expected in verdict_text(explanation)
+    assert "in the stage generate" in verdict_text(explanation)
+    assert explanation.stages[-1].name == "generate"
+    assert explanation.stages[-1].ended_here
 
 
 def test_a_shed_request_ends_in_admission() -> None:
@@ -146,10 +150,12 @@ def test_a_shed_request_ends_in_admission() -> None:
         ("admitted_ms", "assemble_ms", "routed_ms", "engine_ms", "first_token_ms")
     )
 
-    found = explain_latency(record(finish_reason=FinishReason.SHED, total_ms=0.5, **without_times))
+    explanation = explain_latency(
+        record(finish_reason=FinishReason.SHED, total_ms=0.5, **without_times)
+    )
 
-    assert [stage.name for stage in found.stages] == ["authenticate", "admit"]
-    assert verdict_text(found).startswith("Shed:")
+    assert [stage.name for stage in explanation.stages] == ["authenticate", "admit"]
+    assert verdict_text(explanation).startswith("Shed:")
 
 
 def test_the_reason_of_the_filter_is_reported() -> None:
@@ -177,9 +183,9 @@ def test_an_interruption_is_not_attributed_to_the_filter() -> None:
     [(Mode.INLINE, 101, True), (Mode.FIM, 149, False), (Mode.CHAT, 1_900, False)],
 )
 def test_each_mode_has_its_target(mode: Mode, first_ms: float, is_slow: bool) -> None:
-    found = explain_latency(slow(first_ms - 3, mode=mode))
+    explanation = explain_latency(slow(first_ms - 3, mode=mode))
 
-    assert found.is_slow is is_slow
+    assert explanation.is_slow is is_slow
 
 
 def test_an_old_record_without_stage_times_is_partly_explained() -> None:
@@ -187,18 +193,18 @@ def test_an_old_record_without_stage_times_is_partly_explained() -> None:
         authenticated_ms=None, admitted_ms=None, routed_ms=None, num_in_flight_at_replica=None
     )
 
-    found = explain_latency(old)
+    explanation = explain_latency(old)
 
-    assert [stage.name for stage in found.stages] == ["authenticate"]
+    assert [stage.name for stage in explanation.stages] == ["authenticate"]
 
 
 def test_the_waterfall_fits_and_shows_all_stages() -> None:
-    found = slow(cached_tokens=88, variant="layout-2026/b", num_in_flight_at_replica=14)
+    slow_record = slow(cached_tokens=88, variant="layout-2026/b", num_in_flight_at_replica=14)
 
-    text = list(format_waterfall(found, explain_latency(found), slug="acme"))
+    text = list(format_waterfall(slow_record, explain_latency(slow_record), slug="acme"))
 
     assert max(len(line) for line in text) <= WIDTH
-    whole = "\n".join(text)
+    waterfall = "\n".join(text)
     for expected in (
         "acme, inline",
         "pool fast",
@@ -206,28 +212,33 @@ def test_the_waterfall_fits_and_shows_all_stages() -> None:
         "cached 88",
         "prefilled 1,812",
     ):
-        assert expected in whole
-    assert "First text after 403.0 ms: slow (target 100 ms)." in whole
+        assert expected in waterfall
+    assert "First text after 403.0 ms: slow (target 100 ms)." in waterfall
     (generate,) = (line for line in text if line.strip().startswith("generate"))
     assert "400.0 ms ! of 60" in generate
     assert "█" * 25 in generate
 
 
 def test_the_waterfall_of_a_request_without_duration_is_complete() -> None:
-    found = record(
+    shed_record = record(
         finish_reason=FinishReason.SHED, total_ms=0.0, authenticated_ms=None, first_token_ms=None
     )
 
     assert any(
         "No text was sent" in line
-        for line in format_waterfall(found, explain_latency(found), slug="acme")
+        for line in format_waterfall(shed_record, explain_latency(shed_record), slug="acme")
     )
 
 
 def test_contradicting_times_stay_within_the_waterfall() -> None:
-    found = record(engine_ms=5_000.0, total_ms=120.0)
+    contradicting_record = record(engine_ms=5_000.0, total_ms=120.0)
 
     assert (
-        max(len(line) for line in format_waterfall(found, explain_latency(found), slug="acme"))
+        max(
+            len(line)
+            for line in format_waterfall(
+                contradicting_record, explain_latency(contradicting_record), slug="acme"
+            )
+        )
         <= WIDTH
     )

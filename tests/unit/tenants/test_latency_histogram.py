@@ -25,22 +25,22 @@ def histogram(times: list[float]) -> dict[int, int]:
 
 @given(TIMES, st.floats(min_value=0, max_value=100))
 def test_a_percentile_is_within_its_error_of_a_time(times: list[float], percent: float) -> None:
-    found = compute_percentile_ms(histogram(times), percent)
+    percentile_ms = compute_percentile_ms(histogram(times), percent)
 
     at = floor(percent / 100 * (len(times) - 1))
-    assert found == pytest.approx(sorted(times)[at], rel=RELATIVE_ERROR * 1.001)
+    assert percentile_ms == pytest.approx(sorted(times)[at], rel=RELATIVE_ERROR * 1.001)
 
 
 @given(TIMES, TIMES, st.floats(min_value=0, max_value=100))
 def test_merged_histograms_equal_the_histogram_of_all(
-    times: list[float], others: list[float], percent: float
+    times: list[float], other_times: list[float], percent: float
 ) -> None:
-    parts = [histogram(times), histogram(others)]
+    parts = [histogram(times), histogram(other_times)]
 
     added = merge_histograms((part.keys(), part.values()) for part in parts)
 
     assert compute_percentile_ms(added, percent) == compute_percentile_ms(
-        histogram(times + others), percent
+        histogram(times + other_times), percent
     )
 
 

@@ -57,7 +57,7 @@ def test_each_metric_equals_its_definition(name: str, value: float | None) -> No
 
 @pytest.mark.parametrize("metric", METRICS, ids=[metric.name for metric in METRICS])
 def test_empty_counters_have_no_metrics(metric: object) -> None:
-    assert all(each.compute(UsageCounters()) is None for each in METRICS)
+    assert all(metric.compute(UsageCounters()) is None for metric in METRICS)
 
 
 def test_the_share_of_completed_code_needs_typing_reports() -> None:

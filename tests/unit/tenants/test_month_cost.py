@@ -28,7 +28,7 @@ def seats(day: date, num: int) -> DailyCostLine:
 
 
 def days_before(num: int) -> list[date]:
-    return [TODAY - timedelta(days=each) for each in range(num, 0, -1)]
+    return [TODAY - timedelta(days=num_days) for num_days in range(num, 0, -1)]
 
 
 def compute(*lines: DailyCostLine) -> MonthCost:

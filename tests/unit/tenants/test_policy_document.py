@@ -62,7 +62,7 @@ def test_limits_survive_reading() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "field"),
+    ("document", "field"),
     [
         (_with_limits(user=_rate(0, 5)), "limits.user.per_minute"),
         (_with_limits(user=_rate(-60, 5)), "limits.user.per_minute"),
@@ -109,11 +109,11 @@ def test_limits_survive_reading() -> None:
         (None, "policy"),
     ],
 )
-def test_an_invalid_policy_is_rejected_and_its_field_named(wrong: object, field: str) -> None:
-    with pytest.raises(InvalidValue) as caught:
-        parse_policy(wrong)
+def test_an_invalid_policy_is_rejected_and_its_field_named(document: object, field: str) -> None:
+    with pytest.raises(InvalidValue) as exc_info:
+        parse_policy(document)
 
-    assert caught.value.field == field
+    assert exc_info.value.field == field
 
 
 def test_the_largest_policy_is_accepted() -> None:

@@ -83,9 +83,9 @@ def _installation(*pages: str | None, window_s: float | None = 100.0) -> Install
         for n, page in enumerate(pages)
     ]
     reachable = [reading.samples for reading in readings if reading.samples is not None]
-    counted = merge_samples(reachable)
+    samples = merge_samples(reachable)
     return InstallationStatus(
-        readings, RecentScrapes(counted, window_s), build_pool_statuses(readings, counted)
+        readings, RecentScrapes(samples, window_s), build_pool_statuses(readings, samples)
     )
 
 
@@ -95,38 +95,43 @@ def _pools(*pages: str | None) -> dict[str, PoolStatus]:
 
 def test_values_of_gateways_are_summed_and_engines_counted_once() -> None:
     fast = _pools(ONE, TWO)["fast"]
-    one = fast.replicas[0]
+    replica = fast.replicas[0]
 
     assert (fast.num_in_flight, fast.limit, fast.load) == (12, 20, 0.6)
-    assert (one.num_in_flight, one.running, one.waiting, one.kv_usage) == (8, 9, 3, 0.5)
+    assert (replica.num_in_flight, replica.running, replica.waiting, replica.kv_usage) == (
+        8,
+        9,
+        3,
+        0.5,
+    )
     assert fast.acceptance == {"python": pytest.approx(0.7)}
 
 
 def test_each_replica_has_its_health() -> None:
-    one, two = _pools(ONE, TWO)["fast"].replicas
+    first, second = _pools(ONE, TWO)["fast"].replicas
 
-    assert (one.is_up, one.num_gateways_open, one.cooldown_s, one.is_drained) == (
+    assert (first.is_up, first.num_gateways_open, first.cooldown_s, first.is_drained) == (
         True,
         0,
         None,
         True,
     )
-    assert (one.num_gateways_ejected, two.num_gateways_ejected) == (0, 2)
-    assert (two.is_up, two.num_gateways_open, two.cooldown_s, two.is_drained) == (
+    assert (first.num_gateways_ejected, second.num_gateways_ejected) == (0, 2)
+    assert (second.is_up, second.num_gateways_open, second.cooldown_s, second.is_drained) == (
         False,
         2,
         1.5,
         False,
     )
-    assert (one.is_healthy, two.is_healthy) == (True, False)
-    assert one.hit_rate == pytest.approx(0.9)
-    assert two.hit_rate is None
+    assert (first.is_healthy, second.is_healthy) == (True, False)
+    assert first.hit_rate == pytest.approx(0.9)
+    assert second.hit_rate is None
 
 
 def test_a_pool_has_its_own_replicas_and_shed_requests_by_number() -> None:
     pools = _pools(ONE)
 
-    assert [each.name for each in pools["quality"].replicas] == ["two:1"]
+    assert [replica.name for replica in pools["quality"].replicas] == ["two:1"]
     assert list(pools["fast"].shed.items()) == [("prefetch", 4), ("automatic", 1)]
     assert pools["quality"].shed == {}
     assert pools["quality"].hit_rate is None
@@ -153,14 +158,14 @@ def test_an_unreachable_gateway_does_not_affect_the_others() -> None:
 
 
 def test_the_key_figures_are_calculated() -> None:
-    found = compute_key_figures(_installation(ONE, TWO))
+    figures = compute_key_figures(_installation(ONE, TWO))
 
-    assert [each.mode for each in found.first_tokens] == [Mode.INLINE]
-    assert found.cancellation == pytest.approx(0.4)
-    assert found.hit_rate == pytest.approx(0.8)
-    assert found.acceptance == pytest.approx(0.3)
-    assert (found.load, found.busiest) == (0.6, "fast")
-    assert (found.num_waiting, found.kv_usage) == (3, 0.5)
+    assert [first_token.mode for first_token in figures.first_tokens] == [Mode.INLINE]
+    assert figures.cancellation == pytest.approx(0.4)
+    assert figures.hit_rate == pytest.approx(0.8)
+    assert figures.acceptance == pytest.approx(0.3)
+    assert (figures.load, figures.busiest) == (0.6, "fast")
+    assert (figures.num_waiting, figures.kv_usage) == (3, 0.5)
 
 
 def test_without_gateways_there_are_no_key_figures() -> None:
@@ -222,14 +227,14 @@ def _cost(**fields: Any) -> Any:
 
 
 def test_the_cost_is_hours_times_price_per_accepted_tokens() -> None:
-    found = _cost()
+    cost = _cost()
 
-    (fast, slow) = found.rows
+    (fast, slow) = cost.rows
     assert (fast.pool, fast.replica_hours, fast.cost_cents) == ("fast", 26.0, 5_200.0)
     assert fast.cents_per_1000_accepted == pytest.approx(5_200 / 240 * 1000)
     assert (slow.cost_cents, slow.cents_per_1000_accepted) == (0, None)
-    assert found.total.counts == PoolCounts(21, 2_010, 1_005, 240)
-    assert (found.num_measured, found.num_days) == (1, 7)
+    assert cost.total.counts == PoolCounts(21, 2_010, 1_005, 240)
+    assert (cost.num_measured, cost.num_days) == (1, 7)
 
 
 def test_a_replica_of_two_pools_is_paid_once() -> None:

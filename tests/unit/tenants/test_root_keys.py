@@ -44,42 +44,42 @@ def root_key(request: pytest.FixtureRequest, aws: None) -> RootKey:
 
 
 def test_a_wrapped_key_can_be_unwrapped(root_key: RootKey) -> None:
-    wrapped = root_key.wrap(KEY, bound_to="here")
+    wrapped_key = root_key.wrap(KEY, bound_to="here")
 
-    assert KEY not in wrapped
-    assert root_key.unwrap(wrapped, bound_to="here") == KEY
+    assert KEY not in wrapped_key
+    assert root_key.unwrap(wrapped_key, bound_to="here") == KEY
 
 
 def test_a_key_wrapped_for_another_place_is_not_unwrapped(root_key: RootKey) -> None:
-    wrapped = root_key.wrap(KEY, bound_to="here")
+    wrapped_key = root_key.wrap(KEY, bound_to="here")
 
     with pytest.raises(DecryptionFailed):
-        root_key.unwrap(wrapped, bound_to="there")
+        root_key.unwrap(wrapped_key, bound_to="there")
 
 
 def test_a_changed_key_is_not_unwrapped(root_key: RootKey) -> None:
-    wrapped = bytearray(root_key.wrap(KEY, bound_to="here"))
-    wrapped[-1] ^= 1
+    wrapped_key = bytearray(root_key.wrap(KEY, bound_to="here"))
+    wrapped_key[-1] ^= 1
 
     with pytest.raises(DecryptionFailed):
-        root_key.unwrap(bytes(wrapped), bound_to="here")
+        root_key.unwrap(bytes(wrapped_key), bound_to="here")
 
 
 def test_another_kms_key_cannot_unwrap(aws: None) -> None:
-    wrapped = open_kms_root_key(make_kms_key()).wrap(KEY, bound_to="here")
+    wrapped_key = open_kms_root_key(make_kms_key()).wrap(KEY, bound_to="here")
 
     # KMS reports the wrong key; moto reports a denied access.
     with pytest.raises((DecryptionFailed, RootKeyUnavailable)):
-        open_kms_root_key(make_kms_key()).unwrap(wrapped, bound_to="here")
+        open_kms_root_key(make_kms_key()).unwrap(wrapped_key, bound_to="here")
 
 
 def test_a_kms_key_is_identified_by_its_arn(aws: None) -> None:
     key_id = make_kms_key("alias/caret")
 
-    opened = open_kms_root_key("alias/caret")
+    root_key = open_kms_root_key("alias/caret")
 
-    assert opened.id == open_kms_root_key(key_id).id
-    assert opened.id.startswith("kms:arn:aws:kms:eu-central-1:")
+    assert root_key.id == open_kms_root_key(key_id).id
+    assert root_key.id.startswith("kms:arn:aws:kms:eu-central-1:")
 
 
 def test_a_missing_kms_key_is_unavailable(aws: None) -> None:
@@ -121,11 +121,11 @@ def test_the_first_root_key_wraps_and_all_unwrap(tmp_path: Path) -> None:
     file = tmp_path / "root"
     file.write_text(secrets.token_hex(32) + "\n")
 
-    found = open_root_keys((f"file:{file}", "root-secret"), ROOT_SECRET)
+    root_keys = open_root_keys((f"file:{file}", "root-secret"), ROOT_SECRET)
 
-    assert found.current.id != SecretRootKey(ROOT_SECRET).id
+    assert root_keys.current.id != SecretRootKey(ROOT_SECRET).id
     assert (
-        found.get(SecretRootKey(ROOT_SECRET).id).unwrap(
+        root_keys.get(SecretRootKey(ROOT_SECRET).id).unwrap(
             SecretRootKey(ROOT_SECRET).wrap(KEY, bound_to="here"), bound_to="here"
         )
         == KEY
@@ -133,16 +133,16 @@ def test_the_first_root_key_wraps_and_all_unwrap(tmp_path: Path) -> None:
 
 
 def test_a_root_key_that_is_not_configured_is_missing() -> None:
-    found = open_root_keys(("root-secret",), ROOT_SECRET)
+    root_keys = open_root_keys(("root-secret",), ROOT_SECRET)
 
     with pytest.raises(RootKeyMissing, match="secret:0000"):
-        found.get("secret:0000")
+        root_keys.get("secret:0000")
 
 
 def test_a_kms_key_can_be_configured(aws: None) -> None:
-    found = open_root_keys((f"kms:{make_kms_key()}",), ROOT_SECRET)
+    root_keys = open_root_keys((f"kms:{make_kms_key()}",), ROOT_SECRET)
 
-    assert isinstance(found.current, KmsRootKey)
+    assert isinstance(root_keys.current, KmsRootKey)
 
 
 @pytest.mark.parametrize("name", ["", "secret", "kms:", "file:", "vault:x", "file:/no/such/file"])
@@ -165,7 +165,7 @@ def test_a_file_without_a_root_key_is_rejected_and_not_repeated(tmp_path: Path, 
     file = tmp_path / "root"
     file.write_text(text)
 
-    with pytest.raises(BadSetting, match="64 hex digits") as caught:
+    with pytest.raises(BadSetting, match="64 hex digits") as exc_info:
         open_root_keys((f"file:{file}",), ROOT_SECRET)
 
-    assert not text or text not in str(caught.value).replace(str(file), "")
+    assert not text or text not in str(exc_info.value).replace(str(file), "")

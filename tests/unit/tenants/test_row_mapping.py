@@ -104,10 +104,10 @@ def test_an_outcome_becomes_a_row() -> None:
     ],
 )
 def test_a_record_that_no_table_can_store_is_rejected(changes: dict[str, Any]) -> None:
-    with pytest.raises(UnstorableRecord) as caught:
+    with pytest.raises(UnstorableRecord) as exc_info:
         decode_row(encoded(COMPLETION, **changes))
 
-    assert SECRET not in str(caught.value)
+    assert SECRET not in str(exc_info.value)
 
 
 def test_the_time_to_the_screen_is_stored() -> None:

@@ -43,11 +43,15 @@ def snapshot(*keys: CompiledKeyRow) -> TenantSnapshot:
 
 
 def test_the_tenant_is_copied() -> None:
-    found = snapshot()
+    tenant_snapshot = snapshot()
 
-    assert (found.tenant_id, found.slug, found.version) == ("t", "acme", 7)
-    assert (found.status, found.cache_epoch) == (TenantStatus.ACTIVE, 2)
-    assert found.policy == DEFAULT_POLICY
+    assert (tenant_snapshot.tenant_id, tenant_snapshot.slug, tenant_snapshot.version) == (
+        "t",
+        "acme",
+        7,
+    )
+    assert (tenant_snapshot.status, tenant_snapshot.cache_epoch) == (TenantStatus.ACTIVE, 2)
+    assert tenant_snapshot.policy == DEFAULT_POLICY
 
 
 def test_an_active_key_has_no_end() -> None:
@@ -86,6 +90,6 @@ def test_an_expired_key_is_left_out_after_its_retention() -> None:
 
 
 def test_equal_rows_in_another_order_give_equal_bytes() -> None:
-    one, other = key("AAAAAAAA"), key("BBBBBBBB")
+    first, second = key("AAAAAAAA"), key("BBBBBBBB")
 
-    assert encode_snapshot(snapshot(one, other)) == encode_snapshot(snapshot(other, one))
+    assert encode_snapshot(snapshot(first, second)) == encode_snapshot(snapshot(second, first))

@@ -21,7 +21,7 @@ def published(version: int | None, *, with_snapshot: bool = True) -> PublishedSt
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("published", "expected"),
     [
         (published(5), None),
         (published(4), SnapshotRepair(RepairReason.UNPUBLISHED, None)),
@@ -32,9 +32,9 @@ def published(version: int | None, *, with_snapshot: bool = True) -> PublishedSt
     ],
 )
 def test_a_repair_depends_on_the_state_of_redis(
-    found: PublishedState, expected: SnapshotRepair | None
+    published: PublishedState, expected: SnapshotRepair | None
 ) -> None:
-    assert plan_repairs({ACME: 5}, found).get(ACME) == expected
+    assert plan_repairs({ACME: 5}, published).get(ACME) == expected
 
 
 def test_a_correct_tenant_is_not_repaired_with_another() -> None:

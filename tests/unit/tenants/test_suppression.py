@@ -19,17 +19,17 @@ def test_groups_that_are_large_enough_are_shown() -> None:
 def test_a_small_group_suppresses_the_next_smallest_too() -> None:
     users_of = {"go": users(0, 2), "c": users(10, 30), "python": users(50, 9)}
 
-    found = find_suppressed_groups(users_of, min_users=5)
+    suppressed = find_suppressed_groups(users_of, min_users=5)
 
-    assert found == {"go": SMALL, "python": COMPLEMENTARY}
+    assert suppressed == {"go": SMALL, "python": COMPLEMENTARY}
 
 
 def test_two_small_groups_of_the_same_users_suppress_a_third() -> None:
     users_of = {"go": users(0, 2), "c": users(0, 3), "python": users(0, 9)}
 
-    found = find_suppressed_groups(users_of, min_users=5)
+    suppressed = find_suppressed_groups(users_of, min_users=5)
 
-    assert found == {"go": SMALL, "c": SMALL, "python": COMPLEMENTARY}
+    assert suppressed == {"go": SMALL, "c": SMALL, "python": COMPLEMENTARY}
 
 
 def test_two_small_groups_with_enough_users_together_suppress_no_third() -> None:
@@ -57,20 +57,20 @@ def test_no_small_group_can_be_derived_by_subtraction(
 ) -> None:
     hidden = find_suppressed_groups(users_of, min_users=min_users)
 
-    shown = users_of.keys() - hidden.keys()
-    assert all(not users_of[key] or len(users_of[key]) >= min_users for key in shown)
-    if hidden and shown:
-        rest = frozenset[str]().union(*(users_of[key] for key in hidden))
+    shown_keys = users_of.keys() - hidden.keys()
+    assert all(not users_of[key] or len(users_of[key]) >= min_users for key in shown_keys)
+    if hidden and shown_keys:
+        hidden_users = frozenset[str]().union(*(users_of[key] for key in hidden))
         assert len(hidden) > 1
-        assert len(rest) >= min_users
+        assert len(hidden_users) >= min_users
 
 
 def test_overlapping_teams_do_not_reveal_their_common_users_by_the_total() -> None:
     users_of = {"red": users(0, 10), "blue": users(8, 10)}
 
-    found = find_suppressed_groups(users_of, min_users=5, everybody=users(0, 18))
+    suppressed = find_suppressed_groups(users_of, min_users=5, all_users=users(0, 18))
 
-    assert found == {"red": COMPLEMENTARY, "blue": COMPLEMENTARY}
+    assert suppressed == {"red": COMPLEMENTARY, "blue": COMPLEMENTARY}
 
 
 def test_users_without_a_team_are_not_revealed_by_the_total() -> None:
@@ -82,18 +82,18 @@ def test_users_without_a_team_are_not_revealed_by_the_total() -> None:
         "blue": users(10, 8),
     }
 
-    found = find_suppressed_groups(users_of, min_users=5, everybody=users(0, 18))
+    suppressed = find_suppressed_groups(users_of, min_users=5, all_users=users(0, 18))
 
-    shown = users_of.keys() - found.keys()
-    rest = users(0, 18).difference(*(users_of[key] for key in shown))
-    assert found[""] == SMALL
-    assert not 0 < len(rest) < 5
+    shown_keys = users_of.keys() - suppressed.keys()
+    remaining_users = users(0, 18).difference(*(users_of[key] for key in shown_keys))
+    assert suppressed[""] == SMALL
+    assert not 0 < len(remaining_users) < 5
 
 
 def test_teams_that_reveal_no_small_group_are_shown() -> None:
     users_of = {"red": users(0, 10), "blue": users(5, 10), "green": users(15, 9)}
 
-    assert find_suppressed_groups(users_of, min_users=5, everybody=users(0, 24)) == {}
+    assert find_suppressed_groups(users_of, min_users=5, all_users=users(0, 24)) == {}
 
 
 @given(
@@ -105,16 +105,17 @@ def test_teams_that_reveal_no_small_group_are_shown() -> None:
 def test_two_teams_and_the_total_reveal_no_small_group(
     users_of: dict[str, frozenset[str]], min_users: int
 ) -> None:
-    everybody = frozenset[str]().union(*users_of.values())
-    hidden = find_suppressed_groups(users_of, min_users=min_users, everybody=everybody)
+    all_users = frozenset[str]().union(*users_of.values())
+    hidden = find_suppressed_groups(users_of, min_users=min_users, all_users=all_users)
 
-    shown = [users for key, users in users_of.items() if key not in hidden]
-    for one in shown:
-        for other in shown:
+    shown_groups = [users for key, users in users_of.items() if key not in hidden]
+    for first in shown_groups:
+        for second in shown_groups:
             signs = {
-                each: 1 - (each in one) - (one is not other and each in other) for each in everybody
+                user: 1 - (user in first) - (first is not second and user in second)
+                for user in all_users
             }
-            revealed = {each for each, sign in signs.items() if sign}
+            revealed = {user for user, sign in signs.items() if sign}
             assert not 0 < len(revealed) < min_users
-    rest = everybody.difference(*shown)
-    assert not shown or not 0 < len(rest) < min_users
+    remaining_users = all_users.difference(*shown_groups)
+    assert not shown_groups or not 0 < len(remaining_users) < min_users

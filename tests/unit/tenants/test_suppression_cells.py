@@ -49,13 +49,13 @@ def test_a_filter_that_differs_from_its_whole_by_one_user_is_suppressed() -> Non
         ("go", "vim"): users(20, 10),
     }
 
-    found = suppressed(users_of, (LANGUAGE, EDITOR))
+    suppressed_cells = suppressed(users_of, (LANGUAGE, EDITOR))
 
-    assert found[("python", "vim")] is SMALL
-    assert found[("python", "zed")] is COMPLEMENTARY
+    assert suppressed_cells[("python", "vim")] is SMALL
+    assert suppressed_cells[("python", "zed")] is COMPLEMENTARY
 
 
-def test_a_user_with_neither_value_is_not_revealed_by_both_and_each() -> None:
+def test_a_user_with_neither_value_cannot_be_derived_from_combined_filters() -> None:
     """All, minus python, minus zed, plus python in zed would reveal the users with neither."""
     users_of = {
         ("python", "zed"): users(0, 10),
@@ -87,9 +87,9 @@ def test_values_suppressed_in_a_report_are_suppressed_as_a_filter() -> None:
     """Rust is hidden with go, so that all minus the others does not reveal go."""
     users_of = {("go",): users(0, 2), ("rust",): users(2, 7), ("python",): users(9, 20)}
 
-    found = suppressed(users_of, (LANGUAGE,), columns=(LANGUAGE,))
+    suppressed_cells = suppressed(users_of, (LANGUAGE,), columns=(LANGUAGE,))
 
-    assert found == {("go",): SMALL, ("rust",): COMPLEMENTARY}
+    assert suppressed_cells == {("go",): SMALL, ("rust",): COMPLEMENTARY}
 
 
 def test_values_suppressed_in_one_direction_are_not_revealed_by_the_other() -> None:
@@ -103,11 +103,15 @@ def test_values_suppressed_in_one_direction_are_not_revealed_by_the_other() -> N
         for place, cell in enumerate(product(("go", "python", "rust"), ("vim", "zed", "emacs")))
     } | {("go", "zed"): users(900, 1)}
 
-    found = suppressed(users_of, (LANGUAGE, EDITOR))
+    suppressed_cells = suppressed(users_of, (LANGUAGE, EDITOR))
 
     for place in (0, 1):
-        for cell in found:
-            line = [other for other in found if other[1 - place] == cell[1 - place]]
+        for cell in suppressed_cells:
+            line = [
+                other_cell
+                for other_cell in suppressed_cells
+                if other_cell[1 - place] == cell[1 - place]
+            ]
             assert len(line) > 1
 
 
@@ -116,10 +120,10 @@ def test_teams_that_differ_by_one_user_are_suppressed_within_a_filter() -> None:
     users_of = {("zed",): users(0, 40), ("vim",): users(0, 40)}
     members = {"red": users(0, 10), "blue": users(0, 11), "green": users(15, 20)}
 
-    found = suppressed(users_of, (EDITOR, TEAM), columns=(EDITOR,), members=members)
+    suppressed_cells = suppressed(users_of, (EDITOR, TEAM), columns=(EDITOR,), members=members)
 
-    assert ("zed", "red") in found
-    assert ("zed", "green") not in found
+    assert ("zed", "red") in suppressed_cells
+    assert ("zed", "green") not in suppressed_cells
 
 
 def test_a_part_of_a_suppressed_team_is_suppressed() -> None:
@@ -163,40 +167,44 @@ def test_no_shown_part_differs_from_its_whole_by_a_few_users(
 
     for dimensions in (columns, columns[:2], columns[1:], columns[::2]):
         places = [columns.index(name) for name in dimensions]
-        for shown in (
+        for shown_cell in (
             parts.users.users_by_cell(dimensions).keys() - parts.find_suppressed(dimensions).keys()
         ):
-            for kept in product((True, False), repeat=len(shown)):
-                difference = users_beside(users_of, places, shown, kept)
+            for included in product((True, False), repeat=len(shown_cell)):
+                difference = users_beside(users_of, places, shown_cell, included)
                 assert not 0 < len(difference) < MIN_USERS
 
 
 def users_beside(
-    users_of: Mapping[Cell, People], places: list[int], part: Cell, kept: Iterable[bool]
+    users_of: Mapping[Cell, People], places: list[int], part: Cell, included: Iterable[bool]
 ) -> People:
     """Return the users in the part with only the kept filters, without those of the part."""
-    found = People()
+    outside_users = People()
     for cell, users in users_of.items():
-        same = [cell[place] == value for place, value in zip(places, part, strict=True)]
-        is_in = all(one or not keep for one, keep in zip(same, kept, strict=True))
-        if is_in and not all(same):
-            found |= users
-    return found
+        matches = [cell[place] == value for place, value in zip(places, part, strict=True)]
+        is_in = all(is_equal or not keep for is_equal, keep in zip(matches, included, strict=True))
+        if is_in and not all(matches):
+            outside_users |= users
+    return outside_users
 
 
 @given(used_by)
-def test_suppressed_cells_are_no_small_rest_of_any_line(users_of: dict[Cell, People]) -> None:
+def test_the_suppressed_cells_of_a_line_contain_enough_users(users_of: dict[Cell, People]) -> None:
     columns = ("one", "two", "three")
     parts = SuppressionTable(CellUsers(columns, users_of, {}), MIN_USERS)
-    found = parts.find_suppressed(columns)
+    suppressed_cells = parts.find_suppressed(columns)
 
     for place in range(3):
         for total in parts.users.users_by_cell(without(columns, place)):
             if total in parts.find_suppressed(without(columns, place)):
                 continue
             line = [cell for cell in users_of if without(cell, place) == total]
-            rest = People().union(*(users_of[cell] for cell in line if cell in found))
-            assert not 0 < len(rest) < MIN_USERS or all(cell in found for cell in line)
+            hidden_users = People().union(
+                *(users_of[cell] for cell in line if cell in suppressed_cells)
+            )
+            assert not 0 < len(hidden_users) < MIN_USERS or all(
+                cell in suppressed_cells for cell in line
+            )
 
 
 def without(values: tuple[str, ...], place: int) -> tuple[str, ...]:

@@ -161,8 +161,8 @@ def _step_up_if_destructive(
 def _draft_earlier_version(request: HttpRequest, member: CurrentMember) -> PolicyDraft:
     """Return the earlier version as a draft. Raises NotFound."""
     version = parse_whole_number(request.GET.get("from", ""))
-    earlier = find_version(actor=member.actor, version=version or 0)
-    return PolicyDraft(earlier.policy, get_policy(actor=member.actor).version)
+    earlier_version = find_version(actor=member.actor, version=version or 0)
+    return PolicyDraft(earlier_version.policy, get_policy(actor=member.actor).version)
 
 
 def _merge_draft(member: CurrentMember, draft: PolicyDraft) -> PolicyDraft:

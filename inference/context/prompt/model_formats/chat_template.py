@@ -44,8 +44,8 @@ class ChatTemplate:
         The result ends where the assistant's turn begins. Raises ChatTemplateError.
         """
         placeholders = [
-            {"role": each.role, "content": f"\ue000{index}\ue001"}
-            for index, each in enumerate(messages)
+            {"role": message.role, "content": f"\ue000{index}\ue001"}
+            for index, message in enumerate(messages)
         ]
         try:
             text = self._template.render(
@@ -114,7 +114,7 @@ def _default_template(template: Any) -> str | None:
     """Return the default of several named templates, or the only one."""
     if isinstance(template, str):
         return template
-    templates = {each["name"]: each["template"] for each in template or []}
+    templates = {entry["name"]: entry["template"] for entry in template or []}
     return templates.get("default")
 
 

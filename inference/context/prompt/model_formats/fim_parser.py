@@ -42,7 +42,7 @@ class ParsedFimPrompt:
 def parse_fim_prompt(prompt: str) -> ParsedFimPrompt | None:
     """Return the parts; None: the prompt has no known format, or is ambiguous."""
     candidates = (_parse_with_family(family, prompt) for family in FAMILIES)
-    return next((each for each in candidates if each is not None), None)
+    return next((candidate for candidate in candidates if candidate is not None), None)
 
 
 def _parse_with_family(family: ModelFamily, prompt: str) -> ParsedFimPrompt | None:
@@ -72,10 +72,10 @@ def _split_at_markers(family: ModelFamily, text: str) -> dict[str, str] | None:
         return None
     order = sorted(markers, key=lambda name: text.index(markers[name]))
     parts: dict[str, str] = {}
-    rest = text
+    remaining_text = text
     for before, name in zip(["head", *order], order, strict=False):
-        parts[before], _, rest = rest.partition(markers[name])
-    parts[order[-1]] = rest
+        parts[before], _, remaining_text = remaining_text.partition(markers[name])
+    parts[order[-1]] = remaining_text
     is_clean = not any(marker in parts[name] for name in order for marker in _related_names(family))
     return parts if is_clean else None
 
@@ -109,8 +109,8 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
     repository = ""
     separator, marker = family.file_separator, family.repository
     if marker is not None and head.startswith(marker):
-        name, delimiter, rest = head.removeprefix(marker).partition(separator or "\n")
-        repository, head = name.strip(), delimiter + rest
+        name, delimiter, after_name = head.removeprefix(marker).partition(separator or "\n")
+        repository, head = name.strip(), delimiter + after_name
     if "\n" in repository or (marker is not None and marker in repository + head):
         return None
     if not head:
@@ -129,29 +129,31 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
 
 def _parse_file(section: str) -> ParsedFile:
     """Parse a file. Some clients send paths, others only texts."""
-    first, newline, rest = section.partition("\n")
-    if _PATH.fullmatch(first.strip()) and (newline or not rest):
-        return ParsedFile(first.strip(), rest)
+    first, newline, text = section.partition("\n")
+    if _PATH.fullmatch(first.strip()) and (newline or not text):
+        return ParsedFile(first.strip(), text)
     return ParsedFile("", section)
 
 
 def _with_codestral_files(prefix: str, suffix: str) -> ParsedFimPrompt:
     """Parse `+++++ path` headers with their files; the last file is the current one."""
-    before, *rest = prefix.rsplit("\n\n" + _CODESTRAL_FILE, MAX_FILES + 1)
-    nearest = prefix[len(before) :] if len(rest) > MAX_FILES else prefix
+    before, *file_sections = prefix.rsplit("\n\n" + _CODESTRAL_FILE, MAX_FILES + 1)
+    nearest = prefix[len(before) :] if len(file_sections) > MAX_FILES else prefix
     _, *sections = _CODESTRAL_HEADER.split(nearest)
     pairs = list(zip(sections[::2], sections[1::2], strict=True))
     if not pairs:  # the apparent header was code
         return ParsedFimPrompt(prefix, suffix)
     path, text = pairs.pop()
-    files = tuple(ParsedFile(name.strip(), each) for name, each in pairs)
+    files = tuple(ParsedFile(name.strip(), text) for name, text in pairs)
     return ParsedFimPrompt(text, suffix, path=path.strip(), files=files)
 
 
 def _related_names(family: ModelFamily) -> frozenset[str]:
     """Return the markers of files and repositories of all families with the same prefix marker."""
-    alike = [each for each in FAMILIES if each.prefix == family.prefix]
-    markers = (marker for each in alike for marker in (each.file_separator, each.repository))
+    alike = [candidate for candidate in FAMILIES if candidate.prefix == family.prefix]
+    markers = (
+        marker for candidate in alike for marker in (candidate.file_separator, candidate.repository)
+    )
     return frozenset(marker for marker in markers if marker is not None)
 
 

@@ -34,7 +34,9 @@ def build_parser(operations: Sequence[Operation]) -> argparse.ArgumentParser:
     groups = parser.add_subparsers(metavar="GROUP", required=True)
     for group in sorted({operation.group for operation in operations}):
         members = [operation for operation in operations if operation.group == group]
-        commands = groups.add_parser(group, help=", ".join(each.command for each in members))
+        commands = groups.add_parser(
+            group, help=", ".join(operation.command for operation in members)
+        )
         _add_commands(commands.add_subparsers(metavar="COMMAND", required=True), members)
     add_export(groups)
     return parser

@@ -75,7 +75,7 @@ def read_operations(document: Json) -> list[Operation]:
         ]
     except (KeyError, TypeError, AttributeError) as error:
         raise UnsupportedApiDocument("The server is not a Caret console.") from error
-    return sorted(operations, key=lambda each: (each.group, each.command))
+    return sorted(operations, key=lambda operation: (operation.group, operation.command))
 
 
 def _build_operation(document: Json, path: str, method: str, operation: Json) -> Operation:
@@ -91,7 +91,7 @@ def _build_operation(document: Json, path: str, method: str, operation: Json) ->
         fields=fields,
         has_body=body is not None,
         is_paged=any(
-            each.name == "cursor" and each.place is ParameterLocation.QUERY for each in fields
+            field.name == "cursor" and field.place is ParameterLocation.QUERY for field in fields
         ),
     )
 
@@ -129,7 +129,7 @@ def _build_parameter(
     document: Json, name: str, location: ParameterLocation, schema: Json, is_required: bool
 ) -> Parameter:
     shape = _not_null(document, schema)
-    choices = tuple(str(each) for each in shape.get("enum", ()))
+    choices = tuple(str(choice) for choice in shape.get("enum", ()))
     return Parameter(
         name=name,
         place=location,

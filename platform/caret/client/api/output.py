@@ -56,10 +56,10 @@ def _format_cell(value: Any) -> Text:
             return Text("-", style="dim")
         case bool():
             return Text("yes" if value else "no")
-        case list() if all(isinstance(each, str) for each in value):
+        case list() if all(isinstance(item, str) for item in value):
             return _make_text(", ".join(value))
         case Mapping():
-            return Text("\n").join(_format_entry(str(name), each) for name, each in value.items())
+            return Text("\n").join(_format_entry(str(name), entry) for name, entry in value.items())
         case _:
             return _make_text(str(value))
 

@@ -24,9 +24,9 @@ def canonicalize(document: dict[str, Any]) -> bytes:
 def to_exact_numbers(value: Any) -> Any:
     """Return the value with only numbers that RFC 8785 can represent; idempotent."""
     if isinstance(value, dict):
-        return {str(key): to_exact_numbers(each) for key, each in value.items()}
+        return {str(key): to_exact_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [to_exact_numbers(each) for each in value]
+        return [to_exact_numbers(item) for item in value]
     if isinstance(value, float) and value.is_integer():
         value = int(Decimal(repr(value)))  # the digits as written, not those of the double
     if isinstance(value, int) and not -_MAX_INTEGER <= value <= _MAX_INTEGER:

@@ -38,8 +38,8 @@ _YAML_MARK: Final = re.compile(rb"(?<![^ \t\0])[-?:](?![^ \t\0])[ \t]*+")
 # (the maximum was 2.3, for 600 bytes). Texts made to be slow took 4 and more. They must be stopped
 # on the way: at the end of a text the parser asks no more, and may compare its results for a
 # second.
-_ASKS_PER_BYTE: Final = 0.03
-_MIN_ASKS: Final = 20
+_CHECKS_PER_BYTE: Final = 0.03
+_MIN_CHECKS: Final = 20
 
 _let_go: Final = ctypes.pythonapi.Py_DecRef
 _let_go.argtypes, _let_go.restype = [ctypes.py_object], None
@@ -94,7 +94,7 @@ def _parse(grammar: Grammar, source: bytes, is_late: IsLate) -> Tree:
     """Parse with a new parser (0.3 us): a stopped one would continue with the old text."""
     # Bash's parser takes quadratic time for NUL bytes. The copy is explained below.
     text = bytes(bytearray(source.replace(b"\0", b" ")))
-    asks = iter(range(_MIN_ASKS + int(len(text) * _ASKS_PER_BYTE)))
+    remaining_checks = iter(range(_MIN_CHECKS + int(len(text) * _CHECKS_PER_BYTE)))
 
     def piece(offset: int, _: Point) -> bytes:
         """Return the whole text at first, then single bytes.
@@ -105,7 +105,7 @@ def _parse(grammar: Grammar, source: bytes, is_late: IsLate) -> Tree:
         return text[offset : offset + 1] if offset else text
 
     def has_to_stop(*_: object) -> bool:
-        return next(asks, None) is None or is_late()
+        return next(remaining_checks, None) is None or is_late()
 
     num_references = getrefcount(text)
     try:

@@ -28,7 +28,7 @@ class BodyLimitMiddleware:
             return
         num_bytes = 0
 
-        async def counted() -> Mapping[str, Any]:
+        async def counting_receive() -> Mapping[str, Any]:
             nonlocal num_bytes
             event = await receive()
             if event["type"] == "http.request":
@@ -38,7 +38,7 @@ class BodyLimitMiddleware:
             return event
 
         try:
-            await self._application(scope, counted, send)
+            await self._application(scope, counting_receive, send)
         except _TooLarge:
             # Raised while the body is read, so no response has started.
             await _refuse(send)

@@ -152,7 +152,7 @@ class ConcurrencyLimitMiddleware:
         """Wrap `send`: it returns the slot after `stall_s` and acquires one again when done."""
         loop = asyncio.get_running_loop()
 
-        async def sent(event: Mapping[str, Any]) -> None:
+        async def stallable_send(event: Mapping[str, Any]) -> None:
             async with _timeout_raising(TooManyStalled) as ending:
 
                 def stall() -> None:
@@ -172,7 +172,7 @@ class ConcurrencyLimitMiddleware:
             if not slot.is_held:
                 await slot.acquire()
 
-        return sent
+        return stallable_send
 
 
 @asynccontextmanager

@@ -25,9 +25,9 @@ class CredentialNotes:
         self._application = application
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        async def watched(event: Mapping[str, Any]) -> None:
+        async def watching_send(event: Mapping[str, Any]) -> None:
             if event["type"] == "http.response.start" and scope.get("state", {}).get(_NOTE):
                 authenticate_connection(scope)
             await send(event)
 
-        await self._application(scope, receive, watched)
+        await self._application(scope, receive, watching_send)

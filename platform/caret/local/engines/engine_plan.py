@@ -100,12 +100,12 @@ def is_built_for_gpu() -> bool:
 
 def _describe_missing_room(machine: Machine) -> str:
     """Return what two engines lack; "" if there is room."""
-    least = _MIN_BYTES_OF_TWO[machine.hardware]
+    min_free_bytes = _MIN_BYTES_OF_TWO[machine.hardware]
     free = machine.free_bytes or 0
-    if free >= least:
+    if free >= min_free_bytes:
         return ""
     return (
-        f"two engines need {least / _GIB:.0f} GB of {_MEMORY_NAMES[machine.hardware]},"
+        f"two engines need {min_free_bytes / _GIB:.0f} GB of {_MEMORY_NAMES[machine.hardware]},"
         f" and this machine has {free / _GIB:.1f} GB"
     )
 

@@ -91,7 +91,7 @@ def _render_pool(values: Mapping[str, Value]) -> str:
 def _to_toml(value: Value) -> str:
     """Return a value in TOML: JSON, except for one character and without surrogate pairs."""
     if isinstance(value, list):
-        return f"[{', '.join(_to_toml(each) for each in value)}]"
+        return f"[{', '.join(_to_toml(item) for item in value)}]"
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{name} = {_to_toml(each)}' for name, each in value.items())} }}"
+        return f"{{ {', '.join(f'{name} = {_to_toml(item)}' for name, item in value.items())} }}"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -95,8 +95,8 @@ class Supervisor:
         Raises ServiceFailed if a service dies too often.
         """
         while not until():
-            for watched in self._services:
-                self._check_service(watched, on_launch=on_launch)
+            for watched_service in self._services:
+                self._check_service(watched_service, on_launch=on_launch)
             self._rotate_logs()
             time.sleep(_CHECK_INTERVAL_S)
 
@@ -108,9 +108,9 @@ class Supervisor:
     def stop(self) -> None:
         for is_foundation in (False, True):
             services = [
-                watched.service
-                for watched in reversed(self._services)
-                if watched.is_foundation is is_foundation
+                watched_service.service
+                for watched_service in reversed(self._services)
+                if watched_service.is_foundation is is_foundation
             ]
             for service in services:
                 service.child.request_stop()
@@ -118,34 +118,40 @@ class Supervisor:
                 service.child.stop()
 
     def _find_watched(self, service: Service) -> _WatchedService:
-        return next(watched for watched in self._services if watched.service is service)
+        return next(
+            watched_service
+            for watched_service in self._services
+            if watched_service.service is service
+        )
 
-    def _check_service(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
+    def _check_service(
+        self, watched_service: _WatchedService, *, on_launch: Callable[[], None]
+    ) -> None:
         now_s = time.monotonic()
-        if watched.state is _ServiceState.PAUSING:
-            if now_s >= watched.next_launch_s:
-                self._launch_again(watched, on_launch=on_launch)
-        elif watched.state is _ServiceState.OUTDATED:
-            self._replace(watched, on_launch=on_launch)
-        elif watched.state is _ServiceState.BROKEN:
+        if watched_service.state is _ServiceState.PAUSING:
+            if now_s >= watched_service.next_launch_s:
+                self._launch_again(watched_service, on_launch=on_launch)
+        elif watched_service.state is _ServiceState.OUTDATED:
+            self._replace(watched_service, on_launch=on_launch)
+        elif watched_service.state is _ServiceState.BROKEN:
             pass
-        elif not watched.service.child.is_alive:
-            self._record_death(watched, now_s=now_s)
-        elif watched.state is _ServiceState.STARTING:
-            self._check_readiness(watched, now_s=now_s)
+        elif not watched_service.service.child.is_alive:
+            self._record_death(watched_service, now_s=now_s)
+        elif watched_service.state is _ServiceState.STARTING:
+            self._check_readiness(watched_service, now_s=now_s)
 
-    def _record_death(self, watched: _WatchedService, *, now_s: float) -> None:
-        service = watched.service
+    def _record_death(self, watched_service: _WatchedService, *, now_s: float) -> None:
+        service = watched_service.service
         status = service.child.exit_status
         service.child.kill()  # the rest of its process group could still occupy its port
-        if self._tolerates_broken and watched.state is _ServiceState.STARTING:
-            watched.state = _ServiceState.BROKEN
+        if self._tolerates_broken and watched_service.state is _ServiceState.STARTING:
+            watched_service.state = _ServiceState.BROKEN
             self._print_line(read_tail(service.child.spec.log_file))
             self._print_line(
                 f"{service.name} does not start. It is started again when its code changes."
             )
             return
-        delay_s = watched.restarts.next_delay_s(now_s)
+        delay_s = watched_service.restarts.next_delay_s(now_s)
         if delay_s is None:
             raise ServiceFailed(
                 f"{service.name} ended {MAX_DEATHS + 1} times within {WINDOW_S:.0f} s (last status"
@@ -153,40 +159,43 @@ class Supervisor:
                 log_tail=read_tail(service.child.spec.log_file),
             )
         self._print_line(f"{service.name} ended with status {status}; it is started again.")
-        watched.state = _ServiceState.PAUSING
-        watched.next_launch_s = now_s + delay_s
+        watched_service.state = _ServiceState.PAUSING
+        watched_service.next_launch_s = now_s + delay_s
 
-    def _replace(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
+    def _replace(self, watched_service: _WatchedService, *, on_launch: Callable[[], None]) -> None:
         starting = [
             watched_service
             for watched_service in self._services
             if watched_service.state is _ServiceState.STARTING
         ]
         if len(starting) < _MAX_RESTARTS_AT_ONCE:
-            watched.service.child.stop(max_grace_s=_RESTART_GRACE_S)
-            self._launch_again(watched, on_launch=on_launch)
+            watched_service.service.child.stop(max_grace_s=_RESTART_GRACE_S)
+            self._launch_again(watched_service, on_launch=on_launch)
 
-    def _launch_again(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
-        watched.service.launch()
-        watched.state = _ServiceState.STARTING
-        watched.launched_s = time.monotonic()
+    def _launch_again(
+        self, watched_service: _WatchedService, *, on_launch: Callable[[], None]
+    ) -> None:
+        watched_service.service.launch()
+        watched_service.state = _ServiceState.STARTING
+        watched_service.launched_s = time.monotonic()
         on_launch()
 
-    def _check_readiness(self, watched: _WatchedService, *, now_s: float) -> None:
-        if now_s < watched.next_check_s:
+    def _check_readiness(self, watched_service: _WatchedService, *, now_s: float) -> None:
+        if now_s < watched_service.next_check_s:
             return
-        watched.next_check_s = now_s + 5 * _CHECK_INTERVAL_S
-        if watched.service.is_ready():
-            watched.state = _ServiceState.READY
+        watched_service.next_check_s = now_s + 5 * _CHECK_INTERVAL_S
+        if watched_service.service.is_ready():
+            watched_service.state = _ServiceState.READY
             self._print_line(
-                f"{watched.service.name} is ready again after {now_s - watched.launched_s:.1f} s."
+                f"{watched_service.service.name} is ready again"
+                f" after {now_s - watched_service.launched_s:.1f} s."
             )
-        elif now_s - watched.launched_s > watched.service.ready_timeout_s:
-            watched.service.child.kill()  # the next check counts it as a death
+        elif now_s - watched_service.launched_s > watched_service.service.ready_timeout_s:
+            watched_service.service.child.kill()  # the next check counts it as a death
 
     def _rotate_logs(self) -> None:
         if time.monotonic() < self._next_log_rotation_s:
             return
         self._next_log_rotation_s = time.monotonic() + _LOG_ROTATION_INTERVAL_S
-        for watched in self._services:
-            rotate_while_open(watched.service.child.spec.log_file)
+        for watched_service in self._services:
+            rotate_while_open(watched_service.service.child.spec.log_file)

@@ -46,7 +46,10 @@ def _find_end(query: RowQuery) -> datetime:
 
 
 def _to_row(entry: AuditEntryView) -> Row:
-    change = (None if each is None else dump_json(each) for each in (entry.before, entry.after))
+    change = (
+        None if document is None else dump_json(document)
+        for document in (entry.before, entry.after)
+    )
     return (*_before(entry), *change, *_after(entry))
 
 

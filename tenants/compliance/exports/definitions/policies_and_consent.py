@@ -27,14 +27,14 @@ from tenants.policy.overrides.queries import OverrideInForce, list_overrides
 from tenants.policy.queries import PolicyInForce, find_version_ends, page_of_versions
 from tenants.privacy.consent.queries import list_receipts
 
-_WHO: Final = (
+_VERSION_COLUMNS: Final = (
     ExportColumn("version", ColumnType.INTEGER),
     ExportColumn("created_at", ColumnType.TIME),
     ExportColumn("author_email", ColumnType.TEXT),
     ExportColumn("author_key", ColumnType.TEXT),
     ExportColumn("reason", ColumnType.TEXT),
 )
-_who = make_row_reader(*(column.name for column in _WHO))
+_read_version_columns = make_row_reader(*(column.name for column in _VERSION_COLUMNS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,11 @@ def _policy_row(row: _PolicyVersion) -> Row:
         for field, periods in row.not_enforced.items()
         for period in periods
     )
-    return (*_who(row.version), dump_json(serialize_policy(row.version.policy)), not_enforced)
+    return (
+        *_read_version_columns(row.version),
+        dump_json(serialize_policy(row.version.policy)),
+        not_enforced,
+    )
 
 
 POLICIES: Final = Export(
@@ -82,7 +86,7 @@ POLICIES: Final = Export(
     title=gettext_noop("Policy versions with author and reason"),
     permission=Permission.READ_POLICY,
     columns=(
-        *_WHO,
+        *_VERSION_COLUMNS,
         ExportColumn("policy", ColumnType.TEXT),
         ExportColumn("not_enforced", ColumnType.TEXT),
     ),
@@ -96,7 +100,11 @@ POLICIES: Final = Export(
 
 def _override_row(override: OverrideInForce) -> Row:
     subject: tuple[Any, ...] = (override.subject.kind.value, override.subject.id, override.name)
-    return (*subject, *_who(override), dump_json(serialize_override(override.override)))
+    return (
+        *subject,
+        *_read_version_columns(override),
+        dump_json(serialize_override(override.override)),
+    )
 
 
 POLICY_LAYERS: Final = Export(
@@ -108,7 +116,7 @@ POLICY_LAYERS: Final = Export(
         ExportColumn("kind", ColumnType.TEXT),
         ExportColumn("id", ColumnType.ID),
         ExportColumn("name", ColumnType.TEXT),
-        *_WHO,
+        *_VERSION_COLUMNS,
         ExportColumn("override", ColumnType.TEXT),
     ),
     source=PagedRows(

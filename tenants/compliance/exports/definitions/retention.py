@@ -42,7 +42,9 @@ _CLASS: Final = (
 
 
 def _class_rows(query: RowQuery) -> list[Row]:
-    return [_class_row(each) for each in list_data_class_reports(actor=query.actor, now=query.now)]
+    return [
+        _class_row(report) for report in list_data_class_reports(actor=query.actor, now=query.now)
+    ]
 
 
 def _class_row(class_report: DataClassReport) -> Row:

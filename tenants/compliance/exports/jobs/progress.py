@@ -72,4 +72,4 @@ def is_reading_done(document: object) -> bool:
 
 def find_next_unread(members: Sequence[ExportProgress]) -> int | None:
     """Return the index of the first export that is not completely read; None: all are."""
-    return next((place for place, each in enumerate(members) if not each.is_reading_done), None)
+    return next((index for index, member in enumerate(members) if not member.is_reading_done), None)

@@ -77,14 +77,14 @@ def list_definitions(*, actor: Actor) -> list[DefinitionView]:
     actor.require(Permission.EXPORT)
     definitions = [
         DefinitionView(
-            each.name,
-            each.version,
-            each.title,
-            each.is_of_period,
-            [column.name for column in each.columns],
+            definition.name,
+            definition.version,
+            definition.title,
+            definition.is_of_period,
+            [column.name for column in definition.columns],
         )
-        for each in EXPORTS.values()
-        if can_read_export(actor, each.name)
+        for definition in EXPORTS.values()
+        if can_read_export(actor, definition.name)
     ]
     title = gettext_noop("Evidence pack (all exports in one file)")
     pack = DefinitionView(PACK, PACK_VERSION, title, True, [])

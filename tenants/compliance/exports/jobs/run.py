@@ -120,8 +120,8 @@ def _run_job(claim: JobClaim, lane: JobLane) -> None:
         raise Conflict(_GIVEN_UP)
     members = parse_members(row.members)
     over_at_s = monotonic() + _SLICE_S
-    while (place := find_next_unread(members)) is not None:
-        members[place] = _read_batch(claim, row, members, place)
+    while (member_index := find_next_unread(members)) is not None:
+        members[member_index] = _read_batch(claim, row, members, member_index)
         if monotonic() >= over_at_s:
             claim.release()
             return
@@ -149,28 +149,38 @@ def build_row_query(row: ExportJob, claim: JobClaim) -> RowQuery:
 
 
 def _read_batch(
-    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], place: int
+    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], member_index: int
 ) -> ExportProgress:
-    member, query = members[place], build_row_query(row, claim)
+    member, query = members[member_index], build_row_query(row, claim)
     export = _find_export(member)
     if not member.is_begun:
         member = record_start(member, start_proof(export, query))
     batch = export.source.read(query, after=member.place)
     progress = record_part(member, num_rows=len(batch.rows), place=batch.next)
     _require_fit(row, progress)
-    _store_part(claim, row, [*members[:place], progress, *members[place + 1 :]], place, batch)
+    _store_part(
+        claim,
+        row,
+        [*members[:member_index], progress, *members[member_index + 1 :]],
+        member_index,
+        batch,
+    )
     return progress
 
 
 def _store_part(
-    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], place: int, batch: RowBatch
+    claim: JobClaim,
+    row: ExportJob,
+    members: Sequence[ExportProgress],
+    member_index: int,
+    batch: RowBatch,
 ) -> None:
     """Store a part, then commit its mark and the job's progress in one transaction."""
     object_id: UUID | None = None
     if batch.rows:
-        number = members[place].num_parts - 1
+        number = members[member_index].num_parts - 1
         object_id = sealed_objects.store_object(
-            claim, encode_part(batch.rows), member=place, number=number
+            claim, encode_part(batch.rows), member=member_index, number=number
         )
     with tenant_scope(claim.tenant_id):
         claim.update_job(

@@ -63,14 +63,14 @@ def read_installation_status(*, now: datetime) -> InstallationStatus:
 def collect_replicas_by_pool(scrapes: list[Scrape]) -> dict[str, frozenset[str]]:
     """Return the replicas of each pool, as the gateways that answer report them."""
     return list_replicas_by_pool(
-        merge_samples(each.samples for each in scrapes if each.samples is not None)
+        merge_samples(scrape.samples for scrape in scrapes if scrape.samples is not None)
     )
 
 
 def collect_allowed_hosts_by_pool(scrapes: list[Scrape]) -> dict[str, tuple[str, ...]]:
     """Return the hosts permitted for added replicas by pool, as the gateways report them."""
     return list_allowed_hosts_by_pool(
-        merge_samples(each.samples for each in scrapes if each.samples is not None)
+        merge_samples(scrape.samples for scrape in scrapes if scrape.samples is not None)
     )
 
 
@@ -93,14 +93,16 @@ def compute_key_figures(installation: InstallationStatus) -> KeyFigures:
 
 def record_capabilities(scrapes: Iterable[Scrape], *, now: datetime) -> None:
     """Record what has changed since the last report. Nothing is known if no gateway responds."""
-    listed = list(scrapes)
-    reports = [each.samples for each in listed if each.samples is not None]
+    scrape_list = list(scrapes)
+    reports = [scrape.samples for scrape in scrape_list if scrape.samples is not None]
     if not reports:
         return
     rows = CapabilityChange.objects.order_by("capability", "-since").distinct("capability")
     current = dict(rows.values_list("capability", "is_available"))
     capabilities = find_capabilities(reports)
-    if len(reports) == len(listed):  # otherwise the region may have a gateway that does not respond
+    if len(reports) == len(
+        scrape_list
+    ):  # otherwise the region may have a gateway that does not respond
         missing_names = (
             name for name in current if name.startswith(REGION_PREFIX) and name not in capabilities
         )

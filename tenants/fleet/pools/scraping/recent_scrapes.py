@@ -67,13 +67,15 @@ def count_recent(
     if oldest is None or not 0 < now_s - oldest.at_s <= KEEP_S:
         return RecentScrapes(merge_samples(_collect_samples(successful)), None)
     increases = [
-        increase for each in successful if (increase := _compute_increase(oldest, each)) is not None
+        increase
+        for scrape in successful
+        if (increase := _compute_increase(oldest, scrape)) is not None
     ]
     return RecentScrapes(merge_samples(increases), now_s - oldest.at_s)
 
 
 def _collect_samples(successful: Iterable[Scrape]) -> list[MetricSamples]:
-    return [each.samples for each in successful if each.samples is not None]
+    return [scrape.samples for scrape in successful if scrape.samples is not None]
 
 
 def _compute_increase(oldest: _StoredScrape, scrape: Scrape) -> MetricSamples | None:

@@ -36,14 +36,14 @@ class SlowRequests:
 
 def list_slow_requests() -> SlowRequests:
     responses = query_all_gateways(_fetch_slow_requests)
-    records = [record for each in responses if each is not None for record in each]
+    records = [record for response in responses if response is not None for record in response]
     records.sort(key=lambda record: -_get_waited_ms(record) / FIRST_TOKEN_TARGETS_MS[record.mode])
     return SlowRequests(
         requests=[
             SlowRequest(record, explain_latency(record), _get_waited_ms(record))
             for record in records[:MAX_SHOWN]
         ],
-        num_unreachable=sum(each is None for each in responses),
+        num_unreachable=sum(response is None for response in responses),
     )
 
 
@@ -51,7 +51,7 @@ def _fetch_slow_requests(address: str) -> list[CompletionRecord] | None:
     """Return a gateway's slowest completions; None: it did not answer."""
     try:
         data = fetch_from_gateway(address, "/slow")
-        return [each for each in decode_records(data) if isinstance(each, CompletionRecord)]
+        return [record for record in decode_records(data) if isinstance(record, CompletionRecord)]
     except (RequestFailed, msgspec.DecodeError, UnicodeDecodeError):  # down, or another version
         return None
 

@@ -79,14 +79,14 @@ class SuppressionTable:
         while num_before != len(suppressed):
             num_before = len(suppressed)
             for index in range(len(dimensions)):
-                for line, everybody in self._iterate_lines(dimensions, index, people_of):
+                for line, people in self._iterate_lines(dimensions, index, people_of):
                     suppressed_in_line = {
                         cell: suppressed[cell] for cell in line if cell in suppressed
                     }
                     suppressed |= find_suppressed_groups(
                         line,
                         min_users=self._min_users,
-                        everybody=everybody,
+                        all_users=people,
                         already_suppressed=suppressed_in_line,
                     )
         return suppressed
@@ -136,7 +136,7 @@ class _ComplementGroups:
         self._people_of = cell_users.users_by_cell(
             tuple(name for name in dimensions if name != TEAM)
         )
-        self._found: dict[Cell, list[People]] = {}
+        self._parts_of: dict[Cell, list[People]] = {}
 
     def overlapping_users(self, cell: Cell) -> Iterator[People]:
         if self._members is None:
@@ -148,12 +148,12 @@ class _ComplementGroups:
             yield people - members
 
     def _by_columns(self, cell: Cell) -> list[People]:
-        if cell not in self._found:
+        if cell not in self._parts_of:
             divided: defaultdict[tuple[bool, ...], set[str]] = defaultdict(set)
-            for other, people in self._people_of.items():
-                divided[tuple(map(str.__eq__, cell, other))] |= people
-            self._found[cell] = [People(people) for people in divided.values()]
-        return self._found[cell]
+            for other_cell, people in self._people_of.items():
+                divided[tuple(map(str.__eq__, cell, other_cell))] |= people
+            self._parts_of[cell] = [People(people) for people in divided.values()]
+        return self._parts_of[cell]
 
 
 def _remove_at(values: tuple[str, ...], index: int) -> tuple[str, ...]:

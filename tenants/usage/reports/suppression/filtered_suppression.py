@@ -45,9 +45,9 @@ class FilteredUsage:
     min_users: int
     team_names: Mapping[str, str]  # by ID; empty: teams are not requested
 
-    def users_by_cell(self, rows: QuerySet[Any], *more: str) -> SuppressionTable:
-        """Return the suppression table by the filter's columns and `more`. One query."""
-        columns = self._column_dimensions(*more)
+    def users_by_cell(self, rows: QuerySet[Any], *extra_columns: str) -> SuppressionTable:
+        """Return the suppression table by the filter's columns and `extra_columns`. One query."""
+        columns = self._column_dimensions(*extra_columns)
         people_by_cell: defaultdict[Cell, set[str]] = defaultdict(set)
         for *cell, user_id in rows.order_by().values_list(*columns, "user_id").distinct():
             people_by_cell[tuple(cell)].add(str(user_id))
@@ -109,17 +109,19 @@ class FilteredUsage:
         }
         members = self.members
         if members:
-            everybody = People().union(*users_by_cell.values())
-            members = {**members, NO_TEAM: everybody.difference(*members.values())}
+            all_people = People().union(*users_by_cell.values())
+            members = {**members, NO_TEAM: all_people.difference(*members.values())}
         return SuppressionTable(CellUsers(columns, users_by_cell, members), self.min_users)
 
-    def _column_dimensions(self, *more: str) -> Dimensions:
-        return tuple(name for name in self._build_dimensions(*more) if name != TEAM)
+    def _column_dimensions(self, *extra_columns: str) -> Dimensions:
+        return tuple(name for name in self._build_dimensions(*extra_columns) if name != TEAM)
 
-    def _build_dimensions(self, *more: str) -> Dimensions:
+    def _build_dimensions(self, *extra_columns: str) -> Dimensions:
         names = (*COLUMNS, TEAM)
         return tuple(
-            name for name in names if name in more or self._selected_value(name) is not None
+            name
+            for name in names
+            if name in extra_columns or self._selected_value(name) is not None
         )
 
     def _to_cell(self, dimensions: Dimensions) -> Cell:

@@ -36,12 +36,12 @@ def find_suppressed_groups(
     users_of: Mapping[_Key, _People],
     *,
     min_users: int,
-    everybody: _People | None = None,
+    all_users: _People | None = None,
     already_suppressed: Mapping[_Key, Suppression] = _NOTHING,
 ) -> dict[_Key, Suppression]:
     """Return the suppressed groups and why.
 
-    `users_of` has the users of each group. `everybody` are the users of the total, if a user may be
+    `users_of` has the users of each group. `all_users` are the users of the total, if a user may be
     in several groups with the same usage; None: groups are disjoint. Subtraction must not reveal
     groups in `already_suppressed`, either.
     """
@@ -50,13 +50,13 @@ def find_suppressed_groups(
         for key, users in users_of.items()
         if 0 < len(users) < min_users
     }
-    if everybody is not None:
-        suppressed = _find_near_duplicates(users_of, everybody, min_users) | suppressed
+    if all_users is not None:
+        suppressed = _find_near_duplicates(users_of, all_users, min_users) | suppressed
     # Ties keep the order of the groups, so that a report is the same each time.
     visible = sorted(
         (key for key in users_of if key not in suppressed), key=lambda key: len(users_of[key])
     )
-    overlap = None if everybody is None else _Overlap(users_of, everybody, min_users)
+    overlap = None if all_users is None else _Overlap(users_of, all_users, min_users)
     disclosed: _Key | None
     while visible:
         if not _is_safe([users_of[key] for key in suppressed], min_users):
@@ -69,14 +69,14 @@ def find_suppressed_groups(
 
 
 def _find_near_duplicates(
-    users_of: Mapping[_Key, _People], everybody: _People, min_users: int
+    users_of: Mapping[_Key, _People], all_users: _People, min_users: int
 ) -> dict[_Key, Suppression]:
-    wholes = [everybody, *users_of.values()]
+    wholes = [all_users, *users_of.values()]
     return {
         key: Suppression.COMPLEMENTARY
         for key, users in users_of.items()
         if len(users) >= min_users
-        and any(users < whole and len(whole - users) < min_users for whole in wholes)
+        and any(users < total and len(total - users) < min_users for total in wholes)
     }
 
 
@@ -84,34 +84,39 @@ class _Overlap(Generic[_Key]):
     """Inferences from overlapping groups."""
 
     def __init__(
-        self, users_of: Mapping[_Key, _People], everybody: _People, min_users: int
+        self, users_of: Mapping[_Key, _People], all_users: _People, min_users: int
     ) -> None:
         self._users_of = users_of
-        self._everybody = everybody
+        self._all_users = all_users
         self._min_users = min_users
         by_size = sorted(users_of, key=lambda key: len(users_of[key]))
         self._pairs = [pair for pair in combinations(by_size, 2) if self._discloses(*pair)]
 
     def find_disclosed(self, visible: list[_Key]) -> _Key | None:
         """Return the smallest group of those that reveal a few users; None: there are none."""
-        remaining_users = self._everybody.difference(*(self._users_of[key] for key in visible))
+        remaining_users = self._all_users.difference(*(self._users_of[key] for key in visible))
         if 0 < len(remaining_users) < self._min_users:
             return visible[0]
         return next(
-            (one for one, other in self._pairs if one in visible and other in visible), None
+            (
+                group
+                for group, other_group in self._pairs
+                if group in visible and other_group in visible
+            ),
+            None,
         )
 
-    def _discloses(self, one: _Key, other: _Key) -> bool:
+    def _discloses(self, group: _Key, other_group: _Key) -> bool:
         """Return whether total minus both groups reveals a few users.
 
         Users in one of the groups cancel out, users in both count negatively, users in neither
         positively.
         """
-        users, other_users = self._users_of[one], self._users_of[other]
+        users, other_users = self._users_of[group], self._users_of[other_group]
         # Skips most pairs, which are far smaller than the total.
-        if len(users) + len(other_users) <= len(self._everybody) - self._min_users:
+        if len(users) + len(other_users) <= len(self._all_users) - self._min_users:
             return False
-        return 0 < len(self._everybody) - len(users ^ other_users) < self._min_users
+        return 0 < len(self._all_users) - len(users ^ other_users) < self._min_users
 
 
 def _is_safe(suppressed: list[_People], min_users: int) -> bool:

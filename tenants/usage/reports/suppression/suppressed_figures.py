@@ -62,9 +62,9 @@ def find_suppressed(
     rows = select_rollups_of_everybody(actor, begins_at=query.starts_at, query=query)
     parts = part.users_by_cell(rows, *COLUMNS)
     times = part.users_by_time(rows) if GroupBy.DAY in breakdown.by else {}
-    whole = part.find_suppression(parts)
-    if whole is not None:
-        return SuppressedFigures(whole, _suppress_all_groups(breakdown, whole))
+    suppression = part.find_suppression(parts)
+    if suppression is not None:
+        return SuppressedFigures(suppression, _suppress_all_groups(breakdown, suppression))
     return SuppressedFigures(None, _find_suppressed_groups(part, query, breakdown, parts, times))
 
 
@@ -100,19 +100,19 @@ def _find_suppressed_in_filtered_overview(
     def within(begins_at: datetime, ends_at: datetime) -> Suppression | None:
         return part.find_suppression(part.merge(_select_times(times, begins_at, ends_at).values()))
 
-    whole, before = (
+    suppression, before = (
         part.find_suppression(parts),
         within(query.previous_period.starts_at, query.starts_at),
     )
     return SuppressedOverview(
-        usage=whole,
+        usage=suppression,
         usage_before=before,
-        quality=whole,
+        quality=suppression,
         quality_before=before,
-        speeds=whole or within(since, query.ends_at),
+        speeds=suppression or within(since, query.ends_at),
         speeds_before=within(since - (query.ends_at - since), since),
-        groups=_suppress_all_groups(breakdown, whole)
-        if whole
+        groups=_suppress_all_groups(breakdown, suppression)
+        if suppression
         else _find_suppressed_groups(part, query, breakdown, parts, times),
         choices={
             column: sorted(value for (value,) in parts.users.users_by_cell((column,)))
@@ -126,8 +126,8 @@ def _suppress_small_groups(breakdown: Breakdown, min_users: int) -> HiddenGroups
     return {by: find_small_groups(groups, min_users) for by, groups in breakdown.by.items()}
 
 
-def _suppress_all_groups(breakdown: Breakdown, whole: Suppression) -> HiddenGroups:
-    return {by: dict.fromkeys(groups, whole) for by, groups in breakdown.by.items()}
+def _suppress_all_groups(breakdown: Breakdown, suppression: Suppression) -> HiddenGroups:
+    return {by: dict.fromkeys(groups, suppression) for by, groups in breakdown.by.items()}
 
 
 def _find_suppressed_groups(

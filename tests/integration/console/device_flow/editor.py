@@ -45,13 +45,13 @@ class Editor:
     def poll(self, *, waits_s: float = INTERVAL_S, **fields: str) -> dict[str, Any]:
         """Wait, and return the answer to a poll."""
         self.wait(timedelta(seconds=waits_s))
-        named = {"grant_type": GRANT, "client_id": "caret-ls"}
-        named["device_code"] = self.codes.get("device_code", "")
-        answer = self.post("/oauth/token", named | fields)
-        found: dict[str, Any] = answer.json()
-        assert answer.status_code == (200 if "access_token" in found else 400)
+        parameters = {"grant_type": GRANT, "client_id": "caret-ls"}
+        parameters["device_code"] = self.codes.get("device_code", "")
+        answer = self.post("/oauth/token", parameters | fields)
+        response: dict[str, Any] = answer.json()
+        assert answer.status_code == (200 if "access_token" in response else 400)
         assert answer["Cache-Control"] == "no-store"
-        return found
+        return response
 
     def wait(self, duration: timedelta) -> None:
         self.now += duration
@@ -81,10 +81,10 @@ def keys_of(company: Company) -> list[ApiKey]:
 
 
 def change_policy(company: Company, **changes: Any) -> None:
-    held = find_policy_in_force(tenant_id=company.tenant_id).policy
+    current_policy = find_policy_in_force(tenant_id=company.tenant_id).policy
     set_policy(
         actor=company.platform,
-        document=serialize_policy(held) | changes,
+        document=serialize_policy(current_policy) | changes,
         reason="a test",
         now=timezone.now(),
     )

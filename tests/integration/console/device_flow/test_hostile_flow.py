@@ -62,9 +62,9 @@ def test_the_confirmation_needs_a_csrf_token(company: Company, ada: Client, edit
 def test_a_wrong_request_gets_the_errors_of_the_rfc(
     editor: Editor, path: str, fields: dict[str, str], error: str
 ) -> None:
-    named = {name: GRANT if value == "GRANT" else value for name, value in fields.items()}
+    parameters = {name: GRANT if value == "GRANT" else value for name, value in fields.items()}
 
-    answer = editor.post(path, named)
+    answer = editor.post(path, parameters)
 
     assert answer.status_code == (401 if error == "invalid_client" else 400)
     assert answer.json()["error"] == error

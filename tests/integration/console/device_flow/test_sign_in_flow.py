@@ -47,8 +47,8 @@ def test_a_confirmed_editor_gets_a_key_of_its_own(
     )
     assert (codes["expires_in"], codes["interval"]) == (LIFETIME.total_seconds(), INTERVAL_S)
     assert pending["error"] == "authorization_pending"
-    for shown in ("Neovim 0.11", "ada-laptop", editor.address, editor.user_code):
-        assert shown in page
+    for expected in ("Neovim 0.11", "ada-laptop", editor.address, editor.user_code):
+        assert expected in page
     assert confirmed["Location"] == "/device?done=confirmed"
     key = parse_key(token["access_token"])
     assert key is not None
@@ -60,8 +60,8 @@ def test_a_confirmed_editor_gets_a_key_of_its_own(
     assert "inference" not in row.scopes
     assert token["token_type"] == "Bearer"
     assert 0 < token["expires_in"] <= 180 * 86_400
-    listed = ada.get("/account/keys", {"origin": "devices"}).content.decode()
-    assert "Neovim 0.11 on ada-laptop" in listed
+    key_list = ada.get("/account/keys", {"origin": "devices"}).content.decode()
+    assert "Neovim 0.11 on ada-laptop" in key_list
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="key.created")
     assert (str(entry.actor_id), entry.address) == (company.developer.user_id, editor.address)
@@ -147,7 +147,7 @@ def test_an_editor_that_polls_too_fast_is_slowed_down(editor: Editor) -> None:
     assert errors == ["authorization_pending", "slow_down", "slow_down", "authorization_pending"]
 
 
-# --- a code used twice, guessed, or confirmed by somebody else
+# --- a code used twice, guessed, or confirmed by another user
 
 
 def test_a_code_used_twice_revokes_the_key(company: Company, ada: Client, editor: Editor) -> None:
@@ -156,9 +156,9 @@ def test_a_code_used_twice_revokes_the_key(company: Company, ada: Client, editor
     key = parse_key(editor.poll()["access_token"])
     assert key is not None
 
-    again = editor.poll()
+    second_poll = editor.poll()
 
-    assert again["error"] == "invalid_grant"
+    assert second_poll["error"] == "invalid_grant"
     assert not is_key_active(tenant_id=company.tenant_id, key=key, now=editor.now)
     assert len(keys_of(company)) == 1
 

@@ -27,11 +27,11 @@ def fields_of(page: str) -> dict[str, Any]:
     for name, text in re.findall(r'<textarea name="([^"]+)"[^>]*>([^<]*)</textarea>', form):
         fields[name] = unescape(text).strip()
     for name, options in re.findall(r'<select name="([^"]+)"[^>]*>(.*?)</select>', form, re.DOTALL):
-        chosen = re.search(r'<option value="([^"]*)" selected', options)
+        selected = re.search(r'<option value="([^"]*)" selected', options)
         first = re.search(r'<option value="([^"]*)"', options)
-        fields[name] = unescape((chosen or first or [None, ""])[1] or "")
+        fields[name] = unescape((selected or first or [None, ""])[1] or "")
     return fields
 
 
-def posted(client: Client, path: str, **fields: Any) -> Any:
+def post_form(client: Client, path: str, **fields: Any) -> Any:
     return client.post(path, fields)

@@ -54,12 +54,12 @@ class Socket:
 async def socket(
     session: str, *, origin: bytes | None = OWN, path: str = "/live"
 ) -> AsyncIterator[Socket]:
-    opened = Socket(session, origin, path)
-    yield opened
-    await opened.leave()
+    opened_socket = Socket(session, origin, path)
+    yield opened_socket
+    await opened_socket.leave()
 
 
-async def read_first_message(opened: Socket) -> dict[str, str]:
-    assert await opened.is_accepted()
-    message: dict[str, str] = json.loads((await opened.next())["text"])
+async def read_first_message(opened_socket: Socket) -> dict[str, str]:
+    assert await opened_socket.is_accepted()
+    message: dict[str, str] = json.loads((await opened_socket.next())["text"])
     return message

@@ -5,15 +5,15 @@ from typing import Any
 from django.test import Client
 
 from tests.fixtures.companies import Person
-from tests.integration.console.pages.forms import fields_of, posted
+from tests.integration.console.pages.forms import fields_of, post_form
 
 
 def override_path(person: Person) -> str:
     return f"/policies/overrides/user/{person.user_id}"
 
 
-def save_override(client: Client, person: Person, **changed: Any) -> Any:
+def save_override(client: Client, person: Person, **changes: Any) -> Any:
     path = override_path(person)
     fields = fields_of(client.get(path).content.decode())
-    draft = fields_of(posted(client, path, **(fields | changed)).content.decode())
-    return posted(client, f"{path}/review", **(draft | {"reason": "Contractor"}))
+    draft = fields_of(post_form(client, path, **(fields | changes)).content.decode())
+    return post_form(client, f"{path}/review", **(draft | {"reason": "Contractor"}))

@@ -14,11 +14,11 @@ _FRAMES: Final = ("SELECT set_config", "SAVEPOINT", "RELEASE SAVEPOINT", "BEGIN"
 
 @contextmanager
 def few_queries(at_most: int = MAX_QUERIES) -> Iterator[None]:
-    with CaptureQueriesContext(connection) as caught:
+    with CaptureQueriesContext(connection) as captured:
         yield
-    queries = table_queries(caught)
+    queries = table_queries(captured)
     assert len(queries) <= at_most, "\n".join(queries)
 
 
-def table_queries(caught: CaptureQueriesContext) -> list[str]:
-    return [query["sql"] for query in caught if not query["sql"].startswith(_FRAMES)]
+def table_queries(captured: CaptureQueriesContext) -> list[str]:
+    return [query["sql"] for query in captured if not query["sql"].startswith(_FRAMES)]

@@ -46,11 +46,11 @@ def token_names(company: Company) -> list[str]:
 
 
 def form_token(client: Client) -> str:
-    found = re.search(
+    match = re.search(
         r'name="form_token" value="([^"]+)"', client.get("/sign-in-settings").content.decode()
     )
-    assert found is not None
-    return found[1]
+    assert match is not None
+    return match[1]
 
 
 def test_anonymous_visitors_are_redirected_to_sign_in() -> None:
@@ -130,12 +130,12 @@ def test_another_tenants_domain_and_token_are_not_found(
 ) -> None:
     now = timezone.now()
     domain = claim_domain(actor=company.platform, name="initech.example", now=now)
-    made = create_scim_token(actor=company.platform, name="Okta", now=now)
+    scim_token = create_scim_token(actor=company.platform, name="Okta", now=now)
     client = sign_in_now(cast.acme.people[Role.OWNER])
 
     for path in (f"domains/{domain.id}/verify", f"domains/{domain.id}/release"):
         assert client.post(f"/sign-in-settings/{path}").status_code == 404
-    assert client.post(f"/sign-in-settings/scim/{made.token.id}/revoke").status_code == 404
+    assert client.post(f"/sign-in-settings/scim/{scim_token.token.id}/revoke").status_code == 404
     assert domains(company) == ["initech.example"]
     assert token_names(company) == ["Okta"]
 
@@ -152,19 +152,19 @@ def test_a_provider_is_configured_shown_without_its_secret_and_removed(
 ) -> None:
     before = client.get("/sign-in-settings/provider/openid").content.decode()
     page = client.post("/sign-in-settings/provider/openid", GOOD, follow=True).content.decode()
-    held = rules(company).provider
+    provider = rules(company).provider
     client.post("/sign-in-settings/provider/remove")
 
     assert f"/sign-in/provider/{company.tenant_id}" in before
-    assert held is not None
-    assert held.issuer == GOOD["issuer"]
+    assert provider is not None
+    assert provider.issuer == GOOD["issuer"]
     assert GOOD["issuer"] in page
     assert GOOD["client_secret"] not in page
     assert rules(company).provider is None
 
 
 @pytest.mark.parametrize(
-    ("path", "changes", "kept"),
+    ("path", "changes", "expected"),
     [
         ("openid", {"issuer": "http://plain.example"}, "http://plain.example"),
         ("openid", {"client_id": ""}, GOOD["issuer"]),
@@ -175,14 +175,14 @@ def test_a_provider_is_configured_shown_without_its_secret_and_removed(
     ],
 )
 def test_an_invalid_provider_configuration_gets_an_error_message(
-    company: Company, client: Client, path: str, changes: dict[str, str], kept: str
+    company: Company, client: Client, path: str, changes: dict[str, str], expected: str
 ) -> None:
     answer = client.post(f"/sign-in-settings/provider/{path}", GOOD | changes)
 
     text = answer.content.decode()
     assert answer.status_code == 400
     assert 'class="wrong"' in text or 'role="alert"' in text
-    assert kept in text
+    assert expected in text
     assert rules(company).provider is None
 
 
@@ -201,7 +201,7 @@ def test_a_scim_token_is_shown_once_and_revoked(company: Company, client: Client
     form = {"token_name": "Okta", "form_token": form_token(client)}
 
     page = client.post("/sign-in-settings/scim", form)
-    again = client.post("/sign-in-settings/scim", form, follow=True).content.decode()
+    second_page = client.post("/sign-in-settings/scim", form, follow=True).content.decode()
     text = re.findall(r'<code class="whole">([^<]+)</code>', page.content.decode())[0]
     [token] = list_scim_tokens(actor=company.platform)
     names = token_names(company)
@@ -209,7 +209,7 @@ def test_a_scim_token_is_shown_once_and_revoked(company: Company, client: Client
 
     assert page["Cache-Control"] == "no-store"
     assert text not in client.get("/sign-in-settings").content.decode()
-    assert "We did not create a second token" in again
+    assert "We did not create a second token" in second_page
     assert names == ["Okta"]
     assert token_names(company) == []
 

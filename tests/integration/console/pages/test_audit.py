@@ -47,7 +47,7 @@ def change(company: Company, number: int = 1, action: str = "door.painted") -> N
         )
 
 
-def shown(client: Client, **query: str) -> str:
+def audit_page(client: Client, **query: str) -> str:
     return client.get("/audit", query).content.decode()
 
 
@@ -57,8 +57,8 @@ def targets(page: str) -> list[str]:
 
 def sentences(page: str) -> list[str]:
     """Return the sentences, newest first, without markup."""
-    found = re.findall(r'class="entry-sentence">(.*?)</span>', page)
-    return [re.sub("<[^>]+>", "", each) for each in found]
+    html_sentences = re.findall(r'class="entry-sentence">(.*?)</span>', page)
+    return [re.sub("<[^>]+>", "", sentence) for sentence in html_sentences]
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -77,7 +77,7 @@ def test_an_entry_shows_both_values_the_reason_and_the_actor(
 ) -> None:
     change(company)
 
-    page = shown(audrey, action="door.painted")
+    page = audit_page(audrey, action="door.painted")
 
     assert "- colour: &quot;red&quot;" in page
     assert "+ colour: &quot;&lt;b&gt;blue&quot;" in page
@@ -100,7 +100,7 @@ def test_an_entry_is_a_sentence_with_names_and_the_ids_behind_them(
     team_id = remove_from_team(company)
     administrator, dan = company.administrator, company.developer
 
-    page = shown(audrey, action="team.member_removed")
+    page = audit_page(audrey, action="team.member_removed")
 
     assert sentences(page) == [
         f"{administrator.email} removed {dan.email} from the team Payments &lt;3."
@@ -113,7 +113,7 @@ def test_a_sentence_is_written_in_the_readers_language(company: Company, audrey:
     remove_from_team(company)
     audrey.cookies["caret-language"] = "de"
 
-    (sentence,) = sentences(shown(audrey, action="team.member_removed"))
+    (sentence,) = sentences(audit_page(audrey, action="team.member_removed"))
 
     assert sentence == (
         f"{company.administrator.email} hat {company.developer.email} "
@@ -147,7 +147,7 @@ def test_entries_are_found_by_prefix_and_by_name(
 ) -> None:
     remove_from_team(company)
 
-    assert len(sentences(shown(audrey, **filters))) == num
+    assert len(sentences(audit_page(audrey, **filters))) == num
 
 
 def test_an_erased_user_is_not_named(company: Company, audrey: Client) -> None:
@@ -157,7 +157,7 @@ def test_an_erased_user_is_not_named(company: Company, audrey: Client) -> None:
             ended_at=timezone.now(), erased_at=timezone.now()
         )
 
-    page = shown(audrey, action="team.member_removed")
+    page = audit_page(audrey, action="team.member_removed")
 
     assert "removed Erased user from the team" in sentences(page)[0]
     assert company.developer.email not in page
@@ -169,7 +169,7 @@ def test_the_filter_suggests_the_tenants_people_and_teams_only(
     remove_from_team(company)
     neighbour = make_company("hooli", GLOBEX)
 
-    page = shown(audrey)
+    page = audit_page(audrey)
 
     assert f'<option value="{company.developer.email}">' in page
     assert '<option value="Payments &lt;3">' in page
@@ -177,9 +177,9 @@ def test_the_filter_suggests_the_tenants_people_and_teams_only(
 
 
 def test_reading_the_log_adds_an_entry(company: Company, audrey: Client) -> None:
-    shown(audrey)
+    audit_page(audrey)
 
-    assert "audit.read" in shown(audrey)
+    assert "audit.read" in audit_page(audrey)
 
 
 @pytest.mark.parametrize(
@@ -198,14 +198,14 @@ def test_the_list_shows_only_entries_that_match_the_filters(
 ) -> None:
     change(company, 7)
 
-    assert (targets(shown(audrey, action="door.painted", **filters)) == ["door:7"]) == is_there
+    assert (targets(audit_page(audrey, action="door.painted", **filters)) == ["door:7"]) == is_there
 
 
 def test_entries_are_found_by_the_actors_email_address(company: Company, audrey: Client) -> None:
     change(company, 7)
 
-    assert targets(shown(audrey, actor=company.administrator.email))
-    assert not targets(shown(audrey, actor=company.developer.email))
+    assert targets(audit_page(audrey, actor=company.administrator.email))
+    assert not targets(audit_page(audrey, actor=company.developer.email))
 
 
 @pytest.mark.parametrize(
@@ -236,13 +236,15 @@ def test_a_link_leads_to_older_entries(company: Company, audrey: Client) -> None
     for number in range(53):
         change(company, number)
 
-    first = shown(audrey, action="door.painted")
+    first = audit_page(audrey, action="door.painted")
     older = re.search(r'href="([^"]+)"><span>Older', first)
     assert older is not None
-    rest = audrey.get(older[1].replace("&amp;", "&")).content.decode()
+    older_page = audrey.get(older[1].replace("&amp;", "&")).content.decode()
 
-    assert [*targets(first), *targets(rest)] == [f"door:{number}" for number in range(52, -1, -1)]
-    assert "Newest" in rest
+    assert [*targets(first), *targets(older_page)] == [
+        f"door:{number}" for number in range(52, -1, -1)
+    ]
+    assert "Newest" in older_page
 
 
 def test_an_htmx_request_gets_only_the_list(company: Company, audrey: Client) -> None:
@@ -256,14 +258,14 @@ def test_the_list_runs_few_queries(company: Company, audrey: Client) -> None:
     change(company)
 
     with few_queries():
-        shown(audrey)
+        audit_page(audrey)
 
 
 def test_another_tenant_does_not_see_the_entries(company: Company, sign_in: SignIn) -> None:
     change(company, 7)
     other_company = make_company("hooli", GLOBEX)
 
-    page = shown(sign_in(other_company.administrator), target="door:7")
+    page = audit_page(sign_in(other_company.administrator), target="door:7")
 
     assert not targets(page)
 

@@ -49,10 +49,10 @@ def customer_of(company: Company) -> InvoiceParty:
 
 def actions_of(company: Company) -> list[str]:
     actor = company.people[Role.OWNER].actor
-    found = list_entries(
+    entry_page = list_entries(
         actor=actor, audit_filter=AuditFilter(), limit=50, cursor=None, now=timezone.now()
     )
-    return [entry.action for entry in found.rows]
+    return [entry.action for entry in entry_page.rows]
 
 
 def test_the_form_shows_the_current_profile(bill: Client) -> None:
@@ -69,12 +69,12 @@ def test_saving_the_profile_replaces_the_customer_and_keeps_the_tax(
 ) -> None:
     answer = bill.post(PATH, CHANGED, follow=True)
 
-    found = find_billing_profile(actor=company.people[Role.OWNER].actor)
+    profile = find_billing_profile(actor=company.people[Role.OWNER].actor)
     lines = ("2 Side Street", "12345 Town")
-    assert found.customer == InvoiceParty(
+    assert profile.customer == InvoiceParty(
         "Initrode", lines, "DE123456789", "ap@initrode.example", "DE"
     )
-    assert found.tax == InvoiceTax("VAT", 1_900)
+    assert profile.tax == InvoiceTax("VAT", 1_900)
     assert "Billing profile saved. It applies from the next invoice." in answer.content.decode()
 
 
@@ -83,8 +83,8 @@ def test_the_first_profile_is_made_without_a_tax(sign_in: SignIn) -> None:
 
     browser(company, Role.OWNER, sign_in).post(PATH, CHANGED)
 
-    found = find_billing_profile(actor=company.people[Role.OWNER].actor)
-    assert (found.customer.name, found.tax) == ("Initrode", InvoiceTax("", 0))
+    profile = find_billing_profile(actor=company.people[Role.OWNER].actor)
+    assert (profile.customer.name, profile.tax) == ("Initrode", InvoiceTax("", 0))
 
 
 def test_only_an_actual_change_adds_an_audit_entry(company: Company, bill: Client) -> None:

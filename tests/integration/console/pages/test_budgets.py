@@ -50,7 +50,7 @@ def change(client: Client, budget: BudgetView, **fields: str) -> Any:
     return client.post(f"/budgets/{budget.id}/edit", form | fields)
 
 
-def wrong(page: str) -> list[str]:
+def invalid_fields(page: str) -> list[str]:
     return re.findall(r'class="wrong" id="id_(\w+)_error"', page)
 
 
@@ -79,8 +79,8 @@ def test_anonymous_visitors_are_redirected_to_sign_in() -> None:
 def test_a_budget_for_the_tenant_is_created(company: Company, bill: Client) -> None:
     page = bill.post("/budgets/new", NEW_BUDGET, follow=True).content.decode()
 
-    (made,) = budgets(company)
-    assert (made.limit_micros, made.is_hard, made.scope) == (1_250_500_000, True, "tenant")
+    (budget,) = budgets(company)
+    assert (budget.limit_micros, budget.is_hard, budget.scope) == (1_250_500_000, True, "tenant")
     assert "Budget created. It applies immediately." in page
     assert "€1,250.50" in page
 
@@ -97,11 +97,11 @@ def test_a_budget_that_stops_people_now_is_saved_only_after_a_confirmation(
     a_minute_ago = timezone.now() - timedelta(minutes=1)
     ingest_completion(company, dan, a_minute_ago, generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=timezone.now())
-    asked = NEW_BUDGET | {"limit": "1"}
-    bill.post("/budgets/new", asked | {"scope": "user", "person": dan.email, "confirmed_stops": 1})
+    form = NEW_BUDGET | {"limit": "1"}
+    bill.post("/budgets/new", form | {"scope": "user", "person": dan.email, "confirmed_stops": 1})
 
-    page = bill.post("/budgets/new", asked | {"scope": "team", "team": team}).content.decode()
-    confirmed = asked | {"scope": "team", "team": team, "confirmed_stops": "1"}
+    page = bill.post("/budgets/new", form | {"scope": "team", "team": team}).content.decode()
+    confirmed = form | {"scope": "team", "team": team, "confirmed_stops": "1"}
 
     assert "This would stop 1 person now." in page
     assert 'name="confirmed_stops" value="1"' in page
@@ -123,21 +123,21 @@ def test_a_lower_limit_that_stops_people_asks_for_a_confirmation(
     assert f"This would stop {len(ACME)} people now." in page
     (unchanged,) = budgets(company)
     assert unchanged.limit_micros == 100_000_000
-    assert change(bill, budget, limit="0.01", is_hard="").status_code == 302  # stops nobody
+    assert change(bill, budget, limit="0.01", is_hard="").status_code == 302  # stops no user
 
 
 def test_a_budget_per_seat_grows_with_the_members(company: Company, bill: Client) -> None:
     bill.post("/budgets/new", NEW_BUDGET | {"limit": "10", "is_per_seat": "on"})
-    (made,) = budgets(company)
+    (budget,) = budgets(company)
     with tenant_scope(company.tenant_id):
         (in_gateways,) = read_spending(company.tenant_id, now=timezone.now()).budgets
 
     make_colleague(company)
 
-    assert made.month_limit_micros == 10_000_000 * len(ACME)
-    assert in_gateways.limit_micros == made.month_limit_micros
-    assert budgets(company)[0].month_limit_micros == made.month_limit_micros + 10_000_000
-    assert "The limit is €10.00 per seat." in bill.get(f"/budgets/{made.id}").content.decode()
+    assert budget.month_limit_micros == 10_000_000 * len(ACME)
+    assert in_gateways.limit_micros == budget.month_limit_micros
+    assert budgets(company)[0].month_limit_micros == budget.month_limit_micros + 10_000_000
+    assert "The limit is €10.00 per seat." in bill.get(f"/budgets/{budget.id}").content.decode()
 
 
 def test_a_limit_uses_the_number_format_of_the_users_language(
@@ -147,9 +147,9 @@ def test_a_limit_uses_the_number_format_of_the_users_language(
 
     bill.post("/budgets/new", NEW_BUDGET | {"limit": "1.250,50"})
 
-    (made,) = budgets(company)
-    assert made.limit_micros == 1_250_500_000
-    assert 'value="1250,50"' in bill.get(f"/budgets/{made.id}").content.decode()
+    (budget,) = budgets(company)
+    assert budget.limit_micros == 1_250_500_000
+    assert 'value="1250,50"' in bill.get(f"/budgets/{budget.id}").content.decode()
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ def test_teams_and_users_can_have_budgets(company: Company, bill: Client) -> Non
     bill.post("/budgets/new", NEW_BUDGET | {"scope": "team", "team": team, "person": "ignored"})
     bill.post("/budgets/new", NEW_BUDGET | {"scope": "user", "person": company.developer.email})
 
-    found = {(each.scope, str(each.holder_id)) for each in budgets(company)}
-    assert found == {("team", team), ("user", company.developer.user_id)}
+    holders = {(budget.scope, str(budget.holder_id)) for budget in budgets(company)}
+    assert holders == {("team", team), ("user", company.developer.user_id)}
     page = bill.get("/budgets").content.decode()
     assert "Platform" in page
     assert company.developer.email in page
@@ -209,7 +209,7 @@ def test_an_invalid_value_gets_an_error_at_its_field(
 
     page = answer.content.decode()
     assert answer.status_code == 400
-    assert wrong(page) == [field]
+    assert invalid_fields(page) == [field]
     assert f'value="{fields.get("webhook_url", HOOK)}"' in page
     assert budgets(company) == []
 
@@ -220,10 +220,10 @@ def test_users_and_teams_of_another_tenant_cannot_get_a_budget(
     hooli = make_company("hooli", GLOBEX)
     team = make_team(hooli)
 
-    theirs = bill.post("/budgets/new", NEW_BUDGET | {"scope": "team", "team": team})
+    foreign_team = bill.post("/budgets/new", NEW_BUDGET | {"scope": "team", "team": team})
     bob = bill.post("/budgets/new", NEW_BUDGET | {"scope": "user", "person": hooli.developer.email})
 
-    assert (theirs.status_code, bob.status_code) == (400, 400)
+    assert (foreign_team.status_code, bob.status_code) == (400, 400)
     assert "This member does not exist." in bob.content.decode()
     assert budgets(company) == []
 
@@ -242,9 +242,9 @@ def test_a_budget_is_changed(company: Company, bill: Client) -> None:
 
     change(bill, budget, limit="20.25", is_hard="", webhook_url=HOOK)
 
-    (changed,) = budgets(company)
-    assert (changed.limit_micros, changed.is_hard) == (20_250_000, False)
-    assert changed.webhook_url == HOOK
+    (changed_budget,) = budgets(company)
+    assert (changed_budget.limit_micros, changed_budget.is_hard) == (20_250_000, False)
+    assert changed_budget.webhook_url == HOOK
 
 
 def test_a_concurrent_change_is_refused_and_its_input_stays_in_the_form(
@@ -287,12 +287,12 @@ def test_deleting_a_budget_asks_for_confirmation_and_reports_success(
 
     confirmation = bill.get(path).content.decode()
     stale = bill.post(path, {"version": "7"}, follow=True).content.decode()
-    kept = len(budgets(company))
+    num_budgets = len(budgets(company))
     done = bill.post(path, {"version": "1"}, follow=True).content.decode()
 
     assert "Delete budget: All users?" in confirmation
     assert "The current version is 1" in stale
-    assert kept == 1
+    assert num_budgets == 1
     assert "Budget deleted" in done
     assert budgets(company) == []
 
@@ -313,10 +313,10 @@ def test_showing_a_webhooks_secret_is_audited(company: Company, bill: Client) ->
     budget = make_budget(company, webhook_url=HOOK)
     before = bill.get(f"/budgets/{budget.id}").content.decode()
 
-    shown = bill.post(f"/budgets/{budget.id}/secret").content.decode()
+    secret_page = bill.post(f"/budgets/{budget.id}/secret").content.decode()
 
     assert "whsec_" not in before
-    assert re.search(r"whsec_[\w+/=]+", shown) is not None
+    assert re.search(r"whsec_[\w+/=]+", secret_page) is not None
     entries = list_entries(
         actor=company.people[Role.AUDITOR].actor,
         audit_filter=AuditFilter(action="budget.webhook_secret_read", target=f"budget:{budget.id}"),
@@ -370,7 +370,7 @@ def test_another_tenants_budget_is_not_found(
     for budget_id in (budget.id, uuid.uuid4()):
         ask = bob.post if action else bob.get
         assert ask(f"/budgets/{budget_id}{action}", fields).status_code == 404
-    assert [each.version for each in budgets(company)] == [1]
+    assert [budget.version for budget in budgets(company)] == [1]
 
 
 def test_the_pages_run_few_queries(company: Company, bill: Client) -> None:

@@ -40,15 +40,15 @@ def test_the_page_says_how_to_build_clients_that_are_missing(
     client = sign_in(cast.acme.developer)
 
     (folder / VSIX).write_bytes(b"PK")
-    some = client.get("/editors").content.decode()
+    partly_built = client.get("/editors").content.decode()
     for name in FILES:
         (folder / name).write_bytes(b"x")
-    every = client.get("/editors").content.decode()
+    fully_built = client.get("/editors").content.decode()
 
-    assert f'href="/downloads/{VSIX}"' in some
-    assert "platform/scripts/build_clients" in some
-    assert some.count(">not built<") == len(FILES) - 1
-    assert "platform/scripts/build_clients" not in every
+    assert f'href="/downloads/{VSIX}"' in partly_built
+    assert "platform/scripts/build_clients" in partly_built
+    assert partly_built.count(">not built<") == len(FILES) - 1
+    assert "platform/scripts/build_clients" not in fully_built
 
 
 def test_each_linked_file_is_downloaded_with_its_type(
@@ -101,7 +101,7 @@ def test_a_folder_with_a_clients_name_is_not_served(
     assert sign_in(cast.acme.developer).get(f"/downloads/{VSIX}").status_code == 404
 
 
-def test_without_a_session_nothing_tells_which_files_exist(folder: Path, cast: Cast) -> None:
+def test_without_a_session_no_response_reveals_which_files_exist(folder: Path, cast: Cast) -> None:
     (folder / VSIX).write_bytes(b"PK")
 
     responses = [Client().get(f"/downloads/{name}") for name in (VSIX, "caret-0.2.0.vsix")]

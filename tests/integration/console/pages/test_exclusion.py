@@ -34,13 +34,13 @@ def alice(company: Company, sign_in: SignIn) -> Client:
 
 def edit_list(client: Client, step: str, rules: list[tuple[str, str]], **fields: str) -> str:
     """Post the list of rules: patterns with their repositories, "" for all."""
-    posted = fields | {
+    form = fields | {
         "step": step,
         "expected_version": "1",
         "rule_pattern": [pattern for pattern, _ in rules],
         "rule_repository": [repository for _, repository in rules],
     }
-    return str(client.post(PAGE, posted).content.decode())
+    return str(client.post(PAGE, form).content.decode())
 
 
 def rules_of(page: str) -> list[tuple[str, str]]:
@@ -155,11 +155,11 @@ def test_a_change_is_reviewed_and_saved(company: Company, alice: Client) -> None
 
     answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Audit"})
 
-    found = find_policy_in_force(tenant_id=company.tenant_id)
+    policy_version = find_policy_in_force(tenant_id=company.tenant_id)
     assert '+ "payments": "keys/**"' in unescape(review)
     assert company.developer.email in review
     assert answer["Location"] == PAGE
-    assert (found.reason, found.policy.content_exclusion) == (
+    assert (policy_version.reason, policy_version.policy.content_exclusion) == (
         "Audit",
         {"*": ("**/.env",), "payments": ("keys/**",)},
     )
@@ -187,10 +187,10 @@ def test_the_list_adds_and_removes_rules_without_saving_them(
 
 
 def test_a_pattern_alone_is_reviewed_as_a_rule_for_all_repositories(alice: Client) -> None:
-    listed = edit_list(alice, "review", [("**/secrets/**", "")])
+    list_review = edit_list(alice, "review", [("**/secrets/**", "")])
     as_yaml = send(alice, "review", "**/secrets/**").content.decode()
 
-    for page in (listed, as_yaml):
+    for page in (list_review, as_yaml):
         assert '+ "*": "**/secrets/**"' in unescape(page)
 
 

@@ -44,7 +44,7 @@ def builds(company: Company) -> list[BuildView]:
     return list_builds(actor=auditor, limit=50, cursor=None).rows
 
 
-def wrong(page: str) -> list[str]:
+def invalid_fields(page: str) -> list[str]:
     return re.findall(r'class="wrong" id="id_(\w+)_error"', page)
 
 
@@ -123,7 +123,7 @@ def test_an_invalid_value_gets_an_error_at_its_field_and_requests_nothing(
     answer = audrey.post("/exports/new", EXPORT_FORM | changes)
 
     assert answer.status_code == 400
-    assert wrong(answer.content.decode()) == [field]
+    assert invalid_fields(answer.content.decode()) == [field]
     assert builds(company) == []
 
 
@@ -154,8 +154,8 @@ def test_an_export_can_be_cancelled_once(company: Company, audrey: Client) -> No
 
     assert "Export cancelled." in page
     assert builds(company)[0].state == "cancelled"
-    again = audrey.post(f"/exports/{export.id}/cancel", follow=True).content.decode()
-    assert "The export is already cancelled." in again
+    second_page = audrey.post(f"/exports/{export.id}/cancel", follow=True).content.decode()
+    assert "The export is already cancelled." in second_page
 
 
 @pytest.mark.parametrize("suffix", ["fetch", "proof"])
@@ -258,7 +258,7 @@ def test_an_evidence_pack_is_verified_with_and_without_a_separate_proof(
 def test_verifying_a_file_requires_its_proof(audrey: Client) -> None:
     page = verify_upload(audrey, file=SimpleUploadedFile("members.csv", b"id"))
 
-    assert wrong(page) == ["proof"]
+    assert invalid_fields(page) == ["proof"]
 
 
 def test_roles_that_may_not_export_cannot_open_the_verification(

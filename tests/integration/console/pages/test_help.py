@@ -103,12 +103,12 @@ def test_the_contents_list_every_document(client: Client) -> None:
 
 
 def test_the_links_and_images_of_each_document_work(client: Client) -> None:
-    known = {f"/help/{name}" for name in documents_by_name()} | set(console_files())
+    known_paths = {f"/help/{name}" for name in documents_by_name()} | set(console_files())
     for name in documents_by_name():
         page = client.get(f"/help/{name}").content.decode()
 
         article = page[page.index("<article") : page.index("</article>")]
-        assert set(re.findall(r'(?:href|src)="(/[^"#]*)', article)) <= known, name
+        assert set(re.findall(r'(?:href|src)="(/[^"#]*)', article)) <= known_paths, name
         for anchor in re.findall(r'href="#([^"]+)"', article):
             assert f'id="{anchor}"' in article, name
 

@@ -92,7 +92,7 @@ def result_of(client: Client, key: str) -> str:
     return client.post("/keys/test", {"key": key}, headers=PART).content.decode()
 
 
-def failed(code: str) -> dict[str, dict[str, str]]:
+def error_body(code: str) -> dict[str, dict[str, str]]:
     return {"error": {"code": code, "message": "From the gateway."}}
 
 
@@ -123,10 +123,10 @@ def test_a_chat_key_is_tested_with_a_chat(
 @pytest.mark.parametrize(
     ("status", "body", "finish", "reason"),
     [
-        (401, failed("expired_api_key"), "", "The key has expired."),
-        (401, failed("invalid_api_key"), "", "does not know this key"),
-        (403, failed("feature_disabled"), "", "Your policy does not allow this mode."),
-        (503, failed("unheard_of"), "", "From the gateway."),
+        (401, error_body("expired_api_key"), "", "The key has expired."),
+        (401, error_body("invalid_api_key"), "", "does not know this key"),
+        (403, error_body("feature_disabled"), "", "Your policy does not allow this mode."),
+        (503, error_body("unheard_of"), "", "From the gateway."),
         (502, "nothing", "", "HTTP 502"),
         (200, COMPLETED, "budget_exceeded", "A hard budget is used up."),
     ],
@@ -158,7 +158,7 @@ def test_an_unreachable_gateway_is_named(settings: Any, company: Company, client
 def test_a_key_of_another_network_is_explained(
     gateway: Gateway, company: Company, client: Client
 ) -> None:
-    gateway.status, gateway.body = 401, failed("invalid_api_key")
+    gateway.status, gateway.body = 401, error_body("invalid_api_key")
     key = make_service_key(company, KeyScope.INFERENCE, networks=("192.0.2.0/24",)).text
 
     assert "only from certain networks" in result_of(client, key)
@@ -167,12 +167,12 @@ def test_a_key_of_another_network_is_explained(
 def test_keys_that_the_member_cannot_see_are_not_sent(
     gateway: Gateway, company: Company, client: Client, sign_in: SignIn
 ) -> None:
-    foreign = make_company("hooli", ACME)
-    theirs = make_key(foreign, foreign.developer).text
+    other_company = make_company("hooli", ACME)
+    foreign_key = make_key(other_company, other_company.developer).text
     administrators = make_key(company, company.administrator).text
 
     for person, key in [
-        (client, theirs),
+        (client, foreign_key),
         (client, "cpk_live_nonsense"),
         (client, "x" * 100_000),
         (client, "\0"),
@@ -192,7 +192,7 @@ def test_a_revoked_key_is_sent_to_the_gateway_and_reported_as_revoked(
     revoke_key(
         actor=company.platform, lookup_id=key.key.lookup_id, reason="lost", now=timezone.now()
     )
-    gateway.status, gateway.body = 401, failed("revoked_api_key")
+    gateway.status, gateway.body = 401, error_body("revoked_api_key")
 
     assert "The key is revoked." in result_of(client, key.text)
 
@@ -207,10 +207,10 @@ def test_a_key_without_http_modes_is_not_tested(
         expires_at=None,
         scopes=frozenset({KeyScope.BLOCK}),
     )
-    made = create_key(actor=company.platform, new=new, now=timezone.now())
+    created = create_key(actor=company.platform, new=new, now=timezone.now())
 
-    assert "over HTTP" in result_of(client, made.text)
-    assert "Test this key" not in client.get(f"/keys/{made.key.lookup_id}").content.decode()
+    assert "over HTTP" in result_of(client, created.text)
+    assert "Test this key" not in client.get(f"/keys/{created.key.lookup_id}").content.decode()
 
 
 def test_the_number_of_key_tests_is_limited(

@@ -31,7 +31,7 @@ def client(company: Company, sign_in_now: SignIn) -> Client:
     return sign_in_now(company.administrator)
 
 
-def listed(client: Client, **query: str) -> str:
+def list_page(client: Client, **query: str) -> str:
     return client.get("/keys", query).content.decode()
 
 
@@ -82,15 +82,15 @@ def test_roles_that_may_not_change_keys_are_refused_the_forms(
 
 def test_a_developer_sees_only_their_own_keys(company: Company, sign_in: SignIn) -> None:
     own = make_key(company, company.developer).key.lookup_id
-    other = make_key(company, company.administrator).key.lookup_id
+    other_id = make_key(company, company.administrator).key.lookup_id
     client = sign_in(company.developer)
 
     page = client.get("/account/keys").content.decode()
 
     assert own in page
-    assert other not in page
+    assert other_id not in page
     assert client.get(f"/keys/{own}").status_code == 200
-    assert client.get(f"/keys/{other}").status_code == 404
+    assert client.get(f"/keys/{other_id}").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["", "/rotate", "/revoke"])
@@ -100,12 +100,12 @@ def test_another_tenants_key_is_not_found(
     lookup_id = make_key(company, company.developer).key.lookup_id
     client = sign_in_now(cast.globex.administrator)
 
-    theirs = client.get(f"/keys/{lookup_id}{path}")
-    nobodys = client.get(f"/keys/nothing1{path}")
+    foreign_key = client.get(f"/keys/{lookup_id}{path}")
+    unknown_key = client.get(f"/keys/nothing1{path}")
 
-    assert theirs.status_code == nobodys.status_code == 404
-    assert theirs.content == nobodys.content
-    assert lookup_id not in listed(client)
+    assert foreign_key.status_code == unknown_key.status_code == 404
+    assert foreign_key.content == unknown_key.content
+    assert lookup_id not in list_page(client)
 
 
 def test_another_tenant_cannot_revoke_a_key(
@@ -125,7 +125,7 @@ def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: 
     create_playground_key(actor=company.developer.actor, now=timezone.now())
 
     def names(**query: str) -> list[str]:
-        return re.findall(r'class="name"[^>]*>([^<]+)<', listed(client, **query))
+        return re.findall(r'class="name"[^>]*>([^<]+)<', list_page(client, **query))
 
     assert names() == ["Bellows", "Anvil"]
     assert names(sort="name") == ["Anvil", "Bellows"]
@@ -143,7 +143,7 @@ def test_a_full_page_links_to_the_next_page(company: Company, client: Client) ->
     for number in range(26):
         make_key(company, company.developer, name=f"Key {number:02}")
 
-    first = listed(client, sort="name")
+    first = list_page(client, sort="name")
     link = re.search(r'href="([^"]*cursor=[^"]*)"', first)
     assert link is not None
     second = client.get(link[1].replace("&amp;", "&")).content.decode()
@@ -160,7 +160,7 @@ def test_an_invalid_cursor_is_not_found(client: Client) -> None:
 
 def test_htmx_gets_the_list_without_the_page_around_it(client: Client) -> None:
     assert "<html" not in client.get("/keys", headers=HTMX).content.decode()
-    assert "<html" in listed(client)
+    assert "<html" in list_page(client)
 
 
 def test_the_csv_file_obeys_the_filter_and_escapes_formulas(
@@ -178,8 +178,8 @@ def test_the_csv_file_obeys_the_filter_and_escapes_formulas(
 
 
 def test_the_page_states_that_there_are_no_keys(client: Client) -> None:
-    assert "No keys yet" in listed(client)
-    assert "No keys found" in listed(client, q="x")
+    assert "No keys yet" in list_page(client)
+    assert "No keys found" in list_page(client, q="x")
 
 
 def test_the_list_runs_few_queries(company: Company, client: Client) -> None:
@@ -187,7 +187,7 @@ def test_the_list_runs_few_queries(company: Company, client: Client) -> None:
         make_key(company, company.developer, name=f"Key {number}")
 
     with few_queries():
-        page = listed(client)
+        page = list_page(client)
 
     assert "Key 7" in page
 
@@ -202,8 +202,8 @@ def test_revoking_asks_for_confirmation_and_records_the_reason(
 
     assert "Revoke Laptop?" in confirmation
     assert "Laptop revoked" in done.content.decode()
-    found = find_key(actor=company.administrator.actor, lookup_id=lookup_id, now=timezone.now())
-    assert found.state is KeyState.REVOKED
+    key = find_key(actor=company.administrator.actor, lookup_id=lookup_id, now=timezone.now())
+    assert key.state is KeyState.REVOKED
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="key.revoked")
     assert (entry.reason, entry.address) == ("lost", "127.0.0.1")
@@ -238,14 +238,17 @@ def test_saving_the_key_policy_adds_a_policy_version(company: Company, client: C
     version = find_policy_in_force(tenant_id=company.tenant_id).version
     form = {"max_key_lifetime_days": "30", "revoke_idle_keys_after_days": "", "version": version}
 
-    refused = client.post("/keys/policy", form)
+    refused_form = client.post("/keys/policy", form)
     done = client.post("/keys/policy", form | {"reason": "Audit"}, follow=True)
     outdated = client.post("/keys/policy", form | {"reason": "Audit"})
 
-    assert refused.status_code == 400
-    assert 'value="30"' in refused.content.decode()
+    assert refused_form.status_code == 400
+    assert 'value="30"' in refused_form.content.decode()
     assert "Key policy applied." in done.content.decode()
     assert outdated.status_code == 400
-    held = find_policy_in_force(tenant_id=company.tenant_id)
-    assert (held.version, held.policy.max_key_lifetime_days) == (version + 1, 30)
-    assert held.policy.features
+    policy_version = find_policy_in_force(tenant_id=company.tenant_id)
+    assert (policy_version.version, policy_version.policy.max_key_lifetime_days) == (
+        version + 1,
+        30,
+    )
+    assert policy_version.policy.features

@@ -60,9 +60,9 @@ LISTS: Final = {
 def company(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
     """Make a company with an object of every kind."""
     with django_db_blocker.unblock():
-        made = make_company("initech", ACME)
-        fill(made)
-    return made
+        tenant = make_company("initech", ACME)
+        fill(tenant)
+    return tenant
 
 
 def fill(company: Company) -> None:
@@ -141,9 +141,9 @@ def test_an_invalid_cursor_is_a_bad_request(owner: Client, path: str) -> None:
 def test_another_tenants_file_has_no_rows_of_this_tenant(
     company: Company, sign_in: SignIn, path: str
 ) -> None:
-    theirs = make_company("hooli", {Role.OWNER: "gavin"})
+    other_tenant = make_company("hooli", {Role.OWNER: "gavin"})
 
-    text = str(rows_of(sign_in(theirs.people[Role.OWNER]), path))
+    text = str(rows_of(sign_in(other_tenant.people[Role.OWNER]), path))
 
     assert company.slug not in text
     assert company.developer.user_id not in text
@@ -198,19 +198,19 @@ def test_blocked_requests_are_sorted_by_the_chosen_column(company: Company, owne
             mode=mode,
         )
 
-    def shown(**query: str) -> list[list[str]]:
+    def list_rows(**query: str) -> list[list[str]]:
         return rows_of(owner, "/content-exclusion/denials", **query)[1:]
 
-    numbers = [int(row[3]) for row in shown(sort="num")]
+    numbers = [int(row[3]) for row in list_rows(sort="num")]
     assert numbers == sorted(numbers)
-    assert [int(row[3]) for row in shown()] == numbers[::-1]
-    assert [row[1] for row in shown(sort="mode")] == sorted(row[1] for row in shown())
+    assert [int(row[3]) for row in list_rows()] == numbers[::-1]
+    assert [row[1] for row in list_rows(sort="mode")] == sorted(row[1] for row in list_rows())
     page = owner.get("/content-exclusion/denials", {"sort": "-last"}).content.decode()
     assert 'aria-sort="descending"' in page
 
 
 @pytest.mark.parametrize(
-    ("path", "asked", "wrong"),
+    ("path", "query", "message"),
     [
         ("/keys", {"kind": "none-such"}, "kind: "),
         ("/members", {"role": "none-such"}, "role: "),
@@ -218,10 +218,10 @@ def test_blocked_requests_are_sorted_by_the_chosen_column(company: Company, owne
     ],
 )
 def test_an_invalid_filter_makes_no_file(
-    owner: Client, path: str, asked: dict[str, str], wrong: str
+    owner: Client, path: str, query: dict[str, str], message: str
 ) -> None:
-    answer = owner.get(path, {**asked, "as": "csv"})
+    answer = owner.get(path, {**query, "as": "csv"})
 
     assert answer.status_code == 400
     assert answer["Content-Type"] == "text/plain; charset=utf-8"
-    assert answer.content.decode().startswith(wrong)
+    assert answer.content.decode().startswith(message)

@@ -37,8 +37,8 @@ def company() -> Company:
     return make_company("initech", ACME)
 
 
-async def is_rejected(opened: Socket) -> bool:
-    return not await opened.is_accepted()
+async def is_rejected(opened_socket: Socket) -> bool:
+    return not await opened_socket.is_accepted()
 
 
 def test_an_administrator_gets_the_figures_of_the_tenant(company: Company, sign_in: SignIn) -> None:
@@ -47,8 +47,8 @@ def test_an_administrator_gets_the_figures_of_the_tenant(company: Company, sign_
     session = session_of(sign_in(company.administrator))
 
     async def receive() -> dict[str, str]:
-        async with socket(session) as opened:
-            return await read_first_message(opened)
+        async with socket(session) as opened_socket:
+            return await read_first_message(opened_socket)
 
     figures = asyncio.run(receive())
 
@@ -64,8 +64,8 @@ def test_acceptances_of_few_users_are_hidden(
     session = session_of(sign_in(company.administrator))
 
     async def listen() -> dict[str, str]:
-        async with socket(session) as opened:
-            return await read_first_message(opened)
+        async with socket(session) as opened_socket:
+            return await read_first_message(opened_socket)
 
     assert asyncio.run(listen())["accepted"] == expected
 
@@ -75,8 +75,8 @@ def test_a_developer_gets_their_own_acceptances(company: Company, sign_in: SignI
     session = session_of(sign_in(company.developer))
 
     async def receive() -> dict[str, str]:
-        async with socket(session) as opened:
-            return await read_first_message(opened)
+        async with socket(session) as opened_socket:
+            return await read_first_message(opened_socket)
 
     assert asyncio.run(receive())["accepted"] == "1"
 
@@ -87,8 +87,8 @@ def test_a_developer_gets_only_their_own_figures(company: Company, sign_in: Sign
     session = session_of(sign_in(company.developer))
 
     async def receive() -> dict[str, str]:
-        async with socket(session) as opened:
-            return await read_first_message(opened)
+        async with socket(session) as opened_socket:
+            return await read_first_message(opened_socket)
 
     assert asyncio.run(receive())["requests"] == "2"
 
@@ -98,8 +98,8 @@ def test_another_tenant_does_not_get_the_figures(company: Company, sign_in: Sign
     session = session_of(sign_in(make_company("globex", GLOBEX).administrator))
 
     async def receive() -> dict[str, str]:
-        async with socket(session) as opened:
-            return await read_first_message(opened)
+        async with socket(session) as opened_socket:
+            return await read_first_message(opened_socket)
 
     assert asyncio.run(receive())["requests"] == "0"
 
@@ -120,30 +120,30 @@ def test_a_socket_from_another_origin_or_path_is_refused(
 ) -> None:
     session = session_of(sign_in(company.administrator))
 
-    async def refused() -> bool:
-        async with socket(session, origin=origin, path=path) as opened:
-            return await is_rejected(opened)
+    async def is_refused() -> bool:
+        async with socket(session, origin=origin, path=path) as opened_socket:
+            return await is_rejected(opened_socket)
 
-    assert asyncio.run(refused())
+    assert asyncio.run(is_refused())
 
 
 @pytest.mark.parametrize("session", ["", "x", "a" * 32])
 def test_a_socket_without_a_session_is_refused(session: str) -> None:
-    async def refused() -> bool:
-        async with socket(session) as opened:
-            return await is_rejected(opened)
+    async def is_refused() -> bool:
+        async with socket(session) as opened_socket:
+            return await is_rejected(opened_socket)
 
-    assert asyncio.run(refused())
+    assert asyncio.run(is_refused())
 
 
 def counting_broadcaster() -> tuple[LiveBroadcaster[int], list[Actor]]:
     read_for: list[Actor] = []
 
-    async def read(actor: Actor) -> int:
+    async def read_number(actor: Actor) -> int:
         read_for.append(actor)
         return len(read_for)
 
-    return LiveBroadcaster(read, sleep=_never), read_for
+    return LiveBroadcaster(read_number, sleep=_never), read_for
 
 
 async def _briefly(_seconds: float) -> None:
@@ -159,10 +159,10 @@ def test_two_viewers_of_the_same_figures_share_one_reading(company: Company) -> 
 
     async def look() -> tuple[int, int]:
         with (
-            board.subscribe(company.administrator.actor) as one,
-            board.subscribe(company.people[next(iter(ACME))].actor) as other,
+            board.subscribe(company.administrator.actor) as first,
+            board.subscribe(company.people[next(iter(ACME))].actor) as second,
         ):
-            return await anext(one), await anext(other)
+            return await anext(first), await anext(second)
 
     assert asyncio.run(look()) == (1, 1)
     assert len(read_for) == 1
@@ -173,11 +173,11 @@ def test_a_developers_own_figures_are_read_separately(company: Company) -> None:
 
     async def look() -> None:
         with (
-            board.subscribe(company.administrator.actor) as one,
-            board.subscribe(company.developer.actor) as other,
+            board.subscribe(company.administrator.actor) as administrator_figures,
+            board.subscribe(company.developer.actor) as developer_figures,
         ):
-            await anext(one)
-            await anext(other)
+            await anext(administrator_figures)
+            await anext(developer_figures)
 
     asyncio.run(look())
 
@@ -194,13 +194,13 @@ def test_sockets_are_limited_and_released(
     actors = [person.actor for person in company.people.values()][:num_people]
 
     async def look() -> None:
-        held = [board.subscribe(actor) for actor in actors for _ in range(max_of_each)]
-        for each in held:
-            each.__enter__()
+        subscriptions = [board.subscribe(actor) for actor in actors for _ in range(max_of_each)]
+        for subscription in subscriptions:
+            subscription.__enter__()
         for actor in actors:
             with pytest.raises(TooManyViewers), board.subscribe(actor):
                 pass
-        held[0].__exit__(None, None, None)
+        subscriptions[0].__exit__(None, None, None)
         with board.subscribe(actors[0]) as readings:
             assert await anext(readings) == 1
 
@@ -223,14 +223,14 @@ def test_one_users_tabs_leave_sockets_for_colleagues(company: Company) -> None:
 def test_a_failed_reading_is_repeated(company: Company, error: Exception) -> None:
     results: Iterator[int | Exception] = chain([error, error], repeat(7))
 
-    async def read(_actor: Actor) -> int:
-        found = next(results)
-        if isinstance(found, Exception):
-            raise found
-        return found
+    async def fail_then_read(_actor: Actor) -> int:
+        result = next(results)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     async def look() -> int:
-        with LiveBroadcaster(read, sleep=_briefly).subscribe(
+        with LiveBroadcaster(fail_then_read, sleep=_briefly).subscribe(
             company.administrator.actor
         ) as readings:
             return await asyncio.wait_for(anext(readings), 30)
@@ -243,7 +243,7 @@ def test_a_failed_reading_is_repeated(company: Company, error: Exception) -> Non
 def test_a_slow_reading_delays_no_other_tenant(
     company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = make_company("globex", GLOBEX)
+    other_company = make_company("globex", GLOBEX)
     goes_on = Event()
 
     def slow(*, actor: Actor, now: datetime) -> Any:
@@ -253,13 +253,13 @@ def test_a_slow_reading_delays_no_other_tenant(
 
     monkeypatch.setattr(live, "read_last_minute", slow)
     held_up = session_of(sign_in(company.administrator))
-    session = session_of(sign_in(other.administrator))
+    session = session_of(sign_in(other_company.administrator))
 
     async def receive() -> dict[str, str]:
-        async with socket(held_up) as waiting, socket(session) as opened:
+        async with socket(held_up) as waiting, socket(session) as opened_socket:
             assert await waiting.is_accepted()
             try:
-                return await read_first_message(opened)
+                return await read_first_message(opened_socket)
             finally:
                 goes_on.set()
 

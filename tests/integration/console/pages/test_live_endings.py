@@ -51,21 +51,21 @@ def test_a_socket_closes_when_its_session_ends(
     session = session_of(sign_in(person))
 
     with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
-        ended, _ = asyncio.run(ending(session, lambda: ends(session, person)))
+        close_event, _ = asyncio.run(ending(session, lambda: ends(session, person)))
 
-    assert ended == {"type": "websocket.close", "code": live.ENDED}
+    assert close_event == {"type": "websocket.close", "code": live.ENDED}
 
 
 async def ending(session: str, change: Callable[[], object]) -> tuple[dict[str, Any], float]:
     """Return a socket's last message, and the seconds from the change to it."""
-    async with socket(session) as opened:
-        await read_first_message(opened)
+    async with socket(session) as opened_socket:
+        await read_first_message(opened_socket)
         # After the second message, the socket's initial checks are over.
-        await opened.next()
+        await opened_socket.next()
         await sync_to_async(change)()
         changed_at = monotonic()
         async with asyncio.timeout(30):
-            while (event := await opened.next())["type"] == "websocket.send":
+            while (event := await opened_socket.next())["type"] == "websocket.send":
                 pass
         return event, monotonic() - changed_at
 
@@ -75,9 +75,9 @@ def _sign_out_by_the_page(company: Company, client: Client) -> None:
 
 
 def _end_all_other_sessions(company: Company, _client: Client) -> None:
-    other = new_browser(company.administrator)
-    assert other.sign_in() == "/"
-    assert other.client.post("/account/sessions").status_code == 302
+    other_browser = new_browser(company.administrator)
+    assert other_browser.sign_in() == "/"
+    assert other_browser.client.post("/account/sessions").status_code == 302
 
 
 def _remove(company: Company, _client: Client) -> None:
@@ -127,19 +127,19 @@ def test_a_socket_closes_within_a_second_of_a_change_that_ends_it(
     assert browser.sign_in() == "/"
     client = browser.client
 
-    ended, after_s = asyncio.run(ending(session_of(client), lambda: change(company, client)))
+    close_event, after_s = asyncio.run(ending(session_of(client), lambda: change(company, client)))
 
-    assert ended == {"type": "websocket.close", "code": live.ENDED}
+    assert close_event == {"type": "websocket.close", "code": live.ENDED}
     assert after_s < 1.0
 
 
 def test_signing_out_closes_no_socket_of_another_user(company: Company, sign_in: SignIn) -> None:
-    client, other = sign_in(company.administrator), sign_in(company.developer)
+    client, other_client = sign_in(company.administrator), sign_in(company.developer)
 
     async def receive_types() -> list[str]:
-        async with socket(session_of(other)) as opened:
-            await read_first_message(opened)
+        async with socket(session_of(other_client)) as opened_socket:
+            await read_first_message(opened_socket)
             await sync_to_async(client.post)("/sign-out")
-            return [(await opened.next())["type"] for _ in range(2)]
+            return [(await opened_socket.next())["type"] for _ in range(2)]
 
     assert asyncio.run(receive_types()) == ["websocket.send"] * 2

@@ -31,21 +31,21 @@ def ada(company: Company, sign_in_now: SignIn) -> Client:
 
 
 def change_policy(company: Company, **changes: Any) -> None:
-    held = find_policy_in_force(tenant_id=company.tenant_id).policy
+    current_policy = find_policy_in_force(tenant_id=company.tenant_id).policy
     set_policy(
         actor=company.platform,
-        document=serialize_policy(held) | changes,
+        document=serialize_policy(current_policy) | changes,
         reason="a test",
         now=timezone.now(),
     )
 
 
 def filled_form(client: Client, **changes: Any) -> dict[str, Any]:
-    found = re.search(
+    match = re.search(
         rb'name="form_token" value="([^"]+)"', client.get("/account/keys/new").content
     )
-    assert found is not None
-    form = {"form_token": found[1].decode(), "name": "Laptop", "lifetime": "30"}
+    assert match is not None
+    form = {"form_token": match[1].decode(), "name": "Laptop", "lifetime": "30"}
     return form | {"modes": ["inference:inline"]} | changes
 
 
@@ -82,9 +82,9 @@ def test_a_developer_creates_a_key_and_sees_it_once(company: Company, ada: Clien
     key = parse_key(text[0])
     assert key is not None
     assert is_key_active(tenant_id=company.tenant_id, key=key, now=timezone.now())
-    found = find_key(actor=company.platform, lookup_id=key.lookup_id, now=timezone.now())
-    assert (found.owner_email, found.name) == (company.developer.email, "Laptop")
-    assert serialize_scopes(found.scopes) == ["inference:inline"]
+    found_key = find_key(actor=company.platform, lookup_id=key.lookup_id, now=timezone.now())
+    assert (found_key.owner_email, found_key.name) == (company.developer.email, "Laptop")
+    assert serialize_scopes(found_key.scopes) == ["inference:inline"]
     assert text[0] not in ada.get("/account/keys").content.decode()
 
 
@@ -92,10 +92,10 @@ def test_a_form_submitted_twice_creates_one_key(company: Company, ada: Client) -
     form = filled_form(ada)
     ada.post("/account/keys/new", form)
 
-    again = ada.post("/account/keys/new", form, follow=True).content.decode()
+    second_page = ada.post("/account/keys/new", form, follow=True).content.decode()
 
-    assert "We did not create a second key." in again
-    assert again.count('class="name"') == 1
+    assert "We did not create a second key." in second_page
+    assert second_page.count('class="name"') == 1
 
 
 @pytest.mark.parametrize(
@@ -134,21 +134,21 @@ def test_without_own_keys_the_page_says_whom_to_ask(company: Company, ada: Clien
 
 def test_only_own_keys_are_listed_and_revoked(company: Company, ada: Client, cast: Cast) -> None:
     own = make_key(company, company.developer, name="Mine").key.lookup_id
-    others = [
+    other_ids = [
         make_key(company, company.administrator).key.lookup_id,
         make_key(cast.globex, cast.globex.developer).key.lookup_id,
     ]
 
     page = ada.get("/account/keys").content.decode()
     revoked = ada.post(f"/keys/{own}/revoke", {"reason": "lost"})
-    refused = [ada.post(f"/keys/{other}/revoke").status_code for other in others]
+    statuses = [ada.post(f"/keys/{other_id}/revoke").status_code for other_id in other_ids]
 
     assert own in page
-    assert not any(other in page for other in others)
+    assert not any(other_id in page for other_id in other_ids)
     assert revoked["Location"] == "/account/keys"
-    assert refused == [404, 404]
-    found = find_key(actor=company.platform, lookup_id=own, now=timezone.now())
-    assert found.state is KeyState.REVOKED
+    assert statuses == [404, 404]
+    key = find_key(actor=company.platform, lookup_id=own, now=timezone.now())
+    assert key.state is KeyState.REVOKED
 
 
 def test_the_list_of_the_tenants_keys_leads_a_developer_to_their_own(ada: Client) -> None:

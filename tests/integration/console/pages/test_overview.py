@@ -25,7 +25,7 @@ def company() -> Company:
 
 
 @pytest.fixture
-def used(company: Company) -> Company:
+def busy_company(company: Company) -> Company:
     """Give six users requests in python, and one of them also in cobol."""
     people = [company.developer, *colleagues(company, 5)]
     for person in people:
@@ -41,17 +41,19 @@ def figures(page: str) -> list[str]:
 
 
 def value_of(page: str, label: str) -> str:
-    found = re.search(rf">{label}</a></dt>\s*<dd><span class=\"figure-value\">([^<]*)<", page)
-    return "" if found is None else found[1]
+    match = re.search(rf">{label}</a></dt>\s*<dd><span class=\"figure-value\">([^<]*)<", page)
+    return "" if match is None else match[1]
 
 
-def shown(client: Client, **query: str) -> str:
+def performance_page(client: Client, **query: str) -> str:
     return client.get("/performance", query).content.decode()
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_each_role_sees_its_figures_in_order(used: Company, sign_in: SignIn, role: Role) -> None:
-    page = shown(sign_in(used.people[role]))
+def test_each_role_sees_its_figures_in_order(
+    busy_company: Company, sign_in: SignIn, role: Role
+) -> None:
+    page = performance_page(sign_in(busy_company.people[role]))
 
     expected = [*FIGURES, "Engine load"]
     if role is Role.BILLING:
@@ -60,8 +62,10 @@ def test_each_role_sees_its_figures_in_order(used: Company, sign_in: SignIn, rol
     assert ("Your own requests" in page) == (role is Role.DEVELOPER)
 
 
-def test_the_figures_are_computed_from_the_usage_records(used: Company, sign_in: SignIn) -> None:
-    page = shown(sign_in(used.administrator))
+def test_the_figures_are_computed_from_the_usage_records(
+    busy_company: Company, sign_in: SignIn
+) -> None:
+    page = performance_page(sign_in(busy_company.administrator))
 
     assert value_of(page, "First token p99, inline") == "40 ms"
     assert value_of(page, "Cancellation rate") == "7.1%"
@@ -74,59 +78,66 @@ def test_a_missed_target_is_marked(company: Company, sign_in: SignIn) -> None:
     use(company, company.developer, first_token_ms=150.0)
     count(company)
 
-    page = shown(sign_in(company.developer))
+    page = performance_page(sign_in(company.developer))
 
     assert "figure-bad" in page
     assert "missed" in page
 
 
-def test_a_developer_sees_only_their_own_figures(used: Company, sign_in: SignIn) -> None:
-    page = shown(sign_in(used.developer))
+def test_a_developer_sees_only_their_own_figures(busy_company: Company, sign_in: SignIn) -> None:
+    page = performance_page(sign_in(busy_company.developer))
 
     assert value_of(page, "Cancellation rate") == "25.0%"
 
 
-def test_another_tenant_does_not_see_the_figures(used: Company, sign_in: SignIn) -> None:
-    other = make_company("globex", GLOBEX)
+def test_another_tenant_does_not_see_the_figures(busy_company: Company, sign_in: SignIn) -> None:
+    other_company = make_company("globex", GLOBEX)
 
-    page = shown(sign_in(other.administrator))
+    page = performance_page(sign_in(other_company.administrator))
 
     assert "No requests yet" in page
-    assert used.slug not in page
+    assert busy_company.slug not in page
     assert figures(page) == []
 
 
 def test_a_filter_that_would_reveal_few_users_hides_the_figures(
-    used: Company, sign_in: SignIn
+    busy_company: Company, sign_in: SignIn
 ) -> None:
-    client = sign_in(used.administrator)
+    client = sign_in(busy_company.administrator)
 
-    of_one, of_the_rest = shown(client, language="cobol"), shown(client, language="python")
+    of_one, of_the_rest = (
+        performance_page(client, language="cobol"),
+        performance_page(client, language="python"),
+    )
 
     assert "Hidden to protect privacy" in of_one
     assert "Hidden to protect privacy" in of_the_rest
     assert figures(of_one) == figures(of_the_rest) == []
 
 
-def test_a_developer_sees_their_own_figures_for_any_filter(used: Company, sign_in: SignIn) -> None:
-    page = shown(sign_in(used.developer), language="cobol")
+def test_a_developer_sees_their_own_figures_for_any_filter(
+    busy_company: Company, sign_in: SignIn
+) -> None:
+    page = performance_page(sign_in(busy_company.developer), language="cobol")
 
     assert value_of(page, "Cancellation rate") == "0.0%"
     assert '<option value="cobol" selected>' in page
 
 
-def test_an_unknown_team_has_no_figures(used: Company, sign_in: SignIn) -> None:
-    page = shown(sign_in(used.administrator), team="00000000-0000-0000-0000-000000000000")
+def test_an_unknown_team_has_no_figures(busy_company: Company, sign_in: SignIn) -> None:
+    page = performance_page(
+        sign_in(busy_company.administrator), team="00000000-0000-0000-0000-000000000000"
+    )
 
     assert figures(page) == []
 
 
 @pytest.mark.parametrize("period", ["24h", "7d", "30d", "90d", "custom"])
-def test_each_period_needs_few_queries(used: Company, sign_in: SignIn, period: str) -> None:
-    client = sign_in(used.administrator)
+def test_each_period_needs_few_queries(busy_company: Company, sign_in: SignIn, period: str) -> None:
+    client = sign_in(busy_company.administrator)
 
     with few_queries():
-        page = shown(client, range=period, editor="zed")
+        page = performance_page(client, range=period, editor="zed")
 
     assert value_of(page, "Prefix-cache hits") == "80.0%"
 
@@ -145,14 +156,14 @@ def test_filtering_by_team_needs_few_queries(company: Company, sign_in: SignIn) 
     client = sign_in(company.administrator)
 
     with few_queries():
-        page = shown(client, team=team_id, editor="zed")
+        page = performance_page(client, team=team_id, editor="zed")
 
     assert value_of(page, "Prefix-cache hits") == "80.0%"
     assert f'<option value="{team_id}" selected>' in page
 
 
 @pytest.mark.parametrize(
-    ("query", "typed"),
+    ("query", "date"),
     [
         ({"range": "custom", "start": "2026-11-09", "end": "2026-11-01"}, "2026-11-01"),
         ({"range": "custom", "start": "2020-01-01", "end": "2026-11-01"}, "2020-01-01"),
@@ -162,13 +173,13 @@ def test_filtering_by_team_needs_few_queries(company: Company, sign_in: SignIn) 
     ],
 )
 def test_invalid_dates_get_an_error_and_stay_in_the_form(
-    company: Company, sign_in: SignIn, query: dict[str, str], typed: str
+    company: Company, sign_in: SignIn, query: dict[str, str], date: str
 ) -> None:
     answer = sign_in(company.administrator).get("/performance", query)
 
     page = answer.content.decode()
     assert answer.status_code == 400
-    assert f'value="{typed}"' in page
+    assert f'value="{date}"' in page
     assert 'class="wrong"' in page
 
 
@@ -180,26 +191,26 @@ def test_an_invalid_query_is_rejected(
 
 
 def test_the_filter_is_escaped(company: Company, sign_in: SignIn) -> None:
-    page = shown(sign_in(company.administrator), language='"><script>')
+    page = performance_page(sign_in(company.administrator), language='"><script>')
 
     assert "<script>" not in page
 
 
-def test_an_htmx_request_gets_only_the_figures(used: Company, sign_in: SignIn) -> None:
-    page = sign_in(used.administrator).get("/performance", headers=PART).content.decode()
+def test_an_htmx_request_gets_only_the_figures(busy_company: Company, sign_in: SignIn) -> None:
+    page = sign_in(busy_company.administrator).get("/performance", headers=PART).content.decode()
 
     assert "<html" not in page
     assert figures(page) == [*FIGURES, "Engine load"]
 
 
-def test_the_last_minutes_figures_need_no_script(used: Company, sign_in: SignIn) -> None:
-    page = shown(sign_in(used.administrator))
+def test_the_last_minutes_figures_need_no_script(busy_company: Company, sign_in: SignIn) -> None:
+    page = performance_page(sign_in(busy_company.administrator))
 
     assert '<dd data-live-value="requests">14</dd>' in page
     assert '<dd data-live-value="accepted">6</dd>' in page
 
 
-def test_billing_does_not_see_live_acceptances(used: Company, sign_in: SignIn) -> None:
-    page = shown(sign_in(used.people[Role.BILLING]))
+def test_billing_does_not_see_live_acceptances(busy_company: Company, sign_in: SignIn) -> None:
+    page = performance_page(sign_in(busy_company.people[Role.BILLING]))
 
     assert 'data-live-value="accepted"' not in page

@@ -61,7 +61,7 @@ def test_every_role_opens_the_page_with_the_sections_that_apply_to_it(
     page = answer.content.decode()
     assert answer.status_code == 200
     assert ("Consent receipts" in page) is role_has_permission(role, Permission.MANAGE_OWN_CONSENT)
-    assert ("data/bundle" in page) is role_has_permission(role, Permission.EXPORT_OWN_DATA)
+    assert ("data/bundle" in page) is role_has_permission(role, Permission.EXPORT_OR_ERASE_OWN_DATA)
     assert ("/policies/effective" in page) is role_has_permission(role, Permission.READ_POLICY)
 
 

@@ -31,11 +31,11 @@ def company() -> Company:
     return make_company("initech", {Role.ADMINISTRATOR: "bob", Role.DEVELOPER: "gus"})
 
 
-def started(client: Client) -> dict[str, Any]:
+def start_session(client: Client) -> dict[str, Any]:
     answer = client.post(START)
     assert answer.status_code == 200, answer.content
-    found: dict[str, Any] = answer.json()
-    return found
+    session: dict[str, Any] = answer.json()
+    return session
 
 
 def is_good(company: Company, text: str) -> bool:
@@ -102,10 +102,10 @@ def test_each_response_has_its_own_style_nonce(cast: Cast, sign_in: SignIn) -> N
     answers = [client.get(PAGE) for _ in range(2)]
 
     nonces = [
-        re.findall(r"'nonce-([\w-]{20,})'", each["Content-Security-Policy"]) for each in answers
+        re.findall(r"'nonce-([\w-]{20,})'", answer["Content-Security-Policy"]) for answer in answers
     ]
 
-    assert [len(found) for found in nonces] == [1, 1]
+    assert [len(response_nonces) for response_nonces in nonces] == [1, 1]
     assert nonces[0] != nonces[1]
     assert f'data-nonce="{nonces[1][0]}"' in answers[1].content.decode()
 
@@ -119,7 +119,7 @@ def test_other_pages_may_connect_only_to_the_console(cast: Cast, sign_in: SignIn
 
 def test_the_page_contains_no_key_and_runs_few_queries(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
-    started(client)
+    start_session(client)
 
     with CaptureQueriesContext(connection) as queries:
         page = client.get(PAGE).content.decode()
@@ -140,10 +140,10 @@ def test_the_page_explains_an_alternative_without_scripts(cast: Cast, sign_in: S
 def test_starting_creates_a_key_that_expires_in_an_hour(company: Company, sign_in: SignIn) -> None:
     answer = sign_in(company.developer).post(START)
 
-    found = answer.json()
-    assert is_good(company, found["key"])
-    assert found["key"].startswith("cpk_test_")
-    expires_at = datetime.fromisoformat(found["expires_at"])
+    session = answer.json()
+    assert is_good(company, session["key"])
+    assert session["key"].startswith("cpk_test_")
+    expires_at = datetime.fromisoformat(session["expires_at"])
     assert timedelta(minutes=59) < expires_at - timezone.now() <= timedelta(hours=1)
     assert answer["Cache-Control"] == "no-store"
 
@@ -151,7 +151,7 @@ def test_starting_creates_a_key_that_expires_in_an_hour(company: Company, sign_i
 def test_starting_again_revokes_the_previous_key(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
 
-    first, second = started(client), started(client)
+    first, second = start_session(client), start_session(client)
 
     assert not is_good(company, first["key"])
     assert is_good(company, second["key"])
@@ -160,19 +160,19 @@ def test_starting_again_revokes_the_previous_key(company: Company, sign_in: Sign
 
 def test_ending_revokes_the_key(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
-    found = started(client)
+    session = start_session(client)
 
-    answer = client.post(END, {"issued_at": found["issued_at"]})
+    answer = client.post(END, {"issued_at": session["issued_at"]})
 
     assert (answer.status_code, answer.content) == (204, b"")
-    assert not is_good(company, found["key"])
+    assert not is_good(company, session["key"])
 
 
 def test_ending_an_older_page_does_not_revoke_a_newer_key(
     company: Company, sign_in: SignIn
 ) -> None:
     client = sign_in(company.developer)
-    older, newer = started(client), started(client)
+    older, newer = start_session(client), start_session(client)
 
     client.post(END, {"issued_at": older["issued_at"]})
 
@@ -180,12 +180,12 @@ def test_ending_an_older_page_does_not_revoke_a_newer_key(
 
 
 def test_another_tenant_cannot_end_the_key(company: Company, cast: Cast, sign_in: SignIn) -> None:
-    found = started(sign_in(company.developer))
+    session = start_session(sign_in(company.developer))
 
-    answer = sign_in(cast.globex.developer).post(END, {"issued_at": found["issued_at"]})
+    answer = sign_in(cast.globex.developer).post(END, {"issued_at": session["issued_at"]})
 
     assert answer.status_code == 204  # the same as for a key that has ended, so nothing is revealed
-    assert is_good(company, found["key"])
+    assert is_good(company, session["key"])
 
 
 @pytest.mark.parametrize(
@@ -193,10 +193,10 @@ def test_another_tenant_cannot_end_the_key(company: Company, cast: Cast, sign_in
 )
 def test_ending_requires_a_valid_time(company: Company, sign_in: SignIn, issued_at: str) -> None:
     client = sign_in(company.developer)
-    found = started(client)
+    session = start_session(client)
 
     assert client.post(END, {"issued_at": issued_at}).status_code == 400
-    assert is_good(company, found["key"])
+    assert is_good(company, session["key"])
 
 
 @pytest.mark.parametrize("path", [START, END])
@@ -214,12 +214,12 @@ def test_a_request_without_a_csrf_token_is_refused(
 def test_each_user_has_a_limit_of_starts_a_minute(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
     for _ in range(MAX_STARTS):
-        last = started(client)
+        last = start_session(client)
 
-    refused = client.post(START)
+    refused_start = client.post(START)
 
-    assert (refused.status_code, refused["Retry-After"]) == (429, "60")
-    assert "Wait a minute" in refused.json()["message"]
+    assert (refused_start.status_code, refused_start["Retry-After"]) == (429, "60")
+    assert "Wait a minute" in refused_start.json()["message"]
     assert is_good(company, last["key"])
     assert sign_in(company.administrator).post(START).status_code == 200
 

@@ -17,7 +17,7 @@ from tenants.policy.operations import set_policy
 from tenants.policy.queries import find_policy_in_force, get_policy
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.forms import fields_of, posted
+from tests.integration.console.pages.forms import fields_of, post_form
 from tests.integration.console.pages.queries import MAX_QUERIES, few_queries
 
 PAGES = (
@@ -40,19 +40,19 @@ def alice(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-def held(company: Company) -> TenantPolicy:
+def policy_of(company: Company) -> TenantPolicy:
     return find_policy_in_force(tenant_id=company.tenant_id).policy
 
 
-def reviewed(client: Client, **changed: Any) -> Any:
+def reviewed(client: Client, **changes: Any) -> Any:
     fields = fields_of(client.get("/policies/edit").content.decode())
-    return posted(client, "/policies/edit", **(fields | changed))
+    return post_form(client, "/policies/edit", **(fields | changes))
 
 
 def set_policy_fields(company: Company, **fields: object) -> int:
     return set_policy(
         actor=company.platform,
-        document=serialize_policy(held(company)) | fields,
+        document=serialize_policy(policy_of(company)) | fields,
         reason="somebody else",
         now=timezone.now(),
     ).version
@@ -128,7 +128,7 @@ def test_submitting_the_unchanged_form_changes_nothing(company: Company, alice: 
 
     assert answer.status_code == 200
     document = json.loads(fields_of(answer.content.decode())["document"])
-    assert parse_policy(document) == held(company)
+    assert parse_policy(document) == policy_of(company)
     assert "No changes" in answer.content.decode()
 
 
@@ -150,22 +150,24 @@ def test_a_review_runs_few_queries(alice: Client) -> None:
     fields = fields_of(alice.get("/policies/edit").content.decode())
 
     with few_queries(MAX_QUERIES + 1):
-        posted(alice, "/policies/edit", **(fields | {"max_key_lifetime_days": "30"}))
+        post_form(alice, "/policies/edit", **(fields | {"max_key_lifetime_days": "30"}))
 
 
 def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Client) -> None:
     draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
 
-    answer = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Licences"}))
+    answer = post_form(
+        alice, "/policies/review", **(draft | {"step": "save", "reason": "Licences"})
+    )
 
-    found = find_policy_in_force(tenant_id=company.tenant_id)
+    policy_version = find_policy_in_force(tenant_id=company.tenant_id)
     assert answer["Location"] == "/policies"
-    assert (found.version, found.reason, found.author_email) == (
+    assert (policy_version.version, policy_version.reason, policy_version.author_email) == (
         2,
         "Licences",
         company.administrator.email,
     )
-    assert found.policy.has_public_code_filter
+    assert policy_version.policy.has_public_code_filter
     assert "Version 2 saved" in alice.get("/policies").content.decode()
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.order_by("-sequence").first()
@@ -178,7 +180,7 @@ def test_the_policy_can_require_a_file_path_with_each_request(
 ) -> None:
     draft = fields_of(reviewed(alice, requires_path="on").content.decode())
 
-    posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Exclusion"}))
+    post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "Exclusion"}))
 
     assert find_policy_in_force(tenant_id=company.tenant_id).policy.requires_path
     assert "Require a file path with each request" in (alice.get("/policies/edit").content.decode())
@@ -189,7 +191,7 @@ def test_saving_without_a_reason_is_refused_and_keeps_the_draft(
 ) -> None:
     draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
 
-    answer = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "  "}))
+    answer = post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "  "}))
 
     page = answer.content.decode()
     assert (answer.status_code, page.count('class="wrong"')) == (400, 1)
@@ -230,7 +232,7 @@ def test_an_invalid_value_gets_an_error_at_its_field_and_keeps_the_input(
 def test_a_draft_can_be_edited_after_its_review(alice: Client) -> None:
     draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
 
-    page = posted(alice, "/policies/edit", **(draft | {"step": "edit"})).content.decode()
+    page = post_form(alice, "/policies/edit", **(draft | {"step": "edit"})).content.decode()
 
     assert fields_of(page)["retrieval"] == "shop"
 
@@ -239,11 +241,11 @@ def test_a_concurrent_change_is_shown_and_can_be_merged(company: Company, alice:
     draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
     set_policy_fields(company, has_public_code_filter=True)
 
-    conflict = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Mine"}))
+    conflict = post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "Mine"}))
     page = conflict.content.decode()
-    merged = posted(alice, "/policies/review", **(fields_of(page) | {"step": "merge"}))
+    merged = post_form(alice, "/policies/review", **(fields_of(page) | {"step": "merge"}))
     saved = fields_of(merged.content.decode()) | {"step": "save"}
-    answer = posted(alice, "/policies/review", **saved)
+    answer = post_form(alice, "/policies/review", **saved)
 
     assert conflict.status_code == 409
     assert "somebody else" in page
@@ -251,8 +253,8 @@ def test_a_concurrent_change_is_shown_and_can_be_merged(company: Company, alice:
     assert merged.status_code == 200
     assert saved["reason"] == "Mine"
     assert answer.status_code == 302
-    assert held(company).retrieval == ("shop",)
-    assert held(company).has_public_code_filter
+    assert policy_of(company).retrieval == ("shop",)
+    assert policy_of(company).has_public_code_filter
     assert find_policy_in_force(tenant_id=company.tenant_id).version == 3
 
 
@@ -260,10 +262,10 @@ def test_a_setting_that_both_authors_changed_is_named(company: Company, alice: C
     draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
     set_policy_fields(company, retrieval=["theirs"])
 
-    page = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
+    page = post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
 
     assert "Changed in both versions: Retrieval" in page.content.decode()
-    assert held(company).retrieval == ("theirs",)
+    assert policy_of(company).retrieval == ("theirs",)
 
 
 @pytest.mark.parametrize(
@@ -287,19 +289,19 @@ def test_a_forged_draft_is_rejected(alice: Client, fields: dict[str, str]) -> No
 
 def test_the_current_version_can_be_undone(company: Company, alice: Client) -> None:
     draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
-    posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
+    post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
 
     alice.post("/policies/versions/2/undo")
 
-    found = find_policy_in_force(tenant_id=company.tenant_id)
-    assert (found.version, found.policy) == (3, DEFAULT_POLICY)
+    policy_version = find_policy_in_force(tenant_id=company.tenant_id)
+    assert (policy_version.version, policy_version.policy) == (3, DEFAULT_POLICY)
 
 
 def test_the_reason_of_an_undo_is_shown_in_the_readers_language(
     company: Company, alice: Client
 ) -> None:
     draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
-    posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
+    post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
     alice.cookies["caret-language"] = "de"
 
     alice.post("/policies/versions/2/undo")
@@ -326,10 +328,10 @@ def test_an_old_version_is_restored_after_a_review(company: Company, alice: Clie
 
     page = alice.get("/policies/review?from=1").content.decode()
     draft = fields_of(page)
-    posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "As it was"}))
+    post_form(alice, "/policies/review", **(draft | {"step": "save", "reason": "As it was"}))
 
     assert "+ Chat" in page
-    assert held(company).features == frozenset(Mode)
+    assert policy_of(company).features == frozenset(Mode)
 
 
 def test_any_two_versions_can_be_compared(company: Company, alice: Client) -> None:
@@ -364,7 +366,7 @@ def test_the_version_history_is_paginated(company: Company, alice: Client) -> No
     first = alice.get("/policies/versions").content.decode()
     cursor = re.search(r'href="/policies/versions\?cursor=([^"]+)"', first)
     assert cursor is not None
-    rest = alice.get(f"/policies/versions?cursor={cursor[1]}").content.decode()
+    older_page = alice.get(f"/policies/versions?cursor={cursor[1]}").content.decode()
 
-    assert (first.count('class="name"'), rest.count('class="name"')) == (25, 3)
+    assert (first.count('class="name"'), older_page.count('class="name"')) == (25, 3)
     assert alice.get("/policies/versions?cursor=x").status_code == 400

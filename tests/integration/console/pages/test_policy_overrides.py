@@ -11,7 +11,7 @@ from tenants.policy.overrides.queries import load_effective_policy
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.forms import fields_of, posted
+from tests.integration.console.pages.forms import fields_of, post_form
 from tests.integration.console.pages.override_forms import override_path, save_override
 from tests.integration.console.pages.queries import few_queries
 
@@ -40,8 +40,8 @@ def test_an_override_for_a_user_is_saved_and_lifted(company: Company, alice: Cli
 
     policy = load_effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id)
     page = alice.get("/policies/overrides").content.decode()
-    lifted = fields_of(alice.get(f"{override_path(ada)}/review").content.decode())
-    posted(alice, f"{override_path(ada)}/review", **(lifted | {"reason": "Hired"}))
+    review_fields = fields_of(alice.get(f"{override_path(ada)}/review").content.decode())
+    post_form(alice, f"{override_path(ada)}/review", **(review_fields | {"reason": "Hired"}))
 
     assert answer["Location"] == "/policies/overrides"
     assert policy.features == frozenset({Mode.INLINE})
@@ -54,19 +54,19 @@ def test_an_override_for_a_user_is_saved_and_lifted(company: Company, alice: Cli
 def test_an_override_can_be_created_for_a_team(company: Company, alice: Client) -> None:
     team_id = make_team(company, "Contractors")
 
-    chosen = alice.post("/policies/overrides/new", {"team": team_id, "user_email": ""})
+    created = alice.post("/policies/overrides/new", {"team": team_id, "user_email": ""})
 
-    assert chosen["Location"] == f"/policies/overrides/team/{team_id}"
+    assert created["Location"] == f"/policies/overrides/team/{team_id}"
     with few_queries():
-        assert "Contractors" in alice.get(chosen["Location"]).content.decode()
+        assert "Contractors" in alice.get(created["Location"]).content.decode()
 
 
 def test_a_user_is_selected_by_email_address(company: Company, alice: Client) -> None:
     ada = company.developer
 
-    chosen = alice.post("/policies/overrides/new", {"user_email": ada.email.upper()})
+    created = alice.post("/policies/overrides/new", {"user_email": ada.email.upper()})
 
-    assert chosen["Location"] == override_path(ada)
+    assert created["Location"] == override_path(ada)
 
 
 @pytest.mark.parametrize("email", ["", "nobody@nowhere.example"])
@@ -83,7 +83,7 @@ def test_an_invalid_exclusion_gets_an_error_with_its_line_number(
     path = override_path(company.developer)
     fields = fields_of(alice.get(path).content.decode())
 
-    answer = posted(alice, path, **(fields | {"content_exclusion": '"*":\n  - *.pem'}))
+    answer = post_form(alice, path, **(fields | {"content_exclusion": '"*":\n  - *.pem'}))
 
     page = answer.content.decode()
     assert answer.status_code == 400
@@ -98,11 +98,11 @@ def test_a_concurrent_change_to_an_override_is_a_conflict(company: Company, alic
     fields = fields_of(alice.get(path).content.decode())
     save_override(alice, company.developer, has_public_code_filter="on")
 
-    conflict = posted(alice, path, **(fields | {"is_mfa_required": "on"}))
+    conflict = post_form(alice, path, **(fields | {"is_mfa_required": "on"}))
     late = fields_of(conflict.content.decode()) | {"expected_version": "0", "reason": "r"}
-    again = posted(alice, f"{path}/review", **late)
+    second_save = post_form(alice, f"{path}/review", **late)
 
-    assert (conflict.status_code, again.status_code) == (409, 409)
+    assert (conflict.status_code, second_save.status_code) == (409, 409)
     assert "Contractor" in conflict.content.decode()
     with tenant_scope(company.tenant_id):
         assert PolicyOverrideVersion.objects.count() == 1

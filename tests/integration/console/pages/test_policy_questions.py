@@ -41,10 +41,12 @@ def test_a_developer_sees_only_their_own_effective_policy(
     client = sign_in(ada)
 
     own = client.get("/policies/effective").content.decode()
-    others = client.get("/policies/effective", {"user_email": company.administrator.email})
+    colleagues_policy = client.get(
+        "/policies/effective", {"user_email": company.administrator.email}
+    )
 
     assert f"user:{ada.email}" in own
-    assert others.status_code == 403
+    assert colleagues_policy.status_code == 403
 
 
 def test_an_unknown_user_gets_an_error_message(alice: Client) -> None:

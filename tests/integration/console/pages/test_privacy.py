@@ -131,16 +131,16 @@ def test_a_content_capture_draft_can_be_edited_after_its_review(alice: Client) -
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"retention_days": ""}, {"retention_days": "400"}, {"wording": "tenant-0"}]
+    "invalid_fields", [{"retention_days": ""}, {"retention_days": "400"}, {"wording": "tenant-0"}]
 )
 def test_an_invalid_content_capture_setting_is_refused(
-    company: Company, alice: Client, wrong: dict[str, str]
+    company: Company, alice: Client, invalid_fields: dict[str, str]
 ) -> None:
     fields = fields_of(alice.get("/privacy/content-capture").content.decode()) | {
         "content_capture": "on"
     }
 
-    answer = alice.post("/privacy/content-capture", fields | wrong)
+    answer = alice.post("/privacy/content-capture", fields | invalid_fields)
 
     assert answer.status_code == 400
     assert answer.content.decode().count('class="wrong"') == 1
@@ -167,10 +167,10 @@ def test_an_unknown_address_gets_an_error_message(cast: Cast, alice: Client) -> 
 def test_exporting_a_users_data_requires_a_reason(company: Company, alice: Client) -> None:
     path = f"{person_path(company.developer)}/bundle"
 
-    refused = alice.post(path, {"reason": ""})
+    refused_export = alice.post(path, {"reason": ""})
     answer = alice.post(path, {"reason": "Article 15"})
 
-    assert refused.status_code == 400
+    assert refused_export.status_code == 400
     with ZipFile(io.BytesIO(b"".join(answer.streaming_content))) as archive:  # type: ignore[attr-defined]  # a streamed file
         assert company.developer.email in archive.read("account.ndjson").decode()
 
@@ -179,18 +179,18 @@ def test_erasing_a_user_requires_their_address_and_a_reason(
     company: Company, alice: Client
 ) -> None:
     path = f"{person_path(company.developer)}/erase"
-    typed = company.developer.email
+    address = company.developer.email
 
-    wrong = alice.post(path, {"typed": "x@y.example", "reason": "Article 17"})
-    none = alice.post(path, {"typed": typed, "reason": ""})
+    wrong_address = alice.post(path, {"typed": "x@y.example", "reason": "Article 17"})
+    none = alice.post(path, {"typed": address, "reason": ""})
     before = erasures(company)
-    answer = alice.post(path, {"typed": typed, "reason": "Article 17"})
-    again = alice.post(path, {"typed": typed, "reason": "Article 17"})
+    answer = alice.post(path, {"typed": address, "reason": "Article 17"})
+    second_erasure = alice.post(path, {"typed": address, "reason": "Article 17"})
 
-    assert (wrong.status_code, none.status_code, before) == (400, 400, [])
+    assert (wrong_address.status_code, none.status_code, before) == (400, 400, [])
     assert answer["Location"] == "/privacy/erasures"
     assert [str(row.user_id) for row in erasures(company)] == [company.developer.user_id]
-    assert again.status_code == 400
+    assert second_erasure.status_code == 400
     page = alice.get("/privacy/erasures").content.decode()
     assert company.developer.user_id in page
     assert "In progress" in page

@@ -57,8 +57,8 @@ def alice(company: Company, sign_in: SignIn) -> Client:
 
 
 def days_of(company: Company, data_class: DataClass = DataClass.USAGE) -> int:
-    found = list_data_class_statuses(actor=company.administrator.actor, now=timezone.now())
-    return next(each.rule.days for each in found if each.data_class is data_class)
+    statuses = list_data_class_statuses(actor=company.administrator.actor, now=timezone.now())
+    return next(status.rule.days for status in statuses if status.data_class is data_class)
 
 
 def certificate_of(company: Company) -> CertificateView:
@@ -190,7 +190,7 @@ def test_a_hold_is_placed_listed_and_released(company: Company, alice: Client) -
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid_fields",
     [
         {"name": ""},
         {"reason": ""},
@@ -200,9 +200,9 @@ def test_a_hold_is_placed_listed_and_released(company: Company, alice: Client) -
     ],
 )
 def test_an_invalid_hold_is_refused_and_keeps_the_input(
-    company: Company, alice: Client, wrong: dict[str, str]
+    company: Company, alice: Client, invalid_fields: dict[str, str]
 ) -> None:
-    fields = {"name": "Kept name", "reason": "Kept reason", "step": "place"} | wrong
+    fields = {"name": "Kept name", "reason": "Kept reason", "step": "place"} | invalid_fields
 
     answer = alice.post("/retention/holds/new", fields)
 
@@ -258,29 +258,29 @@ def test_a_hold_is_released_once_and_only_with_a_reason(company: Company, alice:
 
 
 def test_a_certificate_is_shown_verified_and_downloaded(company: Company, alice: Client) -> None:
-    found = certificate_of(company)
-    path = f"/retention/certificates/{found.id}"
+    certificate = certificate_of(company)
+    path = f"/retention/certificates/{certificate.id}"
 
-    listed = alice.get("/retention/certificates").content.decode()
+    certificate_list = alice.get("/retention/certificates").content.decode()
     page = alice.get(path).content.decode()
     file = alice.get(f"{path}/file")
 
-    assert path in listed
+    assert path in certificate_list
     assert "the signature is valid" in page
     assert "records of the class “Usage records” were deleted (row deletion)." in page
-    assert file.content.decode() == found.document
+    assert file.content.decode() == certificate.document
     assert "attachment" in file["Content-Disposition"]
 
 
 def test_an_uploaded_certificate_is_verified(company: Company, alice: Client) -> None:
     document = certificate_of(company).document
-    good = SimpleUploadedFile("c.json", document.encode())
-    bad = SimpleUploadedFile("c.json", document.replace("row", "raw").encode())
+    valid_file = SimpleUploadedFile("c.json", document.encode())
+    changed_file = SimpleUploadedFile("c.json", document.replace("row", "raw").encode())
     none = SimpleUploadedFile("c.zip", b"PK\x03\x04 no archive")
 
     pages = [
         alice.post("/retention/verify", {"document": file}).content.decode()
-        for file in (good, bad, none)
+        for file in (valid_file, changed_file, none)
     ]
 
     assert ["the signature is valid" in page for page in pages] == [
@@ -296,22 +296,22 @@ def test_a_certificate_of_the_maximum_size_fits_in_a_request(alice: Client) -> N
     larger = SimpleUploadedFile("c.json", b" " * (certificates._MAX_FILE_BYTES + 1))
     body = encode_multipart(BOUNDARY, {"document": largest, "csrfmiddlewaretoken": "c" * 64})
 
-    refused = alice.post("/retention/verify", {"document": larger})
+    refused_file = alice.post("/retention/verify", {"document": larger})
 
     assert certificates._MAX_FILE_BYTES >= 1_000_000
     assert len(body) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    assert refused.status_code == 400
-    assert "This file is too large. Verify it offline." in refused.content.decode()
+    assert refused_file.status_code == 400
+    assert "This file is too large. Verify it offline." in refused_file.content.decode()
 
 
 def test_days_that_the_policy_sets_are_marked_as_set_by_policy(
     company: Company, alice: Client
 ) -> None:
     content_capture = {"consent_text": TENANT_CONSENT_TEXT, "retention_days": 7, "training": False}
-    held = serialize_policy(get_policy(actor=company.platform).policy)
+    current_policy = serialize_policy(get_policy(actor=company.platform).policy)
     set_policy(
         actor=company.platform,
-        document=held | {"content_capture": content_capture},
+        document=current_policy | {"content_capture": content_capture},
         reason="A week",
         now=timezone.now(),
     )
@@ -322,17 +322,19 @@ def test_days_that_the_policy_sets_are_marked_as_set_by_policy(
     }
     page = alice.get("/retention").content.decode()
 
-    assert {rows[each].days for each in (DataClass.CONTENT, DataClass.CONTENT_INDEX)} == {7}
+    assert {
+        rows[data_class].days for data_class in (DataClass.CONTENT, DataClass.CONTENT_INDEX)
+    } == {7}
     assert page.count("Set by policy") == 2
 
 
 def test_another_tenants_certificates_and_holds_are_not_found(cast: Cast, alice: Client) -> None:
-    found = certificate_of(cast.globex)
+    certificate = certificate_of(cast.globex)
     hold_id = hold_of(cast.globex)
 
     for path in (
-        f"/retention/certificates/{found.id}",
-        f"/retention/certificates/{found.id}/file",
+        f"/retention/certificates/{certificate.id}",
+        f"/retention/certificates/{certificate.id}/file",
         f"/retention/certificates/{uuid4()}",
         f"/retention/holds/{hold_id}/release",
     ):

@@ -36,14 +36,14 @@ def test_seats_are_listed_without_figures_until_an_administrator_shows_single_us
         hidden = client.get("/members/seats").content.decode()
     saved = client.post("/privacy/small-groups", {"min_users": "1", "reason": "agreed"})
     with few_queries():
-        shown = client.get("/members/seats").content.decode()
+        page = client.get("/members/seats").content.decode()
     lines = client.get("/members/seats", {"as": "csv", "q": "ada@"}).content.decode().splitlines()
     by_user = client.get("/usage", {"by": "user"}).content.decode()
 
     assert "at least 5 users" in hidden
     assert "Requests this month" not in hidden
     assert saved["Location"] == "/privacy/small-groups"
-    assert "Requests this month" in shown
+    assert "Requests this month" in page
     assert lines[0].split(",")[:2] == ["email", "name"]
     assert lines[1].startswith(f"{company.developer.email},Ada,developer,")
     assert ",3," in lines[1]

@@ -133,10 +133,10 @@ def test_a_used_up_budget_of_the_tenant_is_shown_until_its_limit_is_raised(
 def test_a_soft_budget_and_another_tenants_budget_stop_nothing(
     company: Company, sign_in: SignIn
 ) -> None:
-    other = make_company("other", ACME)
-    for each, is_hard in ((company, False), (other, True)):
-        make_customer(each)
-        make_budget(each, limit_micros=1_000_000, is_hard=is_hard)
-        spend_all(each, limit_micros=1_000_000)
+    other_company = make_company("other", ACME)
+    for tenant, is_hard in ((company, False), (other_company, True)):
+        make_customer(tenant)
+        make_budget(tenant, limit_micros=1_000_000, is_hard=is_hard)
+        spend_all(tenant, limit_micros=1_000_000)
 
     assert _BANNER not in sign_in(company.people[Role.OWNER]).get("/keys", follow=True).content

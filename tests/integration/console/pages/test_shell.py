@@ -18,7 +18,7 @@ PREFERENCES = "/account/preferences"
 PART = {"HX-Request": "true"}
 
 
-def found(client: Client, query: str, headers: dict[str, str]) -> str:
+def search(client: Client, query: str, headers: dict[str, str]) -> str:
     return client.get("/search", {"q": query}, headers=headers).content.decode()
 
 
@@ -54,8 +54,8 @@ def test_every_navigation_item_has_its_own_area() -> None:
 def test_the_search_finds_a_page_by_word_prefixes(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.developer)
 
-    assert "Preferences" in found(client, "time ZO", PART)
-    assert "Preferences" not in found(client, "zzz", PART)
+    assert "Preferences" in search(client, "time ZO", PART)
+    assert "Preferences" not in search(client, "zzz", PART)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_search_finds_a_page_by_word_prefixes(cast: Cast, sign_in: SignIn) -
 def test_the_search_finds_settings_and_actions_by_synonyms_and_stems(
     cast: Cast, sign_in: SignIn, query: str, title: str
 ) -> None:
-    assert title in found(sign_in(cast.acme.people[Role.OWNER]), query, PART)
+    assert title in search(sign_in(cast.acme.people[Role.OWNER]), query, PART)
 
 
 @pytest.mark.parametrize("query", ["policy", "richtlinie", "Richtlinien"])
@@ -85,11 +85,11 @@ def test_the_search_understands_german_and_english(cast: Cast, sign_in: SignIn, 
     client = sign_in(cast.acme.administrator)
     client.cookies["caret-language"] = "de"
 
-    assert "Richtlinie bearbeiten" in found(client, query, PART)
+    assert "Richtlinie bearbeiten" in search(client, query, PART)
 
 
 def test_the_search_finds_only_what_the_role_may_open(cast: Cast, sign_in: SignIn) -> None:
-    assert "New budget" not in found(sign_in(cast.acme.developer), "budget", PART)
+    assert "New budget" not in search(sign_in(cast.acme.developer), "budget", PART)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: str(entry.title))
@@ -100,7 +100,7 @@ def test_each_search_entry_opens(cast: Cast, sign_in_now: SignIn, entry: SearchE
 
 
 @pytest.mark.parametrize(
-    ("word", "known", "is_form"),
+    ("word", "known_word", "is_form"),
     [
         ("policy", "policies", True),
         ("keys", "key", True),
@@ -111,24 +111,26 @@ def test_each_search_entry_opens(cast: Cast, sign_in_now: SignIn, entry: SearchE
         ("team", "tea", False),
     ],
 )
-def test_forms_of_a_word_differ_in_their_endings(word: str, known: str, *, is_form: bool) -> None:
-    assert is_form_of(word, known) == is_form
+def test_forms_of_a_word_differ_in_their_endings(
+    word: str, known_word: str, *, is_form: bool
+) -> None:
+    assert is_form_of(word, known_word) == is_form
 
 
 def test_htmx_gets_the_search_results_without_the_page_around_them(
     cast: Cast, sign_in: SignIn
 ) -> None:
     client = sign_in(cast.acme.developer)
-    whole = client.get("/search")
+    whole_page = client.get("/search")
 
-    assert whole["Vary"].count("HX-Request") == 1
-    assert "<html" in whole.content.decode()
-    assert "<html" not in found(client, "", PART)
-    assert "<html" in found(client, "", PART | {"HX-Boosted": "true"})
+    assert whole_page["Vary"].count("HX-Request") == 1
+    assert "<html" in whole_page.content.decode()
+    assert "<html" not in search(client, "", PART)
+    assert "<html" in search(client, "", PART | {"HX-Boosted": "true"})
 
 
 def test_the_search_text_is_escaped(cast: Cast, sign_in: SignIn) -> None:
-    assert "<script>" not in found(sign_in(cast.acme.developer), "<script>", PART)
+    assert "<script>" not in search(sign_in(cast.acme.developer), "<script>", PART)
 
 
 def test_saved_preferences_take_effect(cast: Cast, sign_in: SignIn) -> None:

@@ -69,9 +69,9 @@ def test_auditors_read_sinks_and_administrators_create_them(
 
 
 def test_a_webhooks_secret_is_shown_once(company: Company, alice: Client, hook: Hook) -> None:
-    made = make(alice, hook)
+    created = make(alice, hook)
 
-    assert re.search(r"whsec_[\w+/]+=", made.content.decode()) is not None
+    assert re.search(r"whsec_[\w+/]+=", created.content.decode()) is not None
     (sink,) = sinks(company)
     for path in ("/audit-sinks", f"/audit-sinks/{sink.id}"):
         page = alice.get(path).content.decode()
@@ -135,11 +135,11 @@ def test_a_replay_starts_from_a_given_entry(company: Company, alice: Client, hoo
         last = find_head(tenant_id=company.tenant_id).sequence
 
     alice.post(f"/audit-sinks/{sink.id}/replay", {"from_sequence": "1"})
-    refused = alice.post(f"/audit-sinks/{sink.id}/replay", {"from_sequence": str(last + 50)})
+    refused_replay = alice.post(f"/audit-sinks/{sink.id}/replay", {"from_sequence": str(last + 50)})
 
     assert sinks(company)[0].delivered_sequence == 0
-    assert refused.status_code == 400
-    assert f'value="{last + 50}"' in refused.content.decode()
+    assert refused_replay.status_code == 400
+    assert f'value="{last + 50}"' in refused_replay.content.decode()
 
 
 def test_deleting_a_sink_requires_a_step_up(

@@ -81,7 +81,7 @@ def test_a_restored_form_keeps_the_typed_text(company: Company, client: Client) 
     page = submit_after_step_up(client, company, answer)
 
     assert page.status_code == 200
-    assert [each.name for each in list_scim_tokens(actor=company.platform)] == [name]
+    assert [token.name for token in list_scim_tokens(actor=company.platform)] == [name]
 
 
 def test_a_pending_form_keeps_all_values_of_a_field(company: Company) -> None:
@@ -162,8 +162,8 @@ def put_in_force(company: Company, **fields: object) -> int:
 
 def reviewed(client: Client, company: Company, **fields: object) -> Any:
     """Save a policy version as its review page does."""
-    held = get_policy(actor=company.platform)
-    draft = PolicyDraft(parse_policy(serialize_policy(held.policy) | fields), held.version)
+    current = get_policy(actor=company.platform)
+    draft = PolicyDraft(parse_policy(serialize_policy(current.policy) | fields), current.version)
     form = {
         "document": draft.document,
         "expected_version": draft.expected_version,
@@ -181,10 +181,10 @@ def test_a_policy_that_shortens_retention_requires_a_step_up(
     version = put_in_force(company, content_capture=KEPT)
 
     answer = reviewed(client, company, content_capture=KEPT | {"retention_days": 7})
-    held = get_policy(actor=company.platform).version
+    current_version = get_policy(actor=company.platform).version
     submit_after_step_up(client, company, answer)
 
-    assert held == version
+    assert current_version == version
     content_capture = get_policy(actor=company.platform).policy.content_capture
     assert content_capture is not None
     assert content_capture.retention_days == 7
@@ -201,10 +201,10 @@ def test_undoing_content_capture_requires_a_step_up(company: Company, client: Cl
     version = put_in_force(company, content_capture=KEPT)
 
     answer = client.post(f"/policies/versions/{version}/undo")
-    held = get_policy(actor=company.platform).version
+    current_version = get_policy(actor=company.platform).version
     submit_after_step_up(client, company, answer)
 
-    assert held == version
+    assert current_version == version
     assert get_policy(actor=company.platform).policy.content_capture is None
 
 
@@ -286,25 +286,25 @@ def test_each_of_two_tabs_creates_one_key(company: Company, client: Client) -> N
     tokens = []
     for _ in range(2):
         page = client.get("/keys/new").content.decode()
-        found = re.search(r'name="form_token" value="([^"]+)"', page)
-        assert found is not None
-        tokens.append(found[1])
+        match = re.search(r'name="form_token" value="([^"]+)"', page)
+        assert match is not None
+        tokens.append(match[1])
     form = {"kind": "live", "owner": company.developer.email, "lifetime": "90"}
     form |= {"modes": "inference"}
 
-    made = [client.post("/keys/new", form | {"name": t, "form_token": t}) for t in tokens * 2]
+    answers = [client.post("/keys/new", form | {"name": t, "form_token": t}) for t in tokens * 2]
 
-    assert [answer.status_code for answer in made] == [200, 200, 302, 302]
+    assert [answer.status_code for answer in answers] == [200, 200, 302, 302]
 
 
 def test_a_form_token_is_refused_for_another_user(
     company: Company, client: Client, sign_in: SignIn
 ) -> None:
     page = client.get("/keys/new").content.decode()
-    found = re.search(r'name="form_token" value="([^"]+)"', page)
-    assert found is not None
-    other = sign_in(company.people[Role.ADMINISTRATOR])
+    match = re.search(r'name="form_token" value="([^"]+)"', page)
+    assert match is not None
+    other_client = sign_in(company.people[Role.ADMINISTRATOR])
 
-    answer = other.post("/keys/new", {"form_token": found[1]})
+    answer = other_client.post("/keys/new", {"form_token": match[1]})
 
     assert answer["Location"] == "/keys"

@@ -43,12 +43,12 @@ def company() -> Company:
     return billing.make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
 
 
-def shown(client: Client) -> str:
+def summary_page(client: Client) -> str:
     return client.get("/").content.decode()
 
 
 def alerts(client: Client) -> list[tuple[str, str]]:
-    return _ALERT.findall(shown(client))
+    return _ALERT.findall(summary_page(client))
 
 
 def figures(page: str) -> dict[str, str]:
@@ -102,20 +102,20 @@ def test_seats_are_active_by_their_requests(company: Company, sign_in: SignIn) -
         use(company, person, num=2, accepted=1)
     count(company)
 
-    page = shown(sign_in(company.administrator))
+    page = summary_page(sign_in(company.administrator))
 
     assert figures(page)["Active seats"] == "6 of 10"
     assert "4 idle seats" in page
     assert figures(page)["Acceptance rate"] == "50.0%"
 
 
-def test_the_cost_is_the_one_of_the_billing_page(company: Company, sign_in: SignIn) -> None:
+def test_the_cost_equals_that_of_the_billing_page(company: Company, sign_in: SignIn) -> None:
     now = timezone.now()
     billing.ingest_completion(company, company.developer, now, generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=now)
     client = sign_in(company.people[Role.BILLING])
 
-    cost = figures(shown(client))["Cost this month"]
+    cost = figures(summary_page(client))["Cost this month"]
 
     (total,) = re.findall(
         r'<dt>Total</dt>\s*<dd><span class="figure-value">([^<]*)<',
@@ -129,7 +129,7 @@ def test_each_role_has_its_first_page(company: Company, sign_in: SignIn, role: R
     use(company, company.developer)
     count(company)
 
-    page = shown(sign_in(company.people[role]))
+    page = summary_page(sign_in(company.people[role]))
 
     is_own = role is Role.DEVELOPER
     assert ("First token p99, inline" in page) == is_own
@@ -141,7 +141,7 @@ def test_the_summary_needs_few_queries(company: Company, sign_in: SignIn) -> Non
     client = sign_in(company.administrator)
 
     with few_queries(at_most=17):  # five of them for the setup
-        shown(client)
+        summary_page(client)
 
 
 def test_an_installation_without_faults_has_no_alerts(company: Company, sign_in: SignIn) -> None:
@@ -159,9 +159,9 @@ def test_each_fault_is_an_alert(company: Company, sign_in: SignIn) -> None:
     make_service_key(company, KeyScope.INFERENCE, expires_at=now + timedelta(days=5))
     add_failing_sink(company)
 
-    found = alerts(sign_in(company.administrator))
+    alert_texts = alerts(sign_in(company.administrator))
 
-    assert found == [
+    assert alert_texts == [
         ("bad", "1 API key was found in public. We revoked it."),
         ("bad", "We cannot send the audit log to 1 destination."),
         ("warn", "The certificate of your identity provider expires soon."),
@@ -173,8 +173,8 @@ def test_each_fault_is_an_alert(company: Company, sign_in: SignIn) -> None:
 
 def test_a_successors_certificate_prevents_the_alert(company: Company, sign_in: SignIn) -> None:
     now = timezone.now()
-    soon, later = (certificate_until(now + timedelta(days=num)) for num in (5, 400))
-    add_provider(company, soon, later)
+    soon, later_certificate = (certificate_until(now + timedelta(days=num)) for num in (5, 400))
+    add_provider(company, soon, later_certificate)
 
     assert alerts(sign_in(company.administrator)) == []
 
@@ -194,7 +194,7 @@ def test_a_used_up_budget_is_an_alert_until_its_limit_changes(
 def test_setting_a_retention_period_completes_its_step(sign_in: SignIn) -> None:
     company = make_company("initech", GLOBEX)
     client = sign_in(company.administrator)
-    before = shown(client)
+    before = summary_page(client)
 
     set_rule(
         actor=company.administrator.actor,
@@ -206,5 +206,5 @@ def test_setting_a_retention_period_completes_its_step(sign_in: SignIn) -> None:
     )
 
     assert "Set retention" in before
-    assert "Set retention" not in shown(client)
+    assert "Set retention" not in summary_page(client)
     assert "Set retention" in _DONE.findall(client.get("/onboarding").content.decode())

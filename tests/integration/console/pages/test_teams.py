@@ -72,10 +72,10 @@ def test_each_role_sees_only_the_actions_that_it_may_take(
 ) -> None:
     team = make_team(cast.acme, f"Team of the {role}")
     client = sign_in_now(cast.acme.people[role])
-    one = client.get(f"/teams/{team.id}")
+    team_page = client.get(f"/teams/{team.id}")
 
-    assert client.get("/teams").status_code == one.status_code == status
-    assert (f"/teams/{team.id}/rename" in one.content.decode()) == changes
+    assert client.get("/teams").status_code == team_page.status_code == status
+    assert (f"/teams/{team.id}/rename" in team_page.content.decode()) == changes
     assert client.get("/teams/new").status_code == (200 if changes else 403)
     for action in ("rename", "delete"):
         path = f"/teams/{team.id}/{action}"
@@ -104,11 +104,11 @@ def test_another_tenants_team_is_not_found(
 ) -> None:
     client = sign_in_now(cast.globex.administrator)
 
-    theirs = client.get(f"/teams/{platform_team.id}{path}")
-    nobodys = client.get(f"/teams/{NOBODY}{path}")
+    foreign_team = client.get(f"/teams/{platform_team.id}{path}")
+    unknown_team = client.get(f"/teams/{NOBODY}{path}")
 
-    assert theirs.status_code == nobodys.status_code == 404
-    assert theirs.content == nobodys.content
+    assert foreign_team.status_code == unknown_team.status_code == 404
+    assert foreign_team.content == unknown_team.content
 
 
 def test_an_invalid_cursor_of_a_teams_members_is_a_bad_request(
@@ -122,9 +122,9 @@ def test_another_tenant_cannot_change_a_team(
 ) -> None:
     client = sign_in_now(cast.globex.administrator)
     path = f"/teams/{platform_team.id}"
-    theirs = {"email": cast.globex.developer.email}
+    colleague_form = {"email": cast.globex.developer.email}
 
-    assert client.post(f"{path}/add", theirs).status_code == 404
+    assert client.post(f"{path}/add", colleague_form).status_code == 404
     assert client.post(f"{path}/delete").status_code == 404
     assert client.post(f"{path}/rename", {"name": "Ours"}).status_code == 404
     assert names(company) == ["Platform"]
@@ -134,28 +134,28 @@ def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: 
     make_team(company, "Anvil")
     make_team(company, "bellows")
 
-    def shown(**query: str) -> list[str]:
+    def list_names(**query: str) -> list[str]:
         page = client.get("/teams", query).content.decode()
         return re.findall(r'class="name"[^>]*>([^<]+)<', page)
 
     with few_queries():
-        assert shown() == ["Anvil", "bellows"]
-    assert shown(sort="-name") == ["bellows", "Anvil"]
-    assert shown(q="ELL") == ["bellows"]
-    assert shown(q="x") == []
+        assert list_names() == ["Anvil", "bellows"]
+    assert list_names(sort="-name") == ["bellows", "Anvil"]
+    assert list_names(q="ELL") == ["bellows"]
+    assert list_names(q="x") == []
     lines = client.get("/teams", {"as": "csv"}).content.decode().splitlines()
     assert [line.split(",")[0] for line in lines] == ["name", "Anvil", "bellows"]
 
 
 def test_a_team_is_created_renamed_and_deleted(company: Company, client: Client) -> None:
-    made = client.post("/teams/new", {"name": "Anvil"}, follow=True)
-    path = made.redirect_chain[-1][0]
+    created = client.post("/teams/new", {"name": "Anvil"}, follow=True)
+    path = created.redirect_chain[-1][0]
 
     client.post(f"{path}/rename", {"name": "Bellows"})
     renamed = names(company)
     done = client.post(f"{path}/delete", follow=True).content.decode()
 
-    assert "Team Anvil created" in made.content.decode()
+    assert "Team Anvil created" in created.content.decode()
     assert renamed == ["Bellows"]
     assert "Bellows deleted" in done
     assert names(company) == []
@@ -165,10 +165,10 @@ def test_a_team_is_created_renamed_and_deleted(company: Company, client: Client)
 def test_an_invalid_name_gets_an_error_message(
     company: Company, platform_team: TeamView, client: Client, name: str
 ) -> None:
-    other = make_team(company, "Other")
+    other_team = make_team(company, "Other")
 
     new = client.post("/teams/new", {"name": name})
-    rename = client.post(f"/teams/{other.id}/rename", {"name": name})
+    rename = client.post(f"/teams/{other_team.id}/rename", {"name": name})
 
     assert new.status_code == rename.status_code == 400
     assert 'class="wrong"' in new.content.decode()

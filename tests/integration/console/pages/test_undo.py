@@ -52,19 +52,24 @@ class UndoCase:
 
 
 def a_budget(company: Company, owner: Client) -> UndoCase:
-    made = make_budget(company, webhook_url="https://hooks.example.com/a")
+    budget = make_budget(company, webhook_url="https://hooks.example.com/a")
 
-    def held() -> Any:
+    def current_budget() -> Any:
         actor = company.administrator.actor
-        (found,) = page_of_budgets(actor=actor, limit=2, cursor=None, now=timezone.now()).rows
-        return found
+        (current,) = page_of_budgets(actor=actor, limit=2, cursor=None, now=timezone.now()).rows
+        return current
 
     def change(limit: str) -> Any:
-        form = {"limit": limit, "is_hard": "", "webhook_url": "", "version": str(held().version)}
-        return owner.post(f"/budgets/{made.id}/edit", form, follow=True)
+        form = {
+            "limit": limit,
+            "is_hard": "",
+            "webhook_url": "",
+            "version": str(current_budget().version),
+        }
+        return owner.post(f"/budgets/{budget.id}/edit", form, follow=True)
 
     def state() -> object:
-        return held().limit_micros, held().is_hard, held().webhook_url
+        return current_budget().limit_micros, current_budget().is_hard, current_budget().webhook_url
 
     return UndoCase(change, state, ("20", "30"))
 
@@ -110,9 +115,9 @@ def rules(company: Company, owner: Client) -> UndoCase:
 
 
 @pytest.fixture(params=[a_budget, a_team, days, rules], ids=lambda make: make.__name__)
-def changed(request: pytest.FixtureRequest, company: Company, owner: Client) -> UndoCase:
-    made: UndoCase = request.param(company, owner)
-    return made
+def undo_case(request: pytest.FixtureRequest, company: Company, owner: Client) -> UndoCase:
+    case: UndoCase = request.param(company, owner)
+    return case
 
 
 def undo_of(page: Any) -> str:
@@ -126,48 +131,48 @@ def num_entries(company: Company) -> int:
 
 
 def test_undo_restores_the_previous_value_and_is_audited(
-    changed: UndoCase, company: Company, owner: Client
+    undo_case: UndoCase, company: Company, owner: Client
 ) -> None:
-    before = changed.state()
-    undo = undo_of(changed.change(changed.values[0]))
-    assert changed.state() != before
+    before = undo_case.state()
+    undo = undo_of(undo_case.change(undo_case.values[0]))
+    assert undo_case.state() != before
     entries = num_entries(company)
 
     owner.post(undo)
 
-    assert changed.state() == before
+    assert undo_case.state() == before
     assert num_entries(company) == entries + 1
 
 
-def test_undo_reverts_only_the_last_change(changed: UndoCase, owner: Client) -> None:
-    changed.change(changed.values[0])
-    before = changed.state()
-    undo = undo_of(changed.change(changed.values[1]))
+def test_undo_reverts_only_the_last_change(undo_case: UndoCase, owner: Client) -> None:
+    undo_case.change(undo_case.values[0])
+    before = undo_case.state()
+    undo = undo_of(undo_case.change(undo_case.values[1]))
 
     owner.post(undo)
 
-    assert changed.state() == before
+    assert undo_case.state() == before
 
 
-def test_undo_does_not_overwrite_a_later_change(changed: UndoCase, owner: Client) -> None:
-    undo = undo_of(changed.change(changed.values[0]))
-    changed.change(changed.values[1])
-    meanwhile = changed.state()
+def test_undo_does_not_overwrite_a_later_change(undo_case: UndoCase, owner: Client) -> None:
+    undo = undo_of(undo_case.change(undo_case.values[0]))
+    undo_case.change(undo_case.values[1])
+    meanwhile = undo_case.state()
 
     page = owner.post(undo, follow=True).content.decode()
 
-    assert changed.state() == meanwhile
+    assert undo_case.state() == meanwhile
     assert "Not undone" in page
 
 
 def test_another_tenant_and_a_developer_cannot_undo_a_change(
-    changed: UndoCase, company: Company, cast: Cast, sign_in_now: SignIn
+    undo_case: UndoCase, company: Company, cast: Cast, sign_in_now: SignIn
 ) -> None:
-    undo = undo_of(changed.change(changed.values[0]))
-    after = changed.state()
-    theirs = cast.globex.administrator
+    undo = undo_of(undo_case.change(undo_case.values[0]))
+    after = undo_case.state()
+    other_administrator = cast.globex.administrator
 
     sign_in_now(company.developer).post(undo)
-    with_recent_step_up(sign_in_now(theirs), theirs).post(undo)
+    with_recent_step_up(sign_in_now(other_administrator), other_administrator).post(undo)
 
-    assert changed.state() == after
+    assert undo_case.state() == after

@@ -29,7 +29,7 @@ def company() -> Company:
 
 
 @pytest.fixture
-def used(company: Company) -> Company:
+def busy_company(company: Company) -> Company:
     for person in [company.developer, *colleagues(company, 5)]:
         use(company, person, num=2, accepted=1)
     use(company, company.developer, language="cobol", first_token_ms=900.0)
@@ -38,11 +38,11 @@ def used(company: Company) -> Company:
 
 
 @pytest.fixture
-def alice(used: Company, sign_in: SignIn) -> Client:
-    return sign_in(used.administrator)
+def alice(busy_company: Company, sign_in: SignIn) -> Client:
+    return sign_in(busy_company.administrator)
 
 
-def shown(client: Client, path: str, **query: str) -> str:
+def usage_page(client: Client, path: str, **query: str) -> str:
     return client.get(path, query).content.decode()
 
 
@@ -59,7 +59,7 @@ def test_every_role_but_billing_opens_the_quality_report(
     is_open = not (role is Role.BILLING and path == "/usage/quality")
 
     assert client.get(path).status_code == (200 if is_open else 403)
-    assert (f'href="{path}?' in shown(client, "/usage")) == is_open
+    assert (f'href="{path}?' in usage_page(client, "/usage")) == is_open
 
 
 @pytest.mark.parametrize("path", [*PAGES, f"/usage/requests/{uuid.UUID(int=0)}"])
@@ -71,13 +71,13 @@ def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
 @pytest.mark.parametrize("path", ["/usage", "/usage/quality"])
 def test_each_grouping_needs_few_queries(alice: Client, path: str, by: str) -> None:
     with few_queries():
-        page = shown(alice, path, by=by, editor="zed")
+        page = usage_page(alice, path, by=by, editor="zed")
 
     assert "Total" in page
 
 
 def test_groups_that_are_too_small_are_listed_without_numbers(alice: Client) -> None:
-    page = shown(alice, "/usage", by="language")
+    page = usage_page(alice, "/usage", by="language")
 
     assert page.count("hidden: too few users") == 1
     assert page.count("hidden: would reveal a small group") == 1
@@ -200,14 +200,14 @@ def test_a_file_of_a_long_period_states_that_it_has_only_recent_requests(
 
 
 def test_an_hour_links_to_the_requests_of_that_hour(alice: Client) -> None:
-    page = shown(alice, "/usage", by="day", range="24h")
+    page = usage_page(alice, "/usage", by="day", range="24h")
     (link, *_) = re.findall(r'href="/usage/requests\?([^"]*hour=[^"]*)"', page)
 
-    found = shown(alice, f"/usage/requests?{link.replace('&amp;', '&')}")
+    requests_page = usage_page(alice, f"/usage/requests?{link.replace('&amp;', '&')}")
 
     assert "start=" not in link
-    assert "Only requests from" in found
-    assert links_to_requests(found)
+    assert "Only requests from" in requests_page
+    assert links_to_requests(requests_page)
 
 
 def test_the_list_of_an_hour_excludes_requests_of_other_hours(
@@ -217,25 +217,25 @@ def test_the_list_of_an_hour_excludes_requests_of_other_hours(
     for minutes in (-5, 5, 65):
         use(company, company.developer, at=hour + timedelta(minutes=minutes))
 
-    found = shown(sign_in(company.administrator), "/usage/requests", hour=hour.isoformat())
+    page = usage_page(sign_in(company.administrator), "/usage/requests", hour=hour.isoformat())
 
-    assert len(links_to_requests(found)) == 1
+    assert len(links_to_requests(page)) == 1
 
 
 def test_an_hour_without_requests_has_an_empty_list(alice: Client) -> None:
-    found = shown(alice, "/usage/requests", hour="2026-01-01T10:00:00+00:00")
+    page = usage_page(alice, "/usage/requests", hour="2026-01-01T10:00:00+00:00")
 
-    assert links_to_requests(found) == []
-    assert "Only requests from" in found
+    assert links_to_requests(page) == []
+    assert "Only requests from" in page
 
 
-def test_the_list_of_requests_names_no_users(used: Company, alice: Client) -> None:
+def test_the_list_of_requests_names_no_users(busy_company: Company, alice: Client) -> None:
     with few_queries():
-        page = shown(alice, "/usage/requests")
+        page = usage_page(alice, "/usage/requests")
 
     assert len(links_to_requests(page)) == 13
-    assert used.developer.user_id not in page
-    assert used.developer.email not in page
+    assert busy_company.developer.user_id not in page
+    assert busy_company.developer.email not in page
 
 
 @pytest.mark.parametrize(
@@ -252,32 +252,32 @@ def test_the_list_of_requests_names_no_users(used: Company, alice: Client) -> No
 def test_filters_select_the_matching_requests(
     alice: Client, query: dict[str, str], num: int
 ) -> None:
-    assert len(links_to_requests(shown(alice, "/usage/requests", **query))) == num
+    assert len(links_to_requests(usage_page(alice, "/usage/requests", **query))) == num
 
 
 def audited_lists(company: Company) -> list[Any]:
     with tenant_scope(company.tenant_id):
-        found = AuditEntry.objects.filter(action="request.listed").order_by("sequence")
-        return [entry.after for entry in found]
+        entries = AuditEntry.objects.filter(action="request.listed").order_by("sequence")
+        return [entry.after for entry in entries]
 
 
-def test_listing_requests_of_few_users_is_audited(used: Company, alice: Client) -> None:
-    page = shown(alice, "/usage/requests", language="cobol")
-    shown(alice, "/usage/requests", language="cobol", format="csv")
+def test_listing_requests_of_few_users_is_audited(busy_company: Company, alice: Client) -> None:
+    page = usage_page(alice, "/usage/requests", language="cobol")
+    usage_page(alice, "/usage/requests", language="cobol", format="csv")
 
     assert "requests of only a few users" in page
-    of_page, of_file = audited_lists(used)
+    of_page, of_file = audited_lists(busy_company)
     assert of_page["language"] == of_file["language"] == "cobol"
 
 
 @pytest.mark.parametrize("query", [{}, {"language": "python"}, {"language": "rust"}])
 def test_listing_requests_of_many_users_or_none_is_not_audited(
-    used: Company, alice: Client, query: dict[str, str]
+    busy_company: Company, alice: Client, query: dict[str, str]
 ) -> None:
-    page = shown(alice, "/usage/requests", **query)
+    page = usage_page(alice, "/usage/requests", **query)
 
     assert "of only a few users" not in page
-    assert audited_lists(used) == []
+    assert audited_lists(busy_company) == []
 
 
 def test_listing_all_requests_of_a_small_tenant_is_not_audited(
@@ -285,21 +285,21 @@ def test_listing_all_requests_of_a_small_tenant_is_not_audited(
 ) -> None:
     use(company, company.developer)
 
-    page = shown(sign_in(company.administrator), "/usage/requests")
+    page = usage_page(sign_in(company.administrator), "/usage/requests")
 
     assert len(links_to_requests(page)) == 1
     assert audited_lists(company) == []
 
 
-def test_listing_ones_own_requests_is_not_audited(used: Company, sign_in: SignIn) -> None:
-    page = shown(sign_in(used.developer), "/usage/requests", language="cobol")
+def test_listing_ones_own_requests_is_not_audited(busy_company: Company, sign_in: SignIn) -> None:
+    page = usage_page(sign_in(busy_company.developer), "/usage/requests", language="cobol")
 
     assert "of only a few users" not in page
-    assert audited_lists(used) == []
+    assert audited_lists(busy_company) == []
 
 
 def test_requests_can_be_sorted_slowest_first(alice: Client) -> None:
-    page = shown(alice, "/usage/requests", order="slow")
+    page = usage_page(alice, "/usage/requests", order="slow")
 
     assert re.findall(r"(\d+) ms", page)[0] == "900"
     assert "over the target" in page
@@ -308,16 +308,16 @@ def test_requests_can_be_sorted_slowest_first(alice: Client) -> None:
 
 
 def test_two_pages_list_each_request_once(company: Company, sign_in: SignIn) -> None:
-    made = {make_completion(company, company.developer) for _ in range(51)}
+    request_ids = {make_completion(company, company.developer) for _ in range(51)}
     client = sign_in(company.developer)
 
-    first = shown(client, "/usage/requests")
-    more = re.search(r'class="more"><a class="button" href="([^"]+)"', first)
-    assert more is not None
-    second = client.get(more[1].replace("&amp;", "&")).content.decode()
+    first = usage_page(client, "/usage/requests")
+    next_link = re.search(r'class="more"><a class="button" href="([^"]+)"', first)
+    assert next_link is not None
+    second = client.get(next_link[1].replace("&amp;", "&")).content.decode()
 
     assert len(links_to_requests(first)) == 50
-    assert {*links_to_requests(first), *links_to_requests(second)} == made
+    assert {*links_to_requests(first), *links_to_requests(second)} == request_ids
 
 
 @pytest.mark.parametrize(
@@ -327,22 +327,24 @@ def test_an_invalid_query_is_rejected(alice: Client, query: dict[str, str]) -> N
     assert alice.get("/usage/requests", query).status_code == 400
 
 
-def test_a_developer_sees_only_their_own_requests(used: Company, sign_in: SignIn) -> None:
-    assert len(links_to_requests(shown(sign_in(used.developer), "/usage/requests"))) == 3
+def test_a_developer_sees_only_their_own_requests(busy_company: Company, sign_in: SignIn) -> None:
+    assert (
+        len(links_to_requests(usage_page(sign_in(busy_company.developer), "/usage/requests"))) == 3
+    )
 
 
-def test_another_tenant_does_not_see_the_requests(used: Company, sign_in: SignIn) -> None:
+def test_another_tenant_does_not_see_the_requests(busy_company: Company, sign_in: SignIn) -> None:
     client = sign_in(make_company("globex", GLOBEX).administrator)
-    ours = make_completion(used, used.developer)
+    request_id = make_completion(busy_company, busy_company.developer)
 
-    assert links_to_requests(shown(client, "/usage/requests")) == []
-    assert client.get(f"/usage/requests/{ours}").status_code == 404
+    assert links_to_requests(usage_page(client, "/usage/requests")) == []
+    assert client.get(f"/usage/requests/{request_id}").status_code == 404
 
 
 def test_a_developer_cannot_open_a_colleagues_request(company: Company, sign_in: SignIn) -> None:
-    theirs = make_completion(company, company.administrator)
+    request_id = make_completion(company, company.administrator)
 
-    assert sign_in(company.developer).get(f"/usage/requests/{theirs}").status_code == 404
+    assert sign_in(company.developer).get(f"/usage/requests/{request_id}").status_code == 404
 
 
 def test_a_request_shows_its_stages_and_its_anomalies(company: Company, sign_in: SignIn) -> None:
@@ -353,7 +355,7 @@ def test_a_request_shows_its_stages_and_its_anomalies(company: Company, sign_in:
     client = sign_in(company.developer)
 
     with few_queries():
-        page = shown(client, f"/usage/requests/{request_id}")
+        page = usage_page(client, f"/usage/requests/{request_id}")
 
     assert page.count('class="waterfall"') == 7
     assert "Cold cache: the engine prefilled 1,900 of 1,900 prompt tokens." in page
@@ -365,7 +367,7 @@ def test_a_request_shows_when_its_text_was_on_the_screen(company: Company, sign_
     request_id = make_completion(company, company.developer)
     add_outcome(company, uuid.UUID(request_id), "shown", display_ms=137)
 
-    page = shown(sign_in(company.developer), f"/usage/requests/{request_id}")
+    page = usage_page(sign_in(company.developer), f"/usage/requests/{request_id}")
 
     assert "137 ms" in page
 
@@ -373,7 +375,7 @@ def test_a_request_shows_when_its_text_was_on_the_screen(company: Company, sign_
 def test_opening_a_colleagues_request_is_audited(company: Company, sign_in: SignIn) -> None:
     request_id = make_completion(company, company.developer)
 
-    page = shown(sign_in(company.administrator), f"/usage/requests/{request_id}")
+    page = usage_page(sign_in(company.administrator), f"/usage/requests/{request_id}")
 
     assert "This is another user’s request" in page
     with tenant_scope(company.tenant_id):

@@ -28,7 +28,7 @@ def test_constraints_are_equal_by_value() -> None:
 def test_the_tenant_policy_raises_without_a_tenant() -> None:
     statements = RowSecurity(name="x").rule_sql('"t"')
 
-    (policy,) = [each for each in statements if each.startswith("CREATE POLICY")]
+    (policy,) = [statement for statement in statements if statement.startswith("CREATE POLICY")]
     assert "current_setting('caret.tenant')" in policy
 
 
@@ -52,7 +52,7 @@ def test_no_grants_mean_only_a_revocation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("month", "later", "expected"),
+    ("month", "num_months", "expected"),
     [
         (Month(2026, 11), 0, Month(2026, 11)),
         (Month(2026, 11), 2, Month(2027, 1)),
@@ -60,5 +60,5 @@ def test_no_grants_mean_only_a_revocation() -> None:
         (Month(2026, 12), 12, Month(2027, 12)),
     ],
 )
-def test_months_continue_in_the_next_year(month: Month, later: int, expected: Month) -> None:
-    assert month.plus_months(later) == expected
+def test_months_continue_in_the_next_year(month: Month, num_months: int, expected: Month) -> None:
+    assert month.plus_months(num_months) == expected

@@ -61,7 +61,7 @@ def _write_pack(
 ) -> WriteDigest:
     out, digest = (
         sealed_objects.SealedFile(claim),
-        WriteDigest(rows=sum(each.rows for each in members)),
+        WriteDigest(rows=sum(member.rows for member in members)),
     )
     digesting_out = DigestingWriter(cast("IO[bytes]", out), digest)
     write_pack(claim, row, members, slug=slug, out=cast("IO[bytes]", digesting_out))
@@ -75,7 +75,7 @@ def _describe_pack(row: ExportJob, name: str) -> ProvenFile:
 
 def _start_proof(members: Sequence[ExportProgress]) -> ProofStart:
     """Return the first export's chain head, and the time until when all exports are complete."""
-    moments = [each.complete_until for each in members if each.complete_until is not None]
+    moments = [member.complete_until for member in members if member.complete_until is not None]
     is_complete = len(moments) == len(members)
     return ProofStart(min(moments) if is_complete else None, members[0].proof_start.head)
 

@@ -45,12 +45,12 @@ def _make_decoder(columns: tuple[ExportColumn, ...]) -> msgspec.msgpack.Decoder[
     return msgspec.msgpack.Decoder(GenericAlias(list, (GenericAlias(tuple, types),)))
 
 
-def read_stored_rows(claim: JobClaim, place: int, export: Export) -> Iterator[Sequence[Row]]:
+def read_stored_rows(claim: JobClaim, member_index: int, export: Export) -> Iterator[Sequence[Row]]:
     """Yield the stored rows of one export in parts.
 
     Raises ClaimLost, and what decryption and the storage raise.
     """
-    for data in sealed_objects.read_parts(claim, member=place):
+    for data in sealed_objects.read_parts(claim, member=member_index):
         yield decode_part(data, export.columns)
 
 

@@ -49,7 +49,7 @@ def store_object(claim: JobClaim, data: bytes, *, member: int | None, number: in
         envelope = seal_in_scope(
             claim.tenant_id,
             build_scope(claim.build_id),
-            place=_build_seal_context(claim.build_id, object_id),
+            context=_build_seal_context(claim.build_id, object_id),
             data=data,
             now=now,
         )
@@ -80,7 +80,9 @@ def read_object(tenant_id: TenantId, build_id: UUID, object_id: UUID) -> bytes:
     """
     with _get_storage().open(_name_object(tenant_id, object_id)) as file:
         envelope: bytes = file.read()
-    return open_sealed(tenant_id, place=_build_seal_context(build_id, object_id), envelope=envelope)
+    return open_sealed(
+        tenant_id, context=_build_seal_context(build_id, object_id), envelope=envelope
+    )
 
 
 def delete_object(tenant_id: TenantId, object_id: UUID) -> None:
