@@ -128,9 +128,9 @@ def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> Completio
         raise ForbiddenRequest("path_excluded", "This path is excluded by policy.")
 
     def is_allowed(path: str) -> bool:
-        return (path != "" or not policy.requires_path) and not is_excluded(
-            policy, repository=request.repository, path=path
-        )
+        if policy.requires_path and not path:
+            return False
+        return not is_excluded(policy, repository=request.repository, path=path)
 
     files = tuple(file for file in request.files if is_allowed(file.path))
     edits = tuple(edit for edit in request.recent_edits if is_allowed(edit.path))

@@ -93,14 +93,14 @@ class PoolSelector:
     ) -> Iterator[Pool]:
         """Return the pools for an edit that names no model, best first.
 
-        Without a published model, all shared pools of the tier are among them: the first one serves
-        blocks and chats, and another may be there for edits.
+        Without a published model, all usable pools of the tier are among them: the first shared one
+        serves blocks and chats, and another may be there for edits.
         """
         yield from self._find_candidates(snapshot, tier, language)
         if tier not in snapshot.models:
-            for name, pool in self._pools.by_name.items():
-                if not pool.tenants and (usable := self._find_usable(snapshot, tier, name)):
-                    yield usable
+            for name in self._pools.by_name:
+                if (pool := self._find_usable(snapshot, tier, name)) is not None:
+                    yield pool
 
     def find_default_model(self, snapshot: TenantSnapshot, tier: Tier) -> str | None:
         """Return the model of requests that name none; None: the policy allows none."""

@@ -34,6 +34,7 @@ from inference.errors import CompletionDropped
 
 _MAX_GROWTH_TOKENS: Final = 160  # that an edit may add to the region, with the answer's markers
 _DIAGNOSTICS_SHARE: Final = 0.4  # at most, of the tokens of edits and diagnostics
+_ROOMY: Final = 1.5  # messages have more characters per token than code
 _MAX_PATH_CHARS: Final = 200  # the end of a longer path is enough
 # A line of a private key's body: an edit may contain such lines without the key's header.
 _KEY_LINE: Final = re.compile(r"^[ \t]*[A-Za-z0-9+/=]{40,}[ \t\r]*$", re.MULTILINE)
@@ -144,11 +145,13 @@ def _encode_diagnostics(
     max_tokens: int,
 ) -> list[int]:
     """Return the tokens of the first diagnostics that fit."""
+    max_chars = max_tokens * writer.chars_per_token * _ROOMY
     for count in range(len(diagnostics), 0, -1):
         text = edit_format.render_diagnostics(diagnostics[:count])
-        token_ids = writer.tokenizer.encode(text)
-        if len(token_ids) <= max_tokens:
-            return token_ids
+        if len(text) <= max_chars:  # a longer text need not be encoded
+            token_ids = writer.tokenizer.encode(text)
+            if len(token_ids) <= max_tokens:
+                return token_ids
     return []
 
 

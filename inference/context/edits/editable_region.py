@@ -14,7 +14,7 @@ class EditableRegion:
     """The lines of the file that the model may rewrite, without their line breaks."""
 
     edit_format: EditFormat
-    start_line: int  # of the file
+    start_line: int  # from the first line of the prefix that the client sent
     lines: tuple[str, ...]  # as in the file
     shown_lines: tuple[str, ...]  # the same lines without secrets, as the model sees them
     cursor_line: int  # index in `lines`

@@ -19,5 +19,5 @@ class Prompt:
     # (see inference.filtering.filter).
     healed_prefix: str = ""
     segments: tuple[Segment, ...] = ()  # in order, of all tokens
-    max_tokens: int | None = None  # lower limit of the completion than requested; None: none
+    max_tokens: int | None = None  # limit of the completion, unless less is requested; None: none
     region: EditableRegion | None = None  # the completion rewrites it; None: it is not an edit

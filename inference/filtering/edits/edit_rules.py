@@ -4,6 +4,7 @@ An edit is shown as a whole or not at all.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from caret.foundation.parsing.grammars import Grammar, grammar_of
 from inference.completion.edit import RecentEdit
@@ -16,7 +17,7 @@ from inference.filtering.line_gate import LineChecks
 from inference.filtering.syntax_check import is_syntax_broken
 from inference.filtering.syntax_excerpt import extract_excerpt
 
-_WIDE_EXCERPT = 1  # an index of the excerpt's SIZES
+_WIDE_EXCERPT: Final = 1  # an index of the excerpt's SIZES
 
 
 def find_edit_grammar(admitted: AdmittedRequest) -> Grammar | None:

@@ -122,6 +122,12 @@ def test_no_secret_is_in_the_prompt(fields: dict[str, Any]) -> None:
     assert "REDACTED" in text
 
 
+def test_the_cursor_is_at_the_end_of_a_line_whose_secret_was_removed() -> None:
+    text = _text(prefix=f"token = '{TOKEN}'", suffix=" + x\nb = 1\nc = 2\nd = 3\n")
+
+    assert f"token = 'REDACTED' + x{CURSOR}\nb = 1\n" in text
+
+
 @pytest.mark.parametrize("text", [PRIVATE_KEY, f"{KEY_BODY}\n"], ids=["key", "a line of a key"])
 def test_no_private_key_of_a_recent_edit_is_in_the_prompt(text: str) -> None:
     edits = (RecentEdit("id_rsa", 0, text, ""), RecentEdit("id_rsa", 0, "", text))
