@@ -87,9 +87,10 @@ class NextEdits:
         self._recent = RecentEdits()
         self._turn: asyncio.Task[NextEdit | SkipReason] | None = None
         # The file and its revision for which the gateway has answered last: the answer would be
-        # the same again.
+        # the same again. None: it has not answered yet.
         self._answered: tuple[str, int] | None = None
-        self._suggested: NextEdit | None = None  # the newest edit
+        self._suggested: NextEdit | None = None  # its answer; None: it had no edit
+        self._is_displayed = False
         self._accepted: NextEdit | None = None  # the editor will apply it next
 
     async def suggest(self, request: EditRequest) -> NextEdit | SkipReason:
@@ -102,7 +103,6 @@ class NextEdits:
             turn.cancel()
         result = SkipReason.NEWER_KEYSTROKE if turn.cancelled() else turn.result()
         if isinstance(result, NextEdit):
-            self._suggested = result
             self._outcomes.offer(
                 result.uri, result.id, request_id=result.request_id, now_s=self._state.now_s()
             )
@@ -130,6 +130,8 @@ class NextEdits:
 
     def on_displayed(self, id: str) -> None:
         self._outcomes.on_displayed(id, self._state.now_s())
+        if self._suggested is not None and self._suggested.id == id:
+            self._is_displayed = True
 
     def on_accepted(self, id: str) -> None:
         self._outcomes.on_accepted(id, self._state.now_s())
@@ -155,11 +157,16 @@ class NextEdits:
             return reason
         recent = self._list_recent(file)
         place = (file.uri, file.revision)
-        if not recent or place == self._answered:
+        if not recent:
             return SkipReason.NOTHING_TO_SUGGEST
-        result = await self._request_edit(file, request, recent)
-        self._answered = place
-        return result
+        if place != self._answered:
+            result = await self._request_edit(file, request, recent)
+            self._answered, self._is_displayed = place, False
+            self._suggested = result if isinstance(result, NextEdit) else None
+            return result
+        # An editor that cancels its request may repeat it when the answer was on its way.
+        suggested = None if self._is_displayed else self._suggested
+        return suggested or SkipReason.NOTHING_TO_SUGGEST
 
     def _note_applied(self, file: OpenFile, accepted: NextEdit) -> None:
         start, text = file.buffer.to_offset(accepted.edit.start), accepted.edit.new_text

@@ -187,8 +187,19 @@ async def test_the_same_text_is_asked_about_once() -> None:
     desk = Desk()
     desk.answer(EDIT)
     await desk.request()
+    desk.next_edits.on_displayed("1")
+    desk.next_edits.on_dismissed("1")
 
     assert await desk.request() is SkipReason.NOTHING_TO_SUGGEST
+    assert len(desk.gateway.requests) == 1
+
+
+async def test_an_edit_that_did_not_reach_the_screen_is_returned_again() -> None:
+    desk = Desk()
+    desk.answer(EDIT)
+    first = await desk.request()
+
+    assert await desk.request() == first
     assert len(desk.gateway.requests) == 1
 
 
